@@ -1,0 +1,39 @@
+# Everything runs in .venv, made here; nothing else on the machine is touched. PYTHON picks the interpreter.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+RUN = $(BIN)/graphrag-pipeline --root data
+
+.PHONY: demo test test-ui lint types dev bench clean
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,documents]'
+	touch $@
+
+demo: $(VENV)/installed  ## index the sample corpus, ask a local and a global question
+	$(RUN) index
+	$(RUN) query "Who is Ebenezer Scrooge's clerk?"
+	$(RUN) query --method global "What are the main themes of the story?"
+
+test: $(VENV)/installed  ## fast and end-to-end tests, through real parts
+	$(BIN)/python -m pytest -n 2
+
+test-ui: $(VENV)/installed  ## a live Dagster UI in headless Chromium (Debian's chromium and chromium-driver)
+	$(BIN)/python -m pytest -m ui
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/installed
+	$(BIN)/mypy
+
+dev: $(VENV)/installed  ## Dagster's UI and daemon on http://127.0.0.1:3000
+	$(RUN) dev
+
+bench: $(VENV)/installed  ## the figures of the README
+	$(BIN)/python -m graphrag_pipeline_tests.bench
+
+clean:
+	rm -rf $(VENV) data/tables data/heads data/snapshots data/cache data/dagster

@@ -1,0 +1,306 @@
+"""All tunables: one small frozen model per step, read from `settings.yaml`, then from the environment.
+
+Add an option here, with a default and a description: `init` documents it in the file it writes,
+`GRAPHRAG__SECTION__KEY` overrides it, and the code version of the stages that use its section follows it (see
+`stages.py`). Keep out: secrets (environment variables only), anything that does not change a result or a resource
+limit, run configuration.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from graphrag_pipeline.errors import SettingsError
+
+SETTINGS_FILE = "settings.yaml"
+ENVIRONMENT_PREFIX = "GRAPHRAG__"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class InputSettings(_Section):
+    """Where documents come from and how structured files are read."""
+
+    folder: str = Field("input", description="Folder with the documents, relative to the root; read recursively.")
+    exclude: tuple[str, ...] = Field((), description="Glob patterns of paths inside the folder to leave out.")
+    id_column: str = Field(
+        "id", description="Structured files: dotted path of a record's own id (else its row number)."
+    )
+    title_column: str = Field("title", description="Structured files: dotted path of a record's title.")
+    text_column: str = Field("text", description="Structured files: dotted path of a record's text.")
+    creation_date_column: str = Field(
+        "creation_date", description="Structured files: dotted path of a record's date (ISO 8601), if it has one."
+    )
+
+
+class StorageSettings(_Section):
+    """How the index is laid out on disk."""
+
+    n_buckets: int = Field(
+        8,
+        ge=1,
+        le=96,
+        description="Partitions that documents are spread over. Fixed once a root has an index; over 32 costs time.",
+    )
+
+
+class TextUnitsSettings(_Section):
+    """How documents are split into text units."""
+
+    size: int = Field(1200, ge=16, description="Most tokens in a text unit.")
+    overlap: int = Field(100, ge=0, description="Most tokens repeated from the end of the previous text unit.")
+    min_fill: float = Field(
+        0.6, gt=0, le=1, description="A text unit ends at a sentence between this share of size and size itself."
+    )
+    encoding: str = Field("o200k_base", description="tiktoken encoding that counts tokens (o200k_base is bundled).")
+
+    @model_validator(mode="after")
+    def _overlap_fits(self) -> TextUnitsSettings:
+        if self.overlap >= self.size * self.min_fill:
+            raise ValueError(
+                f"overlap ({self.overlap}) must be smaller than size x min_fill ({self.size * self.min_fill:g}): "
+                "text units could not advance; lower overlap or raise size"
+            )
+        return self
+
+
+class ExtractionSettings(_Section):
+    """How entities, relationships and claims are found in text units."""
+
+    engine: Literal["embedded"] = Field("embedded", description="embedded: names by rule, no model, no key.")
+    max_entities_per_sentence: int = Field(
+        12, ge=2, description="A sentence naming more entities than this (a list) makes no relationships."
+    )
+
+
+class GraphSettings(_Section):
+    """How mentions are merged into one graph."""
+
+    weight: Literal["strength", "n_mentions"] = Field(
+        "strength", description="Relationship weight: sum of the mentions' strengths, or their number."
+    )
+    max_memory: str = Field("4GB", description="Memory DuckDB may use for the merge before it spills to disk.")
+
+
+class DescriptionsSettings(_Section):
+    """How the descriptions of one entity or relationship become one."""
+
+    engine: Literal["embedded"] = Field("embedded", description="embedded: the most telling sentences, verbatim.")
+    max_sentences: int = Field(5, ge=1, description="embedded: most sentences in a description.")
+
+
+class CommunitiesSettings(_Section):
+    """Hierarchical Leiden clustering of the graph."""
+
+    max_cluster_size: int = Field(10, ge=2, description="A community with more entities is split one level down.")
+    resolution: float = Field(1.0, gt=0, description="Higher gives more, smaller communities.")
+    seed: int = Field(3735928559, ge=0, description="Seed of the clustering.")
+
+
+class ReportsSettings(_Section):
+    """Community reports."""
+
+    engine: Literal["embedded"] = Field("embedded", description="embedded: an extractive report, no model.")
+    max_input_tokens: int = Field(8000, ge=200, description="Most tokens of context behind a report.")
+    min_report_size: int = Field(
+        3, ge=1, description="Communities with fewer entities get a report without a model call."
+    )
+    max_findings: int = Field(8, ge=1, le=10, description="Most findings in a report.")
+
+
+class EmbeddingsSettings(_Section):
+    """Vectors of text units, entities, relationships and reports."""
+
+    engine: Literal["embedded"] = Field("embedded", description="embedded: bundled static vectors, 256 dimensions.")
+
+
+class LocalSearchSettings(_Section):
+    """Local search: entities near the question and what surrounds them."""
+
+    strategy: str = Field(
+        "minimum_guarantee", description="Text unit selection: depth_first, round_robin or minimum_guarantee."
+    )
+    top_k_entities: int = Field(10, ge=1, description="Entities matched to the question.")
+    top_k_relationships: int = Field(10, ge=0, description="Out-network relationships per matched entity.")
+    max_context_tokens: int = Field(12000, ge=100, description="Most tokens of context.")
+    community_share: float = Field(0.15, ge=0, le=1, description="Share of the context for community reports.")
+    text_unit_share: float = Field(0.5, ge=0, le=1, description="Share of the context for text units.")
+    community_level: int = Field(2, ge=0, description="Deepest level whose reports are read.")
+    guaranteed_text_units: int = Field(2, ge=1, description="minimum_guarantee: text units each entity gets.")
+
+    @model_validator(mode="after")
+    def _shares_fit(self) -> LocalSearchSettings:
+        if self.community_share + self.text_unit_share > 1:
+            raise ValueError("community_share + text_unit_share must not exceed 1")
+        return self
+
+
+class GlobalSearchSettings(_Section):
+    """Global search: community reports, mapped and reduced."""
+
+    selection: Literal["dynamic", "static"] = Field(
+        "dynamic", description="dynamic: rate reports from the roots down; static: all reports of one level."
+    )
+    level: int = Field(2, ge=0, description="static: the level whose frontier of reports is read.")
+    max_level: int = Field(2, ge=0, description="dynamic: deepest level that is rated.")
+    threshold: int = Field(1, ge=0, le=5, description="dynamic: reports rated below this (0-5) are pruned.")
+    keep_parent: bool = Field(False, description="dynamic: keep a report although one of its children is kept.")
+    max_context_tokens: int = Field(12000, ge=100, description="Most tokens in one batch of reports.")
+    max_answer_tokens: int = Field(2000, ge=50, description="Most tokens of points given to the final answer.")
+    seed: int = Field(86, ge=0, description="Seed of the shuffle that spreads reports over batches.")
+
+
+class BasicSearchSettings(_Section):
+    """Basic search: full text and vectors over text units, no graph."""
+
+    top_k: int = Field(10, ge=1, description="Text units read.")
+    max_context_tokens: int = Field(12000, ge=100, description="Most tokens of context.")
+
+
+class AnswersSettings(_Section):
+    """How an answer is written from the context."""
+
+    engine: Literal["embedded"] = Field("embedded", description="embedded: the sentences that answer best, quoted.")
+    max_sentences: int = Field(6, ge=1, description="embedded: most sentences in an answer.")
+
+
+class Settings(_Section):
+    """Everything a root can tune; the sections follow the data from input to answer."""
+
+    input: InputSettings = InputSettings()
+    storage: StorageSettings = StorageSettings()
+    text_units: TextUnitsSettings = TextUnitsSettings()
+    extraction: ExtractionSettings = ExtractionSettings()
+    graph: GraphSettings = GraphSettings()
+    descriptions: DescriptionsSettings = DescriptionsSettings()
+    communities: CommunitiesSettings = CommunitiesSettings()
+    reports: ReportsSettings = ReportsSettings()
+    embeddings: EmbeddingsSettings = EmbeddingsSettings()
+    local_search: LocalSearchSettings = LocalSearchSettings()
+    global_search: GlobalSearchSettings = GlobalSearchSettings()
+    basic_search: BasicSearchSettings = BasicSearchSettings()
+    answers: AnswersSettings = AnswersSettings()
+
+
+def load_settings(root: Path, environment: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings of a root: `settings.yaml`, then `GRAPHRAG__SECTION__KEY` variables over it.
+
+    Raises:
+        SettingsError: the file is missing or not YAML, a key is unknown (the nearest valid one is named), or a value
+            does not validate.
+    """
+    path = root / SETTINGS_FILE
+    values = _read_yaml(path)
+    _apply_environment(values, os.environ if environment is None else environment)
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        raise SettingsError(_explain(error, path)) from None
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise SettingsError(
+            f"{path}: not found; make a root with `graphrag-pipeline init {path.parent}` or name one with --root"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: cannot be read as UTF-8 text ({error}); mend or replace the file") from None
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise SettingsError(f"{path}: not valid YAML: {error}") from None
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise SettingsError(f"{path}: must hold sections such as `text_units:`, found {type(values).__name__}")
+    # A section whose options are all commented out reads as null: that means its defaults.
+    return {str(key): {} if value is None else value for key, value in values.items()}
+
+
+def _apply_environment(values: dict[str, Any], environment: Mapping[str, str]) -> None:
+    import yaml
+
+    for name in sorted(environment):
+        if not name.startswith(ENVIRONMENT_PREFIX):
+            continue
+        parts = name[len(ENVIRONMENT_PREFIX) :].lower().split("__")
+        if len(parts) != 2 or not all(parts):
+            raise SettingsError(
+                f"{name}: expected {ENVIRONMENT_PREFIX}SECTION__KEY, such as GRAPHRAG__TEXT_UNITS__SIZE"
+            )
+        section, key = parts
+        unknown = _unknown_key((section, key))
+        if unknown:
+            raise SettingsError(f"environment variable {name}: {unknown}")
+        target = values.setdefault(section, {})
+        if not isinstance(target, dict):
+            raise SettingsError(f"{SETTINGS_FILE}: section {section!r} must hold options, found {target!r}")
+        try:
+            target[key] = yaml.safe_load(environment[name])
+        except yaml.YAMLError as error:
+            raise SettingsError(f"environment variable {name}: {error}") from None
+
+
+def _explain(error: ValidationError, path: Path) -> str:
+    lines = []
+    for problem in error.errors():
+        where = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            lines.append(_unknown_key(tuple(str(part) for part in problem["loc"])) or f"unknown key {where!r}")
+        else:
+            value = problem["input"] if not isinstance(problem["input"], dict) else "this section"
+            lines.append(f"{where or 'settings'}: {problem['msg']} (found {value!r})")
+    return f"{path}: " + "; ".join(lines)
+
+
+def _unknown_key(location: tuple[str, ...]) -> str | None:
+    """Say what is wrong with a key path and name the nearest valid one; None if it is valid."""
+    sections = Settings.model_fields
+    if location[0] not in sections:
+        return f"unknown section {location[0]!r}{_nearest(location[0], sections)}"
+    options = type(sections[location[0]].default).model_fields
+    if len(location) > 1 and location[1] not in options:
+        everywhere = [
+            f"{section}.{key}" for section in sections for key in type(sections[section].default).model_fields
+        ]
+        near = _nearest(location[1], options) or _nearest(".".join(location), everywhere)
+        return f"unknown key {'.'.join(location)!r}{near}"
+    return None
+
+
+def _nearest(name: str, candidates: Any) -> str:
+    near = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else f"; valid here: {', '.join(candidates)}"
+
+
+def render_settings(settings: Settings | None = None) -> str:
+    """The text of a `settings.yaml` that documents every option with its default."""
+    import yaml
+
+    settings = settings or Settings()
+    blocks = [
+        "# Settings of this root. Every option is listed with its default; an environment variable\n"
+        "# GRAPHRAG__SECTION__KEY (for example GRAPHRAG__TEXT_UNITS__SIZE=600) overrides the file.\n"
+        "# A change makes exactly the stages that use it stale: see `graphrag-pipeline status`.\n"
+    ]
+    for name in Settings.model_fields:
+        section = getattr(settings, name)
+        lines = [f"# {type(section).__doc__}", f"{name}:"]
+        for key, field in type(section).model_fields.items():
+            value = getattr(section, key)
+            rendered = yaml.safe_dump(list(value) if isinstance(value, tuple) else value, default_flow_style=True)
+            lines += [f"  # {field.description}", f"  {key}: {rendered.splitlines()[0]}"]
+        blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks)

@@ -1,0 +1,216 @@
+"""The stage graph: what each stage reads, what it owns, and what its result depends on besides its inputs.
+
+One `Stage` per asset, in an order in which they can run. Versions are computed here from settings and files on disk,
+never from loaded Dagster definitions. Add a stage here and its asset in `defs/assets.py`. Raise `algorithm` whenever
+a stage's code changes its result. Keep out: Dagster, disk, the computation itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from graphrag_pipeline.settings import Settings
+from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES, WHOLE, bucket_keys
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of the index.
+
+    Attributes:
+        name: of the asset.
+        group: of the asset, in the UI.
+        description: of the asset, in the UI.
+        reads: stage tables it reads; a partitioned stage reads the same partition of partitioned tables.
+        tables: stage tables it owns.
+        uses: settings that change its result, "section" or "section.key".
+        algorithm: version of its code.
+        is_partitioned: one partition per bucket, else one for the whole corpus.
+        embeds: whether its result depends on the embedding model.
+    """
+
+    name: str
+    group: str
+    description: str
+    reads: tuple[str, ...]
+    tables: tuple[str, ...]
+    uses: tuple[str, ...] = ()
+    algorithm: int = 1
+    is_partitioned: bool = False
+    embeds: bool = False
+
+    def partitions(self, settings: Settings) -> list[str]:
+        return bucket_keys(settings.storage.n_buckets) if self.is_partitioned else [WHOLE]
+
+
+_GRAPH_TABLES = ("entities", "relationships", "covariates")
+
+STAGES: dict[str, Stage] = {
+    stage.name: stage
+    for stage in (
+        Stage(
+            "corpus_manifest",
+            "documents",
+            "Ids, paths, content hashes and problems of the documents in the input folder.",
+            reads=(),
+            tables=("corpus_manifest",),
+            uses=("input", "storage.n_buckets"),
+            is_partitioned=True,
+        ),
+        Stage(
+            "documents",
+            "documents",
+            "The text and metadata of every readable document.",
+            reads=("corpus_manifest",),
+            tables=("documents",),
+            uses=("input",),
+            is_partitioned=True,
+        ),
+        Stage(
+            "text_units",
+            "documents",
+            "Documents cut at content-defined sentence ends.",
+            reads=("documents",),
+            tables=("text_units",),
+            uses=("text_units",),
+            is_partitioned=True,
+        ),
+        Stage(
+            "extracted_graph",
+            "graph",
+            "Mentions of entities, relationships and claims, raw, per text unit.",
+            reads=("documents", "text_units"),
+            tables=("entity_mentions", "relationship_mentions", "claim_mentions"),
+            uses=("extraction",),
+            is_partitioned=True,
+        ),
+        Stage(
+            "graph",
+            "graph",
+            "Mentions merged and resolved into entities, relationships and claims.",
+            reads=("entity_mentions", "relationship_mentions", "claim_mentions"),
+            tables=(*_GRAPH_TABLES, "entity_merges"),
+            uses=("graph.weight",),
+        ),
+        Stage(
+            "summarized_descriptions",
+            "graph",
+            "One description per entity and relationship.",
+            reads=("entities", "relationships"),
+            tables=("descriptions",),
+            uses=("descriptions",),
+            embeds=True,
+        ),
+        Stage(
+            "communities",
+            "communities",
+            "Hierarchical Leiden communities of the graph.",
+            reads=("entities", "relationships"),
+            tables=("communities",),
+            uses=("communities",),
+        ),
+        Stage(
+            "community_reports",
+            "communities",
+            "A report on every community, deepest level first.",
+            reads=("communities", *_GRAPH_TABLES, "descriptions"),
+            tables=("community_reports",),
+            uses=("reports", "text_units.encoding"),
+            embeds=True,
+        ),
+        Stage(
+            "text_unit_embeddings",
+            "embeddings",
+            "Vectors of text units, by text.",
+            reads=("text_units",),
+            tables=("text_unit_embeddings",),
+            uses=("embeddings",),
+            is_partitioned=True,
+            embeds=True,
+        ),
+        Stage(
+            "entity_embeddings",
+            "embeddings",
+            "Vectors of entities' titles and descriptions, by text.",
+            reads=("entities", "descriptions"),
+            tables=("entity_embeddings",),
+            uses=("embeddings",),
+            embeds=True,
+        ),
+        Stage(
+            "relationship_embeddings",
+            "embeddings",
+            "Vectors of relationships' descriptions, by text.",
+            reads=("relationships", "descriptions"),
+            tables=("relationship_embeddings",),
+            uses=("embeddings",),
+            embeds=True,
+        ),
+        Stage(
+            "report_embeddings",
+            "embeddings",
+            "Vectors of community reports, by text.",
+            reads=("community_reports",),
+            tables=("report_embeddings",),
+            uses=("embeddings",),
+            embeds=True,
+        ),
+    )
+}
+"""Stages that own stage tables, in an order in which they can run."""
+
+CANDIDATE = Stage(
+    "index_candidate",
+    "publish",
+    "The frozen candidate: contract tables, vectors and adjacency; carries every blocking check.",
+    reads=tuple(STAGE_TABLES),
+    tables=(),
+    uses=("storage.n_buckets", "text_units.encoding"),
+    embeds=True,
+)
+SNAPSHOT = Stage(
+    "index_snapshot",
+    "publish",
+    "The published snapshot that queries read; moves only when the candidate's checks pass.",
+    reads=(),
+    tables=(),
+)
+ALL_STAGES: dict[str, Stage] = {**STAGES, CANDIDATE.name: CANDIDATE, SNAPSHOT.name: SNAPSHOT}
+
+
+def owner_of(table: str) -> Stage:
+    """The stage that writes a stage table."""
+    return STAGES[STAGE_TABLES[table].owner]
+
+
+def upstream_of(stage: Stage) -> list[Stage]:
+    """The stages whose tables it reads, in running order."""
+    if stage is SNAPSHOT:
+        return [CANDIDATE]
+    owners = {owner_of(table).name for table in stage.reads}
+    return [other for name, other in STAGES.items() if name in owners]
+
+
+def input_partitions(stage: Stage, partition: str, settings: Settings) -> list[tuple[str, str]]:
+    """(table, partition) of everything that one partition of a stage reads."""
+    pairs = []
+    for table in stage.reads:
+        owner = owner_of(table)
+        same = stage.is_partitioned and owner.is_partitioned
+        pairs += [(table, key) for key in ([partition] if same else owner.partitions(settings))]
+    return pairs
+
+
+def code_of(stage: Stage, settings: Settings, embedding_fingerprint: str) -> dict[str, Any]:
+    """What the result of a stage depends on besides its inputs, by a name a user recognises."""
+    code: dict[str, Any] = {"algorithm": stage.algorithm}
+    for use in stage.uses:
+        section, _, key = use.partition(".")
+        values = getattr(settings, section).model_dump(mode="json")
+        code |= {f"{section}.{name}": value for name, value in values.items() if key in ("", name)}
+    owned = CONTRACT_TABLES if stage is CANDIDATE else {name: STAGE_TABLES[name] for name in stage.tables}
+    code |= {f"schema of {name}": table.schema_hash for name, table in owned.items()}
+    if stage.embeds:
+        code["embedding model"] = embedding_fingerprint
+    return code

@@ -1,0 +1,84 @@
+"""The data contract: schemas, ids, names."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphrag_pipeline.stages import STAGES
+from graphrag_pipeline.tables import (
+    CONTRACT_TABLES,
+    STAGE_TABLES,
+    bucket_keys,
+    bucket_of,
+    normalize_title,
+    relationship_id,
+    stable_hash,
+)
+
+names = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+@pytest.mark.parametrize("tables", [STAGE_TABLES, CONTRACT_TABLES])
+def test_keys_order_and_references_name_columns_that_exist(tables: dict) -> None:
+    for table in tables.values():
+        assert set(table.key) | set(table.sort_columns) <= set(table.schema.names), table.name
+        for column, (other, key) in table.references.items():
+            assert column in table.schema.names
+            assert key in tables[other].schema.names, f"{table.name}.{column}"
+
+
+def test_every_stage_table_is_owned_by_the_stage_that_lists_it() -> None:
+    assert {table: stage.name for stage in STAGES.values() for table in stage.tables} == {
+        name: table.owner for name, table in STAGE_TABLES.items()
+    }
+
+
+def test_stage_tables_read_only_what_runs_before_them() -> None:
+    made: set[str] = set()
+    for stage in STAGES.values():
+        assert set(stage.reads) <= made, stage.name
+        made |= set(stage.tables)
+
+
+@given(st.lists(names, max_size=4), st.lists(names, max_size=4))
+def test_stable_hash_tells_sequences_apart(a: list[str], b: list[str]) -> None:
+    assert (stable_hash(*a) == stable_hash(*b)) == (a == b)
+
+
+@given(names, st.integers(1, 96))
+def test_bucket_is_one_of_the_keys(document_id: str, n_buckets: int) -> None:
+    assert bucket_of(document_id, n_buckets) in bucket_keys(n_buckets)
+
+
+@given(names)
+def test_normalize_title_is_idempotent(name: str) -> None:
+    assert normalize_title(normalize_title(name)) == normalize_title(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("Scrooge\u2019s\n  nephew", "SCROOGE'S NEPHEW"),
+        (' "Tiny Tim" ', "TINY TIM"),
+        ("\uff33crooge", "SCROOGE"),
+        ("'Change", "'CHANGE"),
+        ("stra\u00dfe", "STRASSE"),
+        ('""', ""),
+    ],
+)
+def test_normalize_title_folds_case_space_quotes_and_width(name: str, title: str) -> None:
+    assert normalize_title(name) == title
+
+
+def test_relationship_id_is_that_of_the_unordered_pair() -> None:
+    assert relationship_id("A", "B") == relationship_id("B", "A") != relationship_id("A", "C")
+
+
+def test_rows_are_sorted_and_unknown_columns_refused() -> None:
+    table = STAGE_TABLES["text_unit_embeddings"]
+    rows = table.from_rows([{"text_hash": "b", "vector": [1.0]}, {"text_hash": "a", "vector": [2.0]}])
+    assert rows["text_hash"].to_pylist() == ["a", "b"]
+    assert isinstance(rows, pa.Table)
+    with pytest.raises(KeyError, match="vectors"):
+        table.from_rows([{"text_hash": "b", "vectors": [1.0]}])
