@@ -1,0 +1,1 @@
+"""Ports to models and the embedded engine that needs none."""

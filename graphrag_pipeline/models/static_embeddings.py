@@ -1,0 +1,135 @@
+"""Static embeddings: the text vectors of the embedded engine, read from files inside the package.
+
+A text's vector is the normalised sum of fixed vectors of its word pieces, distilled from all-MiniLM-L6-v2
+(`bundled/static_embeddings/PROVENANCE.md`). There is no model to run, so no key, server or download, and the same
+text gives the same bytes whatever else is in the batch: table cells are int8 and are summed as integers, exactly.
+
+What to know when using it:
+    - Word order and context do not count ("dog bites man" = "man bites dog"), and English is what it knows.
+    - The whole text counts; nothing is cut off at 512 tokens. A long text's vector drifts to the average topic.
+    - A text without a known word piece (empty, spaces, "!!!", most emoji) has the zero vector. Treat it as "matches
+      nothing": its dot product with everything is 0, and it has no cosine.
+    - A word glued to an unknown character ("great" + emoji) or longer than 100 characters is unknown as a whole.
+    - NUL, other control characters and lone surrogates are ignored; a surrogate pair counts as its character.
+
+Add here: what turns text into vectors without a model call. Keep out: vectors from an endpoint, caching, search.
+
+It reads its two files with `tokenizers` and `safetensors`, the libraries under model2vec, and not with model2vec's
+`StaticModel.encode`, which changes its tokenizer and, over 10,000 texts, the process's environment at every call, so
+that it is not safe in threads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from tokenizers import Tokenizer
+
+MAX_BATCH_TEXTS = 1_000
+MAX_BATCH_CHARS = 500_000
+MAX_ROWS_AT_ONCE = 65_536
+
+
+class StaticEmbeddings:
+    """Vectors of texts, from a table with one row per word piece. Safe to share between threads.
+
+    Attributes:
+        dimensions: length of a vector.
+        fingerprint: changes when a text's vector may change; part of the key under which vectors are stored.
+    """
+
+    def __init__(self, table: np.ndarray, tokenizer: Tokenizer, fingerprint: str) -> None:
+        """Hold the table, int8 (vocabulary, dimensions) with a zero row for the unknown token, and its tokenizer."""
+        self.dimensions: int = table.shape[1]
+        self.fingerprint = fingerprint
+        self._table = table
+        self._tokenizer = tokenizer
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Turn texts into vectors.
+
+        Args:
+            texts: any strings, of any length; each vector depends on its own text alone.
+
+        Returns:
+            float32 (n texts, dimensions), rows in the order of `texts`, of length 1, or all zeros where a text has no
+            known word piece.
+
+        Raises:
+            TypeError: `texts` is one string instead of a sequence of strings.
+        """
+        import numpy as np
+
+        if isinstance(texts, str):
+            raise TypeError("texts is a single string: pass a sequence of strings, such as [text]")
+        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        row = 0
+        for batch in _split_into_batches(texts):
+            for encoding in self._tokenizer.encode_batch_fast(batch, add_special_tokens=False):
+                total = self._sum_rows(encoding.ids)
+                length = np.sqrt(np.square(total).sum())
+                if length > 0:
+                    vectors[row] = total / length
+                row += 1
+        return vectors
+
+    def _sum_rows(self, token_ids: list[int]) -> np.ndarray:
+        """Add up the tokens' rows: float64 (dimensions,) of whole numbers, exact in any order."""
+        import numpy as np
+
+        total = np.zeros(self.dimensions, dtype=np.int64)
+        for start in range(0, len(token_ids), MAX_ROWS_AT_ONCE):
+            rows = self._table.take(token_ids[start : start + MAX_ROWS_AT_ONCE], axis=0)
+            total += rows.sum(axis=0, dtype=np.int64)
+        return total.astype(np.float64)
+
+
+@lru_cache(maxsize=1)
+def load_static_embeddings() -> StaticEmbeddings:
+    """Read the bundled table once per process (about 8 MB).
+
+    Raises:
+        FileNotFoundError: the package was installed without its data files.
+    """
+    from safetensors.numpy import load
+    from tokenizers import Tokenizer
+
+    folder = files("graphrag_pipeline") / "bundled" / "static_embeddings"
+    model_bytes = (folder / "model.safetensors").read_bytes()
+    tokenizer_bytes = (folder / "tokenizer.json").read_bytes()
+    table = load(model_bytes)["embeddings"]
+    content_hash = hashlib.sha256(model_bytes + tokenizer_bytes).hexdigest()
+    return StaticEmbeddings(
+        table=table,
+        tokenizer=Tokenizer.from_str(tokenizer_bytes.decode("utf-8")),
+        fingerprint=f"static:all-MiniLM-L6-v2:{table.shape[1]}:{content_hash[:12]}",
+    )
+
+
+def _split_into_batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Cut `texts` into runs that are tokenised together: enough for all cores, little enough for memory."""
+    batch: list[str] = []
+    n_chars = 0
+    for text in texts:
+        if batch and (len(batch) == MAX_BATCH_TEXTS or n_chars + len(text) > MAX_BATCH_CHARS):
+            yield batch
+            batch, n_chars = [], 0
+        batch.append(_replace_lone_surrogates(text))
+        n_chars += len(text)
+    if batch:
+        yield batch
+
+
+def _replace_lone_surrogates(text: str) -> str:
+    """Make `text` valid Unicode, which the tokenizer insists on; it then ignores the replacement character."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
