@@ -1,0 +1,87 @@
+"""Citations inside generated text: `[Data: Entities (id, id); Relationships (id)]`.
+
+Reports and answers cite records this way, as Microsoft GraphRAG does. Stored text cites stable ids; a prompt cites
+numbers that are local to it; a published report cites human-readable numbers. This module turns one into the other and
+is neutral ground: indexing and query both use it. Add here what reads or writes a citation; keep out what a record is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+KINDS = ("Entities", "Relationships", "Claims", "Reports", "Sources")
+
+_CITATION = re.compile(r"\[\s*Data\s*:\s*([^\[\]]*)\]", re.IGNORECASE)
+_PART = re.compile(r"(\w+)\s*\(([^()]*)\)")
+_KIND_OF = {kind.lower(): kind for kind in KINDS}
+_MORE = "+more"
+
+
+def render_citation(records: Iterable[tuple[str, Iterable[str]]]) -> str:
+    """Write one citation from (kind, ids) pairs; "" if there is no id."""
+    parts = [f"{kind} ({', '.join(ids)})" for kind, ids in ((kind, list(ids)) for kind, ids in records) if ids]
+    return f"[Data: {'; '.join(parts)}]" if parts else ""
+
+
+def parse_citations(text: str) -> list[tuple[str, list[str]]]:
+    """Read what a text cites.
+
+    Returns:
+        (kind, ids) in reading order, one per bracketed group and kind; a kind is spelled as in `KINDS` where it is one
+        of them, "+more" is no id, and a group without an id is left out.
+    """
+    return [part for match in _CITATION.finditer(text) for part in _parse_parts(match.group(1))]
+
+
+def strip_citations(text: str) -> str:
+    """`text` without its citations and without the blanks in front of them."""
+    return re.sub(r"[ \t]*" + _CITATION.pattern, "", text, flags=re.IGNORECASE).strip()
+
+
+def number_citations(text: str, numbers: Mapping[str, Mapping[str, int]]) -> str:
+    """Replace the ids in citations by numbers.
+
+    Args:
+        text: cites ids.
+        numbers: kind -> id -> number.
+
+    Returns:
+        `text` with numbers ascending within a kind; an id without a number is left out, and so is a citation that is
+        left with none.
+    """
+
+    def number(match: re.Match[str]) -> str:
+        parts = []
+        for kind, ids in _parse_parts(match.group(2)):
+            known = numbers.get(kind, {})
+            parts.append((kind, [str(n) for n in sorted({known[record] for record in ids if record in known})]))
+        citation = render_citation(parts)
+        return match.group(1) + citation if citation else ""
+
+    return re.sub(r"([ \t]*)" + _CITATION.pattern, number, text, flags=re.IGNORECASE)
+
+
+def render_full_content(title: str, summary: str, findings: Sequence[Mapping[str, str]]) -> str:
+    """A report as markdown, laid out as Microsoft GraphRAG does; each finding has a `summary` and an `explanation`."""
+    sections = [f"## {finding['summary']}\n\n{finding['explanation']}" for finding in findings]
+    return "\n\n".join([f"# {title}", summary, *sections])
+
+
+def split_cited(text: str) -> list[tuple[str, str]]:
+    """Cut a text after each citation: what is said, without citations, and the citation behind it ("" if none)."""
+    pieces, start = [], 0
+    for match in _CITATION.finditer(text):
+        pieces.append((text[start : match.start()].strip(), match.group(0)))
+        start = match.end()
+    pieces.append((text[start:].strip(), ""))
+    return [(said, citation) for said, citation in pieces if re.search(r"\w", said)]
+
+
+def _parse_parts(body: str) -> list[tuple[str, list[str]]]:
+    parts = []
+    for name, listed in _PART.findall(body):
+        ids = [record for record in (item.strip() for item in listed.split(",")) if record and record != _MORE]
+        if ids:
+            parts.append((_KIND_OF.get(name.lower(), name), ids))
+    return parts

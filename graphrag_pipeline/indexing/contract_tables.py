@@ -1,0 +1,330 @@
+"""Contract tables: the stage tables joined into Microsoft GraphRAG's layout, with cross references and record numbers.
+
+Pure: stage tables in, contract tables out. Numbers (`human_readable_id`, `community`) are carried over from the last
+published snapshot and never reused; a record seen for the first time gets the next one, in reading order. Lists of
+ids are ordered by number. Keep out: anything a stage should have computed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from graphrag_pipeline.citations import number_citations, render_full_content
+from graphrag_pipeline.indexing.adjacency import compress, list_pairs, positions
+from graphrag_pipeline.tables import CONTRACT_TABLES, RECORD_NUMBERS, stable_hash
+
+TokenCounter = Callable[[Sequence[str]], list[int]]
+
+JOINED_TABLES = (
+    "documents", "text_units", "entities", "relationships", "covariates", "descriptions", "communities",
+    "community_reports",
+)  # fmt: skip
+"""Stage tables that contract tables are joined from."""
+
+CITED_KINDS = {
+    "Entities": "entity", "Relationships": "relationship", "Claims": "covariate", "Reports": "community",
+    "Sources": "text_unit",
+}  # fmt: skip
+"""Kind in a citation -> kind in `record_numbers`."""
+
+
+def join_contract_tables(
+    stage: Mapping[str, pa.Table], previous_numbers: pa.Table | None, count_tokens_each: TokenCounter
+) -> dict[str, pa.Table]:
+    """All contract tables by name, in file order.
+
+    Args:
+        stage: `JOINED_TABLES` by name, all partitions in one.
+        previous_numbers: `record_numbers` of the last published snapshot.
+        count_tokens_each: counts the tokens of texts.
+    """
+    numbers = Numbering(previous_numbers)
+    documents = _by_number(stage["documents"], numbers.assign("document", _document_order(stage["documents"])))
+    text_unit_order = _text_unit_order(stage["text_units"], documents["id"])
+    text_units = _by_number(stage["text_units"], numbers.assign("text_unit", text_unit_order))
+    unit_ids = text_units["id"]
+    entities = _by_number(stage["entities"], numbers.assign("entity", _graph_order(stage["entities"], unit_ids)))
+    relationships = _by_number(
+        stage["relationships"], numbers.assign("relationship", _graph_order(stage["relationships"], unit_ids))
+    )
+    covariates = _by_number(
+        stage["covariates"], numbers.assign("covariate", _claim_order(stage["covariates"], unit_ids))
+    )
+    communities = _by_number(stage["communities"], numbers.assign("community", _community_order(stage["communities"])))
+    descriptions = stage["descriptions"]
+    tables = {
+        "documents": _documents(documents, text_units),
+        "text_units": _text_units(text_units, entities, relationships, covariates),
+        "entities": _entities(with_descriptions(entities, descriptions), unit_ids, count_tokens_each),
+        "relationships": _relationships(with_descriptions(relationships, descriptions), unit_ids, count_tokens_each),
+        "covariates": _covariates(covariates, count_tokens_each),
+        "communities": _communities(communities, entities, relationships, unit_ids),
+        "record_numbers": numbers.table(),
+    }
+    tables["community_reports"] = _reports(
+        tables["communities"], stage["community_reports"], numbers, count_tokens_each
+    )
+    return {name: CONTRACT_TABLES[name].sort(rows) for name, rows in tables.items()}
+
+
+class Numbering:
+    """Numbers of records by kind: old ones carried over, new ones counted on."""
+
+    def __init__(self, previous: pa.Table | None) -> None:
+        self._old: dict[str, dict[str, int]] = {}
+        for row in previous.to_pylist() if previous is not None else []:
+            self._old.setdefault(row["kind"], {})[row["id"]] = row["number"]
+        self.of: dict[str, dict[str, int]] = {}
+        self._next: dict[str, int] = {}
+
+    def assign(self, kind: str, ids: Sequence[str]) -> dict[str, int]:
+        """Numbers of `ids`; new ones get the next free numbers in the order given."""
+        old = self._old.get(kind, {})
+        following = old.get("", 0)
+        numbers = {}
+        for record_id in ids:
+            number = old.get(record_id)
+            if number is None:
+                number, following = following, following + 1
+            numbers[record_id] = number
+        self.of[kind], self._next[kind] = numbers, following
+        return numbers
+
+    def table(self) -> pa.Table:
+        """The `record_numbers` table; the row with an empty id holds the next free number of its kind."""
+        rows = [
+            {"kind": kind, "id": record_id, "number": number}
+            for kind, numbers in self.of.items()
+            for record_id, number in [*numbers.items(), ("", self._next[kind])]
+        ]
+        return RECORD_NUMBERS.from_rows(rows)
+
+
+# --------------------------------------------------------------------------------- reading order: who is numbered first
+
+
+def _ordered_ids(rows: pa.Table, *keys: np.ndarray) -> list[str]:
+    """Ids sorted by the keys, the first one first."""
+    return rows["id"].take(pa.array(np.lexsort(keys[::-1]))).to_pylist() if len(rows) else []
+
+
+def _document_order(documents: pa.Table) -> list[str]:
+    return documents.sort_by([("path", "ascending"), ("record", "ascending"), ("id", "ascending")])["id"].to_pylist()
+
+
+def _text_unit_order(text_units: pa.Table, document_ids: pa.ChunkedArray) -> list[str]:
+    return _ordered_ids(
+        text_units, positions(text_units["document_id"], document_ids), text_units["position"].to_numpy()
+    )
+
+
+def _graph_order(rows: pa.Table, text_unit_ids: pa.ChunkedArray) -> list[str]:
+    """Entities or relationships by the first text unit that names them, then by id."""
+    parents, units = list_pairs(rows["text_unit_ids"], text_unit_ids)
+    first = np.full(len(rows), np.iinfo(np.int64).max)
+    np.minimum.at(first, parents, units)
+    return _ordered_ids(rows, first, _ranks(rows["id"]))
+
+
+def _claim_order(covariates: pa.Table, text_unit_ids: pa.ChunkedArray) -> list[str]:
+    return _ordered_ids(covariates, positions(covariates["text_unit_id"], text_unit_ids), _ranks(covariates["id"]))
+
+
+def _community_order(communities: pa.Table) -> list[str]:
+    keys = communities["level"].to_numpy(), -communities["size"].to_numpy(), _ranks(communities["id"])
+    return _ordered_ids(communities, *keys)
+
+
+def _ranks(ids: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(pc.rank(ids.combine_chunks(), tiebreaker="first")).astype(np.int64)
+
+
+# ------------------------------------------------------------------------------------------------------------ the joins
+
+
+def _by_number(rows: pa.Table, numbers: Mapping[str, int]) -> pa.Table:
+    column = pa.array([numbers[record_id] for record_id in rows["id"].to_pylist()], pa.int64())
+    return rows.append_column("human_readable_id", column).sort_by("human_readable_id").combine_chunks()
+
+
+def _lists(pairs: tuple[np.ndarray, np.ndarray], n_rows: int, ids: pa.ChunkedArray) -> pa.ListArray:
+    """A list of ids per row from (row, id row) pairs: distinct, in the order of `ids`."""
+    indptr, indices = compress(*pairs, n_rows)
+    return pa.ListArray.from_arrays(pa.array(indptr.astype(np.int32)), ids.combine_chunks().take(pa.array(indices)))
+
+
+def with_descriptions(rows: pa.Table, descriptions: pa.Table) -> pa.Table:
+    """Entities or relationships with their `description`.
+
+    Raises:
+        KeyError: a row has none; the descriptions are older than the graph.
+    """
+    found = positions(rows["description_key"], descriptions["description_key"])
+    if (found < 0).any():
+        raise KeyError(f"{int((found < 0).sum())} rows have no description: descriptions are older than the graph")
+    return rows.append_column("description", descriptions["description"].combine_chunks().take(pa.array(found)))
+
+
+def with_full_content(reports: pa.Table) -> pa.Table:
+    """Stage reports with their `full_content`, citing stable ids."""
+    columns = (reports[name].to_pylist() for name in ("title", "summary", "findings"))
+    texts = [render_full_content(*values) for values in zip(*columns, strict=True)]
+    return reports.append_column("full_content", pa.array(texts, pa.string()))
+
+
+def _token_counts(count_tokens_each: TokenCounter, *columns: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Tokens of the columns' texts, joined by a space."""
+    texts = [" ".join(values) for values in zip(*(column.to_pylist() for column in columns), strict=True)]
+    return pa.array(count_tokens_each(texts), pa.int64())
+
+
+def _documents(documents: pa.Table, text_units: pa.Table) -> pa.Table:
+    owner = positions(text_units["document_id"], documents["id"])
+    units = _lists((owner, np.arange(len(text_units))), len(documents), text_units["id"])
+    return documents.append_column("text_unit_ids", units)
+
+
+def _text_units(text_units: pa.Table, entities: pa.Table, relationships: pa.Table, covariates: pa.Table) -> pa.Table:
+    ids, n_rows = text_units["id"], len(text_units)
+    claim_units = positions(covariates["text_unit_id"], ids)
+    joined = text_units.append_column(
+        "entity_ids", _lists(list_pairs(entities["text_unit_ids"], ids)[::-1], n_rows, entities["id"])
+    ).append_column(
+        "relationship_ids", _lists(list_pairs(relationships["text_unit_ids"], ids)[::-1], n_rows, relationships["id"])
+    )
+    return joined.append_column(
+        "covariate_ids", _lists((claim_units, np.arange(len(covariates))), n_rows, covariates["id"])
+    )
+
+
+def _in_unit_order(rows: pa.Table, text_unit_ids: pa.ChunkedArray) -> pa.Table:
+    """`rows` with their text unit ids ordered by number."""
+    ordered = _lists(list_pairs(rows["text_unit_ids"], text_unit_ids), len(rows), text_unit_ids)
+    return rows.set_column(rows.schema.get_field_index("text_unit_ids"), "text_unit_ids", ordered)
+
+
+def _entities(entities: pa.Table, unit_ids: pa.ChunkedArray, count: TokenCounter) -> pa.Table:
+    joined = _in_unit_order(entities, unit_ids)
+    return joined.append_column("n_tokens", _token_counts(count, joined["title"], joined["description"]))
+
+
+def _relationships(relationships: pa.Table, unit_ids: pa.ChunkedArray, count: TokenCounter) -> pa.Table:
+    joined = _in_unit_order(relationships, unit_ids)
+    columns = joined["source"], joined["target"], joined["description"]
+    return joined.append_column("n_tokens", _token_counts(count, *columns))
+
+
+def _covariates(covariates: pa.Table, count: TokenCounter) -> pa.Table:
+    columns = covariates["subject_id"], covariates["object_id"], covariates["description"]
+    return covariates.append_column("n_tokens", _token_counts(count, *columns))
+
+
+def _communities(
+    communities: pa.Table, entities: pa.Table, relationships: pa.Table, unit_ids: pa.ChunkedArray
+) -> pa.Table:
+    n_rows = len(communities)
+    members = list_pairs(communities["entity_ids"], entities["id"])
+    inside = relationships_inside(communities, entities, relationships)
+    by_entities = _through(members, list_pairs(entities["text_unit_ids"], unit_ids), len(entities))
+    by_relationships = _through(inside, list_pairs(relationships["text_unit_ids"], unit_ids), len(relationships))
+    units = np.r_[by_entities[0], by_relationships[0]], np.r_[by_entities[1], by_relationships[1]]
+    parent_rows = positions(communities["parent_id"], communities["id"])
+    numbers = communities["human_readable_id"].to_numpy()
+    has_parent = np.flatnonzero(parent_rows >= 0)
+    child_indptr, child_rows = compress(parent_rows[has_parent], has_parent, n_rows)
+    parents = np.where(parent_rows >= 0, numbers[parent_rows], -1) if n_rows else numbers
+    return pa.table(
+        {
+            "id": communities["id"],
+            "human_readable_id": communities["human_readable_id"],
+            "community": communities["human_readable_id"],
+            "level": communities["level"],
+            "parent": pa.array(parents, pa.int64()),
+            "children": pa.ListArray.from_arrays(
+                pa.array(child_indptr.astype(np.int32)), pa.array(numbers[child_rows], pa.int64())
+            ),
+            "title": pa.array([f"Community {number}" for number in numbers], pa.string()),
+            "entity_ids": _lists(members, n_rows, entities["id"]),
+            "relationship_ids": _lists(inside, n_rows, relationships["id"]),
+            "text_unit_ids": _lists(units, n_rows, unit_ids),
+            "period": pa.nulls(n_rows, pa.string()),
+            "size": communities["size"],
+        }
+    )
+
+
+def relationships_inside(
+    communities: pa.Table, entities: pa.Table, relationships: pa.Table
+) -> tuple[np.ndarray, np.ndarray]:
+    """(community row, relationship row) wherever both ends of a relationship are in a community."""
+    community_rows, entity_rows = list_pairs(communities["entity_ids"], entities["id"])
+    levels = communities["level"].to_numpy()
+    source = positions(relationships["source_id"], entities["id"])
+    target = positions(relationships["target_id"], entities["id"])
+    pairs = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+    for level in np.unique(levels):
+        here = levels[community_rows] == level
+        community_of = np.full(len(entities), -1, dtype=np.int64)
+        community_of[entity_rows[here]] = community_rows[here]
+        inside = np.flatnonzero((community_of[source] >= 0) & (community_of[source] == community_of[target]))
+        pairs.append((community_of[source[inside]], inside))
+    return np.concatenate([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs])
+
+
+def _through(
+    first: tuple[np.ndarray, np.ndarray], second: tuple[np.ndarray, np.ndarray], n_middle: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(a, c) pairs from (a, b) and (b, c) pairs."""
+    indptr, indices = compress(*second, n_middle)
+    lengths = np.diff(indptr)[first[1]]
+    rows = np.repeat(first[0], lengths)
+    starts = np.repeat(indptr[first[1]], lengths)
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return rows, indices[starts + within].astype(np.int64)
+
+
+def _reports(communities: pa.Table, reports: pa.Table, numbers: Numbering, count: TokenCounter) -> pa.Table:
+    row_of = {community_id: row for row, community_id in enumerate(reports["community_id"].to_pylist())}
+    cited = {name: numbers.of[kind] for name, kind in CITED_KINDS.items()}
+    rows = []
+    for community in communities.to_pylist():
+        if community["id"] not in row_of:
+            raise KeyError(f"community {community['id']} has no report: reports are older than the communities")
+        report = reports.slice(row_of[community["id"]], 1).to_pylist()[0]
+        rows.append(_report_row(community, report, cited))
+    for column, counted in (("full_content", "n_tokens"), ("summary", "n_summary_tokens")):
+        for row, n_tokens in zip(rows, count([row[column] for row in rows]), strict=True):
+            row[counted] = n_tokens
+    return CONTRACT_TABLES["community_reports"].from_rows(rows)
+
+
+def _report_row(community: dict, report: dict, cited: Mapping[str, Mapping[str, int]]) -> dict:
+    summary = number_citations(report["summary"], cited)
+    findings = [{k: number_citations(text, cited) for k, text in finding.items()} for finding in report["findings"]]
+    content = {
+        "title": report["title"],
+        "summary": summary,
+        "findings": findings,
+        "rating": report["rank"],
+        "rating_explanation": report["rating_explanation"],
+    }
+    return {
+        "id": stable_hash("report", community["id"]),
+        **{
+            k: community[k] for k in ("human_readable_id", "community", "level", "parent", "children", "period", "size")
+        },
+        "title": report["title"],
+        "summary": summary,
+        "full_content": render_full_content(report["title"], summary, findings),
+        "rank": report["rank"],
+        "rating_explanation": report["rating_explanation"],
+        "findings": findings,
+        "full_content_json": json.dumps(content, ensure_ascii=False),
+        "is_verbatim": report["is_verbatim"],
+        "is_fallback": report["is_fallback"],
+    }

@@ -1,0 +1,1 @@
+"""What is on disk: input files, stage tables and heads, snapshots, vector tables."""

@@ -1,0 +1,175 @@
+"""Checks a candidate must pass before readers see it, derived from the table contract where that is possible.
+
+Each check is a function from a snapshot to a list of problems in words, empty if it passes. Add one to `CHECKS` and
+it blocks publishing and shows in the UI. Keep out: mending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from graphrag_pipeline.indexing.adjacency import list_pairs
+from graphrag_pipeline.storage.snapshots import Snapshot
+from graphrag_pipeline.tables import CONTRACT_TABLES, VECTOR_TABLES
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """One check's verdict; `problems` is empty if it passed."""
+
+    name: str
+    problems: list[str]
+
+    @property
+    def passed(self) -> bool:
+        return not self.problems
+
+
+def check_snapshot(snapshot: Snapshot) -> list[CheckResult]:
+    """Run every check, in order; after a schema problem the others are not tried."""
+    schemas = CheckResult("schemas", check_schemas(snapshot))
+    if not schemas.passed:
+        return [schemas]
+    return [schemas, *(CheckResult(name, check(snapshot)) for name, check in CHECKS.items() if name != "schemas")]
+
+
+def check_schemas(snapshot: Snapshot) -> list[str]:
+    """Every contract table is there with exactly its columns, and no null where none may be."""
+    problems = []
+    for name, table in CONTRACT_TABLES.items():
+        if name not in snapshot.manifest.tables:
+            problems.append(f"{name}: table is missing")
+            continue
+        path = snapshot.table_path(name)
+        schema = pq.read_schema(path).remove_metadata()
+        if not schema.equals(table.schema):
+            problems.append(f"{name}: columns are {schema.names} with types {schema.types}, not those of the contract")
+            continue
+        rows = snapshot.table(name)
+        nulls = [field.name for field in table.schema if not field.nullable and rows[field.name].null_count]
+        problems += [f"{name}.{column}: {rows[column].null_count} nulls" for column in nulls]
+    return problems
+
+
+def check_unique_keys(snapshot: Snapshot) -> list[str]:
+    """Keys, ids, record numbers and entity titles are unique."""
+    problems = []
+    for name, table in CONTRACT_TABLES.items():
+        rows = snapshot.table(name)
+        uniques = [table.key, *([(column,) for column in ("id", "human_readable_id") if name != "record_numbers"])]
+        uniques += [("title",)] if name == "entities" else []
+        for columns in dict.fromkeys(uniques):
+            n_distinct = rows.select(columns).group_by(list(columns)).aggregate([]).num_rows
+            if n_distinct != rows.num_rows:
+                problems.append(f"{name}: {rows.num_rows - n_distinct} rows repeat a value of {', '.join(columns)}")
+    return problems
+
+
+def check_references(snapshot: Snapshot) -> list[str]:
+    """Every id that a table names exists in the table it speaks of."""
+    problems = []
+    for name, table in CONTRACT_TABLES.items():
+        for column, (other, key) in table.references.items():
+            values = snapshot.table(name)[column].combine_chunks()
+            if pa.types.is_list(values.type):
+                values = values.flatten()
+            missing = pc.invert(pc.is_in(values.drop_null(), value_set=snapshot.table(other)[key].combine_chunks()))
+            if pc.any(missing).as_py():
+                example = values.drop_null().filter(missing)[0].as_py()
+                n_missing = pc.sum(missing).as_py()
+                problems.append(f"{name}.{column}: {n_missing} values are not in {other}.{key}, such as {example!r}")
+    return problems
+
+
+def check_communities(snapshot: Snapshot) -> list[str]:
+    """Every entity is in one root community, and children partition their parent."""
+    communities, entities = snapshot.table("communities"), snapshot.table("entities")
+    rows, members = list_pairs(communities["entity_ids"], entities["id"])
+    levels, parents = communities["level"].to_numpy(), communities["parent"].to_numpy()
+    problems = []
+    if ((levels == 0) != (parents == -1)).any():
+        problems.append("level 0 and parent -1 do not go together")
+    for level in np.unique(levels):
+        n_communities = np.bincount(members[levels[rows] == level], minlength=len(entities))
+        if level == 0 and (n_communities == 0).any():
+            problems.append(f"{int((n_communities == 0).sum())} entities are in no community")
+        if (n_communities > 1).any():
+            problems.append(f"level {level}: {int((n_communities > 1).sum())} entities are in several communities")
+    return problems + _check_children(communities, rows, members)
+
+
+def _check_children(communities: pa.Table, rows: np.ndarray, members: np.ndarray) -> list[str]:
+    numbers, levels = communities["community"].to_numpy(), communities["level"].to_numpy()
+    row_of = {int(number): row for row, number in enumerate(numbers)}
+    parent_rows = np.array([row_of.get(int(parent), -1) for parent in communities["parent"].to_numpy()], dtype=np.int64)
+    problems = []
+    has_parent = parent_rows >= 0
+    if (levels[has_parent] != levels[parent_rows[has_parent]] + 1).any():
+        problems.append("a community is not one level below its parent")
+    n_entities = int(members.max(initial=-1)) + 1
+    inner = has_parent[rows]
+    of_children = np.unique(parent_rows[rows[inner]] * n_entities + members[inner])
+    is_split = np.zeros(len(communities), dtype=bool)
+    is_split[parent_rows[has_parent]] = True
+    of_parents = np.unique(rows[is_split[rows]] * n_entities + members[is_split[rows]])
+    if not np.array_equal(of_children, of_parents):
+        n_odd = len(np.setxor1d(of_children, of_parents))
+        problems.append(f"{n_odd} entities of a parent are in none of its children, or the other way round")
+    listed = {(int(n), int(c)) for n, cs in zip(numbers, communities["children"].to_pylist(), strict=True) for c in cs}
+    implied = {(int(p), int(n)) for p, n in zip(communities["parent"].to_numpy(), numbers, strict=True) if p != -1}
+    if listed != implied:
+        problems.append(f"children and parent disagree on {len(listed ^ implied)} pairs")
+    return problems
+
+
+def check_reports(snapshot: Snapshot) -> list[str]:
+    """Every community has one report, and it is not empty."""
+    reports = snapshot.table("community_reports")
+    communities = set(snapshot.table("communities")["community"].to_pylist())
+    missing = communities - set(reports["community"].to_pylist())
+    problems = [f"{len(missing)} communities have no report, such as {min(missing)}"] if missing else []
+    n_empty = pc.sum(pc.equal(reports["full_content"], "")).as_py() or 0
+    return problems + ([f"{n_empty} reports are empty"] if n_empty else [])
+
+
+def check_vectors(snapshot: Snapshot) -> list[str]:
+    """Each vector table holds exactly the ids of the table it embeds."""
+    problems = []
+    for name, (table, _) in VECTOR_TABLES.items():
+        if name not in snapshot.manifest.vectors:
+            problems.append(f"{name}: vector table is missing")
+            continue
+        vectors = snapshot.vectors(name)
+        if vectors.count() != snapshot.n_rows(table):
+            problems.append(f"{name}: {vectors.count()} vectors for {snapshot.n_rows(table)} rows of {table}")
+        elif set(vectors.ids()) != set(snapshot.table(table)["id"].to_pylist()):
+            problems.append(f"{name}: its ids are not those of {table}")
+    return problems
+
+
+def check_heads(snapshot: Snapshot) -> list[str]:
+    """No stage partition was built from older inputs than the ones pinned here."""
+    heads = snapshot.manifest.heads
+    problems = []
+    for name, head in sorted(heads.items()):
+        for read, version in sorted(head["inputs"].items()):
+            if read in heads and heads[read]["data_version"] != version:
+                problems.append(f"{name} was built from an older {read}; materialise {name.split('/')[0]} again")
+    return problems
+
+
+CHECKS: dict[str, Callable[[Snapshot], list[str]]] = {
+    "schemas": check_schemas,
+    "unique_keys": check_unique_keys,
+    "references": check_references,
+    "communities": check_communities,
+    "reports": check_reports,
+    "vectors": check_vectors,
+    "heads": check_heads,
+}

@@ -1,0 +1,57 @@
+"""Files of a root: the four operations the store is built from, each safe against `kill -9` at any moment.
+
+`put_new` writes a file that is never changed again, `replace` swaps a small one atomically; nothing else ever writes.
+Add an object store here (one PUT is atomic there), not in the modules above.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+from graphrag_pipeline.errors import PipelineError
+
+TEMPORARY_PREFIX = ".tmp-"
+
+
+def content_hash(data: bytes | memoryview) -> str:
+    """32 hex digits of sha256: the name of an immutable file."""
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
+def put_new(path: Path, data: bytes | memoryview) -> None:
+    """Write an immutable, content-named file; one that is there with the right size is left alone."""
+    if not (path.is_file() and path.stat().st_size == len(data)):
+        replace(path, data)
+
+
+def replace(path: Path, data: bytes | memoryview) -> None:
+    """Put `data` at `path` in one step: a reader sees the old file or the new one, also after a power cut.
+
+    Raises:
+        PipelineError: the disk is full or the folder cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(prefix=TEMPORARY_PREFIX, dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise write_error(path, error) from error
+
+
+def write_error(path: Path, error: OSError) -> PipelineError:
+    """The message for a write that failed: what, where, what to do."""
+    return PipelineError(
+        f"{path}: cannot be written ({error.strerror or error}); free space or mend permissions and run again - "
+        "what was finished is kept"
+    )

@@ -1,0 +1,286 @@
+"""Snapshots: immutable, checked sets of contract tables, vectors and adjacency, and the pointer to the published one.
+
+`snapshots/<id>.json` is a manifest: the heads it was joined from and the content-named files it consists of, which
+snapshots share (`snapshots/tables`, `snapshots/vectors`, `snapshots/adjacency`). The id is the hash of the manifest,
+so equal content has an equal id. `snapshots/current.json` is the pointer, replaced atomically. A reader opens one
+manifest and never looks at the pointer again. Keep out: how contract tables are joined, and what a search does with
+them.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.table_store import parquet_bytes
+from graphrag_pipeline.storage.vectors import VectorFolder, VectorTable, build_vector_folder
+from graphrag_pipeline.tables import CONTRACT_TABLES
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a snapshot is.
+
+    Attributes:
+        origin: "pipeline" or "import".
+        heads: data version, code version and inputs of every stage partition it was joined from, by "table/partition".
+        tables: contract table -> content-named Parquet file and its number of rows.
+        vectors: vector table -> its folder.
+        adjacency: folder of the adjacency arrays.
+        embedding_fingerprint: the model whose vectors these are.
+        notes: what an import mended, in words.
+    """
+
+    origin: str
+    heads: dict[str, dict[str, Any]]
+    tables: dict[str, dict[str, Any]]
+    vectors: dict[str, VectorFolder]
+    adjacency: str
+    embedding_fingerprint: str
+    notes: tuple[str, ...] = field(default=())
+    format: int = _FORMAT
+
+    def to_json(self) -> bytes:
+        return json.dumps(asdict(self), indent=1, sort_keys=True, ensure_ascii=False).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Manifest:
+        values = json.loads(data)
+        values["vectors"] = {name: VectorFolder(**folder) for name, folder in values["vectors"].items()}
+        values["notes"] = tuple(values["notes"])
+        return cls(**values)
+
+    @property
+    def id(self) -> str:
+        # How a LanceDB folder came about (built whole or by difference) is no part of what the snapshot says.
+        content = json.loads(self.to_json())
+        for folder in content["vectors"].values():
+            del folder["n_unindexed"]
+        return files.content_hash(json.dumps(content, sort_keys=True).encode())[:16]
+
+
+class SnapshotStore:
+    """The `snapshots/` folder of a root.
+
+    Args:
+        root: the project root.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.folder = root / "snapshots"
+
+    # ------------------------------------------------------------------------------------------------------ writing
+
+    def write_table(self, name: str, rows: pa.Table) -> dict[str, Any]:
+        """Save a contract table; returns its entry of the manifest."""
+        data = parquet_bytes(CONTRACT_TABLES[name].sort(rows))
+        file = f"{files.content_hash(data)}.parquet"
+        files.put_new(self.folder / "tables" / name / file, memoryview(data))
+        return {"file": file, "n_rows": rows.num_rows}
+
+    def write_adjacency(self, arrays: Mapping[str, np.ndarray]) -> str:
+        """Save adjacency arrays; returns the name of their folder."""
+        buffers = {}
+        for name in sorted(arrays):
+            buffer = io.BytesIO()
+            np.save(buffer, arrays[name], allow_pickle=False)
+            buffers[name] = buffer.getvalue()
+        content = files.content_hash("".join(f"{n}:{files.content_hash(b)};" for n, b in buffers.items()).encode())
+        final = self.folder / "adjacency" / content
+        if not final.exists():
+            final.parent.mkdir(parents=True, exist_ok=True)
+            working = Path(tempfile.mkdtemp(prefix=files.TEMPORARY_PREFIX, dir=final.parent))
+            try:
+                for name, data in buffers.items():
+                    files.put_new(working / f"{name}.npy", data)
+                working.chmod(0o755)
+                os.replace(working, final)
+            finally:
+                shutil.rmtree(working, ignore_errors=True)
+        return content
+
+    def write_vectors(self, name: str, rows: pa.Table, has_full_text: bool, previous: Manifest | None) -> VectorFolder:
+        """Save a vector table (see `vectors.vector_rows`), from the previous candidate's where that is cheaper."""
+        known = previous.vectors.get(name) if previous else None
+        return build_vector_folder(self.folder / "vectors", name, rows, has_full_text, known)
+
+    def write_manifest(self, manifest: Manifest) -> str:
+        """Save a manifest; returns the snapshot's id."""
+        files.put_new(self.folder / f"{manifest.id}.json", manifest.to_json())
+        return manifest.id
+
+    # --------------------------------------------------------------------------------------------- pointer, reading
+
+    def current(self) -> str | None:
+        """Id of the published snapshot, or None."""
+        path = self.folder / "current.json"
+        try:
+            return str(json.loads(path.read_bytes())["snapshot"])
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError):
+            raise NoSnapshotError(f"{path}: damaged; run `graphrag-pipeline index` to publish again") from None
+
+    def point_at(self, snapshot_id: str) -> None:
+        """Publish: move the pointer. The caller has checked the snapshot."""
+        files.replace(self.folder / "current.json", json.dumps({"snapshot": snapshot_id}).encode())
+
+    def manifest(self, snapshot_id: str) -> Manifest:
+        path = self.folder / f"{snapshot_id}.json"
+        try:
+            manifest = Manifest.from_json(path.read_bytes())
+        except FileNotFoundError:
+            raise NoSnapshotError(f"snapshot {snapshot_id}: {path} is missing; run `graphrag-pipeline index`") from None
+        except (ValueError, TypeError, KeyError) as error:
+            raise NoSnapshotError(f"{path}: damaged manifest ({error}); run `graphrag-pipeline index`") from None
+        if manifest.format != _FORMAT:
+            raise PipelineError(f"{path}: format {manifest.format} is not known here; upgrade graphrag-pipeline")
+        return manifest
+
+    def current_manifest(self) -> Manifest | None:
+        """Manifest of the published snapshot, or None if nothing (whole) is published."""
+        current = self.current()
+        return self.manifest(current) if current and (self.folder / f"{current}.json").exists() else None
+
+    def record_numbers(self, manifest: Manifest | None) -> pa.Table | None:
+        """The record numbers of a snapshot; None without one."""
+        if manifest is None:
+            return None
+        return Snapshot(self.folder, manifest.id, manifest).table("record_numbers")
+
+    def open(self, snapshot_id: str | None = None) -> Snapshot:
+        """Open a snapshot (the published one if None).
+
+        Raises:
+            NoSnapshotError: nothing is published, or a file of the snapshot is gone.
+        """
+        snapshot_id = snapshot_id or self.current()
+        if snapshot_id is None:
+            raise NoSnapshotError(
+                f"{self.folder.parent}: no published index; run `graphrag-pipeline index`, or `import` one, first"
+            )
+        snapshot = Snapshot(self.folder, snapshot_id, self.manifest(snapshot_id))
+        missing = snapshot.missing_files()
+        if missing:
+            raise NoSnapshotError(
+                f"snapshot {snapshot_id}: {missing[0]} is gone (and {len(missing) - 1} more); "
+                "run `graphrag-pipeline index`"
+            )
+        return snapshot
+
+
+class Snapshot:
+    """One immutable index, opened for reading; everything is loaded at first use and kept.
+
+    Row numbers ("rows") are 0-based positions in a contract table in file order; adjacency arrays speak in them.
+
+    Args:
+        folder: the root's `snapshots` folder.
+        id: the snapshot's id.
+    """
+
+    def __init__(self, folder: Path, id: str, manifest: Manifest) -> None:
+        self.folder = folder
+        self.id = id
+        self.manifest = manifest
+        self._tables: dict[str, pa.Table] = {}
+        self._id_sets: dict[tuple[str, str], pa.Array] = {}
+        self._vectors: dict[str, VectorTable] = {}
+
+    def missing_files(self) -> list[Path]:
+        paths = [self.table_path(name) for name in self.manifest.tables]
+        paths += [folder.path(self.folder / "vectors") for folder in self.manifest.vectors.values()]
+        paths.append(self.folder / "adjacency" / self.manifest.adjacency)
+        return [path for path in paths if not path.exists()]
+
+    def table_path(self, name: str) -> Path:
+        """The Parquet file of a contract table."""
+        return self.folder / "tables" / name / str(self.manifest.tables[name]["file"])
+
+    def n_rows(self, name: str) -> int:
+        return int(self.manifest.tables[name]["n_rows"])
+
+    def table(self, name: str) -> pa.Table:
+        """A whole contract table (one chunk), in file order."""
+        if name not in self._tables:
+            rows = pq.read_table(self.table_path(name), schema=CONTRACT_TABLES[name].schema, memory_map=True)
+            self._tables[name] = rows.combine_chunks()
+        return self._tables[name]
+
+    def rows_of(self, name: str, values: list[str] | pa.Array, column: str = "id") -> np.ndarray:
+        """Row numbers of `values` in a key column, in their order; -1 where there is none. int64."""
+        key = (name, column)
+        if key not in self._id_sets:
+            self._id_sets[key] = self.table(name)[column].combine_chunks()
+        found = pc.index_in(pa.array(values, pa.string()), value_set=self._id_sets[key])
+        return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+
+    def take(self, name: str, rows: np.ndarray | list[int], columns: list[str] | None = None) -> list[dict[str, Any]]:
+        """Records of some rows, in that order."""
+        table = self.table(name)
+        return (table.select(columns) if columns else table).take(pa.array(rows, pa.int64())).to_pylist()
+
+    def vectors(self, name: str) -> VectorTable:
+        """A vector table by its LanceDB name (see `tables.VECTOR_TABLES`)."""
+        if name not in self._vectors:
+            if name not in self.manifest.vectors:
+                raise NoSnapshotError(f"snapshot {self.id} has no vector table {name!r}; run `graphrag-pipeline index`")
+            self._vectors[name] = VectorTable(self.folder / "vectors", self.manifest.vectors[name])
+        return self._vectors[name]
+
+    @functools.cached_property
+    def adjacency(self) -> Adjacency:
+        return Adjacency(self.folder / "adjacency" / self.manifest.adjacency)
+
+
+class Adjacency:
+    """Memory-mapped adjacency of a snapshot: who touches whom, in row numbers of the contract tables.
+
+    Each `<a>_<b>s` relation (listed in `indexing/adjacency.py`) is a pair of arrays in compressed sparse row form:
+    `indptr` int64 (n_a + 1) and `indices` int32; the rows of b that belong to row i of a are
+    `indices[indptr[i]:indptr[i + 1]]`, ascending.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._arrays: dict[str, np.ndarray] = {}
+
+    def array(self, name: str) -> np.ndarray:
+        if name not in self._arrays:
+            self._arrays[name] = np.load(self._folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        return self._arrays[name]
+
+    def of(self, relation: str, row: int) -> np.ndarray:
+        """Rows related to one row, such as `of("entity_relationships", 3)`. int32, ascending."""
+        indptr = self.array(f"{relation}_indptr")
+        return self.array(f"{relation}_indices")[indptr[row] : indptr[row + 1]]
+
+    def of_all(self, relation: str, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows related to several rows: (position in `rows`, related row) pairs, both ascending in that order."""
+        indptr = self.array(f"{relation}_indptr")
+        starts = indptr[rows]
+        lengths = indptr[np.asarray(rows) + 1] - starts
+        positions = np.repeat(np.arange(len(rows)), lengths)
+        within = np.arange(len(positions)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return positions, self.array(f"{relation}_indices")[starts[positions] + within]
+
+    def counts(self, relation: str) -> np.ndarray:
+        """How many rows are related to each row. int64."""
+        return np.diff(self.array(f"{relation}_indptr"))

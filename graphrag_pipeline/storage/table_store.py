@@ -1,0 +1,210 @@
+"""The table store: immutable Parquet partitions and the heads that name the current ones.
+
+`tables/<table>/<partition>/<content hash>.parquet` never changes once written. `heads/<table>/<partition>.json` is
+the only thing ever replaced: it names the files of the partition, their data version, the code that made them and the
+versions of the inputs read. Heads are the truth for `status`, `index` and the sensor. Keep out: Dagster, and what a
+stage computes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.storage import files
+from graphrag_pipeline.tables import STAGE_TABLES, WHOLE, Table, stable_hash
+
+_LAYOUT_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """One Parquet file of a partition; `name` is its content hash plus ".parquet"."""
+
+    name: str
+    n_rows: int
+    n_bytes: int
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a partition of a table is now.
+
+    Attributes:
+        files: the Parquet files, in order.
+        data_version: hash of the files' contents.
+        code_version: hash of `code`.
+        code: what the result depends on besides its inputs (algorithm, settings, prompts, models, schema), by name.
+        inputs: data version of every partition that was read, by "table/partition".
+    """
+
+    table: str
+    partition: str
+    files: tuple[StoredFile, ...]
+    data_version: str
+    code_version: str
+    code: dict[str, Any]
+    inputs: dict[str, str]
+
+    @property
+    def n_rows(self) -> int:
+        return sum(file.n_rows for file in self.files)
+
+    def to_json(self) -> bytes:
+        return json.dumps(asdict(self), indent=1, sort_keys=True, ensure_ascii=False).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Head:
+        values = json.loads(data)
+        values["files"] = tuple(StoredFile(**file) for file in values["files"])
+        return cls(**values)
+
+
+def code_version_of(code: Mapping[str, Any]) -> str:
+    return stable_hash(json.dumps(code, sort_keys=True, ensure_ascii=False))
+
+
+def parquet_bytes(rows: pa.Table) -> pa.Buffer:
+    """Parquet that depends on the rows and the pyarrow release alone."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows.replace_schema_metadata(None), sink, compression="zstd", write_page_index=True)
+    return sink.getvalue()
+
+
+class TableStore:
+    """Stage tables of one root.
+
+    Args:
+        root: the folder that holds `tables/` and `heads/`.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    # ------------------------------------------------------------------------------------------------------- layout
+
+    def check_layout(self, n_buckets: int) -> None:
+        """Record the number of buckets at first use; refuse another one later.
+
+        Raises:
+            PipelineError: the root was built with another number of buckets or a newer format.
+        """
+        path = self.root / "tables" / "layout.json"
+        if not path.exists():
+            files.replace(path, json.dumps({"format": _LAYOUT_FORMAT, "n_buckets": n_buckets}).encode())
+            return
+        layout = json.loads(path.read_bytes())
+        if layout["format"] != _LAYOUT_FORMAT:
+            raise PipelineError(f"{path}: format {layout['format']} is not known here; upgrade graphrag-pipeline")
+        if layout["n_buckets"] != n_buckets:
+            raise PipelineError(
+                f"storage.n_buckets is {n_buckets}, but {self.root} was built with {layout['n_buckets']}; set it "
+                f"back, or remove {self.root / 'tables'} and {self.root / 'heads'} and index again (model replies stay cached)"
+            )
+
+    # -------------------------------------------------------------------------------------------------------- heads
+
+    def _head_path(self, table: str, partition: str) -> Path:
+        return self.root / "heads" / table / f"{partition}.json"
+
+    def head(self, table: str, partition: str = WHOLE) -> Head | None:
+        """The head of a partition, or None if it was never materialised (or its files are gone)."""
+        path = self._head_path(table, partition)
+        try:
+            head = Head.from_json(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, KeyError) as error:
+            raise PipelineError(f"{path}: damaged head ({error}); remove the file and run `index` again") from None
+        return head if all(path.exists() for path in self.paths(head)) else None
+
+    def heads(self, table: str, partitions: Sequence[str]) -> dict[str, Head | None]:
+        return {partition: self.head(table, partition) for partition in partitions}
+
+    def paths(self, head: Head) -> list[Path]:
+        return [self.root / "tables" / head.table / head.partition / file.name for file in head.files]
+
+    # ---------------------------------------------------------------------------------------------- reading, writing
+
+    def write(
+        self,
+        table: Table,
+        partition: str,
+        parts: Sequence[pa.Table],
+        code: Mapping[str, Any],
+        inputs: Mapping[str, str],
+    ) -> Head:
+        """Save a partition as one immutable file per part, then point its head at them.
+
+        Args:
+            parts: rows of the table, usually one part; tables kept by level have one part a level.
+        """
+        stored = []
+        for rows in parts:
+            data = parquet_bytes(table.sort(rows))
+            file = StoredFile(f"{files.content_hash(data)}.parquet", rows.num_rows, data.size)
+            files.put_new(self.root / "tables" / table.name / partition / file.name, memoryview(data))
+            stored.append(file)
+        head = Head(
+            table.name,
+            partition,
+            tuple(stored),
+            data_version_of(stored),
+            code_version_of(code),
+            dict(code),
+            dict(inputs),
+        )
+        self.write_head(head)
+        return head
+
+    def write_head(self, head: Head) -> None:
+        """Point a partition at what `head` says; an equal head is left alone."""
+        data = head.to_json()
+        path = self._head_path(head.table, head.partition)
+        if not path.exists() or path.read_bytes() != data:
+            files.replace(path, data)
+
+    def read(self, table: str, partition: str = WHOLE) -> pa.Table:
+        """All rows of a partition.
+
+        Raises:
+            PipelineError: the partition was never materialised.
+        """
+        return self.read_head(self.need(table, partition))
+
+    def read_head(self, head: Head) -> pa.Table:
+        schema = STAGE_TABLES[head.table].schema
+        parts = [pq.read_table(path, schema=schema) for path in self.paths(head)]
+        return pa.concat_tables(parts).combine_chunks() if parts else schema.empty_table()
+
+    def dataset(self, heads: Sequence[Head]) -> ds.Dataset:
+        """Partitions of one table as one lazily scanned dataset, in the order given; at least one head."""
+        paths = [str(path) for head in heads for path in self.paths(head)]
+        return ds.dataset(paths, schema=STAGE_TABLES[heads[0].table].schema, format="parquet")
+
+    def need(self, table: str, partition: str = WHOLE) -> Head:
+        """The head of a partition.
+
+        Raises:
+            PipelineError: it was never materialised; the message names it and the stage that makes it.
+        """
+        head = self.head(table, partition)
+        if head is None:
+            raise PipelineError(
+                f"{table}, partition {partition}: not materialised; materialise {STAGE_TABLES[table].owner} of that "
+                "partition first, or run `graphrag-pipeline index`"
+            )
+        return head
+
+
+def data_version_of(stored: Sequence[StoredFile]) -> str:
+    """Equal contents, equal version."""
+    return stable_hash(*(file.name for file in stored))

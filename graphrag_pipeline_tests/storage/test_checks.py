@@ -1,0 +1,117 @@
+"""Blocking checks: a whole index passes, and each kind of damage is found by the check that is about it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.storage.candidates import publish
+from graphrag_pipeline.storage.checks import check_snapshot
+from graphrag_pipeline.storage.snapshots import Snapshot, SnapshotStore
+from graphrag_pipeline_tests import small_index
+
+
+def failed(snapshot: Snapshot) -> set[str]:
+    return {result.name for result in check_snapshot(snapshot) if not result.passed}
+
+
+def changed(snapshot: Snapshot, table: str, change: Callable[[pa.Table], pa.Table]) -> Snapshot:
+    """The snapshot with one table replaced, as damage would leave it."""
+    store = SnapshotStore(snapshot.folder.parent)
+    entry = store.write_table(table, change(snapshot.table(table)))
+    manifest = replace(snapshot.manifest, tables={**snapshot.manifest.tables, table: entry})
+    return store.open(store.write_manifest(manifest))
+
+
+def set_column(name: str, change: Callable[[list], list]) -> Callable[[pa.Table], pa.Table]:
+    def apply(rows: pa.Table) -> pa.Table:
+        position = rows.schema.get_field_index(name)
+        values = pa.array(change(rows[name].to_pylist()), rows.schema.field(name).type)
+        return rows.set_column(position, rows.schema.field(name), values)
+
+    return apply
+
+
+def test_a_whole_index_passes_and_is_published(tmp_path: Path) -> None:
+    snapshot = small_index.freeze(tmp_path)
+    assert failed(snapshot) == set()
+    store = SnapshotStore(tmp_path)
+    publish(store, snapshot.id)
+    assert store.current() == snapshot.id
+    assert store.open().table("entities").num_rows == 5
+
+
+@pytest.mark.parametrize(
+    ("check", "table", "change"),
+    [
+        ("unique_keys", "entities", set_column("human_readable_id", lambda v: [0] * len(v))),
+        ("unique_keys", "entities", set_column("title", lambda v: [v[0]] * len(v))),
+        ("references", "text_units", set_column("document_id", lambda v: ["nowhere"] * len(v))),
+        ("references", "entities", set_column("text_unit_ids", lambda v: [["x') OR ('1'='1"]] * len(v))),
+        ("communities", "communities", set_column("entity_ids", lambda v: [v[0][:-1], *v[1:]])),
+        ("communities", "communities", set_column("entity_ids", lambda v: [*v[:3], v[3] + v[2][:1]])),
+        ("communities", "communities", set_column("children", lambda v: [[], *v[1:]])),
+        ("communities", "communities", set_column("level", lambda v: [0, 0, 2, 2])),
+        ("reports", "community_reports", lambda rows: rows.slice(1)),
+        ("reports", "community_reports", set_column("full_content", lambda v: ["", *v[1:]])),
+        ("vectors", "text_units", lambda rows: rows.slice(1)),
+        ("vectors", "entities", set_column("id", lambda v: ["other", *v[1:]])),
+    ],
+)
+def test_damage_is_found(tmp_path: Path, check: str, table: str, change: Callable[[pa.Table], pa.Table]) -> None:
+    snapshot = changed(small_index.freeze(tmp_path), table, change)
+    assert check in failed(snapshot)
+    store = SnapshotStore(tmp_path)
+    with pytest.raises(PipelineError, match=check):
+        publish(store, snapshot.id)
+    assert store.current() is None
+
+
+def test_a_table_of_another_schema_is_found(tmp_path: Path) -> None:
+    snapshot = small_index.freeze(tmp_path)
+    path = snapshot.table_path("entities")
+    import pyarrow.parquet as pq
+
+    pq.write_table(pq.read_table(path).drop_columns(["n_tokens"]), path)
+    assert failed(SnapshotStore(tmp_path).open(snapshot.id)) == {"schemas"}
+
+
+def test_a_head_built_from_older_inputs_is_found(tmp_path: Path) -> None:
+    snapshot = small_index.freeze(tmp_path)
+    store = SnapshotStore(tmp_path)
+    heads = {
+        "documents/000": {"data_version": "new", "code_version": "c", "inputs": {}, "files": []},
+        "text_units/000": {"data_version": "t", "code_version": "c", "inputs": {"documents/000": "old"}, "files": []},
+    }
+    stale = store.open(store.write_manifest(replace(snapshot.manifest, heads=heads)))
+    assert failed(stale) == {"heads"}
+
+
+def test_a_snapshot_with_a_missing_file_does_not_open(tmp_path: Path) -> None:
+    snapshot = small_index.freeze(tmp_path)
+    snapshot.table_path("entities").unlink()
+    with pytest.raises(NoSnapshotError, match="is gone"):
+        SnapshotStore(tmp_path).open(snapshot.id)
+
+
+def test_adjacency_says_the_same_as_the_tables(tmp_path: Path) -> None:
+    snapshot = small_index.freeze(tmp_path)
+    entities, units = snapshot.table("entities"), snapshot.table("text_units")
+    for row, entity in enumerate(entities.to_pylist()):
+        rows = snapshot.adjacency.of("entity_text_units", row)
+        assert units["id"].take(pa.array(rows)).to_pylist() == entity["text_unit_ids"]
+        relationships = snapshot.take("relationships", snapshot.adjacency.of("entity_relationships", row))
+        assert all(entity["title"] in (r["source"], r["target"]) for r in relationships)
+        assert len(relationships) == entity["degree"]
+        communities = snapshot.take("communities", snapshot.adjacency.of("entity_communities", row))
+        assert sorted(c["level"] for c in communities) == list(range(len(communities)))
+    assert np.array_equal(
+        snapshot.adjacency.array("relationship_source"),
+        snapshot.rows_of("entities", snapshot.table("relationships")["source_id"].to_pylist()),
+    )
+    assert pc.sum(pa.array(snapshot.adjacency.counts("entity_relationships"))).as_py() == 6

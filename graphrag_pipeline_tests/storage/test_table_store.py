@@ -1,0 +1,112 @@
+"""Table store: immutable files, heads as the only thing replaced, versions from content."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.table_store import TableStore
+from graphrag_pipeline.tables import STAGE_TABLES
+
+TABLE = STAGE_TABLES["corpus_manifest"]
+
+
+def rows(*ids: str):
+    base = {"path": "p", "record": "", "format": "txt", "n_bytes": 1, "content_hash": "h"}
+    return TABLE.from_rows([{"document_id": i, **base} for i in ids])
+
+
+def write(store: TableStore, *ids: str, code: str = "1"):
+    return store.write(TABLE, "000", [rows(*ids)], {"algorithm": code}, {"input": "v"})
+
+
+def test_equal_rows_give_equal_files_and_versions_whatever_their_order(tmp_path: Path) -> None:
+    one, two = TableStore(tmp_path / "1"), TableStore(tmp_path / "2")
+    assert write(one, "a", "b") == write(two, "b", "a")
+    assert [p.read_bytes() for p in one.paths(one.need(TABLE.name, "000"))] == [
+        p.read_bytes() for p in two.paths(two.need(TABLE.name, "000"))
+    ]
+
+
+def test_a_head_moves_and_the_old_file_stays(tmp_path: Path) -> None:
+    store = TableStore(tmp_path)
+    old = write(store, "a")
+    new = write(store, "a", "b")
+    assert store.head(TABLE.name, "000") == new
+    assert store.read(TABLE.name, "000").num_rows == 2
+    assert store.read_head(old)["document_id"].to_pylist() == ["a"]
+
+
+def test_code_and_data_versions_are_independent(tmp_path: Path) -> None:
+    store = TableStore(tmp_path)
+    one, two = write(store, "a", code="1"), write(store, "a", code="2")
+    assert one.data_version == two.data_version
+    assert one.code_version != two.code_version
+
+
+def test_an_empty_partition_is_a_file_with_its_schema(tmp_path: Path) -> None:
+    store = TableStore(tmp_path)
+    head = write(store)
+    assert head.n_rows == 0
+    assert len(head.files) == 1
+    assert store.read(TABLE.name, "000").schema.equals(TABLE.schema)
+    assert store.dataset([head]).to_table().schema.equals(TABLE.schema)
+
+
+def test_a_missing_partition_or_file_is_named(tmp_path: Path) -> None:
+    store = TableStore(tmp_path)
+    with pytest.raises(PipelineError, match="corpus_manifest, partition 003: not materialised"):
+        store.read(TABLE.name, "003")
+    head = write(store, "a")
+    store.paths(head)[0].unlink()
+    assert store.head(TABLE.name, "000") is None
+
+
+def test_a_damaged_head_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    store = TableStore(tmp_path)
+    write(store, "a")
+    (tmp_path / "heads" / TABLE.name / "000.json").write_text("{")
+    with pytest.raises(PipelineError, match=r"000\.json: damaged head"):
+        store.head(TABLE.name, "000")
+
+
+def test_another_number_of_buckets_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    store = TableStore(tmp_path)
+    store.check_layout(8)
+    store.check_layout(8)
+    with pytest.raises(PipelineError, match="built with 8; set it back"):
+        store.check_layout(4)
+
+
+def test_a_writer_killed_while_replacing_leaves_the_old_file_or_the_new(tmp_path: Path) -> None:
+    path = tmp_path / "head.json"
+    files.replace(path, b"0" * 1000)
+    program = textwrap.dedent(
+        f"""
+        from pathlib import Path
+        from graphrag_pipeline.storage import files
+        print("ready", flush=True)
+        for i in range(10**9):
+            files.replace(Path({str(path)!r}), str(i % 10).encode() * 1000)
+        """
+    )
+    for _ in range(5):
+        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as writer:
+            assert writer.stdout is not None
+            writer.stdout.readline()
+            os.kill(writer.pid, signal.SIGKILL)
+        data = path.read_bytes()
+        assert len(data) == 1000
+        assert len(set(data)) == 1
+
+
+def test_a_folder_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "tables").write_text("a file where a folder should be")
+    with pytest.raises(PipelineError, match="cannot be written"):
+        write(TableStore(tmp_path), "a")
