@@ -140,6 +140,7 @@ class SnapshotStore:
 
     def point_at(self, snapshot_id: str) -> None:
         """Publish: move the pointer. The caller has checked the snapshot."""
+        files.flush_to_disk()
         files.replace(self.folder / "current.json", json.dumps({"snapshot": snapshot_id}).encode())
 
     def manifest(self, snapshot_id: str) -> Manifest:

@@ -116,15 +116,15 @@ class TableStore:
         return self.root / "heads" / table / f"{partition}.json"
 
     def head(self, table: str, partition: str = WHOLE) -> Head | None:
-        """The head of a partition, or None if it was never materialised (or its files are gone)."""
-        path = self._head_path(table, partition)
+        """The head of a partition; None if it was never materialised, or if it or its files are gone or cut short.
+
+        What a power cut damaged is thus simply made again.
+        """
         try:
-            head = Head.from_json(path.read_bytes())
-        except FileNotFoundError:
+            head = Head.from_json(self._head_path(table, partition).read_bytes())
+        except (FileNotFoundError, ValueError, TypeError, KeyError):
             return None
-        except (ValueError, TypeError, KeyError) as error:
-            raise PipelineError(f"{path}: damaged head ({error}); remove the file and run `index` again") from None
-        return head if all(path.exists() for path in self.paths(head)) else None
+        return head if all(map(_is_whole, self.paths(head), head.files)) else None
 
     def heads(self, table: str, partitions: Sequence[str]) -> dict[str, Head | None]:
         return {partition: self.head(table, partition) for partition in partitions}
@@ -203,6 +203,10 @@ class TableStore:
                 "partition first, or run `graphrag-pipeline index`"
             )
         return head
+
+
+def _is_whole(path: Path, file: StoredFile) -> bool:
+    return path.is_file() and path.stat().st_size == file.n_bytes
 
 
 def data_version_of(stored: Sequence[StoredFile]) -> str:

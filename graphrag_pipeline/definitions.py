@@ -1,0 +1,9 @@
+"""What `dagster dev` and `workspace.yaml` load: the Definitions of one root.
+
+Set GRAPHRAG_ROOT, or start in a root or in the folder above `data`; see `root.find_root`.
+"""
+
+from graphrag_pipeline.defs.build import build_definitions
+from graphrag_pipeline.root import Root, find_root
+
+defs = build_definitions(Root(find_root()))

@@ -1,0 +1,1 @@
+"""Everything that knows Dagster: assets, checks, jobs, resources, and running them from the command line."""

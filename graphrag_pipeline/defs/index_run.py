@@ -1,0 +1,216 @@
+"""Indexing in one process: find what is stale, materialise it through Dagster, publish; report events that are missing.
+
+The same assets run as in the UI, so runs, events and metadata show there. Keep out: what is stale (see
+`staleness.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.stages import ALL_STAGES, STAGES
+from graphrag_pipeline.staleness import StalePartition, detect_input, find_stale, stage_data_version
+from graphrag_pipeline.tables import WHOLE
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance, ExecuteInProcessResult
+
+_REPORTED = "graphrag_reported.json"
+"""In the Dagster home: data versions whose events it has. It goes with the home, and events are reported again."""
+
+_DAGSTER_YAML = "telemetry:\n  enabled: false\nnux:\n  enabled: false\n"
+
+_MAX_ATTEMPTS = 3
+"""How often files that change while they are read are read again."""
+
+Listener = Callable[[str, str, bool], None]
+
+
+@dataclass(frozen=True)
+class IndexReport:
+    """What `index` did.
+
+    Attributes:
+        ran: (stage, partition) computed.
+        reused: (stage, partition) that turned out fresh once what is above them had run.
+        n_documents: readable documents in the input folder.
+        problems: (path, problem) of documents that could not be read.
+        snapshot: id of the published snapshot.
+    """
+
+    ran: list[tuple[str, str]]
+    reused: list[tuple[str, str]]
+    n_documents: int
+    problems: list[tuple[str, str]]
+    snapshot: str
+
+
+def run_index(
+    root: Root, on_plan: Callable[[list[StalePartition]], None] | None = None, listener: Listener | None = None
+) -> IndexReport:
+    """Bring the index of a root up to date and publish it.
+
+    Args:
+        on_plan: told what is stale before anything runs.
+        listener: told of every stage that ends.
+
+    Raises:
+        PipelineError: a stage or check failed; what was finished is kept and the published snapshot stays.
+    """
+    ran: list[tuple[str, str]] = []
+    reused: list[tuple[str, str]] = []
+
+    def listen(stage: str, partition: str, is_fresh: bool) -> None:
+        (reused if is_fresh else ran).append((stage, partition))
+        if listener:
+            listener(stage, partition, is_fresh)
+
+    for attempt in range(1, _MAX_ATTEMPTS + 1):
+        manifests = detect_input(root)
+        problems = [
+            (row["path"], row["problem"]) for rows in manifests.values() for row in rows.to_pylist() if row["problem"]
+        ]
+        n_documents = sum(rows.num_rows for rows in manifests.values()) - len(problems)
+        if not n_documents and root.snapshots.current() is None:
+            _refuse_empty(root, problems)
+        root.tables.check_layout(root.settings.storage.n_buckets)
+        stale = find_stale(root, manifests)
+        if on_plan:
+            on_plan(stale)
+        failure = _materialize(root, stale, listen) if stale else None
+        if failure is None:
+            break
+        if "InputChangedError" not in failure or attempt == _MAX_ATTEMPTS:
+            raise PipelineError(failure)
+    report_missing_events(root)
+    return IndexReport(ran, reused, n_documents, problems, root.snapshots.current() or "")
+
+
+def _refuse_empty(root: Root, problems: list[tuple[str, str]]) -> None:
+    reasons = "".join(f"\n  {path}: {problem}" for path, problem in problems[:20])
+    raise PipelineError(
+        f"{root.input_folder}: no readable documents; put txt, md, csv, json, jsonl or parquet files there{reasons}"
+    )
+
+
+def _materialize(root: Root, stale: list[StalePartition], listener: Listener) -> str | None:
+    """Run what is stale, bucket by bucket, then the rest; returns the first failure."""
+    import dagster as dg
+
+    from graphrag_pipeline.defs.build import build_definitions
+    from graphrag_pipeline.defs.resources import listening
+    from graphrag_pipeline.defs.stage_run import ONLY_STALE_TAG
+
+    job = build_definitions(root).resolve_implicit_global_asset_job_def()
+    selections: dict[str, list[dg.AssetKey]] = {}
+    for item in stale:
+        selections.setdefault(item.partition, []).append(dg.AssetKey(item.stage))
+    with open_instance(root) as instance, listening(listener):
+        for partition in sorted(selections, key=lambda key: (key == WHOLE, key)):
+            result = job.execute_in_process(
+                instance=instance,
+                partition_key=None if partition == WHOLE else partition,
+                asset_selection=selections[partition],
+                tags={ONLY_STALE_TAG: "true"},
+                run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+                raise_on_error=False,
+            )
+            if not result.success:
+                return _explain_failure(result, partition)
+    return None
+
+
+def _explain_failure(result: ExecuteInProcessResult, partition: str) -> str:
+    for event in result.all_events:
+        if event.is_step_failure:
+            error = event.step_failure_data.error
+            while error.cause is not None:
+                error = error.cause
+            lines = error.message.strip().splitlines()
+            where = event.step_key if partition == WHOLE else f"{event.step_key}, bucket {partition}"
+            return f"{where} failed: {' '.join(lines)}"
+    return f"run {result.run_id} failed without a step failure; see it in `graphrag-pipeline dev`"
+
+
+# ----------------------------------------------------------------------------------------------------- Dagster's events
+
+
+def dagster_home(root: Root) -> Path:
+    """The Dagster home: $DAGSTER_HOME, else `dagster/` in the root, made with telemetry off."""
+    named = os.environ.get("DAGSTER_HOME")
+    home = Path(named) if named else root.path / "dagster"
+    if not (home / "dagster.yaml").exists():
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "dagster.yaml").write_text(_DAGSTER_YAML)
+    return home
+
+
+def open_instance(root: Root):  # type: ignore[no-untyped-def]
+    from dagster import DagsterInstance
+
+    return DagsterInstance.from_config(str(dagster_home(root)))
+
+
+def report_missing_events(root: Root) -> int:
+    """Tell Dagster of every materialization whose event it does not have; nothing runs. Returns how many."""
+    versions = {
+        f"{stage.name}/{partition}": version
+        for stage in ALL_STAGES.values()
+        for partition in stage.partitions(root.settings)
+        if (version := stage_data_version(root, stage, partition))
+    }
+    marker = dagster_home(root) / _REPORTED
+    if marker.exists() and json.loads(marker.read_bytes()) == versions:
+        return 0
+    with open_instance(root) as instance:
+        n_reported = sum(_report_stage(root, instance, stage_name, versions) for stage_name in ALL_STAGES)
+    marker.write_text(json.dumps(versions))
+    return n_reported
+
+
+def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versions: Mapping[str, str]) -> int:
+    import dagster as dg
+
+    stage, key = ALL_STAGES[stage_name], dg.AssetKey(stage_name)
+    version_tag, code_tag = "dagster/data_version", "dagster/code_version"
+    known: dict[str, str | None] = {}
+    if stage.is_partitioned:
+        found = instance.event_log_storage.get_latest_tags_by_partition(
+            key, dg.DagsterEventType.ASSET_MATERIALIZATION, tag_keys=[version_tag]
+        )
+        known = {partition: tags.get(version_tag) for partition, tags in found.items()}
+    elif record := instance.get_latest_data_version_record(key):
+        event = record.asset_materialization
+        known = {WHOLE: (event.tags or {}).get(version_tag) if event else None}
+    n_reported = 0
+    for partition in stage.partitions(root.settings):
+        version = versions.get(f"{stage.name}/{partition}")
+        if version is None or known.get(partition) == version:
+            continue
+        code_version = _head_code_version(root, stage_name, partition)
+        instance.report_runless_asset_event(
+            dg.AssetMaterialization(
+                stage.name,
+                partition=partition if stage.is_partitioned else None,
+                tags={version_tag: version, code_tag: code_version},
+                description="Reported from the heads: the table was there, Dagster's event was not.",
+            )
+        )
+        n_reported += 1
+    return n_reported
+
+
+def _head_code_version(root: Root, stage_name: str, partition: str) -> str:
+    from graphrag_pipeline.storage.table_store import code_version_of
+
+    stage = ALL_STAGES[stage_name]
+    table = stage.tables[0] if stage_name in STAGES else stage_name
+    head = root.tables.head(table, partition)
+    return head.code_version if head else code_version_of(root.code_of(stage))

@@ -1,0 +1,114 @@
+"""What the UI shows of an asset and of each materialization: schemas, rows, tokens, previews, plots.
+
+Pure: tables in, Dagster metadata out. Numbers are plain numbers, so that Dagster plots them over time.
+"""
+
+import base64
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from graphrag_pipeline.stages import Stage
+from graphrag_pipeline.tables import STAGE_TABLES
+
+_PREVIEW_ROWS = 5
+_PREVIEW_CHARACTERS = 80
+
+
+def of_stage(stage: Stage) -> dict[str, Any]:
+    """Column schemas of the tables a stage owns; the first is the one Dagster shows as the asset's."""
+    schemas = {name: _column_schema(STAGE_TABLES[name].schema) for name in stage.tables}
+    shown = {f"schema of {name}": schema for name, schema in list(schemas.items())[1:]}
+    return {"dagster/column_schema": schemas[stage.tables[0]], **shown} if schemas else {}
+
+
+def _column_schema(schema: pa.Schema) -> dg.TableSchema:
+    columns = [
+        dg.TableColumn(field.name, str(field.type), constraints=dg.TableColumnConstraints(nullable=field.nullable))
+        for field in schema
+    ]
+    return dg.TableSchema(columns)
+
+
+def of_tables(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+    """Rows, tokens and a preview of what a stage wrote."""
+    shown: dict[str, Any] = {}
+    for position, (name, rows) in enumerate(tables.items()):
+        shown["dagster/row_count" if position == 0 else f"rows of {name}"] = rows.num_rows
+        if "n_tokens" in rows.schema.names:
+            shown["tokens"] = pc.sum(rows["n_tokens"]).as_py() or 0
+        shown[f"preview of {name}"] = dg.MetadataValue.md(_preview(rows))
+    return shown
+
+
+def _preview(rows: pa.Table) -> str:
+    if not rows.num_rows:
+        return "no rows"
+    names = [name for name in rows.schema.names if name != "vector"]
+    lines = [" | ".join(names), " | ".join("---" for _ in names)]
+    for row in rows.slice(0, _PREVIEW_ROWS).select(names).to_pylist():
+        lines.append(" | ".join(_cell(row[name]) for name in names))
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def _cell(value: Any) -> str:
+    text = " ".join(str(value).split()).replace("|", "\\|")
+    return text if len(text) <= _PREVIEW_CHARACTERS else text[: _PREVIEW_CHARACTERS - 1] + "\u2026"
+
+
+def of_problems(manifest: pa.Table) -> dict[str, Any]:
+    """How many documents could not be read, and which."""
+    problems = manifest.filter(pc.is_valid(manifest["problem"])).select(["path", "record", "problem"])
+    shown: dict[str, Any] = {"problems": problems.num_rows}
+    return shown | ({"documents not read": dg.MetadataValue.md(_preview(problems))} if problems.num_rows else {})
+
+
+def of_descriptions(descriptions: pa.Table) -> dict[str, Any]:
+    """How many descriptions are empty: local search matches entities by them."""
+    return {"empty descriptions": pc.sum(pc.equal(descriptions["description"], "")).as_py() or 0}
+
+
+def of_degrees(entities: pa.Table) -> dict[str, Any]:
+    """A plot of how many entities have how many relationships, in powers of two."""
+    counts = Counter(0 if degree == 0 else 1 << (degree.bit_length() - 1) for degree in entities["degree"].to_pylist())
+    bars = [(f"{low}" if low < 2 else f"{low}-{2 * low - 1}", counts[low]) for low in sorted(counts)]
+    return {"degrees": _plot("entities by degree", bars)} if bars else {}
+
+
+def of_community_sizes(communities: pa.Table) -> dict[str, Any]:
+    """Plots of how large communities are, per level."""
+    shown: dict[str, Any] = {}
+    levels = sorted(set(communities["level"].to_pylist()))
+    for level in levels:
+        sizes = communities.filter(pc.equal(communities["level"], level))["size"].to_pylist()
+        counts = Counter(1 << (size.bit_length() - 1) for size in sizes)
+        bars = [(f"{low}" if low < 2 else f"{low}-{2 * low - 1}", counts[low]) for low in sorted(counts)]
+        shown[f"sizes at level {level}"] = _plot(f"communities by size, level {level}", bars)
+    return shown | {"levels": len(levels)}
+
+
+def of_contract(snapshot_id: str, tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+    """Rows of every contract table of a candidate."""
+    return {"snapshot": snapshot_id, **{f"rows of {name}": rows.num_rows for name, rows in tables.items()}}
+
+
+def _plot(title: str, bars: list[tuple[str, int]]) -> dg.MarkdownMetadataValue:
+    """A bar chart as an SVG picture inside markdown."""
+    height, width = 22, 520
+    most = max(count for _, count in bars)
+    rows = []
+    for row, (label, count) in enumerate(bars):
+        y, length = 30 + row * height, max(1, round(360 * count / most))
+        rows.append(f'<text x="70" y="{y + 14}" text-anchor="end">{label}</text>')
+        rows.append(f'<rect x="78" y="{y + 2}" width="{length}" height="{height - 6}" fill="#4f43dd"/>')
+        rows.append(f'<text x="{84 + length}" y="{y + 14}">{count}</text>')
+    svg = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{40 + len(bars) * height}" '
+        f'font-family="sans-serif" font-size="12"><rect width="100%" height="100%" fill="#fff"/>'
+        f'<text x="10" y="18" font-weight="bold">{title}</text>{"".join(rows)}</svg>'
+    )
+    return dg.MetadataValue.md(f"![{title}](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})")

@@ -1,0 +1,45 @@
+"""The resource every asset and op uses: which root to work on; and who is told when a stage ends.
+
+The path is configuration; the root itself is opened at each use, so that settings and prompts are always those on disk.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+
+from graphrag_pipeline.root import Root, find_root
+
+Listener = Callable[[str, str, bool], None]
+"""Told (stage, partition, was it fresh) after each stage: the command line's progress bar."""
+
+_listeners: list[Listener] = []
+
+
+class IndexRoot(dg.ConfigurableResource):
+    """One project root.
+
+    Attributes:
+        path: the folder that holds settings.yaml.
+    """
+
+    path: str
+
+    def open(self) -> Root:
+        return Root(find_root(self.path))
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Tell `listener` of every stage that ends in this process meanwhile."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
+def notify(stage: str, partition: str, is_fresh: bool) -> None:
+    """Tell every listener that a partition of a stage is done."""
+    for listener in _listeners:
+        listener(stage, partition, is_fresh)

@@ -1,0 +1,207 @@
+"""One run of one partition of a stage: pinned inputs in, tables and a head out, metadata for the UI.
+
+A body registered by `stage_body` is a sentence: read this, call that step, write the result. `build_assets` makes
+Dagster assets of the bodies, with everything the stage graph knows about them. Keep out: what a stage computes, and
+what it depends on.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from graphrag_pipeline.defs import metadata
+from graphrag_pipeline.defs.resources import IndexRoot, notify
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.stages import ALL_STAGES, SNAPSHOT, Stage, input_partitions, upstream_of
+from graphrag_pipeline.staleness import stage_data_version, why_stale
+from graphrag_pipeline.storage.table_store import Head, code_version_of
+from graphrag_pipeline.tables import STAGE_TABLES, WHOLE, bucket_keys
+
+ONLY_STALE_TAG = "graphrag/only_stale"
+"""Run tag: a partition that turns out to be fresh, because what is above it came out equal, is not computed again."""
+
+
+class StageRun:
+    """What the body of a stage asset gets.
+
+    Attributes:
+        root: the project.
+        stage: which stage.
+        partition: which partition; "all" for a stage over the whole corpus.
+        details: metadata the step adds to what is always shown.
+    """
+
+    def __init__(self, root: Root, stage: Stage, partition: str) -> None:
+        self.root = root
+        self.stage = stage
+        self.partition = partition
+        self.settings = root.settings
+        self.code = root.code_of(stage)
+        self.details: dict[str, Any] = {}
+        self._heads: dict[str, list[Head]] = {}
+        self._inputs: dict[str, str] = {}
+        self._written: dict[str, pa.Table] = {}
+
+    def pin_inputs(self) -> None:
+        """Fix the version of everything that will be read; all partitions must be there."""
+        for table, key in input_partitions(self.stage, self.partition, self.settings):
+            head = self.root.tables.need(table, key)
+            self._heads.setdefault(table, []).append(head)
+            self._inputs[f"{table}/{key}"] = head.data_version
+
+    @property
+    def pinned(self) -> dict[str, dict[str, Any]]:
+        """What was pinned, by "table/partition", as a snapshot's manifest records it."""
+        heads = (head for heads in self._heads.values() for head in heads)
+        kept = ("data_version", "code_version", "inputs", "files")
+        return {f"{head.table}/{head.partition}": {k: asdict(head)[k] for k in kept} for head in heads}
+
+    def read(self, table: str) -> pa.Table:
+        """All rows of a table among `stage.reads`: this partition's, or the whole corpus'."""
+        parts = [self.root.tables.read_head(head) for head in self._heads[table]]
+        return pa.concat_tables(parts).combine_chunks()
+
+    def scan(self, table: str) -> ds.Dataset:
+        """Like `read`, lazily."""
+        return self.root.tables.dataset(self._heads[table])
+
+    def known(self, table: str) -> pa.Table | None:
+        """Rows this stage wrote last time with the same code: what is found there need not be computed again."""
+        head = self.root.tables.head(table, self.partition)
+        if head is None or head.code_version != code_version_of(self.code):
+            return None
+        return self.root.tables.read_head(head)
+
+    def add_input(self, name: str, version: str) -> None:
+        """Record the version of something read that is no table."""
+        self._inputs[name] = version
+
+    def write(self, **tables: pa.Table) -> None:
+        """Save every table the stage owns, in the order of `stage.tables`."""
+        if tuple(tables) != self.stage.tables:
+            raise ValueError(f"{self.stage.name} owns {self.stage.tables}, not {tuple(tables)}")
+        for name, rows in tables.items():
+            parts = _by_level(rows) if "level" in rows.schema.names else [rows]
+            self.root.tables.write(STAGE_TABLES[name], self.partition, parts, self.code, self._inputs)
+            self._written[name] = rows
+
+    def write_candidate(self, snapshot_id: str) -> None:
+        """Record the frozen candidate as the head of the stage."""
+        version = code_version_of(self.code)
+        head = Head(self.stage.name, WHOLE, (), snapshot_id, version, self.code, self._inputs)
+        self.root.tables.write_head(head)
+
+    def metadata(self, seconds: float) -> dict[str, Any]:
+        return {**metadata.of_tables(self._written), "seconds": seconds, **self.details}
+
+
+def _by_level(rows: pa.Table) -> list[pa.Table]:
+    """Tables kept by level have one file a level, so that an unchanged level keeps its file."""
+    levels = rows["level"].combine_chunks()
+    return [rows.filter(pc.equal(levels, level)) for level in sorted(set(levels.to_pylist()))] or [rows]
+
+
+StageBody = Callable[[StageRun], None]
+BODIES: dict[str, StageBody] = {}
+"""The body of every asset, by stage."""
+
+
+def stage_body(name: str) -> Callable[[StageBody], StageBody]:
+    """Register the function that reads, calls a step and writes as the body of a stage's asset."""
+
+    def register(body: StageBody) -> StageBody:
+        BODIES[name] = body
+        return body
+
+    return register
+
+
+def build_assets(root: Root) -> list[dg.AssetsDefinition]:
+    """An asset per stage, with partitions and code versions as the root's files say now."""
+    partitions = dg.StaticPartitionsDefinition(bucket_keys(root.settings.storage.n_buckets))
+    assets = []
+    for stage in ALL_STAGES.values():
+        version = code_version_of(root.code_of(stage))
+        partitions_def = partitions if stage.is_partitioned else None
+        decorate = dg.asset(**_asset_arguments(stage), code_version=version, partitions_def=partitions_def)
+        assets.append(decorate(_materialization(stage)))
+    return assets
+
+
+def _materialization(stage: Stage) -> Callable[..., dg.MaterializeResult]:
+    def materialize(context: dg.AssetExecutionContext, index_root: IndexRoot) -> dg.MaterializeResult:
+        return run_stage(context, index_root, stage, BODIES[stage.name])
+
+    return materialize
+
+
+def _asset_arguments(stage: Stage) -> dict[str, Any]:
+    """Everything about an asset that the stage graph knows."""
+    return {
+        "name": stage.name,
+        "deps": [other.name for other in upstream_of(stage)],
+        "group_name": stage.group,
+        "description": stage.description,
+        "kinds": {"lancedb"} if stage.group == "publish" else {"python", "parquet"},
+        "owners": ["team:graphrag"],
+        "tags": {"graphrag/scope": "bucket" if stage.is_partitioned else "corpus"},
+        "metadata": metadata.of_stage(stage),
+    }
+
+
+def run_stage(
+    context: dg.AssetExecutionContext, index_root: IndexRoot, stage: Stage, body: Callable[[StageRun], None]
+) -> dg.MaterializeResult:
+    """Run a stage for the partition of the context, or say that it is fresh."""
+    started = time.monotonic()
+    root = index_root.open()
+    partition = context.partition_key if stage.is_partitioned else WHOLE
+    run = StageRun(root, stage, partition)
+    _check_loaded_code(context, run)
+    with _one_writer(root) if not stage.is_partitioned else contextlib.nullcontext():
+        is_fresh = context.run.tags.get(ONLY_STALE_TAG) == "true" and _is_fresh(run)
+        if is_fresh:
+            run.details["reused"] = True
+        else:
+            run.pin_inputs()
+            body(run)
+    notify(stage.name, partition, is_fresh)
+    return dg.MaterializeResult(
+        data_version=dg.DataVersion(stage_data_version(root, stage, partition) or ""),
+        metadata=run.metadata(round(time.monotonic() - started, 3)),
+    )
+
+
+def _is_fresh(run: StageRun) -> bool:
+    # The stage that reads the input folder cannot know without reading it.
+    if not run.stage.reads and run.stage is not SNAPSHOT:
+        return False
+    return not why_stale(run.root, run.stage, run.partition, run.code)
+
+
+def _check_loaded_code(context: dg.AssetExecutionContext, run: StageRun) -> None:
+    loaded = context.assets_def.code_versions_by_key[context.asset_key]
+    if loaded != code_version_of(run.code):
+        raise PipelineError(
+            f"{run.stage.name}: settings.yaml (or a prompt) changed since these definitions were loaded; choose Reload "
+            "definitions in the Dagster UI (Deployment page), then launch the run again"
+        )
+
+
+@contextlib.contextmanager
+def _one_writer(root: Root) -> Iterator[None]:
+    """From `graph` on, one process at a time works on a root; the lock is freed when its process dies."""
+    from filelock import FileLock
+
+    path = root.cache_folder / "index.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path, is_singleton=True):
+        yield

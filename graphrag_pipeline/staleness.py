@@ -1,0 +1,168 @@
+"""What is stale and why, by comparing heads with the input folder, the settings and each other.
+
+Only files are read, never Dagster's events. `find_stale` looks at what is there now: a stage below a stale one is
+listed too (its inputs may come out equal, and then it is not run). Keep out: running anything.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.indexing.documents import SourceRecord, build_corpus_manifest
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES, Stage, input_partitions, owner_of
+from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.table_store import Head, code_version_of, parquet_bytes
+from graphrag_pipeline.tables import CORPUS_MANIFEST, WHOLE, bucket_keys, bucket_of, stable_hash
+
+INPUT = "input folder"
+"""Name of the input folder among a head's inputs."""
+
+
+@dataclass(frozen=True)
+class StalePartition:
+    """One partition of a stage that has to run, and why."""
+
+    stage: str
+    partition: str
+    reasons: tuple[str, ...]
+
+
+def detect_input(root: Root) -> dict[str, pa.Table]:
+    """The corpus manifest as the input folder is now, by bucket."""
+    n_buckets = root.settings.storage.n_buckets
+    rows: dict[str, list[SourceRecord]] = {key: [] for key in bucket_keys(n_buckets)}
+    for record in root.read_input():
+        rows[bucket_of(record.document_id, n_buckets)].append(_without_text(record))
+    return {key: build_corpus_manifest(records) for key, records in rows.items()}
+
+
+def _without_text(record: SourceRecord) -> SourceRecord:
+    """The manifest needs no texts; a corpus of them would not fit in memory."""
+    return dataclasses.replace(record, text="", metadata="{}")
+
+
+def input_version(manifest: pa.Table) -> str:
+    """Version of one bucket of the input folder: equal documents, equal version."""
+    return files.content_hash(memoryview(parquet_bytes(CORPUS_MANIFEST.sort(manifest))))
+
+
+def find_stale(root: Root, manifests: Mapping[str, pa.Table]) -> list[StalePartition]:
+    """Every partition that has to run (or may have to, below one that does), in running order.
+
+    Args:
+        manifests: the input folder now, as `detect_input` gives it.
+    """
+    stale: dict[tuple[str, str], tuple[str, ...]] = {}
+    for stage in ALL_STAGES.values():
+        code = root.code_of(stage)
+        for partition in stage.partitions(root.settings):
+            folder_version = input_version(manifests[partition]) if stage.name == "corpus_manifest" else None
+            reasons = _above(stage, partition, root, stale) or tuple(
+                why_stale(root, stage, partition, code, folder_version)
+            )
+            if reasons:
+                stale[stage.name, partition] = reasons
+    return [StalePartition(stage, partition, reasons) for (stage, partition), reasons in stale.items()]
+
+
+def _above(stage: Stage, partition: str, root: Root, stale: Mapping[tuple[str, str], Any]) -> tuple[str, ...]:
+    if stage is SNAPSHOT:
+        return (f"{CANDIDATE.name} is stale",) if (CANDIDATE.name, WHOLE) in stale else ()
+    pairs = [(owner_of(table).name, key) for table, key in input_partitions(stage, partition, root.settings)]
+    above = sorted({name for name, key in pairs if (name, key) in stale}, key=list(STAGES).index)
+    return (f"{', '.join(above)} stale",) if above else ()
+
+
+def why_stale(
+    root: Root, stage: Stage, partition: str, code: Mapping[str, Any], input_folder_version: str | None = None
+) -> list[str]:
+    """Reasons why a partition must run, given that everything above it is fresh; empty if it need not.
+
+    Args:
+        code: what the stage depends on now, from `Root.code_of`.
+        input_folder_version: version of the bucket of the input folder, for the stage that reads it.
+    """
+    if stage is SNAPSHOT:
+        return _why_unpublished(root)
+    owned = [root.tables.head(table, partition) for table in stage.tables or (CANDIDATE.name,)]
+    missing = [table for table, head in zip(stage.tables, owned, strict=False) if head is None]
+    if missing or owned[0] is None:
+        return ["never materialised" if len(missing) in (0, len(stage.tables)) else f"{', '.join(missing)} missing"]
+    inputs = current_inputs(root, stage, partition, input_folder_version)
+    reasons: list[str] = []
+    for head in owned:
+        if head is not None:
+            reasons += [reason for reason in _differences(head, code, inputs) if reason not in reasons]
+    if stage is CANDIDATE and not reasons:
+        reasons += _why_damaged(root, owned[0].data_version)
+    return reasons
+
+
+def current_inputs(
+    root: Root, stage: Stage, partition: str, input_folder_version: str | None = None
+) -> dict[str, str | None]:
+    """Data version of everything a partition would read now."""
+    inputs: dict[str, str | None] = {}
+    if input_folder_version is not None:
+        inputs[INPUT] = input_folder_version
+    for table, key in input_partitions(stage, partition, root.settings):
+        head = root.tables.head(table, key)
+        inputs[f"{table}/{key}"] = head.data_version if head else None
+    return inputs
+
+
+def _differences(head: Head, code: Mapping[str, Any], inputs: Mapping[str, str | None]) -> list[str]:
+    reasons = []
+    if head.code_version != code_version_of(code):
+        for name in sorted({*head.code, *code}):
+            old, new = head.code.get(name), code.get(name)
+            if old != new:
+                reasons.append(f"{name}: {old} -> {new}" if not name.startswith("schema") else f"{name} changed")
+    if head.inputs != inputs:
+        changed = sorted(name for name in {*head.inputs, *inputs} if head.inputs.get(name) != inputs.get(name))
+        names = sorted({name.split("/")[0] for name in changed})
+        reasons.append(f"{', '.join(names)} changed")
+    return reasons
+
+
+def _why_damaged(root: Root, snapshot_id: str) -> list[str]:
+    try:
+        root.snapshots.open(snapshot_id)
+    except NoSnapshotError as error:
+        return [str(error)]
+    return []
+
+
+def _why_unpublished(root: Root) -> list[str]:
+    candidate = root.tables.head(CANDIDATE.name)
+    if candidate is None:
+        return ["never materialised"]
+    current = root.snapshots.current()
+    if current != candidate.data_version:
+        return [f"published snapshot is {current}, candidate is {candidate.data_version}"]
+    return []
+
+
+def owned_tables(stage: Stage) -> tuple[str, ...]:
+    """Names of the heads of a stage: its tables, or the stage itself for the candidate."""
+    return stage.tables or ((CANDIDATE.name,) if stage is CANDIDATE else ())
+
+
+def stage_data_version(root: Root, stage: Stage, partition: str) -> str | None:
+    """The data version Dagster shows for a partition: of its one table, or the hash of those of its several."""
+    if stage is SNAPSHOT:
+        return root.snapshots.current()
+    versions = []
+    for table in owned_tables(stage):
+        head = root.tables.head(table, partition)
+        if head is None:
+            return None
+        versions.append(head.data_version)
+    return versions[0] if len(versions) == 1 else stable_hash(*versions)

@@ -1,0 +1,245 @@
+"""`index` through a real Dagster instance: what runs, what its events say, and what survives failures and kills."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from graphrag_pipeline.defs.build import build_definitions
+from graphrag_pipeline.defs.index_run import open_instance, run_index
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.stages import ALL_STAGES
+from graphrag_pipeline.staleness import stage_data_version
+from graphrag_pipeline_tests.roots import CAROL, build_tables, contract_bytes, make_root, put, table_bytes
+
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+@pytest.fixture(autouse=True)
+def _own_dagster_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root that was indexed once; copy it before changing it."""
+    root = make_root(tmp_path_factory.mktemp("indexed") / "root")
+    run_index(root)
+    return root.path
+
+
+@pytest.fixture
+def root(indexed: Path, tmp_path: Path) -> Root:
+    shutil.copytree(indexed, tmp_path / "root")
+    return Root(tmp_path / "root")
+
+
+def n_runs(root: Root) -> int:
+    with open_instance(root) as instance:
+        return len(instance.get_runs())
+
+
+def test_index_publishes_and_a_second_run_does_nothing(root: Root) -> None:
+    before = n_runs(root)
+    report = run_index(root)
+    assert (report.ran, report.reused, report.n_documents) == ([], [], 3)
+    assert n_runs(root) == before == 3
+    assert root.snapshots.open().n_rows("documents") == 3
+
+
+def test_events_carry_the_versions_of_the_heads(root: Root) -> None:
+    with open_instance(root) as instance:
+        for stage in ALL_STAGES.values():
+            for partition in stage.partitions(root.settings):
+                key = partition if stage.is_partitioned else None
+                record = instance.get_latest_data_version_record(dg.AssetKey(stage.name), partition_key=key)
+                assert record is not None, stage.name
+                event = record.asset_materialization
+                assert event is not None
+                assert (event.tags or {})["dagster/data_version"] == stage_data_version(root, stage, partition)
+
+
+def test_every_materialization_shows_rows_seconds_and_a_preview(root: Root) -> None:
+    with open_instance(root) as instance:
+        for name in ("text_units", "graph", "communities", "community_reports"):
+            event = instance.get_latest_materialization_event(dg.AssetKey(name))
+            assert event is not None
+            materialization = event.asset_materialization
+            assert materialization is not None
+            shown = materialization.metadata
+            assert {"dagster/row_count", "seconds"} <= shown.keys(), name
+            assert any(key.startswith("preview of") for key in shown)
+            plots = {"graph": "degrees", "communities": "sizes at level 0"}
+            assert name not in plots or "data:image/svg+xml" in str(shown[plots[name]].value)
+
+
+def test_without_the_dagster_home_nothing_runs_again_and_events_are_reported(root: Root) -> None:
+    shutil.rmtree(root.path / "dagster")
+    report = run_index(root)
+    assert report.ran == []
+    assert n_runs(root) == 0
+    with open_instance(root) as instance:
+        record = instance.get_latest_data_version_record(dg.AssetKey("documents"), partition_key="001")
+        assert record is not None
+        snapshot = instance.get_latest_data_version_record(dg.AssetKey("index_snapshot"))
+        assert snapshot is not None
+
+
+def test_an_edit_publishes_a_new_snapshot_and_keeps_the_numbers(root: Root) -> None:
+    before = root.snapshots.open()
+    put(root.path, "one.txt", CAROL["one.txt"] + " They say that Scrooge pitied Belle.")
+    report = run_index(root)
+    assert {partition for _, partition in report.ran} == {"all", *{p for _, p in report.ran if p != "all"}}
+    after = root.snapshots.open()
+    assert after.id != before.id
+    numbers = dict(zip(before.table("entities")["id"].to_pylist(), range(10**6), strict=False))
+    for row in after.table("entities").to_pylist():
+        assert numbers.get(row["id"], row["human_readable_id"]) == row["human_readable_id"]
+    assert before.table("documents").num_rows == 3, "the old snapshot is still readable"
+
+
+def test_work_stops_where_content_comes_out_equal(root: Root) -> None:
+    # A record's metadata is in its document and in nothing made from its text.
+    put(root.path, "rows.jsonl", '{"id": 1, "title": "t", "text": "They say that Scrooge slept.", "year": 1}')
+    run_index(root)
+    put(root.path, "rows.jsonl", '{"id": 1, "title": "t", "text": "They say that Scrooge slept.", "year": 2}')
+    report = run_index(root)
+    assert {stage for stage, _ in report.ran} == {
+        "corpus_manifest",
+        "documents",
+        "index_candidate",
+        "index_snapshot",
+        "text_units",
+        "extracted_graph",
+    }
+    assert {"graph", "communities", "community_reports"} <= {stage for stage, _ in report.reused}
+
+
+def test_a_bad_document_is_listed_and_stops_no_other(root: Root) -> None:
+    (root.path / "input" / "broken.json").write_text("{")
+    (root.path / "input" / "empty.txt").write_text("")
+    report = run_index(root)
+    assert report.n_documents == 3
+    assert {path for path, _ in report.problems} == {"broken.json", "empty.txt"}
+
+
+def test_a_deleted_document_leaves_no_trace_in_the_snapshot(root: Root) -> None:
+    (root.path / "input" / "three.md").unlink()
+    run_index(root)
+    snapshot = root.snapshots.open()
+    for table in snapshot.manifest.tables:
+        assert "ezziwig" not in str(snapshot.table(table).to_pylist()).lower(), table
+
+
+def test_an_empty_folder_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="no readable documents; put txt"):
+        run_index(make_root(tmp_path, {}))
+
+
+def test_the_assets_in_the_ui_make_the_same_index(root: Root, tmp_path: Path) -> None:
+    other = make_root(tmp_path / "other")
+    definitions = build_definitions(other)
+    with open_instance(other) as instance:
+        for bucket in ("001", "000"):
+            job = definitions.resolve_job_def("index_bucket")
+            assert job.execute_in_process(instance=instance, partition_key=bucket, run_config=QUIET).success
+        assert (
+            definitions.resolve_job_def("index_corpus").execute_in_process(instance=instance, run_config=QUIET).success
+        )
+    assert table_bytes(other) == table_bytes(root)
+    assert other.snapshots.current() == root.snapshots.current()
+
+
+def test_the_graph_names_the_missing_bucket(tmp_path: Path) -> None:
+    root = make_root(tmp_path)
+    definitions = build_definitions(root)
+    with open_instance(root) as instance:
+        buckets, corpus = definitions.resolve_job_def("index_bucket"), definitions.resolve_job_def("index_corpus")
+        assert buckets.execute_in_process(instance=instance, partition_key="000", run_config=QUIET).success
+        with pytest.raises(PipelineError, match="entity_mentions, partition 001: not materialised"):
+            corpus.execute_in_process(instance=instance, run_config=QUIET)
+
+
+def test_definitions_loaded_before_a_change_say_reload(root: Root) -> None:
+    job = build_definitions(root).resolve_job_def("index_bucket")
+    (root.path / "settings.yaml").write_text("storage:\n  n_buckets: 2\ntext_units:\n  size: 200\n")
+    with open_instance(root) as instance, pytest.raises(PipelineError, match="Reload definitions"):
+        job.execute_in_process(instance=instance, partition_key="000", run_config=QUIET)
+
+
+def test_a_failing_check_leaves_the_published_snapshot(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    from graphrag_pipeline.storage import checks
+
+    published = root.snapshots.current()
+    monkeypatch.setitem(checks.CHECKS, "references", lambda snapshot: ["a dangling reference"])
+    put(root.path, "four.txt", "They say that Scrooge saw the fog.")
+    with pytest.raises(PipelineError):
+        run_index(root)
+    assert root.snapshots.current() == published
+    monkeypatch.undo()
+    run_index(root)
+    assert root.snapshots.current() != published
+    assert root.snapshots.open().n_rows("documents") == 4
+
+
+KILLED_INDEX = """
+import os, signal, sys
+from pathlib import Path
+from graphrag_pipeline.defs.index_run import run_index
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.storage import files
+
+n_left = int(sys.argv[2])
+real_replace = os.replace
+
+def counting_replace(source, target):
+    # Every write of the store ends in os.replace: die just before the n-th one.
+    global n_left
+    n_left -= 1
+    if n_left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    real_replace(source, target)
+
+os.replace = counting_replace
+run_index(Root(Path(sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize("n_writes", [1, 12, 25, 33, 40, 52, 60])
+def test_a_kill_between_any_two_writes_leaves_the_last_snapshot_and_the_next_index_finishes(
+    root: Root, tmp_path: Path, n_writes: int
+) -> None:
+    published, contents = root.snapshots.current(), contract_bytes(root)
+    put(root.path, "two.txt", CAROL["two.txt"] + " They say that Marley pitied Tiny Tim.")
+    program = [sys.executable, "-c", textwrap.dedent(KILLED_INDEX), str(root.path), str(n_writes)]
+    killed = subprocess.run(program, check=False, capture_output=True, timeout=120)
+    if killed.returncode != -signal.SIGKILL:
+        assert killed.returncode == 0, killed.stderr
+        assert n_writes > 40, "the run ended before its write was reached"
+    else:
+        assert root.snapshots.current() == published
+        assert contract_bytes(root) == contents
+    run_index(root)
+    undisturbed = make_root(tmp_path / "undisturbed")
+    shutil.copytree(root.path / "input", undisturbed.path / "input", dirs_exist_ok=True)
+    build_tables(undisturbed)
+    assert table_bytes(root) == table_bytes(undisturbed)
+    assert root.snapshots.open().n_rows("documents") == 3
+
+
+def test_indexing_in_another_process_reports_into_a_dagster_home_of_the_user(root: Root, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    environment = {**os.environ, "DAGSTER_HOME": str(home)}
+    program = [sys.executable, "-m", "graphrag_pipeline", "index", "--root", str(root.path)]
+    result = subprocess.run(program, check=True, capture_output=True, text=True, env=environment, timeout=120)
+    assert "nothing changed" in result.stdout
+    assert (home / "dagster.yaml").exists()

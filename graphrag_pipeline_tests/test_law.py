@@ -1,0 +1,123 @@
+"""The law of the index: whatever the history of edits, the tables are those of a rebuild, byte for byte."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.staleness import detect_input, find_stale
+from graphrag_pipeline_tests.roots import CAROL, build_tables, contract_bytes, make_root, put, table_bytes
+
+names = st.sampled_from(["a.txt", "b.md", "folder/a.txt", "c d'é.txt", "records.jsonl"])
+sentences = st.sampled_from(
+    [
+        "They say that Scrooge met Marley.",
+        "At noon Bob Cratchit saw Tiny Tim.",
+        "It was Scrooge's nephew Fred who laughed.",
+        "In London the fog hid Bob Cratchit.",
+        "\n\n## A heading\n\n",
+        "Nobody spoke.",
+    ]
+)
+texts = st.lists(sentences, min_size=1, max_size=6).map(" ".join)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), names, texts),
+        st.tuples(st.just("delete"), names),
+        st.tuples(st.just("move"), names, names),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+def content_of(name: str, text: str) -> str:
+    if not name.endswith(".jsonl"):
+        return text
+    import json
+
+    return "\n".join(json.dumps({"id": i, "title": f"t{i}", "text": line}) for i, line in enumerate(text.split(". ")))
+
+
+def apply(root: Root, step: tuple[str, ...]) -> None:
+    folder = root.path / "input"
+    target = folder / step[1]
+    if step[0] == "write":
+        put(root.path, step[1], content_of(step[1], step[2]))
+    elif step[0] == "delete":
+        target.unlink(missing_ok=True)
+    elif target.exists() and step[1].endswith(".jsonl") == step[2].endswith(".jsonl"):
+        (folder / step[2]).parent.mkdir(parents=True, exist_ok=True)
+        target.rename(folder / step[2])
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(steps, min_size=1, max_size=3))
+def test_an_updated_index_equals_a_rebuild(history: list[list[tuple[str, ...]]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        updated = make_root(Path(folder) / "updated", {"a.txt": "They say that Scrooge met Marley."})
+        build_tables(updated)
+        for batch in history:
+            for step in batch:
+                apply(updated, step)
+            build_tables(updated)
+        rebuilt = make_root(Path(folder) / "rebuilt", {})
+        shutil.copytree(updated.path / "input", rebuilt.path / "input", dirs_exist_ok=True)
+        build_tables(rebuilt)
+        assert table_bytes(updated) == table_bytes(rebuilt)
+
+
+def test_two_builds_in_two_folders_are_equal_byte_for_byte(tmp_path: Path) -> None:
+    from graphrag_pipeline.stages import ALL_STAGES
+
+    everything = tuple(ALL_STAGES)
+    one, two = make_root(tmp_path / "one"), make_root(tmp_path / "two", dict(reversed(CAROL.items())))
+    build_tables(one, everything)
+    build_tables(two, everything)
+    assert table_bytes(one) == table_bytes(two)
+    assert contract_bytes(one) == contract_bytes(two)
+    assert one.snapshots.current() == two.snapshots.current()
+
+
+def test_an_edit_runs_its_bucket_and_nothing_of_the_others(tmp_path: Path) -> None:
+    root = make_root(tmp_path, settings="storage:\n  n_buckets: 16\n")
+    build_tables(root)
+    put(root.path, "one.txt", CAROL["one.txt"] + " Scrooge frowned at Fezziwig.")
+    ran = build_tables(root)
+    assert len({partition for _, partition in ran if partition != "all"}) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ("reports:\n  max_findings: 3\n", {"community_reports", "report_embeddings"}),
+        ("local_search:\n  top_k_entities: 3\n", set()),
+        ("graph:\n  max_memory: 1GB\n", set()),
+        (
+            "graph:\n  weight: n_mentions\n",
+            {"graph", "summarized_descriptions", "communities", "community_reports", "entity_embeddings"}
+            | {"relationship_embeddings", "report_embeddings"},
+        ),
+    ],
+)
+def test_a_changed_setting_makes_stale_what_uses_it(tmp_path: Path, change: str, expected: set[str]) -> None:
+    base = "storage:\n  n_buckets: 2\n"
+    build_tables(make_root(tmp_path, settings=base))
+    (tmp_path / "settings.yaml").write_text(base + change)
+    root = Root(tmp_path)
+    stale = find_stale(root, detect_input(root))
+    assert {item.stage for item in stale} - {"index_candidate", "index_snapshot"} == expected
+
+
+def test_a_touched_file_is_not_stale(tmp_path: Path) -> None:
+    root = make_root(tmp_path)
+    build_tables(root)
+    for file in (root.path / "input").iterdir():
+        file.write_bytes(file.read_bytes())
+    assert build_tables(root) == []
