@@ -1,0 +1,305 @@
+"""From a file's bytes to text or rows: one reader per format, no path, no settings but column names.
+
+Add a format here and in `FORMATS`. A reader raises `UnreadableInput` when nothing in the file can be used; a single bad
+row comes back as a `Row` with a problem. Keep out ids, titles and tables (documents.py) and the disk (input_files.py).
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import importlib
+import io
+import json
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+# Extension -> format. Whole-file formats are one document; structured ones hold many records.
+FORMATS = {
+    "txt": "txt", "text": "txt", "md": "md", "markdown": "md", "csv": "csv", "json": "json", "jsonl": "jsonl",
+    "ndjson": "jsonl", "parquet": "parquet", "html": "html", "htm": "html", "pdf": "pdf", "docx": "docx",
+    "pptx": "pptx", "xlsx": "xlsx",
+}  # fmt: skip
+STRUCTURED = frozenset({"csv", "json", "jsonl", "parquet"})
+CONVERTED = {"html": "HtmlConverter", "pdf": "PdfConverter", "docx": "DocxConverter", "pptx": "PptxConverter",
+             "xlsx": "XlsxConverter"}  # fmt: skip
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_HTML_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
+_CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r\f\v\x1a\x1b"))
+_MAX_CSV_FIELD = 2**31 - 1  # the most every platform takes
+_OLD_OFFICE = b"\xd0\xcf\x11\xe0"  # also the envelope of an encrypted docx, pptx or xlsx
+
+
+class UnreadableInput(ValueError):
+    """Why nothing in a file can be used; becomes the file's problem in the manifest."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One record of a structured file: its values, or why it has none."""
+
+    number: int  # 1-based; the line in a jsonl file
+    where: str  # for people: "row 3 (line 7)"
+    values: dict[str, Any] | None
+    problem: str | None = None
+
+
+def decode_text(data: bytes, declared: str | None = None) -> str:
+    """Text of a file: by its BOM, as UTF-8, as the `declared` encoding, else by detection (deterministic).
+
+    UTF-16 and UTF-32 without BOM are recognised by where their NUL bytes stand. Undecodable single bytes in a file that
+    is UTF-8 otherwise become U+FFFD. Line ends become "\\n".
+
+    Raises:
+        UnreadableInput: NUL or control bytes (a binary file), or no encoding fits.
+    """
+    text = _decode_unicode(data)
+    if text is None:
+        _refuse_binary(data)
+        text = _decode_utf8(data) or _decode_declared(data, declared) or _decode_detected(data)
+    return normalize_text(text)
+
+
+def normalize_text(text: str) -> str:
+    """Line ends as "\\n"; surrogates, which no file can hold, paired or replaced."""
+    if _SURROGATE.search(text):
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_csv(data: bytes, text_column: str) -> Iterator[Row]:
+    """Rows by header name, every value the text as written; `,`, `;`, tab or `|`, whichever fits the header."""
+    csv.field_size_limit(_MAX_CSV_FIELD)
+    text = decode_text(data)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_csv_delimiter(text, text_column), strict=True)
+    header: list[str] = []
+    number = 0
+    for where, fields, problem in _csv_records(reader):
+        if not header:
+            if problem:
+                raise UnreadableInput(f"header: {problem}")
+            header = _unique_names(fields)
+            continue
+        number += 1
+        where = f"row {number} ({where})"
+        if not problem and len(fields) != len(header):
+            problem = f"{len(fields)} fields where the header has {len(header)}"
+        if problem:
+            yield Row(number, where, None, f"{where}: {problem}")
+        else:
+            yield Row(number, where, dict(zip(header, fields, strict=True)))
+
+
+def _csv_records(reader: Any) -> Iterator[tuple[str, list[str], str]]:
+    """(lines, fields, problem or "") of each record that is not blank."""
+    while True:
+        first, fields, problem = reader.line_num + 1, [], ""
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            is_open = "end of data" in str(error)
+            problem = "a quote is never closed, all that follows it is lost" if is_open else str(error)
+        if fields or problem:
+            last = reader.line_num
+            yield (f"line {last}" if last <= first else f"lines {first}-{last}"), fields, problem
+
+
+def read_json(data: bytes) -> Iterator[Row]:
+    """A list of objects: one row each. An object with one list of objects in it: that list. Any other object: one row.
+
+    Raises:
+        UnreadableInput: not JSON, or neither a list nor an object.
+    """
+    try:
+        content = json.loads(decode_text(data))
+    except (ValueError, RecursionError) as error:
+        raise UnreadableInput(f"not valid JSON: {error}") from None
+    if isinstance(content, dict):
+        lists = [value for value in content.values() if _is_list_of_objects(value)]
+        content = lists[0] if len(lists) == 1 else [content]
+    if not isinstance(content, list):
+        raise UnreadableInput(f"expected a JSON list of objects or an object, found {type(content).__name__}")
+    for number, item in enumerate(content, start=1):
+        where = f"row {number}"
+        if isinstance(item, dict):
+            yield Row(number, where, item)
+        else:
+            yield Row(number, where, None, f"{where}: expected a JSON object, found {type(item).__name__}")
+
+
+def read_jsonl(data: bytes) -> Iterator[Row]:
+    """One JSON object per line; blank lines are skipped."""
+    for number, line in enumerate(decode_text(data).split("\n"), start=1):
+        if not line.strip():
+            continue
+        where = f"line {number}"
+        try:
+            item = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            yield Row(number, where, None, f"{where}: not valid JSON: {error}")
+            continue
+        if isinstance(item, dict):
+            yield Row(number, where, item)
+        else:
+            yield Row(number, where, None, f"{where}: expected a JSON object, found {type(item).__name__}")
+
+
+def read_parquet(data: bytes) -> Iterator[Row]:
+    """Rows of a Parquet file, one row group in memory at a time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    number = 0
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data))
+        for group in range(file.num_row_groups):
+            for values in file.read_row_group(group).to_pylist():
+                number += 1
+                yield Row(number, f"row {number}", values)
+    except (pa.ArrowException, OSError) as error:
+        raise UnreadableInput(f"not a readable Parquet file: {error}") from None
+    if not number:
+        raise UnreadableInput("empty: no rows")
+
+
+def convert_to_markdown(data: bytes, format: str) -> tuple[str, str]:
+    """Title ("" if the file names none) and Markdown text of an html, pdf, docx, pptx or xlsx file, by markitdown.
+
+    Raises:
+        UnreadableInput: the extra is not installed, the file is damaged or has a password.
+    """
+    try:
+        markitdown = importlib.import_module("markitdown")
+        converters = importlib.import_module("markitdown.converters")
+    except ImportError:
+        raise UnreadableInput(
+            f"{format} files need a converter: run pip install 'graphrag-pipeline[documents]'"
+        ) from None
+    if data.startswith(_OLD_OFFICE):
+        raise UnreadableInput(f"has a password or is an old Office file; save an unprotected copy as .{format}")
+    if format == "html":
+        declared = _HTML_CHARSET.search(data[:4096])
+        data = decode_text(data, declared.group(1).decode("ascii", "replace") if declared else None).encode()
+    # Only the converter of this format: others would read a damaged file as something else.
+    converter = markitdown.MarkItDown(enable_builtins=False, enable_plugins=False)
+    converter.register_converter(getattr(converters, CONVERTED[format])())
+    info = markitdown.StreamInfo(extension=f".{format}", charset="utf-8" if format == "html" else None)
+    try:
+        result = converter.convert_stream(io.BytesIO(data), stream_info=info)
+    except markitdown.MarkItDownException as error:
+        raise UnreadableInput(_conversion_problem(error, format)) from None
+    return result.title or "", normalize_text(result.markdown).replace("\x00", "")
+
+
+def _conversion_problem(error: Exception, format: str) -> str:
+    causes = [attempt.exc_info[1] for attempt in getattr(error, "attempts", None) or [] if attempt.exc_info]
+    names = [type(cause).__name__ for cause in causes]
+    if any("Password" in name or "Encrypt" in name for name in names):
+        return "has a password; save a copy without one"
+    if "MissingDependencyException" in names:
+        return f"{format} files need a converter: run pip install 'graphrag-pipeline[documents]'"
+    reasons = "; ".join(f"{name}: {cause}".rstrip(": ") for name, cause in zip(names, causes, strict=True))
+    return f"damaged or not a {format} file ({reasons or error}); open it and save it anew"
+
+
+def _decode_unicode(data: bytes) -> str | None:
+    """The text if the file is UTF-32, UTF-16 or UTF-8 by its BOM, or UTF-32 or UTF-16 by its NUL bytes."""
+    for bom, encoding in (
+        (codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ):  # fmt: skip
+        if data.startswith(bom):
+            text = data[len(bom) :].decode(encoding, "replace")
+            if "\x00" in text:
+                raise UnreadableInput(f"binary file ({encoding} BOM, then NUL characters); remove or exclude it")
+            return text
+    even, odd = data[0::2].count(0), data[1::2].count(0)
+    if even + odd < 4:
+        return None
+    wide = [("utf-32-le", len(data) // 2), ("utf-32-be", len(data) // 2)] if even and odd else []
+    narrow = [("utf-16-le", len(data) // 20)] if not even else [("utf-16-be", len(data) // 20)] if not odd else []
+    for encoding, n_expected in wide + narrow:
+        decoded = _decode_strictly(data, encoding) if even + odd >= n_expected else None
+        if decoded and _is_plain(decoded[:4096]):
+            return decoded
+    return None
+
+
+def _decode_strictly(data: bytes, encoding: str) -> str | None:
+    try:
+        return data.decode(encoding)
+    except (UnicodeDecodeError, LookupError):
+        return None
+
+
+def _is_plain(text: str) -> bool:
+    return all(c in "\t\n\r\f\v" or unicodedata.category(c) not in ("Cc", "Cn", "Co", "Cs") for c in text)
+
+
+def _refuse_binary(data: bytes) -> None:
+    nul = data.find(0)
+    if nul >= 0:
+        raise UnreadableInput(f"binary file (NUL byte at offset {nul}); remove or exclude it")
+    sample = data[:65536]
+    n_control = len(sample) - len(sample.translate(None, _CONTROL_BYTES))
+    if n_control > 1 + len(sample) // 50:
+        raise UnreadableInput("binary file (control bytes); remove or exclude it")
+
+
+def _decode_utf8(data: bytes) -> str | None:
+    """The text if the file is UTF-8, at most one multibyte character in ten damaged."""
+    text = data.decode("utf-8", "replace")
+    n_multibyte = len(data) - len(data.translate(None, bytes(range(0xC2, 0xF5))))
+    n_bad = text.count("\ufffd")
+    return text if not n_bad or n_multibyte > 10 * n_bad or _decode_strictly(data, "utf-8") else None
+
+
+def _decode_declared(data: bytes, declared: str | None) -> str | None:
+    try:
+        return _decode_strictly(data, codecs.lookup(declared).name) if declared else None
+    except LookupError:
+        return None
+
+
+def _decode_detected(data: bytes) -> str:
+    """Legacy encodings by charset-normalizer; cp1252 (Latin-1) wins where it is about as likely as the best."""
+    from charset_normalizer import from_bytes
+
+    not_legacy = ["utf_7", "utf_8", "utf_16", "utf_16_le", "utf_16_be", "utf_32", "utf_32_le", "utf_32_be"]
+    best = from_bytes(data, cp_exclusion=not_legacy).best()
+    western = from_bytes(data, cp_isolation=["cp1252"]).best()
+    if western and (best is None or (western.chaos <= best.chaos + 0.02 and western.coherence >= best.coherence - 0.1)):
+        best = western
+    if best is None:
+        raise UnreadableInput("unknown text encoding; save the file as UTF-8")
+    return data.decode(best.encoding, "replace")
+
+
+def _csv_delimiter(text: str, text_column: str) -> str:
+    def fit(delimiter: str) -> tuple[bool, int]:
+        header = next(
+            (fields for fields in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if fields), []
+        )
+        return text_column in header, len(header)
+
+    return max(",;\t|", key=fit)
+
+
+def _unique_names(names: list[str]) -> list[str]:
+    unique: list[str] = []
+    for place, name in enumerate(names, start=1):
+        name = name.strip() or f"column_{place}"
+        while name in unique:
+            name = f"{name}_{place}"
+        unique.append(name)
+    return unique
+
+
+def _is_list_of_objects(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)

@@ -1,0 +1,100 @@
+"""Values of a structured record: nested objects by dotted path, and any value as text, date or canonical JSON.
+
+Records come from csv (text only), JSON and Parquet (numbers, times, bytes, nested). Keep out what a column means
+(documents.py) and how a file is parsed (document_formats.py).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from datetime import date, datetime, time
+from typing import Any
+
+_YEAR_OR_MONTH = re.compile(r"\d{4}(?:-(?:0[1-9]|1[0-2]))?")
+
+KeyPath = tuple[str, ...]
+
+
+def find_column(values: dict[str, Any], column: str) -> KeyPath | None:
+    """Keys that lead to a column: its literal name, else its dotted path into nested objects."""
+    if column in values:
+        return (column,)
+    keys = tuple(column.split("."))
+    inner: Any = values
+    for key in keys:
+        if not isinstance(inner, dict) or key not in inner:
+            return None
+        inner = inner[key]
+    return keys
+
+
+def value_of(values: dict[str, Any], column: str) -> Any:
+    inner: Any = values
+    for key in find_column(values, column) or ():
+        inner = inner[key]
+    return None if inner is values else inner
+
+
+def without_columns(values: dict[str, Any], key_paths: set[KeyPath]) -> dict[str, Any]:
+    """A copy without the values at these paths; an object left empty by that goes too."""
+    rest: dict[str, Any] = {}
+    for key, value in values.items():
+        if (key,) in key_paths:
+            continue
+        inner = {key_path[1:] for key_path in key_paths if key_path[0] == key}
+        if inner:
+            value = without_columns(value, inner)
+            if not value:
+                continue
+        rest[key] = value
+    return rest
+
+
+def column_names(values: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from column_names(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}"
+
+
+def as_text(value: Any) -> str:
+    """A value as text: as written if it is text, "" for null, JSON for anything nested."""
+    if isinstance(value, str):
+        return value
+    plain = _plain(value)
+    return "" if plain is None else plain if isinstance(plain, str) else canonical_json(plain)
+
+
+def as_iso_date(value: Any) -> str | None:
+    """The value if it is an ISO 8601 date or time (a year or a month will do); else None, it stays metadata."""
+    text = as_text(value).strip()
+    if _YEAR_OR_MONTH.fullmatch(text):
+        return text
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return text
+
+
+def canonical_json(value: Any) -> str:
+    return json.dumps(_plain(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON can hold; what it has no type for as text, NaN and infinities as null."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, str | bool | int | float) else str(value)

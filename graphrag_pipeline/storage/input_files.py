@@ -1,0 +1,224 @@
+"""The input folder on disk: which files count, in which order, and their records.
+
+Decisions. Every file below the folder is read or listed with a problem, but for hidden names (`.git`, `.DS_Store`),
+editors' and office programs' own files (`x~`, `#x#`, `~$x.docx`, `Thumbs.db`, `desktop.ini`), `__MACOSX` and what
+`input.exclude` names. A symbolic link to a file inside the folder is a document of its own; one that leads out, nowhere
+or to a folder is a problem (the input folder itself may be a link). Paths are labels: forward slashes, valid UTF-8; a
+backslash is doubled and an undecodable byte written `\\xff`, so that different files never share one.
+
+Keep out what is in a file: indexing/documents.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import fnmatch
+import hashlib
+import importlib.metadata
+import os
+import stat
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.indexing.document_formats import CONVERTED, FORMATS, STRUCTURED
+from graphrag_pipeline.indexing.documents import SourceRecord, document_id_of, format_of, problem_record, read_records
+from graphrag_pipeline.settings import InputSettings
+from graphrag_pipeline.storage import files
+from graphrag_pipeline.tables import bucket_of, stable_hash
+
+READER_VERSION = "1"
+"""Raise it when a reader returns something else for the same bytes: cached records are then read anew."""
+
+_CACHE = "documents"
+_IGNORED = ("Thumbs.db", "desktop.ini", "__MACOSX")
+_RECORD_SCHEMA = pa.schema(
+    [(field.name, pa.int64() if field.name == "n_bytes" else pa.string()) for field in dataclasses.fields(SourceRecord)]
+)
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file of the input folder: its path as a label, where it is, and why it cannot be read (None if it can)."""
+
+    path: str
+    location: bytes
+    problem: str | None = None
+
+
+def read_input(
+    folder: Path,
+    settings: InputSettings,
+    n_buckets: int,
+    buckets: Collection[str] | None = None,
+    cache_folder: Path | None = None,
+) -> Iterator[SourceRecord]:
+    """Records of the input folder, by path, one file in memory at a time.
+
+    Args:
+        buckets: only records of these partitions; other whole-file documents are not even opened.
+        cache_folder: keeps what was parsed or converted, by content and settings; None: parsed every time.
+
+    Raises:
+        PipelineError: the folder is not there or cannot be listed.
+    """
+    wanted = None if buckets is None else frozenset(buckets)
+    return _read_files(list_input(folder, settings), settings, n_buckets, wanted, cache_folder)
+
+
+def list_input(folder: Path, settings: InputSettings) -> list[InputFile]:
+    """The files that count, sorted by the bytes of their path, and what cannot be read.
+
+    Raises:
+        PipelineError: the folder is not there or cannot be listed.
+    """
+    if not folder.is_dir():
+        raise PipelineError(
+            f"{folder}: no such input folder; create it and put documents there, or name another in input.folder of "
+            "settings.yaml"
+        )
+    base = os.fsencode(folder)
+    try:
+        os.scandir(base).close()
+    except OSError as error:
+        raise PipelineError(
+            f"{folder}: the input folder cannot be listed ({error.strerror}); mend its rights"
+        ) from error
+    found = dict(_walk(base, os.path.realpath(base), b"", settings.exclude))
+    return [
+        InputFile(label_of(name), os.path.join(base, name), problem)
+        for name, problem in sorted(found.items(), key=lambda item: item[0])
+    ]
+
+
+def label_of(name: bytes) -> str:
+    """A path's bytes as text, one to one: unchanged if it is UTF-8 without a backslash."""
+    return name.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
+
+
+def _walk(base: bytes, real_base: bytes, folder: bytes, exclude: tuple[str, ...]) -> Iterator[tuple[bytes, str | None]]:
+    """(path inside `base`, problem or None) of each file below `folder`, and of folders that cannot be listed."""
+    folders = [folder]
+    while folders:
+        folder = folders.pop()
+        try:
+            with os.scandir(os.path.join(base, folder)) as entries:
+                for entry in entries:
+                    name = folder + entry.name
+                    if _is_ignored(entry.name) or _is_excluded(label_of(name), exclude):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(name + b"/")
+                    else:
+                        yield name, _problem_of(entry, real_base)
+        except OSError as error:
+            yield folder, f"this folder cannot be listed ({error.strerror}); mend its rights"
+
+
+def _is_ignored(name: bytes) -> bool:
+    text = os.fsdecode(name)
+    return text.startswith((".", "~$")) or text.endswith("~") or text in _IGNORED or (text[0] == text[-1] == "#")
+
+
+def _is_excluded(path: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a pattern matches; `*` crosses slashes, `**/` also matches no folder, a folder takes all in it."""
+    return any(
+        fnmatch.fnmatchcase(path, pattern.rstrip("/")) or fnmatch.fnmatchcase(path, pattern.removeprefix("**/"))
+        for pattern in patterns
+    )
+
+
+def _problem_of(entry: os.DirEntry[bytes], real_base: bytes) -> str | None:
+    """Why something that is no folder cannot be read; decided without opening it, since a pipe would block."""
+    try:
+        if entry.is_symlink():
+            real = os.path.realpath(entry.path, strict=True)
+            if not os.path.join(real, b"").startswith(os.path.join(real_base, b"")):
+                return "symbolic link out of the input folder; put a copy here, or link the whole input folder"
+            if os.path.isdir(real):
+                return "symbolic link to a folder: not followed; its files are read where they are"
+        mode = entry.stat().st_mode
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return "symbolic link loop; remove it"
+        if error.errno == errno.ENOENT:
+            return "symbolic link to nothing; remove it or restore its target"
+        return f"cannot be read ({error.strerror}); mend its rights"
+    return None if stat.S_ISREG(mode) else "not a regular file (a pipe, socket or device); remove or exclude it"
+
+
+def _read_files(
+    inputs: list[InputFile],
+    settings: InputSettings,
+    n_buckets: int,
+    wanted: frozenset[str] | None,
+    cache_folder: Path | None,
+) -> Iterator[SourceRecord]:
+    for file in inputs:
+        is_many = format_of(file.path) in STRUCTURED and not file.problem
+        if is_many or wanted is None or bucket_of(document_id_of(file.path), n_buckets) in wanted:
+            for record in _read_file(file, settings, cache_folder):
+                if wanted is None or bucket_of(record.document_id, n_buckets) in wanted:
+                    yield record
+
+
+def _read_file(file: InputFile, settings: InputSettings, cache_folder: Path | None) -> list[SourceRecord]:
+    if file.problem:
+        return [problem_record(file.path, file.problem)]
+    format = format_of(file.path)
+    try:
+        if format not in FORMATS.values():  # a film is not read to say that it is one
+            size = os.stat(file.location).st_size
+            return [dataclasses.replace(record, n_bytes=size) for record in read_records(file.path, b"", settings)]
+        with open(file.location, "rb") as stream:
+            data = stream.read()
+    except OSError as error:
+        return [problem_record(file.path, f"cannot be read ({error.strerror}); mend its rights")]
+    if cache_folder is None or not (format in STRUCTURED or format in CONVERTED):
+        return read_records(file.path, data, settings)
+    return _read_cached(cache_folder / _CACHE, file.path, data, settings)
+
+
+def _read_cached(cache: Path, path: str, data: bytes, settings: InputSettings) -> list[SourceRecord]:
+    entry = cache / f"{_cache_key(path, data, settings)}.parquet"
+    records = _load(entry)
+    if records is None:
+        records = read_records(path, data, settings)
+        # Only a cache: a root that can be read but not written still answers `status`.
+        with contextlib.suppress(PipelineError):
+            files.replace(entry, _dump(records))
+    return records
+
+
+def _cache_key(path: str, data: bytes, settings: InputSettings) -> str:
+    columns = settings.model_dump_json(exclude={"folder", "exclude"})
+    try:  # an extra that is installed later, or upgraded, reads anew
+        converter = importlib.metadata.version("markitdown") if format_of(path) in CONVERTED else ""
+    except importlib.metadata.PackageNotFoundError:
+        converter = "missing"
+    return stable_hash(READER_VERSION, path, hashlib.sha256(data).hexdigest(), columns, converter)
+
+
+def _dump(records: list[SourceRecord]) -> memoryview:
+    table = pa.Table.from_pylist([vars(record) for record in records], schema=_RECORD_SCHEMA)
+    buffer = pa.BufferOutputStream()
+    pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
+    return memoryview(buffer.getvalue())
+
+
+def _load(entry: Path) -> list[SourceRecord] | None:
+    """Cached records; None if there are none or the file is damaged."""
+    try:
+        table = pq.read_table(entry, page_checksum_verification=True)
+    except (OSError, pa.ArrowException):
+        return None
+    if not table.schema.equals(_RECORD_SCHEMA) or not table.num_rows or pc.any(table["document_id"].is_null()).as_py():
+        return None
+    return [SourceRecord(**row) for row in table.to_pylist()]

@@ -1,0 +1,160 @@
+"""Text units cover their document, fit their size, and stay the same where the text does."""
+
+import random
+import time
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphrag_pipeline.indexing.text_units import split_documents, split_text
+from graphrag_pipeline.sentences import grapheme_start
+from graphrag_pipeline.settings import TextUnitsSettings
+from graphrag_pipeline.tables import TEXT_UNITS
+from graphrag_pipeline.tokens import count_tokens
+
+DEFAULT = TextUnitsSettings()
+SMALL = TextUnitsSettings(size=16, overlap=6, min_fill=0.5)
+
+
+def _documents(*texts: str) -> pa.Table:
+    return pa.table({"id": [f"d{number}" for number in range(len(texts))], "text": list(texts)})
+
+
+def _check(text: str, settings: TextUnitsSettings) -> list:
+    spans = list(split_text(text, settings))
+    done = 0
+    for span in spans:
+        piece = text[span.start : span.end]
+        assert piece and piece == piece.strip()
+        assert span.n_tokens == count_tokens(piece) <= settings.size
+        assert not text[done : span.start].strip(), "a part of the document is in no text unit"
+        done = span.end
+    assert not text[done:].strip()
+    for left, right in pairwise(spans):
+        assert left.start < right.start and left.end < right.end
+        assert count_tokens(text[right.start : left.end]) <= settings.overlap or right.start >= left.end
+    return spans
+
+
+def _sentence(chance: random.Random) -> str:
+    words = ["".join(chance.choices("abcdefghijklmnoprstuvw", k=chance.randint(2, 9))) for _ in range(40)]
+    return " ".join(chance.sample(words, chance.randint(6, 30))).capitalize() + "."
+
+
+def _long_text(seed: int, n_tokens: int) -> str:
+    chance = random.Random(seed)
+    paragraphs: list[str] = []
+    total = 0
+    while total < n_tokens:
+        paragraphs.append(" ".join(_sentence(chance) for _ in range(chance.randint(2, 8))))
+        total += count_tokens(paragraphs[-1])
+    return "\n\n".join(paragraphs)
+
+
+def test_a_document_that_fits_is_one_text_unit_without_white_space_around_it():
+    units = split_documents(_documents("  Marley was dead: to begin with.\nThere is no doubt.\n\n"), DEFAULT)
+    assert units.schema == TEXT_UNITS.schema
+    assert units.select(["document_id", "position", "start", "end", "text", "n_tokens"]).to_pylist() == [
+        {"document_id": "d0", "position": 0, "start": 2, "end": 52, "n_tokens": 14,
+         "text": "Marley was dead: to begin with.\nThere is no doubt."}
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t\u3000 "])
+def test_a_document_without_text_has_no_text_unit(text):
+    assert split_documents(_documents(text), DEFAULT).num_rows == 0
+
+
+@given(
+    st.lists(
+        st.sampled_from([*"aZ é1.!?\n萧。👩", "👩\u200d👧", "e\u0301", "word ", "Mr. ", ". A", "\n\n", " " * 40]),
+        max_size=200,
+    ).map("".join),
+    st.sampled_from([SMALL, TextUnitsSettings(size=16, overlap=0), TextUnitsSettings(size=40, overlap=20)]),
+)
+def test_text_units_cover_the_text_within_their_size(text, settings):
+    _check(text, settings)
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_covered(text):
+    _check(text, SMALL)
+
+
+def test_text_units_of_a_long_document_are_well_filled_and_overlap_by_whole_sentences():
+    text = _long_text(1, 12_000)
+    spans = _check(text, DEFAULT)
+    assert all(span.n_tokens >= DEFAULT.min_fill * DEFAULT.size for span in spans[:-1])
+    overlaps = [text[right.start : left.end] for left, right in pairwise(spans)]
+    assert sum(map(bool, overlaps)) > len(overlaps) * 0.8
+    assert all(overlap[0].isupper() and overlap[-1] == "." for overlap in overlaps if overlap)
+
+
+def test_an_edit_on_top_changes_few_text_units():
+    n_changed = []
+    for seed in range(5):
+        text = _long_text(seed, 120_000)
+        chance = random.Random(1_000 + seed)
+        edited = " ".join(_sentence(chance) for _ in range(5)) + " " + text
+        before, after = split_documents(_documents(text), DEFAULT), split_documents(_documents(edited), DEFAULT)
+        assert 110 <= before.num_rows <= 150
+        n_changed.append(len(set(after["id"].to_pylist()) - set(before["id"].to_pylist())))
+    assert sorted(n_changed)[2] <= 3, n_changed
+    assert max(n_changed) <= 10, n_changed
+
+
+def test_ids_come_from_document_text_and_occurrence():
+    sentence = "The same sentence stands here again and again, word by word."
+    repeated = "\n\n".join([sentence] * 8)
+    settings = TextUnitsSettings(size=16, overlap=0)
+    units = split_documents(_documents(repeated, repeated), settings)
+    assert len(set(units["text"].to_pylist())) == 1
+    assert len(set(units["id"].to_pylist())) == units.num_rows == 16
+    longer = split_documents(_documents(repeated + "\n\n" + sentence), settings)
+    first = {row["id"] for row in units.to_pylist() if row["document_id"] == "d0"}
+    assert len(set(longer["id"].to_pylist()) - first) == 1
+
+
+def test_the_order_of_documents_does_not_matter():
+    documents = _documents("One. Two.", _long_text(3, 3_000), "Three.")
+    reversed_rows = documents.take([2, 1, 0])
+    assert split_documents(documents, SMALL).equals(split_documents(reversed_rows, SMALL))
+
+
+@pytest.mark.parametrize("unit", ["👩\u200d👧", "e\u0301\u0302", "🇩🇪", "萧", "क्षि"])
+def test_a_sentence_over_the_size_is_never_cut_inside_a_letter(unit):
+    text = unit * 300
+    spans = _check(text, SMALL)
+    assert len(spans) > 10
+    assert all(grapheme_start(text, span.start) == span.start for span in spans)
+
+
+def test_a_sentence_over_the_size_is_cut_at_white_space():
+    text = "word " * 2_000
+    assert all(text[span.start : span.end].split()[0] == "word" for span in _check(text, DEFAULT))
+
+
+@pytest.mark.parametrize(
+    "text", ["." + " " * 1_000_000 + "x. y", "a" * 300_000, "lorem ipsum " * 400_000], ids=["space", "letter", "line"]
+)
+def test_a_single_long_line_takes_seconds(text):
+    start = time.perf_counter()
+    assert _sum_of_lengths(text) >= len("".join(text.split()))
+    assert time.perf_counter() - start < 20
+
+
+@pytest.mark.slow
+def test_a_line_of_50_megabytes_is_split_in_a_minute():
+    chance = random.Random(0)
+    words = ["".join(chance.choices("abcdefghij", k=6)) for _ in range(5_000)]
+    text = " ".join(chance.choices(words, k=7_000_000))
+    start = time.perf_counter()
+    assert _sum_of_lengths(text) >= 42_000_000
+    assert time.perf_counter() - start < 90
+
+
+def _sum_of_lengths(text: str) -> int:
+    return sum(span.end - span.start for span in split_text(text, DEFAULT))
