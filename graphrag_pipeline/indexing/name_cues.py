@@ -1,0 +1,193 @@
+"""Word lists behind the embedded extraction rules: what opens a sentence, what marks a person, a place, an event.
+
+Add a word here when real text shows it missing; every list is upper case (see `words`). Keep out: rules (they are in
+`names.py`), place names (they come from a gazetteer package, see `gazetteer.py`), anything that fits one corpus only.
+"""
+
+from __future__ import annotations
+
+
+def words(text: str) -> frozenset[str]:
+    return frozenset(text.upper().split())
+
+
+# Cut off either end of a phrase and splitting it in the middle: function words, pronouns, exclamations.
+STOPWORDS = words("""
+a an the this that these those i me my mine myself we us our ours you your yours he him his she her hers it its they
+them their theirs who whom whose which what where when why how there here then than thus so such as at by for from in
+into of off on onto out over to under up upon with within without about above across after again against ago all
+almost alone along already also although always among amongst and another any anybody anyone anything anyway anywhere
+are around away back be became because become been before behind being below beneath beside besides between beyond
+both but can cannot could despite did do does done down during each either else enough even ever every everybody
+everyone everything everywhere except few finally firstly for formerly further furthermore had has have hence however
+if indeed instead is just lastly let like likely many maybe meanwhile merely might more moreover most mostly much must
+namely near nearly neither never nevertheless no nobody none nonetheless nor not nothing notwithstanding now nowhere
+often once one only or other others otherwise ought own per perhaps please possibly probably quite rather really said
+same secondly see seldom several shall should similarly since some somebody somehow someone something sometimes
+somewhere soon still surely thank thanks therefore thereafter thereby though through throughout till together too
+toward towards truly twice unless until unlike usually various very via was well were whatever whenever whereat
+whereupon whereof wherein wherever whether while whilst will would yes yet yesterday today tomorrow tonight ah aha
+alas amen aye bah begone bye eh gee goodbye ha halloa hallo hello hey hi hilli hm hmm ho hollo humbug hurrah hurray
+hush lo nay o oh ok okay ooh ouch pooh ugh wow sir madam ma'am sirs chapter stave page http https www
+""")
+
+# Never a name alone, but may be part of one ("New York", "Good Friday", "First World War").
+LONERS = words("""
+new old young great poor big small large early late later recent former little long last first second third next dear
+damn god gods goodness gracious mercy merry happy good bless welcome heaven heavens lord lords devil nonsense bravo
+hail quick sorry stop mind pray hooray give go come take make look listen tell ask get keep leave think know say speak
+hear show try wait remember consider imagine suppose note notice follow find bring call put turn run stand sit hold
+gentleman gentlemen lady ladies two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty
+hundred thousand million billion part section volume book canto act scene appendix figure table notes preface
+introduction contents conclusion abstract references bibliography index north south east west northern southern
+eastern western english french german italian spanish american british dutch welsh scottish irish russian chinese
+japanese korean greek roman turkish polish swedish danish norwegian finnish hungarian czech austrian swiss portuguese
+brazilian mexican canadian australian indian pakistani iranian iraqi israeli palestinian egyptian syrian saudi arab
+arabic african asian european ukrainian belgian latin hebrew gothic christian christians muslim islamic jewish
+catholic protestant buddhist hindu victorian soviet persian am pm a.m p.m bc ad bce ce ii iii iv vi vii viii ix xi xii
+""")
+DAYS = words("""
+monday tuesday wednesday thursday friday saturday sunday saturdays sundays montag dienstag mittwoch donnerstag freitag
+samstag sonntag
+""")
+DAY_NAMES_BEFORE = words("black good easter palm bloody ash super holy cyber whit shrove maundy")
+SEASONS = words("spring summer autumn winter fall")
+
+# Words that only count as stop words at the start of a sentence (elsewhere a capital makes them part of a name).
+OPENERS = words("""
+according accordingly additionally afterwards admittedly apart asked based born certainly clearly come compared
+consequently currently cried critics despite due earlier eventually example experts given having initially inside
+later located made nearby news observers officials opened originally outside people police present previously reports
+researchers scientists scholars seen sources supporters taken today took used using wherein written what's that's it's
+there's here's let's actually again aside below best better common different every good hard half high higher
+historically important interestingly less long lots low lower modern nice open plenty right same short simply small
+sometimes strange strong der die das den dem ein eine einer eines und oder aber mit für auf im am bei nach vor zu zum
+zur aus ist war nicht auch sie es er ich wir wenn wie les une dans avec pour sur mais ce cette ces il elle nous vous
+un una por para con pero suddenly sure then through true unable unfortunately whole wrong yours men women children man
+woman work years
+""")
+
+MONTHS = words("january february march april may june july august september october november december")
+
+# Before a name: a person. The feminine ones name another person than the bare surname does.
+FEMALE_HONORIFICS = words(
+    "mrs ms miss lady madam madame mme mlle mademoiselle dame queen princess duchess countess aunt"
+)
+HONORIFICS = FEMALE_HONORIFICS | words("""
+mr messrs dr prof professor doctor sir lord master monsieur signor signora signore senor señor señora don doña herr
+frau fräulein king prince emperor empress tsar czar duke count baron baroness earl marquis viscount pope bishop
+archbishop cardinal rev reverend father brother sister uncle cousin captain capt colonel col general gen major
+lieutenant lt sergeant sgt corporal admiral commander president chancellor premier senator sen governor gov
+congressman congresswoman representative rep mayor judge justice ambassador sheikh sheik sultan ayatollah imam rabbi
+mullah hon detective inspector herrn frau kanzler kanzlerin bundeskanzler bundeskanzlerin präsident präsidentin
+président présidente presidente
+""")
+
+# Honorifics that are part of the name ("Pope Francis", "Prince Albert").
+REGAL = words("king queen prince princess emperor empress tsar czar duke duchess pope saint st")
+
+# Dropped before a name that is known without them ("Old Marley"); kept otherwise ("Old Trafford").
+EPITHETS = words("old young little poor dear good honest")
+
+# Dropped before anything ("Merry Christmas").
+GREETINGS = words("merry happy dear")
+
+# After "X's", lower case: the phrase names a person ("Scrooge's nephew") or a place ("Scrooge's office").
+KIN = words("""
+nephew niece uncle aunt cousin wife husband widow widower son daughter brother sister mother father grandfather
+grandmother grandson granddaughter stepfather stepmother stepson fiancé fiancée clerk partner servant maid butler
+secretary assistant lawyer doctor physician boss employer landlord housekeeper bodyguard teacher tutor master
+apprentice
+""")
+HOLDINGS = words("house office offices home chambers shop store farm castle palace residence mansion cottage estate")
+
+PERSON_VERBS = words("""
+said says say saying replied replies asked asks cried exclaimed answered returned whispered shouted muttered murmured
+inquired observed remarked added continued told tells sighed laughed smiled nodded thought retorted demanded repeated
+growled pursued faltered interposed resumed explained argued insisted admitted wrote recalled joked who
+""")
+PLACE_PREPOSITIONS = words("in at near throughout outside inside around across")
+
+ORGANIZATION_TAILS = words("""
+inc incorporated ltd limited llc llp plc corp corporation co company companies group holdings holding gmbh ag sa spa
+nv bv bank university college school institute institution academy agency association authority bureau board cabinet
+centre center commission committee congress corps council court department federation force forces foundation fund
+guild league ministry museum observatory office orchestra organisation organization parliament party police press
+senate service services society syndicate times tribune trust union club fc airlines airways motors records pictures
+studios entertainment industries partners capital ventures technologies systems networks software labs laboratories
+laboratory pharmaceuticals hospital brothers bros sons
+""")
+ORGANIZATION_HEADS = words("""
+university bank ministry department bureau institute college academy association federation house board court church
+council committee society league union confederation organisation organization school order knights ministry chamber
+""")
+ORGANIZATIONS = words("parliament congress senate kremlin pentagon interpol nato unesco unicef")
+LEGAL_SUFFIXES = words("inc incorporated ltd limited llc llp plc corp corporation co company gmbh ag sa spa nv bv")
+
+PLACE_TAILS = words("""
+street road lane avenue square boulevard drive town city village county province state states district borough island
+islands isle isles river lake sea ocean bay gulf strait channel mountain mountains hill hills valley desert forest
+park gardens garden bridge castle palace airport station harbour harbor port peninsula coast beach canal churchyard
+cathedral abbey temple plaza kingdom republic empire prison falls creek cape glacier plateau plains highway heights
+""")
+PLACE_HEADS = words("mount lake cape fort port gulf bay isle isles river strait republic kingdom city")
+
+EVENT_TAILS = words("""
+war wars battle revolution uprising rebellion crisis massacre olympics games championship championships cup tournament
+festival election elections referendum conference summit earthquake hurricane tsunami flood pandemic treaty accord
+accords agreement siege crusade crusades eve day awards prix
+""")
+EVENT_HEADS = words("battle siege treaty revolution hurricane typhoon war massacre feast")
+EVENTS = words("christmas easter ramadan thanksgiving halloween hanukkah diwali olympics")
+
+GIVEN_NAMES = words("""
+aaron abdul abdullah abigail abraham ada adam adolf adrian agnes ahmed aidan akira alan albert alberto alec alejandro
+alessandro alex alexander alexandra alexei alexis alfred ali alice alison allan allen amanda amelia amir amy ana
+anastasia andre andrea andreas andrei andrew andy angela angelina anita ann anna anne annie anthony antoine anton
+antonio april archie ariel arnold arthur ashley audrey august barack barbara barry beatrice belinda belle ben benedict
+benjamin bernard bernie bertha beth betty beverly bill billy bob bobby boris brad bradley brandon brenda brendan brett
+brian bridget bruce bruno bryan caleb calvin camille carl carla carlo carlos carmen carol caroline carolyn catherine
+cecil cecilia celia charles charlie charlotte cheryl chloe chris christian christina christine christopher claire
+clara clarence claude claudia clive colin connie connor craig cristina cynthia daisy dan daniel daniela danny david
+dawn dean deborah debra denis denise dennis derek diana diane dick diego dmitri dolores dominic don donald donna dora
+doris dorothy douglas duncan dylan earl ebenezer eddie edgar edith edmund eduardo edward edwin eileen elaine eleanor
+elena eli elias elijah elizabeth ella ellen ellie elsie emil emilia emily emma emmanuel enrique eric erica erik ernest
+ernst esther ethan eugene eva evan eve evelyn fan fanny fatima felix ferdinand fernando fiona florence frances
+francesca francesco francis francisco francois frank franz fred freddie frederick friedrich gabriel gareth gary gavin
+gene geoffrey george gerald gerard giovanni giulia giuseppe gladys glen glenn gloria gordon grace graham greg gregory
+guillaume gustav guy hannah hans harold harriet harry harvey hassan heather hector heidi heinrich helen helena helmut
+henri henry herbert herman hilary hillary hiroshi holly howard hubert hugh hugo hussein ian ibrahim igor ingrid irene
+iris irving isaac isabel isabella ivan jack jackie jackson jacob jacqueline jacques jaime jake james jamie jan jane
+janet janice jared jason javier jay jean jeff jeffrey jennifer jenny jeremy jerome jerry jesse jessica jesus jill jim
+jimmy joan joanna joe joel johann johannes john johnny jon jonas jonathan jordan jorge jose josef joseph joshua josé
+joyce juan juan judith judy julia julian julie juliet julius jun june justin karen karl kate katherine kathleen
+kathryn katie keith kelly ken kenneth kevin kim klaus kurt kyle larry laura lauren laurence laurie lawrence leah lee
+leo leon leonard leonardo leslie lewis liam lillian lily linda lionel lisa liz lloyd lois lorenzo louis louisa louise
+lucas lucia lucy luigi luis luke lydia lynn mabel madeleine manuel marc marcel marco marcus margaret maria marian
+marie marilyn mario marion marjorie mark marlene martha martin marvin mary mathew matilda matt matteo matthew maureen
+maurice max maxim megan melanie melissa michael michel michelle miguel mike mikhail milan mildred miles milton miriam
+mohamed mohammad mohammed moira molly monica morgan moses muhammad muriel nadia nancy naomi natalia natalie natasha
+nathan nathaniel neil nelson nicholas nick nicola nicolas nicole nigel nikita nikolai nina noah noel nora norma norman
+oleg olga oliver olivia omar oscar oswald otto owen pablo pamela paola paolo patricia patrick paul paula pauline pedro
+peggy penelope percy peter phil philip philippe phillip phoebe pierre priscilla rachel ralph ramon raymond rebecca
+reginald rené ricardo richard rick robert roberto robin rodney roger roland ron ronald rosa rose rosemary ross roy
+ruby rudolf rupert russell ruth ryan sabrina sally salvador sam samantha samuel sandra sara sarah scott sean sebastian
+serge sergei sergey seth shane sharon sheila shirley sidney sigmund silvia simon simone sofia sonia sophia sophie
+stanley stefan stella stephanie stephen steve steven stewart stuart susan suzanne sven sylvia tamara tania tanya tara
+tatiana ted terence teresa terry thelma theodore theresa thomas tim timothy tina toby todd tom tommy tony tracy trevor
+ursula valerie vanessa vera veronica victor victoria vincent viola violet virginia vivian vladimir walter wanda warren
+wayne wendy werner wilfred wilhelm will willem william willie winston wolfgang xavier yasmin yolanda yuri yusuf yvonne
+zachary zoe
+""")
+
+# Suffixes of adverbs and participles that open sentences ("Suddenly Scrooge ..."); given names are excepted.
+OPENER_SUFFIXES = ("LY", "ING", "ED")
+
+# What a capital after another capitalised name's "the" may be ("Peter the Great").
+BYNAMES = "Great|Terrible|Conqueror|Younger|Elder|Magnificent|Lionheart|Wise|Bold|Confessor|Bald|Pious|Good|Bad|First"
+
+# Upper-case words that are names although they look like words in capitals.
+ACRONYMS = words("us uk un eu usa uae nato who aids")
+
+# Of single words that describe rather than name.
+ADJECTIVE_SUFFIXES = ("FUL", "OUS", "LESS")

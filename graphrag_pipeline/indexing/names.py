@@ -1,0 +1,204 @@
+"""Finding names in one document by its capitals, the first step of embedded extraction.
+
+A *phrase* is a run of capitalised words with the connectors a name may hold ("Ghost of Christmas Past"). A capital says
+nothing where any word would have one: at the start of a sentence or of a quotation, and throughout a heading. There a
+word counts only if the document writes it with a capital elsewhere, at least as often as without.
+
+Everything here reads one document and nothing else, and is a pure function of its text. Add a rule about phrases here;
+word lists are in `name_cues.py`. Keep out: which names are the same (`aliases.py`), types (`name_types.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import regex
+
+from graphrag_pipeline.indexing.capitals import Evidence
+from graphrag_pipeline.indexing.name_cues import (
+    ACRONYMS,
+    ADJECTIVE_SUFFIXES,
+    DAY_NAMES_BEFORE,
+    DAYS,
+    EVENT_TAILS,
+    GREETINGS,
+    HOLDINGS,
+    HONORIFICS,
+    KIN,
+    LONERS,
+    MONTHS,
+    OPENERS,
+    ORGANIZATION_TAILS,
+    PLACE_TAILS,
+    SEASONS,
+    STOPWORDS,
+)
+from graphrag_pipeline.indexing.phrases import Phrase, Piece, find_phrases
+
+_BREAK = regex.compile(r"[-\u2010\u00ad][ \t]*\n[ \t]*(\p{Ll}++)")  # a word broken at the end of a line
+_DOTTED = regex.compile(r"\.\p{Lu}\.$")  # U.S.
+_HELD = regex.compile(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """One place where the document names something.
+
+    Attributes:
+        form: the name as written, with white space and line breaks folded and the possessive dropped.
+        start, end: character offsets of the name in the document's text.
+        sentence: number of the sentence it is in.
+    """
+
+    form: str
+    start: int
+    end: int
+    sentence: int
+
+
+def find_names(text: str, sentences: list[tuple[int, int]], headings: list[bool]) -> list[Name]:
+    """Names in a document, in reading order; "Scrooge's nephew" overlaps "Scrooge", others do not overlap.
+
+    Args:
+        text: the whole document.
+        sentences: spans that cover the text, in order.
+        headings: for each sentence, whether it is a heading (see `is_heading`).
+    """
+    phrases = list(find_phrases(text, sentences, headings))
+    evidence = Evidence(text, phrases)
+    names: list[Name] = []
+    for phrase in phrases:
+        for pieces in _split_phrase(phrase, evidence):
+            name = _mend_break(_name_of(pieces, phrase), text, evidence)
+            if len(pieces) == 1 and text.startswith(("-", "—"), name.end) and evidence.is_cut_off(pieces[0].key):
+                continue
+            names.append(name)
+            if pieces[-1].is_possessive:
+                names.extend(_find_held(name, text, sentences[phrase.sentence][1]))
+    return names
+
+
+def _split_phrase(phrase: Phrase, evidence: Evidence) -> Iterator[list[Piece]]:
+    """The names in a phrase: cut at possessives and stop words, stripped of what only the sentence put there."""
+    run: list[Piece] = []
+    for piece in phrase.pieces:
+        if _parts_phrase(piece, phrase, evidence, run):
+            yield from _trim(run, phrase, evidence)
+            run = []
+            continue
+        if _repeats(piece, run):
+            yield from _trim(run, phrase, evidence)
+            run = []
+        run.append(piece)
+        if piece.is_possessive and not _keeps_possessive(piece, phrase, run):
+            yield from _trim(run, phrase, evidence)
+            run = []
+    yield from _trim(run, phrase, evidence)
+
+
+def _parts_phrase(piece: Piece, phrase: Phrase, evidence: Evidence, run: list[Piece]) -> bool:
+    if piece.is_connector:
+        return False
+    if piece.key == "I" and run:  # "World War I", but not "the Scrooge I know"
+        return phrase.is_before_verb
+    if _is_stopword(piece):  # inside a title it stays: "Ghost of Christmas Yet To Come"
+        return not run or piece.is_after_break or piece is phrase.pieces[-1] or phrase.is_heading
+    if phrase.is_heading:
+        return not evidence.is_name(piece.key)
+    return evidence.is_emphasis(piece) and not evidence.is_name(piece.key)
+
+
+def _repeats(piece: Piece, run: list[Piece]) -> bool:
+    """ "called Scrooge Scrooge", or a title line and the first words of the text."""
+    return bool(run) and piece.key in ((run[-1].key, run[0].key) if piece.is_after_break else (run[-1].key,))
+
+
+def _is_stopword(piece: Piece) -> bool:
+    if piece.key in ACRONYMS and piece.text.isupper():
+        return False
+    return piece.key.replace("’", "'").split("'")[0] in STOPWORDS or piece.key.endswith(("N'T", "N’T"))
+
+
+def _keeps_possessive(piece: Piece, phrase: Phrase, run: list[Piece]) -> bool:
+    """ "St. Paul's Churchyard" and "King's College" are one name, "Scrooge's Ghost" is two."""
+    following = [other for other in phrase.pieces if other.start > piece.start]
+    if not following or following[0].is_connector:
+        return False
+    last = following[-1].key
+    return (run[0].key in {"ST", "SAINT"} or len(run) == 1) and last in PLACE_TAILS | ORGANIZATION_TAILS
+
+
+def _trim(run: list[Piece], phrase: Phrase, evidence: Evidence) -> Iterator[list[Piece]]:
+    pieces = run
+    while pieces and _drops_first(pieces, phrase, evidence):
+        pieces = pieces[1:]
+    while pieces and _drops_last(pieces):
+        pieces = pieces[:-1]
+    if pieces and _is_entity(pieces, phrase, evidence):
+        yield pieces
+
+
+def _drops_first(pieces: list[Piece], phrase: Phrase, evidence: Evidence) -> bool:
+    first = pieces[0]
+    if first.is_connector or (first.key in GREETINGS and len(pieces) > 1):
+        return True
+    if first.key in DAYS | MONTHS | SEASONS and len(pieces) > 1:
+        return pieces[-1].key not in EVENT_TAILS | ORGANIZATION_TAILS | DAYS and not pieces[1].is_connector
+    return len(pieces) > 1 and phrase.is_weak and first.start == 0 and evidence.may_open(first.key)
+
+
+def _drops_last(pieces: list[Piece]) -> bool:
+    last = pieces[-1]
+    if last.is_connector or (len(pieces) > 1 and last.key in STOPWORDS and last.key != "I"):
+        return True
+    return last.key in DAYS and len(pieces) > 1 and pieces[-2].key not in DAY_NAMES_BEFORE
+
+
+def _is_entity(pieces: list[Piece], phrase: Phrase, evidence: Evidence) -> bool:
+    """Whether what is left of a phrase names anything."""
+    if all(p.is_connector or p.key in LONERS or p.key in DAYS | MONTHS | SEASONS | HONORIFICS for p in pieces):
+        return False
+    if len(pieces) > 1:
+        return True
+    word = pieces[0]
+    if len(word.key) < 2 or (len(word.key) <= 4 and set(word.key) <= set("IVXLC")):
+        return False
+    if evidence.is_common(word) or word.key.endswith(ADJECTIVE_SUFFIXES):
+        return False
+    if phrase.is_weak and word.start == 0:
+        return word.key not in OPENERS and (evidence.is_name(word.key) or evidence.is_given_name(word.key))
+    return True
+
+
+def _name_of(pieces: list[Piece], phrase: Phrase) -> Name:
+    form = " ".join(piece.text + ("'s" if piece.is_possessive and piece is not pieces[-1] else "") for piece in pieces)
+    return Name(_fold_form(form), phrase.start + pieces[0].start, phrase.start + pieces[-1].end, phrase.sentence)
+
+
+def _fold_form(form: str) -> str:
+    return form.replace("’", "'").replace("\u2010", "-").replace("\u2011", "-").removesuffix(".") + (
+        "." if _DOTTED.search(form) else ""
+    )
+
+
+def _mend_break(name: Name, text: str, evidence: Evidence) -> Name:
+    """ "Cratch-", end of line, "it" is "Cratchit" if the document knows it; "Christmas-", "time" stays "Christmas"."""
+    match = _BREAK.match(text, name.end) if text[name.end : name.end + 1] in ("-", "\u2010", "\u00ad") else None
+    if match is None or not evidence.capital[f"{name.form.split()[-1]}{match.group(1)}".upper()]:
+        return name
+    return Name(name.form + match.group(1), name.start, match.end(), name.sentence)
+
+
+def _find_held(owner: Name, text: str, limit: int) -> Iterator[Name]:
+    """What a possessive names together with its owner: "Scrooge's nephew", "Bob Cratchit's house"."""
+    place = owner.end + 2
+    while place < limit and text[place].isspace():
+        place += 1
+    match = _HELD.match(text, place, limit)
+    if match is None or match.group(1).upper() not in KIN | HOLDINGS:
+        return
+    form, end = f"{owner.form}'s {match.group(1)}", match.end(1)
+    if match.group(2) and match.group(2).upper() in KIN:
+        form, end = f"{form}'s {match.group(2)}", match.end(2)
+    yield Name(form, owner.start, end, owner.sentence)

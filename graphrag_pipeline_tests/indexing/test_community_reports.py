@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphrag_pipeline.citations import parse_citations, split_cited, strip_citations
+from graphrag_pipeline.indexing.communities import detect_communities
+from graphrag_pipeline.indexing.community_reports import report_communities
+from graphrag_pipeline.models.extractive import is_sentence, sentences_of
+from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.settings import CommunitiesSettings, ReportsSettings
+from graphrag_pipeline.tables import COMMUNITY_REPORTS, entity_id, relationship_id
+from graphrag_pipeline_tests.hashing_embeddings import HashingEmbeddings
+from graphrag_pipeline_tests.stage_graph import describe, make_graph, read_christmas_carol, shuffled
+
+NAMES = ["SCROOGE", "BOB CRATCHIT", "TINY TIM", "FRED", "MARLEY", "PETER", "MARTHA"]
+sentences = st.builds(
+    "{} {} {}.".format,
+    st.sampled_from(["Scrooge", "Bob Cratchit", "Tiny Tim", "He"]),
+    st.sampled_from(["is visited by", "works hard for", "dines with"]),
+    st.sampled_from(["the ghost of Marley", "his nephew Fred", "the whole family"]),
+)
+graphs = st.builds(
+    make_graph,
+    st.dictionaries(
+        st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)).filter(lambda pair: pair[0] < pair[1]),
+        st.lists(sentences, max_size=3),
+        max_size=12,
+    ),
+    st.fixed_dictionaries({name: st.lists(sentences, max_size=3) for name in NAMES}),
+    st.lists(st.tuples(st.sampled_from(NAMES), st.just("NONE"), sentences), max_size=3, unique=True),
+)
+
+
+def communities_of(graph, max_cluster_size=3):
+    return detect_communities(
+        graph.entities, graph.relationships, CommunitiesSettings(max_cluster_size=max_cluster_size)
+    )
+
+
+def report(graph, options=None, known=None, embedder=None, communities=None):
+    communities = communities_of(graph) if communities is None else communities
+    return report_communities(
+        communities, *graph, describe(graph), options or ReportsSettings(), embedder or HashingEmbeddings(), known
+    )
+
+
+FAMILY = make_graph(
+    {
+        ("BOB CRATCHIT", "TINY TIM"): ["Bob Cratchit carries his son Tiny Tim on his shoulder."],
+        ("BOB CRATCHIT", "SCROOGE"): ["Bob Cratchit works as a clerk for Scrooge in a cold office."],
+        ("SCROOGE", "TINY TIM"): ["Scrooge becomes a second father to Tiny Tim at the end."],
+    },
+    {
+        "SCROOGE": ["Scrooge is an old miser who learns to keep Christmas.", "STAVE ONE"],
+        "BOB CRATCHIT": ["Bob Cratchit is a poor clerk with a large family."],
+        "TINY TIM": ["Tiny Tim is a lame boy who walks with a crutch."],
+    },
+    [("SCROOGE", "NONE", "Scrooge calls Christmas a humbug in front of his nephew.")],
+)
+
+
+def the_report(graph, **options):
+    [row] = report(graph, communities=communities_of(graph, max_cluster_size=10), **options).to_pylist()
+    return row
+
+
+def test_a_report_names_its_central_entities_and_cites_every_sentence():
+    row = the_report(FAMILY)
+    assert row["title"] == "Bob Cratchit, Scrooge and Tiny Tim"
+    assert not row["is_verbatim"]
+    for text in [row["summary"], *(finding["explanation"] for finding in row["findings"])]:
+        assert all(citation for _, citation in split_cited(text))
+    known_ids = {entity_id(t) for t in NAMES} | {relationship_id(a, b) for a in NAMES for b in NAMES}
+    known_ids |= set(FAMILY.covariates["id"].to_pylist())
+    cited = [i for f in row["findings"] for _, ids in parse_citations(f["explanation"]) for i in ids]
+    assert set(cited) <= known_ids
+
+
+def test_a_report_repeats_no_sentence_and_quotes_no_heading():
+    row = the_report(FAMILY)
+    texts = [row["summary"], *(finding["explanation"] for finding in row["findings"])]
+    said = [sentence for text in texts for sentence in sentences_of(strip_citations(text))]
+    assert len(said) == len(set(said)) == 7
+    assert all(is_sentence(sentence) for sentence in said)
+    assert len({finding["summary"] for finding in row["findings"]}) == len(row["findings"]) == 5
+
+
+def test_the_rank_grows_with_the_community_and_says_how():
+    small = the_report(make_graph({("A", "B"): ["A meets B in the old house."]}))
+    assert 0 < small["rank"] < the_report(FAMILY)["rank"] <= 10
+    assert the_report(FAMILY)["rating_explanation"] == (
+        "By size: 3 entities, 3 relationships and 1 claims inside the community, 10 x ln(1 + 7) / ln(1 + 10000)."
+    )
+
+
+def test_a_small_community_has_its_descriptions_as_they_are():
+    graph = make_graph(
+        {("BOB CRATCHIT", "TINY TIM"): ["father and son"]},
+        {"BOB CRATCHIT": ["Bob Cratchit is a clerk."]},
+        [("TINY TIM", "NONE", "Tim walks with a crutch.")],
+    )
+    row = the_report(graph)
+    assert row["is_verbatim"]
+    assert row["title"] == "Bob Cratchit and Tiny Tim"
+    assert row["summary"] == f"Bob Cratchit is a clerk. [Data: Entities ({entity_id('BOB CRATCHIT')})]"
+    assert [(f["summary"], strip_citations(f["explanation"])) for f in row["findings"]] == [
+        ("Bob Cratchit and Tiny Tim", "father and son."),
+        ("Tiny Tim", "Tim walks with a crutch."),
+    ]
+
+
+def test_a_community_without_any_text_still_has_a_report():
+    [row] = report(make_graph({}, {"MARLEY": []})).to_pylist()
+    assert (row["title"], row["summary"], row["findings"]) == ("Marley", "Marley", [])
+    row = the_report(make_graph({("A", "B"): [], ("B", "C"): []}))
+    assert (row["title"], row["findings"], row["is_verbatim"]) == ("B, A and C", [], False)
+
+
+@pytest.mark.parametrize("max_findings", [1, 2, 10])
+def test_findings_are_limited(max_findings):
+    assert len(the_report(FAMILY, options=ReportsSettings(max_findings=max_findings))["findings"]) <= max_findings
+
+
+def test_an_empty_index_has_no_reports():
+    assert report(make_graph({})).equals(COMMUNITY_REPORTS.empty())
+
+
+@settings(max_examples=40, deadline=None)
+@given(graphs, st.integers(0, 99), st.sampled_from([200, 8000]))
+def test_row_order_does_not_matter(graph, seed, max_input_tokens):
+    options = ReportsSettings(max_input_tokens=max_input_tokens)
+    communities = communities_of(graph)
+    fresh = report(graph, options, communities=communities)
+    assert fresh["community_id"].to_pylist() == communities["id"].to_pylist()
+    assert report(type(graph)(*(shuffled(table, seed) for table in graph)), options).equals(fresh)
+
+
+@settings(max_examples=40, deadline=None)
+@given(graphs, graphs)
+def test_known_reports_are_reused_and_equal_fresh_ones(old, new):
+    known = report(old)
+    assert report(new, known=known).equals(report(new))
+    again = HashingEmbeddings()
+    assert report(old, known=known, embedder=again).equals(known)
+    assert again.n_texts == 0
+
+
+def test_a_known_report_is_taken_as_it_is():
+    known = report(FAMILY)
+    titles = pa.array(["known"] * known.num_rows)
+    marked = known.set_column(known.schema.get_field_index("title"), known.schema.field("title"), titles)
+    assert report(FAMILY, known=marked).equals(marked)
+
+
+def test_reports_reach_their_parents_when_the_budget_is_short():
+    graph = read_christmas_carol()
+    communities = communities_of(graph, max_cluster_size=10)
+    rows = report(graph, ReportsSettings(max_input_tokens=1000), communities=communities).to_pylist()
+    cited = {
+        entity for row in rows if row["level"] == 0 for _, ids in parse_citations(row["summary"]) for entity in ids
+    }
+    assert cited
+
+
+def test_a_real_graph_has_a_report_on_every_community():
+    graph = read_christmas_carol()
+    communities = communities_of(graph, max_cluster_size=10)
+    reports = report(graph, communities=communities, embedder=load_static_embeddings())
+    assert reports.schema == COMMUNITY_REPORTS.schema
+    assert reports["community_id"].to_pylist() == communities["id"].to_pylist()
+    records = {i for table in graph for i in table["id"].to_pylist()} | set(communities["id"].to_pylist())
+    for row in reports.to_pylist():
+        assert row["title"] and row["summary"]
+        assert len(row["findings"]) <= 8 or row["is_verbatim"]
+        texts = [row["summary"], *(finding["explanation"] for finding in row["findings"])]
+        assert {i for text in texts for _, ids in parse_citations(text) for i in ids} <= records
+        if not row["is_verbatim"]:
+            assert all(is_sentence(said) for f in row["findings"] for said, _ in split_cited(f["explanation"]))
+    large = [row for row in reports.to_pylist() if row["rank"] > 3.5]
+    assert all(len(row["findings"]) >= 5 for row in large)

@@ -1,0 +1,271 @@
+import threading
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphrag_pipeline.indexing.graph import merge_graph
+from graphrag_pipeline.settings import GraphSettings
+from graphrag_pipeline.tables import (
+    CLAIM_MENTIONS,
+    COVARIATES,
+    ENTITIES,
+    ENTITY_MENTIONS,
+    ENTITY_MERGES,
+    RELATIONSHIP_MENTIONS,
+    RELATIONSHIPS,
+    entity_id,
+    relationship_id,
+    stable_hash,
+)
+from graphrag_pipeline_tests.indexing.mention_generator import write_mentions
+
+SETTINGS = GraphSettings()
+
+
+def entities(*rows: tuple[str, str, str, str]) -> pa.Table:
+    """Rows of (text unit, name, type, description)."""
+    return ENTITY_MENTIONS.from_rows(
+        [
+            {"text_unit_id": unit, "position": n, "name": name, "type": kind, "description": text}
+            for n, (unit, name, kind, text) in enumerate(rows)
+        ]
+    )
+
+
+def relationships(*rows: tuple[str, str, str, str, float]) -> pa.Table:
+    """Rows of (text unit, source, target, description, strength)."""
+    return RELATIONSHIP_MENTIONS.from_rows(
+        [
+            {"text_unit_id": unit, "position": n, "source": a, "target": b, "description": text, "strength": strength}
+            for n, (unit, a, b, text, strength) in enumerate(rows)
+        ]
+    )
+
+
+def merge(
+    entity_mentions: pa.Table | None = None,
+    relationship_mentions: pa.Table | None = None,
+    claim_mentions: pa.Table | None = None,
+    graph_settings: GraphSettings = SETTINGS,
+) -> dict[str, list[dict]]:
+    merged = merge_graph(
+        ENTITY_MENTIONS.empty() if entity_mentions is None else entity_mentions,
+        RELATIONSHIP_MENTIONS.empty() if relationship_mentions is None else relationship_mentions,
+        CLAIM_MENTIONS.empty() if claim_mentions is None else claim_mentions,
+        graph_settings,
+    )
+    return {name: table.to_pylist() for name, table in merged.items()}
+
+
+def test_mentions_of_one_title_become_one_entity() -> None:
+    merged = merge(
+        entities(
+            ("u2", "Scrooge", "PERSON", "He is a miser."),
+            ("u1", "SCROOGE", "person", "He is cold."),
+            ("u1", '"Scrooge"', "GEO", "He is cold."),
+            ("u1", "scrooge", "", " "),
+        )
+    )
+    descriptions = ["He is a miser.", "He is cold."]
+    assert merged["entities"] == [
+        {
+            "id": entity_id("SCROOGE"),
+            "title": "SCROOGE",
+            "type": "PERSON",
+            "types": ["PERSON", "GEO", "UNKNOWN"],
+            "names": ['"Scrooge"', "SCROOGE", "Scrooge", "scrooge"],
+            "descriptions": descriptions,
+            "description_key": stable_hash("entity", "SCROOGE", *descriptions),
+            "text_unit_ids": ["u1", "u2"],
+            "frequency": 2,
+            "n_mentions": 4,
+            "degree": 0,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        (["UNKNOWN", "UNKNOWN", "GEO"], "GEO"),
+        (["PERSON", "GEO"], "GEO"),
+        (["PERSON", "GEO", "PERSON"], "PERSON"),
+        (["", "UNKNOWN"], "UNKNOWN"),
+    ],
+)
+def test_type_is_voted_ties_by_name_unknown_last(kinds: list[str], expected: str) -> None:
+    merged = merge(entities(*((f"u{n}", "Marley", kind, "") for n, kind in enumerate(kinds))))
+    assert merged["entities"][0]["type"] == expected
+
+
+def test_both_directions_of_a_pair_are_one_relationship() -> None:
+    merged = merge(
+        entities(("u1", "Scrooge", "PERSON", ""), ("u1", "Marley", "PERSON", "")),
+        relationships(
+            ("u2", "Scrooge", "Marley", "partners", 0.1),
+            ("u1", "MARLEY", "Scrooge", "old friends", 0.2),
+            ("u1", "Scrooge", "London", "", 3.0),
+        ),
+    )
+    pair = next(row for row in merged["relationships"] if row["source"] == "MARLEY")
+    assert pair == {
+        "id": relationship_id("SCROOGE", "MARLEY"),
+        "source": "MARLEY",
+        "target": "SCROOGE",
+        "source_id": entity_id("MARLEY"),
+        "target_id": entity_id("SCROOGE"),
+        "descriptions": ["old friends", "partners"],
+        "description_key": stable_hash("relationship", "MARLEY\tSCROOGE", "old friends", "partners"),
+        "weight": 0.3,
+        "n_mentions": 2,
+        "combined_degree": 3,
+        "text_unit_ids": ["u1", "u2"],
+    }
+
+
+def test_weight_can_be_the_number_of_mentions() -> None:
+    mentions = relationships(("u1", "A", "B", "", 7.0), ("u2", "B", "A", "", 9.0))
+    assert merge(None, mentions, None, GraphSettings(weight="n_mentions"))["relationships"][0]["weight"] == 2.0
+
+
+@pytest.mark.parametrize("strength", [float("nan"), float("inf"), -1.0])
+def test_a_strength_that_is_no_number_counts_nothing(strength: float) -> None:
+    mentions = relationships(("u1", "A", "B", "", strength), ("u2", "A", "B", "", 2.0))
+    assert merge(None, mentions)["relationships"][0]["weight"] == 2.0
+
+
+def test_ends_that_are_no_entities_become_unknown_ones() -> None:
+    merged = merge(
+        entities(("u1", "Scrooge", "PERSON", "")),
+        relationships(("u1", "Scrooge", "London", "", 1.0), ("u3", "Scrooge", "London", "", 1.0)),
+    )
+    london = next(row for row in merged["entities"] if row["title"] == "LONDON")
+    assert (london["type"], london["types"], london["n_mentions"]) == ("UNKNOWN", ["UNKNOWN"], 0)
+    assert (london["text_unit_ids"], london["degree"], london["names"]) == (["u1", "u3"], 1, ["London"])
+
+
+def test_pairs_of_one_entity_and_empty_names_are_dropped() -> None:
+    merged = merge(
+        entities(("u1", " ", "PERSON", "nobody"), ("u1", '""', "PERSON", "nobody")),
+        relationships(("u1", "Scrooge", "SCROOGE", "", 1.0), ("u1", "Scrooge", " ", "", 1.0)),
+    )
+    assert merged["relationships"] == [] and merged["entities"] == []
+
+
+def test_claims_become_covariates_with_titles() -> None:
+    claim = {
+        "text_unit_id": "u1", "position": 0, "subject": "Scrooge", "object": "nobody else", "type": "AVARICE",
+        "status": "TRUE", "description": "a miser", "source_text": "Scrooge!",
+    }  # fmt: skip
+    merged = merge(None, None, CLAIM_MENTIONS.from_rows([claim, claim | {"position": 1}]))
+    first, second = merged["covariates"]
+    assert (first["subject_id"], first["object_id"], first["covariate_type"]) == ("SCROOGE", "NOBODY ELSE", "claim")
+    assert first["start_date"] is None and first["id"] != second["id"]
+
+
+def test_merges_are_listed_with_their_rule() -> None:
+    merged = merge(
+        entities(
+            ("u1", "Scrooge", "PERSON", ""), ("u2", "Ebenezer Scrooge", "PERSON", ""), ("u3", "Ｓcrooge", "PERSON", "")
+        ),
+        relationships(("u1", "Scrooge", "Fred", "", 1.0), ("u2", "Fred", "Ebenezer Scrooge", "", 1.0)),
+    )
+    assert [(row["name"], row["title"], row["rule"]) for row in merged["entity_merges"]] == [
+        ("Scrooge", "EBENEZER SCROOGE", "alias"),
+        ("Ｓcrooge", "EBENEZER SCROOGE", "alias"),
+    ]
+    assert [row["source"] for row in merged["relationships"]] == ["EBENEZER SCROOGE"]
+    assert merged["relationships"][0]["n_mentions"] == 2
+
+
+def test_nothing_merges_to_empty_tables_with_schema() -> None:
+    merged = merge_graph(ENTITY_MENTIONS.empty(), RELATIONSHIP_MENTIONS.empty(), CLAIM_MENTIONS.empty(), SETTINGS)
+    for table in (ENTITIES, RELATIONSHIPS, COVARIATES, ENTITY_MERGES):
+        assert merged[table.name] == table.empty()
+
+
+_UNIT = st.sampled_from(["u1", "u2", "u3"])
+_NAME = st.sampled_from(
+    ["Scrooge", "SCROOGE", "Ebenezer Scrooge", "Fred", "Élan", "Elan", "THE FRED", "x'); --", " ", "漢"]
+)
+_KIND = st.sampled_from(["PERSON", "GEO", "UNKNOWN", ""])
+_TEXT = st.sampled_from(["", "a", "b\tc", "é", "\U0001f600"])
+_STRENGTH = st.floats(min_value=0, max_value=10, allow_nan=False)
+_ENTITIES = st.lists(st.tuples(_UNIT, _NAME, _KIND, _TEXT), max_size=12)
+_RELATIONSHIPS = st.lists(st.tuples(_UNIT, _NAME, _NAME, _TEXT, _STRENGTH), max_size=12)
+
+
+@settings(max_examples=15, deadline=None)
+@given(_ENTITIES, _RELATIONSHIPS, st.randoms(use_true_random=False))
+def test_order_of_rows_does_not_matter(entity_rows: list, relationship_rows: list, random: Random) -> None:
+    first = merge_graph(entities(*entity_rows), relationships(*relationship_rows), CLAIM_MENTIONS.empty(), SETTINGS)
+    one, two = [table.take(random.sample(range(table.num_rows), table.num_rows)) if table.num_rows else table
+                for table in (entities(*entity_rows), relationships(*relationship_rows))]  # fmt: skip
+    second = merge_graph(one, two, CLAIM_MENTIONS.empty(), SETTINGS, n_threads=1)
+    for name, table in first.items():
+        assert table == second[name]
+
+
+@settings(max_examples=15, deadline=None)
+@given(_ENTITIES, _RELATIONSHIPS)
+def test_references_hold_and_rows_are_in_file_order(entity_rows: list, relationship_rows: list) -> None:
+    merged = merge_graph(entities(*entity_rows), relationships(*relationship_rows), CLAIM_MENTIONS.empty(), SETTINGS)
+    for table in (ENTITIES, RELATIONSHIPS, COVARIATES, ENTITY_MERGES):
+        assert table.sort(merged[table.name]) == merged[table.name]
+    ids = set(merged["entities"]["id"].to_pylist())
+    assert len(ids) == merged["entities"].num_rows
+    assert ids >= set(
+        merged["relationships"]["source_id"].to_pylist() + merged["relationships"]["target_id"].to_pylist()
+    )
+    titles = set(merged["entities"]["title"].to_pylist())
+    assert titles >= set(merged["entity_merges"]["title"].to_pylist())
+
+
+@settings(max_examples=10, deadline=None)
+@given(_ENTITIES, _RELATIONSHIPS)
+def test_a_document_that_came_and_went_leaves_no_trace(entity_rows: list, relationship_rows: list) -> None:
+    kept = [entities(*entity_rows), relationships(*relationship_rows)]
+    gone = [
+        entities(("u9", "Ebenezer Scrooge", "PERSON", "b"), ("u9", "Fred", "GEO", "c")),
+        relationships(("u9", "Ebenezer Scrooge", "Fred", "y", 1.0), ("u9", "Scrooge", "Fred", "y", 1.0)),
+    ]
+    both = [pa.concat_tables(tables) for tables in zip(gone, kept, strict=True)]
+    between = merge_graph(both[0], both[1], CLAIM_MENTIONS.empty(), SETTINGS)
+    assert "u9" in pc.list_flatten(between["entities"]["text_unit_ids"]).to_pylist()
+    left = [table.filter(pc.not_equal(table["text_unit_id"], "u9")) for table in both]
+    after = merge_graph(left[0], left[1], CLAIM_MENTIONS.empty(), SETTINGS)
+    assert after == merge_graph(kept[0], kept[1], CLAIM_MENTIONS.empty(), SETTINGS)
+
+
+def test_files_threads_and_order_of_many_rows_do_not_matter(tmp_path: Path) -> None:
+    write_mentions(tmp_path, n_entity=3_000, n_relationship=9_000, n_names=400, seed=3)
+    folders = [tmp_path / name for name in ("entity_mentions", "relationship_mentions")]
+    whole = [pq.read_table(folder) for folder in folders]
+    expected = merge_graph(whole[0], whole[1], CLAIM_MENTIONS.empty(), SETTINGS, n_threads=1)
+    for folder, table in zip(folders, whole, strict=True):
+        (folder / "000.parquet").unlink()
+        for part in range(3):
+            rows = list(range(part, table.num_rows, 3))[::-1]
+            pq.write_table(table.take(rows), folder / f"{part}.parquet")
+    got = merge_graph(ds.dataset(folders[0]), ds.dataset(folders[1]), CLAIM_MENTIONS.empty(), SETTINGS)
+    assert expected["relationships"].num_rows > 4_000
+    for name, table in expected.items():
+        assert got[name] == table
+
+
+def test_merges_in_threads_do_not_disturb_each_other() -> None:
+    mentions = entities(("u1", "Scrooge", "PERSON", "a"))
+    results: list[dict] = []
+    threads = [threading.Thread(target=lambda: results.append(merge(mentions))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results[0] == results[1] == merge(mentions)

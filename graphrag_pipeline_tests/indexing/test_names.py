@@ -1,0 +1,92 @@
+import pytest
+
+from graphrag_pipeline.indexing.dates import find_dates
+from graphrag_pipeline.indexing.names import find_names
+from graphrag_pipeline.indexing.phrases import is_heading
+from graphrag_pipeline.sentences import split_sentences
+
+
+def names_in(text: str) -> list[str]:
+    spans = split_sentences(text)
+    return [name.form for name in find_names(text, spans, [is_heading(text, *span) for span in spans])]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The miser met Scrooge there.", ["Scrooge"]),
+        ("Nothing stirred. Humbug is a word, and nothing is humbug.", []),
+        ("Scrooge slept. Then old Scrooge woke.", ["Scrooge", "Scrooge"]),  # a name elsewhere, so one here
+        ("Snow fell. The snow was deep.", []),
+        ("Old Marley was dead. They buried Marley.", ["Old Marley", "Marley"]),
+        ("It was old then. Old Marley was dead.", ["Marley"]),
+        ("Suddenly Scrooge rose. I saw Scrooge.", ["Scrooge", "Scrooge"]),
+        ("He said, 'You must see Bob.'", ["Bob"]),
+        ("Then he cried, \"God bless us! Oh, Humbug!\"", []),
+        ("On Monday in June he met Fred.", ["Fred"]),
+        ("I think I saw I don't know what.", []),
+        ("It was Scrooge's pen and Marley’s ink.", ["Scrooge", "Marley"]),
+        ("We saw the Ghost of Christmas\nYet to Come there.", ["Ghost of Christmas"]),
+        ("We saw the Ghost of Christmas Yet to Come there.", ["Ghost of Christmas Yet to Come"]),
+        ("There sat Ebenezer\nScrooge.", ["Ebenezer Scrooge"]),
+        ("There sat Jean-\nLuc Picard.", ["Jean-Luc Picard"]),
+        ("The Cratchit house. I saw the Cratch-\nit house.", ["Cratchit", "Cratchit"]),
+        ("It was Christmas-\ntime there.", ["Christmas"]),
+        ("There were Omar bin Rashid, Vincent van Gogh and Ana de la Cruz.",
+         ["Omar bin Rashid", "Vincent van Gogh", "Ana de la Cruz"]),
+        ("We saw Peter the Great, and showed Scrooge the Spirit.", ["Peter the Great", "Scrooge", "Spirit"]),
+        ("They called Scrooge Scrooge.", ["Scrooge", "Scrooge"]),
+        ("He saw St. Paul's Churchyard and Mr. J. P. Morgan.", ["St. Paul's Churchyard", "Mr. J. P. Morgan"]),
+        ("It was Scrooge's nephew, not Bob's door.", ["Scrooge", "Scrooge's nephew", "Bob"]),
+        ("She joined the Department of Health and Human Services.", ["Department of Health and Human Services"]),
+        ("He fought in World War I in France.", ["World War I", "France"]),
+        ("That is the Scrooge I know.", ["Scrooge"]),
+        ("I was NOT there, not with NASA.", ["NASA"]),
+        ("STAVE ONE\n\nMARLEY'S GHOST\n\nThey said that Marley was dead.", ["MARLEY", "Marley"]),
+        ("Lothair II\nLothair II was a king. We met Lothair II.", ["Lothair II", "Lothair II", "Lothair II"]),
+        ("Le président a vu Émile Zola à Besançon.", ["Émile Zola", "Besançon"]),
+        ("萧炎是谁？萧炎是一个年轻人。", []),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_names_are_found(text: str, expected: list[str]) -> None:
+    assert names_in(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("STAVE ONE", True),
+        ("MARLEY'S GHOST.", True),
+        ("The end of it", True),
+        ("Marley was dead.", False),
+        ("'Are you there?'", False),
+        ("word " * 40, False),
+        ("", True),
+    ],
+)
+def test_heading_is_short_without_full_stop_or_in_capitals(sentence: str, expected: bool) -> None:
+    assert is_heading(sentence, 0, len(sentence)) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("On December 25, 1843 it snowed.", ["25 December 1843"]),
+        ("The 25th of December 1843 and 3 May 2001", ["25 December 1843", "3 May 2001"]),
+        ("In December, on the 25th, in 1843", []),
+    ],
+)
+def test_full_dates_are_names(text: str, expected: list[str]) -> None:
+    assert [name.form for name in find_dates(text, [(0, len(text))])] == expected
+
+
+def test_spans_hold_what_is_written() -> None:
+    text = "Nobody saw Mr.\nScrooge's nephew at St. Paul's Churchyard."
+    spans = split_sentences(text)
+    names = find_names(text, spans, [False] * len(spans))
+    assert [text[name.start : name.end] for name in names] == [
+        "Mr.\nScrooge",
+        "Mr.\nScrooge's nephew",
+        "St. Paul's Churchyard",
+    ]
