@@ -58,7 +58,7 @@ def list_pairs(lists: pa.ChunkedArray, keys: pa.ChunkedArray) -> tuple[np.ndarra
 
 
 def compress(rows: np.ndarray, values: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Compressed sparse rows of (row, value) pairs: int64 (n_rows + 1), and int32 distinct and ascending in each row."""
+    """Compressed sparse rows of (row, value) pairs: int64 (n_rows + 1), and int32, distinct, ascending in each row."""
     order = np.lexsort((values, rows))
     rows, values = rows[order], values[order]
     fresh = np.ones(len(rows), dtype=bool)

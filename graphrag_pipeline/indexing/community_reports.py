@@ -1,0 +1,315 @@
+"""Community reports: what each community is about, for every community, deepest level first.
+
+A report is a function of its context (`report_contexts.py`) and of nothing else: a known report of an equal context is
+taken over, whatever became of the rest of the graph. `write_reports` is the embedded engine; a model writer takes the
+same contexts and returns the same `Report`.
+
+The embedded report: the title names the central entities; summary and findings are sentences of the context, chosen by
+`models/extractive.py`, where sentences about entities with many relationships inside the community count more; each is
+followed by a citation with stable ids. A finding gathers up to `FINDING_SENTENCES` sentences about the same entities.
+The rank is 10 x ln(1 + n) / ln(1 + `RANK_FULL`), at most 10, where n counts entities, relationships and claims inside.
+A community with fewer than `min_report_size` entities gets its descriptions as they are.
+
+Keep out: human-readable numbers and periods (the candidate adds them), prompts, disk.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from graphrag_pipeline.citations import render_citation, split_cited
+from graphrag_pipeline.indexing.report_contexts import (
+    ChildReport,
+    CommunityContext,
+    build_context,
+)
+from graphrag_pipeline.indexing.report_records import GraphRecords, Record, TokenCounter, iterate_levels
+from graphrag_pipeline.models.extractive import is_sentence, leans_on_context, rank_sentences, sentences_of
+from graphrag_pipeline.models.ports import Embedder
+from graphrag_pipeline.settings import ReportsSettings
+from graphrag_pipeline.tables import COMMUNITY_REPORTS
+from graphrag_pipeline.tokens import count_tokens_each
+
+MAX_STATEMENTS = 120
+SUMMARY_SENTENCES = 3
+FINDING_SENTENCES = 3
+CENTRAL_BONUS = 0.5
+RANK_FULL = 10_000
+BATCH_COMMUNITIES = 500
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a writer returns; `findings` are (heading, explanation), texts cite stable ids."""
+
+    title: str
+    summary: str
+    findings: tuple[tuple[str, str], ...]
+    rank: float
+    rating_explanation: str
+    is_verbatim: bool = False
+
+
+def report_communities(
+    communities: pa.Table,
+    entities: pa.Table,
+    relationships: pa.Table,
+    covariates: pa.Table,
+    descriptions: pa.Table,
+    settings: ReportsSettings,
+    embedder: Embedder,
+    known: pa.Table | None = None,
+    count_tokens: TokenCounter = count_tokens_each,
+) -> pa.Table:
+    """Write a report on every community.
+
+    Args:
+        communities, entities, relationships, covariates, descriptions: stage tables of one run, any row order.
+        known: rows of `tables.COMMUNITY_REPORTS` made by the same code version; a context found there is not
+            written about again.
+        count_tokens: tokens of each of a list of texts.
+
+    Returns:
+        `tables.COMMUNITY_REPORTS`: one row per community.
+    """
+    records = GraphRecords(entities, relationships, covariates, descriptions, count_tokens)
+    reused = {} if known is None else {row["context_key"]: row for row in known.to_pylist()}
+    parts = [COMMUNITY_REPORTS.empty()]
+    reports: dict[str, ChildReport] = {}
+    for level in iterate_levels(communities, records):
+        finer, reports = reports, {}
+        for batch in _batched(level, BATCH_COMMUNITIES):
+            contexts = [build_context(rows, records, finer, settings.max_input_tokens) for rows in batch]
+            rows = _report_rows(contexts, reused, settings, embedder)
+            reports.update((row["community_id"], _as_child(row)) for row in rows)
+            parts.append(COMMUNITY_REPORTS.from_rows(rows))
+    return COMMUNITY_REPORTS.sort(pa.concat_tables(parts))
+
+
+def _batched(rows: Sequence, size: int) -> Iterator[Sequence]:
+    return (rows[start : start + size] for start in range(0, len(rows), size))
+
+
+def _report_rows(
+    contexts: Sequence[CommunityContext], reused: Mapping[str, dict], settings: ReportsSettings, embedder: Embedder
+) -> list[dict]:
+    keys = [context.context_key for context in contexts]
+    missing = [context for context, key in zip(contexts, keys, strict=True) if key not in reused]
+    written = iter(write_reports(missing, settings, embedder))
+    rows = []
+    for context, key in zip(contexts, keys, strict=True):
+        row = dict(reused[key]) if key in reused else _as_row(next(written), key)
+        rows.append(row | {"community_id": context.community_id, "level": context.level})
+    return rows
+
+
+def _as_row(report: Report, context_key: str) -> dict:
+    return {
+        "title": report.title,
+        "summary": report.summary,
+        "findings": [{"summary": heading, "explanation": text} for heading, text in report.findings],
+        "rank": report.rank,
+        "rating_explanation": report.rating_explanation,
+        "is_verbatim": report.is_verbatim,
+        "is_fallback": False,
+        "context_key": context_key,
+        "request_key": None,
+    }
+
+
+def _as_child(row: Mapping) -> ChildReport:
+    findings = tuple((finding["summary"], finding["explanation"]) for finding in row["findings"])
+    return ChildReport(row["community_id"], row["title"], row["summary"], findings)
+
+
+# ----------------------------------------------------------------------------------------------- the embedded engine
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """A sentence of a context, its place there, citation, the heading it belongs under and how much it weighs."""
+
+    position: int
+    text: str
+    citation: str
+    heading: str
+    prior: float
+
+    @property
+    def cited(self) -> str:
+        return f"{_close(self.text)} {self.citation}"
+
+
+def write_reports(contexts: Sequence[CommunityContext], settings: ReportsSettings, embedder: Embedder) -> list[Report]:
+    """Write one report per context, in order; their sentences are embedded together."""
+    gathered = [
+        [] if context.n_entities < settings.min_report_size else _gather_statements(context) for context in contexts
+    ]
+    texts = [statement.text for statements in gathered for statement in statements]
+    vectors = embedder.embed(texts) if texts else np.zeros((0, embedder.dimensions), dtype=np.float32)
+    reports, start = [], 0
+    for context, statements in zip(contexts, gathered, strict=True):
+        end = start + len(statements)
+        if statements:
+            reports.append(_write_extractive(context, statements, vectors[start:end], settings.max_findings))
+        else:
+            reports.append(_write_verbatim(context, context.n_entities < settings.min_report_size))
+        start = end
+    return reports
+
+
+def _write_verbatim(context: CommunityContext, is_small: bool) -> Report:
+    """The descriptions as they are: of the entities in the summary, of relationships and claims as findings."""
+    described = [record for record in context.entities if record.description]
+    summary = " ".join(f"{_close(record.description)} {_cite('Entities', record)}" for record in described)
+    findings = [
+        (_heading(_names(record)), f"{_close(record.description)} {_cite(kind, record)}")
+        for kind, records in (("Relationships", context.relationships), ("Claims", context.claims))
+        for record in records
+        if record.description
+    ]
+    title = _title(context)
+    return Report(title, summary or title, tuple(findings), *_rate(context), is_verbatim=is_small)
+
+
+def _write_extractive(
+    context: CommunityContext, statements: Sequence[_Statement], vectors: np.ndarray, max_findings: int
+) -> Report:
+    n_wanted = SUMMARY_SENTENCES + max_findings * FINDING_SENTENCES
+    priors = np.array([statement.prior for statement in statements])
+    order = rank_sentences([statement.text for statement in statements], vectors, n_wanted, prior=priors)
+    ranked = [statements[i] for i in order]
+    n_summary = max(1, min(SUMMARY_SENTENCES, len(ranked) // 3))
+    summary, rest = _pick_summary(ranked, n_summary)
+    return Report(
+        _title(context),
+        " ".join(statement.cited for statement in summary),
+        tuple(_group_findings(rest, max_findings)),
+        *_rate(context),
+    )
+
+
+def _pick_summary(ranked: Sequence[_Statement], n: int) -> tuple[list[_Statement], list[_Statement]]:
+    """The best statements under different headings, those that stand alone first, and the others in order."""
+    headings: set[str] = set()
+    chosen: list[_Statement] = []
+    for statement in sorted(ranked, key=lambda statement: leans_on_context(statement.text)):
+        if len(chosen) < n and statement.heading not in headings:
+            headings.add(statement.heading)
+            chosen.append(statement)
+    return chosen, [statement for statement in ranked if statement not in chosen]
+
+
+def _group_findings(statements: Iterable[_Statement], max_findings: int) -> Iterator[tuple[str, str]]:
+    """One finding per heading, in the order of their best statements."""
+    groups: dict[str, list[_Statement]] = {}
+    for statement in statements:
+        has_room = len(groups.get(statement.heading, ())) < FINDING_SENTENCES
+        if is_sentence(statement.text) and has_room and (statement.heading in groups or len(groups) < max_findings):
+            groups.setdefault(statement.heading, []).append(statement)
+    for heading, group in groups.items():
+        yield heading, " ".join(statement.cited for statement in _put_in_reading_order(group))
+
+
+def _put_in_reading_order(group: Iterable[_Statement]) -> list[_Statement]:
+    """As the records say it; a sentence that leans on one that is not here is dropped if another one remains."""
+    ordered = sorted(group, key=lambda statement: statement.position)
+    kept: list[_Statement] = []
+    for statement in ordered:
+        has_antecedent = bool(kept) and kept[-1].citation == statement.citation
+        if has_antecedent or not leans_on_context(statement.text):
+            kept.append(statement)
+    return kept or ordered[:1]
+
+
+def _gather_statements(context: CommunityContext) -> list[_Statement]:
+    """Every sentence of the context, in its order."""
+    weights = _weigh_names(context)
+    gathered: list[tuple[str, str, str, float]] = []
+    for kind, records in (
+        ("Entities", context.entities),
+        ("Relationships", context.relationships),
+        ("Claims", context.claims),
+    ):
+        for record in records:
+            names = sorted(_names(record), key=lambda name: (-weights.get(name, 0.0), name))
+            prior = 1.0 + weights.get(names[0], 0.0)
+            if kind == "Entities" and names[0] in context.central:
+                prior += CENTRAL_BONUS
+            heading, citation = _heading(names), _cite(kind, record)
+            gathered += [(text, citation, heading, prior) for text in _first_sentences(record.description)]
+    for report in context.reports:
+        gathered += _gather_from_child(report)
+    statements = [_Statement(position, *statement) for position, statement in enumerate(gathered)]
+    if len(statements) <= MAX_STATEMENTS:
+        return statements
+    return sorted(statements, key=lambda statement: (-statement.prior, statement.position))[:MAX_STATEMENTS]
+
+
+def _first_sentences(description: str) -> list[str]:
+    """As many as a finding holds; a description has its most telling sentences first."""
+    return sentences_of(description)[:FINDING_SENTENCES]
+
+
+def _gather_from_child(report: ChildReport) -> Iterator[tuple[str, str, str, float]]:
+    """The sentences of a sub-community's report, with the citations they have there, else citing the report."""
+    own = render_citation([("Reports", [report.community_id])])
+    for heading, text in ((report.title, report.summary), *report.findings):
+        for said, citation in split_cited(text):
+            for sentence in sentences_of(said):
+                yield sentence, citation or own, heading, 1.0
+
+
+def _weigh_names(context: CommunityContext) -> dict[str, float]:
+    """Share of the busiest entity's relationships, by name, among those that the context shows."""
+    counts: dict[str, int] = {}
+    for record in context.relationships:
+        for name in _names(record):
+            counts[name] = counts.get(name, 0) + 1
+    most = max(counts.values(), default=1)
+    return {name: count / most for name, count in counts.items()}
+
+
+def _names(record: Record) -> tuple[str, ...]:
+    """Whom a record is about: an entity's title, a relationship's two ends, a claim's subject and object."""
+    return record.fields[:1] if len(record.fields) == 2 else record.fields[:2]
+
+
+def _heading(names: Sequence[str]) -> str:
+    """A claim about nobody has "NONE" as its object."""
+    return _start_upper(_join_names(list(dict.fromkeys(name for name in names if name and name.upper() != "NONE"))))
+
+
+def _cite(kind: str, record: Record) -> str:
+    return render_citation([(kind, [record.id])])
+
+
+def _title(context: CommunityContext) -> str:
+    return _start_upper(_join_names(context.central))
+
+
+def _start_upper(text: str) -> str:
+    return text if "." in text.split(" ")[0][:-1] else text[:1].upper() + text[1:]
+
+
+def _close(text: str) -> str:
+    """A sentence that lost its full stop gets one."""
+    return text + "." if text[-1:].isalnum() else text
+
+
+def _join_names(names: Sequence[str]) -> str:
+    """A, B and C."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else ""
+
+
+def _rate(context: CommunityContext) -> tuple[float, str]:
+    """Rank from 0 to 10 and the formula in words."""
+    n = context.n_entities + context.n_relationships + context.n_claims
+    rank = round(min(10.0, 10.0 * math.log1p(n) / math.log1p(RANK_FULL)), 1)
+    counts = f"{context.n_entities} entities, {context.n_relationships} relationships and {context.n_claims} claims"
+    return rank, f"By size: {counts} inside the community, 10 x ln(1 + {n}) / ln(1 + {RANK_FULL})."

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphrag_pipeline.citations import (
+    KINDS,
+    number_citations,
+    parse_citations,
+    render_citation,
+    render_full_content,
+    split_cited,
+    strip_citations,
+)
+
+A, B, C = "a" * 32, "b" * 32, "c" * 32
+
+ids = st.text("0123456789abcdef", min_size=32, max_size=32)
+records = st.lists(st.tuples(st.sampled_from(KINDS), st.lists(ids, min_size=1, max_size=4)), min_size=1, max_size=3)
+prose = st.text(st.characters(exclude_characters="[]", exclude_categories=["Cs"]), max_size=40)
+
+
+@settings(deadline=None)
+@given(prose, records, prose)
+def test_what_is_rendered_is_parsed(before, cited, after):
+    assert parse_citations(before + render_citation(cited) + after) == cited
+
+
+@settings(deadline=None)
+@given(prose, records)
+def test_stripping_leaves_the_prose(before, cited):
+    assert strip_citations(f"{before} {render_citation(cited)}") == before.strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Nothing cited.", []),
+        ("[Data: Entities (1, 2); Relationships (3)]", [("Entities", ["1", "2"]), ("Relationships", ["3"])]),
+        ("[Data: Reports (2, 7, +more)]", [("Reports", ["2", "7"])]),
+        ("[data:entities(5)] and [Data: Claims (6)]", [("Entities", ["5"]), ("Claims", ["6"])]),
+        ("[Data: Entities ()]", []),
+        ("[Data: Dates (5)]", [("Dates", ["5"])]),
+        ("[not a citation] [Data: Entities (5", []),
+    ],
+)
+def test_citations_are_read_as_models_write_them(text, expected):
+    assert parse_citations(text) == expected
+
+
+def test_ids_become_numbers_of_their_kind():
+    text = f"Scrooge is a miser. [Data: Entities ({A}, {B}); Relationships ({A})] He changes."
+    numbers = {"Entities": {A: 12, B: 3}, "Relationships": {A: 7}}
+    assert number_citations(text, numbers) == (
+        "Scrooge is a miser. [Data: Entities (3, 12); Relationships (7)] He changes."
+    )
+
+
+def test_an_id_without_a_number_is_left_out_with_its_empty_citation():
+    text = f"One. [Data: Entities ({A}, {C})] Two. [Data: Claims ({C})] Three."
+    assert number_citations(text, {"Entities": {A: 1}}) == "One. [Data: Entities (1)] Two. Three."
+
+
+def test_text_is_cut_behind_each_citation():
+    text = f"One. Two. [Data: Entities ({A})] Three. [Data: Claims ({B})] Rest."
+    assert split_cited(text) == [
+        ("One. Two.", f"[Data: Entities ({A})]"),
+        ("Three.", f"[Data: Claims ({B})]"),
+        ("Rest.", ""),
+    ]
+
+
+def test_full_content_is_laid_out_like_microsofts():
+    content = render_full_content("Title", "Summary.", [{"summary": "Heading", "explanation": "Text."}])
+    assert content == "# Title\n\nSummary.\n\n## Heading\n\nText."
