@@ -1,0 +1,258 @@
+"""Reading the output folder of Microsoft GraphRAG: its Parquet tables, as they are.
+
+Knows the names of releases 1.x to 3.x: `entities.parquet` or `create_final_entities.parquet`, in the folder itself or
+in `output/`; columns that were renamed. Values are brought to the type that the contract's column has, and nothing else
+is changed: mending is `indexing/imported_tables.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from graphrag_pipeline.errors import PipelineError
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Column:
+    """How a column is read.
+
+    Attributes:
+        read: brings a value to its type; raises ValueError, TypeError or OverflowError where it cannot.
+        is_required: the table is of no use without it.
+        needs_value: no row may lack it.
+        aliases: its names in other releases.
+    """
+
+    read: Callable[[Any], Any]
+    is_required: bool = False
+    needs_value: bool = False
+    aliases: tuple[str, ...] = ()
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _text(value: Any) -> str | None:
+    if _is_missing(value):
+        return None
+    if isinstance(value, (list, dict, bytes)):
+        raise ValueError("not a text")
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return value if isinstance(value, str) else value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _integer(value: Any) -> int | None:
+    if _is_missing(value):
+        return None
+    if int(value) != float(value):
+        raise ValueError("not a whole number")
+    return int(value)
+
+
+def _number(value: Any) -> float | None:
+    if _is_missing(value):
+        return None
+    if math.isinf(float(value)):
+        raise ValueError("not a finite number")
+    return None if math.isnan(float(value)) else float(value)
+
+
+def _list(value: Any) -> list[Any]:
+    """A list; JSON text of one is taken too, and a single text stands for itself."""
+    if _is_missing(value) or value == "":
+        return []
+    if isinstance(value, str):
+        parsed = json.loads(value) if value.lstrip().startswith("[") else value
+        return parsed if isinstance(parsed, list) else [parsed]
+    if not isinstance(value, list):
+        raise ValueError("not a list")
+    return value
+
+
+def _texts(value: Any) -> list[str]:
+    return [text for item in _list(value) if (text := _text(item)) is not None]
+
+
+def _integers(value: Any) -> list[int]:
+    return [number for item in _list(value) if (number := _integer(item)) is not None]
+
+
+def _findings(value: Any) -> list[dict[str, str]]:
+    findings = []
+    for item in _list(value):
+        if isinstance(item, dict):
+            findings.append({key: _text(item.get(key)) or "" for key in ("summary", "explanation")})
+        elif item is not None:
+            findings.append({"summary": str(item), "explanation": ""})
+    return findings
+
+
+def _json(value: Any) -> Any:
+    """Anything, as JSON would give it back; text that is a JSON object is read."""
+    if _is_missing(value):
+        return None
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return json.loads(json.dumps(value, default=str))
+
+
+_ID, _NUMBER_OF_ROW = _Column(_text), _Column(_integer)
+_TABLES: dict[str, dict[str, _Column]] = {
+    "documents": {
+        "id": _Column(_text, True, True),
+        "human_readable_id": _NUMBER_OF_ROW,
+        "title": _Column(_text),
+        "text": _Column(_text, True, aliases=("raw_content",)),
+        "text_unit_ids": _Column(_texts),
+        "creation_date": _Column(_text),
+        "metadata": _Column(_json),
+        "raw_data": _Column(_json),
+    },
+    "text_units": {
+        "id": _Column(_text, True, True),
+        "human_readable_id": _NUMBER_OF_ROW,
+        "text": _Column(_text, True),
+        "n_tokens": _Column(_integer),
+        "document_ids": _Column(_texts, True, aliases=("document_id",)),
+        "entity_ids": _Column(_texts),
+        "relationship_ids": _Column(_texts, aliases=("relationships_ids",)),
+    },
+    "entities": {
+        "id": _Column(_text, True),
+        "human_readable_id": _NUMBER_OF_ROW,
+        "title": _Column(_text, True, aliases=("name",)),
+        "type": _Column(_text),
+        "description": _Column(_text, True),
+        "text_unit_ids": _Column(_texts, True),
+        "frequency": _Column(_integer),
+        "degree": _Column(_integer, aliases=("node_degree",)),
+    },
+    "relationships": {
+        "id": _ID,
+        "human_readable_id": _NUMBER_OF_ROW,
+        "source": _Column(_text, True),
+        "target": _Column(_text, True),
+        "description": _Column(_text, True),
+        "weight": _Column(_number),
+        "text_unit_ids": _Column(_texts, True),
+    },
+    "communities": {
+        "id": _ID,
+        "community": _Column(_integer, True, True),
+        "level": _Column(_integer, True, True),
+        "parent": _Column(_integer),
+        "title": _Column(_text),
+        "entity_ids": _Column(_texts, True),
+        "relationship_ids": _Column(_texts),
+        "text_unit_ids": _Column(_texts),
+        "period": _Column(_text),
+    },
+    "community_reports": {
+        "id": _ID,
+        "community": _Column(_integer, True),
+        "title": _Column(_text, True),
+        "summary": _Column(_text, True),
+        "full_content": _Column(_text, True),
+        "rank": _Column(_number, aliases=("rating",)),
+        "rating_explanation": _Column(_text, aliases=("rank_explanation",)),
+        "findings": _Column(_findings),
+        "full_content_json": _Column(_text),
+        "period": _Column(_text),
+    },
+    "covariates": {
+        "id": _ID,
+        "human_readable_id": _NUMBER_OF_ROW,
+        "covariate_type": _Column(_text),
+        "type": _Column(_text),
+        "description": _Column(_text, True),
+        "subject_id": _Column(_text, True),
+        "object_id": _Column(_text),
+        "status": _Column(_text),
+        "start_date": _Column(_text),
+        "end_date": _Column(_text),
+        "source_text": _Column(_text),
+        "text_unit_id": _Column(_text, True),
+    },
+}
+_OPTIONAL = {"covariates"}
+
+
+def read_graphrag_tables(source: Path) -> dict[str, list[Row]]:
+    """Rows of every table, by contract table name; a column the source does not have is null or an empty list.
+
+    Raises:
+        PipelineError: a required table or column is missing, or a file or value cannot be read.
+    """
+    folder = output_folder(source)
+    return {name: _read_table(folder, name) for name in _TABLES}
+
+
+def _file_names(table: str) -> tuple[str, str]:
+    return f"{table}.parquet", f"create_final_{table}.parquet"
+
+
+def output_folder(source: Path) -> Path:
+    """The folder that holds the Parquet files: `source` itself, or one inside it."""
+    for folder in (source, source / "output", source / "artifacts"):
+        if any((folder / name).is_file() for table in _TABLES for name in _file_names(table)):
+            return folder
+    raise PipelineError(
+        f"{source}: no GraphRAG index here or in its output/ folder (looked for entities.parquet, "
+        "create_final_entities.parquet and the others); name the folder that holds the Parquet files"
+    )
+
+
+def _read_table(folder: Path, table: str) -> list[Row]:
+    path = next((folder / name for name in _file_names(table) if (folder / name).is_file()), None)
+    if path is None:
+        if table in _OPTIONAL:
+            return []
+        raise PipelineError(
+            f"{folder}: {table}.parquet is missing (create_final_{table}.parquet would do); copy the whole output "
+            "folder, or run GraphRAG's index to its end"
+        )
+    try:
+        content = pq.ParquetFile(path).read()
+    except (pa.ArrowException, OSError) as error:
+        raise PipelineError(f"{path}: cannot be read as Parquet ({error}); copy the file again") from error
+    columns = {name: _read_column(path, content, name, column) for name, column in _TABLES[table].items()}
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def _read_column(path: Path, content: pa.Table, name: str, column: _Column) -> list[Any]:
+    found = next((alias for alias in (name, *column.aliases) if alias in content.column_names), None)
+    if found is None:
+        if column.is_required:
+            also = "".join(f" or {alias!r}" for alias in column.aliases)
+            raise PipelineError(
+                f"{path}: column {name!r}{also} is missing (there are: {', '.join(content.column_names)}); "
+                "export the index again with this column, or rename the one that holds it"
+            )
+        return [column.read(None) for _ in range(content.num_rows)]
+    values = []
+    for row, value in enumerate(content.column(content.column_names.index(found)).to_pylist()):
+        try:
+            values.append(column.read(value))
+        except (ValueError, TypeError, OverflowError) as error:
+            raise PipelineError(
+                f"{path}: column {found!r}, row {row}: {str(value)[:80]!r} is no valid value ({error}); "
+                "mend the column or export the index again"
+            ) from error
+        if column.needs_value and values[-1] is None:
+            raise PipelineError(f"{path}: column {found!r}, row {row} is empty; every row needs one: mend or remove it")
+    return values

@@ -1,0 +1,91 @@
+"""Import of a Microsoft GraphRAG index into a published snapshot: read, mend, embed what has no vector, freeze, check.
+
+The same folder gives the same snapshot, whatever the order of its rows. Keep out: how files are read
+(`graphrag_files.py`), how rows are mended (`interchange/imported_tables.py`), which vectors are kept
+(`graphrag_vectors.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.interchange.graphrag_files import read_graphrag_tables
+from graphrag_pipeline.interchange.graphrag_vectors import choose_vectors, read_graphrag_vectors
+from graphrag_pipeline.interchange.imported_tables import mend_tables
+from graphrag_pipeline.models.ports import Embedder
+from graphrag_pipeline.settings import SETTINGS_FILE, Settings, render_settings
+from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.candidates import freeze_candidate, publish
+from graphrag_pipeline.storage.locks import one_writer
+from graphrag_pipeline.storage.snapshots import Manifest, SnapshotStore
+from graphrag_pipeline.tokens import count_tokens_each
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """What an import made.
+
+    Attributes:
+        snapshot: id of the published snapshot.
+        rows: number of rows of every contract table.
+        notes: what was mended, one sentence each.
+    """
+
+    snapshot: str
+    rows: dict[str, int]
+    notes: tuple[str, ...]
+
+
+def import_graphrag(
+    source: Path, root: Path, embedder: Embedder, settings: Settings, keep_vectors: bool = False
+) -> ImportReport:
+    """Publish a GraphRAG index in a root.
+
+    Args:
+        source: its project or output folder; only read.
+        root: made if it does not exist; gets a settings.yaml if it has none.
+        embedder: makes the vectors that the source does not have.
+        keep_vectors: keep the source's vectors although another model than `embedder` made them.
+
+    Raises:
+        PipelineError: the root holds an index of its own documents, the source lacks a table or a column, or the mended
+            index fails a check; the root's published snapshot stays what it was.
+    """
+    with one_writer(root):
+        store = SnapshotStore(root)
+        previous = _previous_import(root, store)
+        mended = mend_tables(
+            read_graphrag_tables(source),
+            settings.reports.max_input_tokens,
+            lambda texts: count_tokens_each(texts, settings.text_units.encoding),
+        )
+        vectors = choose_vectors(mended, read_graphrag_vectors(source), embedder, keep_vectors)
+        notes = (*mended.notes, *vectors.notes)
+        snapshot_id = freeze_candidate(
+            store, mended.tables, vectors.matrices, vectors.fingerprint, previous=previous, origin="import", notes=notes
+        )
+        if not (root / SETTINGS_FILE).exists():
+            files.replace(root / SETTINGS_FILE, render_settings(settings).encode())
+        publish(store, snapshot_id)
+        return ImportReport(snapshot_id, {name: rows.num_rows for name, rows in mended.tables.items()}, notes)
+
+
+def _previous_import(root: Path, store: SnapshotStore) -> Manifest | None:
+    """The manifest of the last import into this root.
+
+    Raises:
+        PipelineError: the root holds an index of its own documents.
+    """
+    heads = root / "heads"
+    if heads.is_dir() and any(heads.iterdir()):
+        raise PipelineError(
+            f"{root}: holds an index of its own documents, which an import would replace; choose another folder with "
+            "--root"
+        )
+    try:
+        current = store.current()
+        return store.manifest(current) if current else None
+    except NoSnapshotError:
+        return None  # a damaged one: there is nothing to reuse

@@ -1,0 +1,195 @@
+"""Vectors of an import: those of the source's `lancedb/` folder where they fit, else made by the embedder.
+
+Vectors of two models never stand in one index. Knows the names of releases 2.x (`default-entity-description`) and 3.x
+(`entity_description`), with any prefix. Keep out: what text stands for a record (`indexing/embeddings.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.indexing.embeddings import embedded_texts
+from graphrag_pipeline.interchange.graphrag_files import output_folder
+from graphrag_pipeline.interchange.imported_tables import MendedTables
+from graphrag_pipeline.models.ports import Embedder
+from graphrag_pipeline.storage.vectors import connect
+from graphrag_pipeline.tables import VECTOR_TABLES
+
+MIN_COSINE = 0.99
+"""A stored vector this near to the embedder's own is one of the same model."""
+_MAX_SAMPLE = 24
+_VECTOR_NAMES = {
+    "default-text_unit-text": ("text_unit_text", "text_unit-text"),
+    "default-entity-description": ("entity_description", "entity-description"),
+    "default-relationship-description": ("relationship_description", "relationship-description"),
+    "default-community-full_content": ("community_full_content", "community-full_content"),
+}
+
+
+@dataclass(frozen=True)
+class StoredVectors:
+    """One vector table of the source: `matrix` is float32 of shape (len(ids), dimensions)."""
+
+    ids: list[str]
+    matrix: np.ndarray
+
+
+def read_graphrag_vectors(source: Path) -> dict[str, StoredVectors]:
+    """The vector tables of the source's `lancedb` folder that are known here, by our name; none if there is no folder.
+
+    Raises:
+        PipelineError: a vector table cannot be read.
+    """
+    folder = next((path for path in (output_folder(source) / "lancedb", source / "lancedb") if path.is_dir()), None)
+    if folder is None:
+        return {}
+    stems = sorted(path.stem for path in folder.iterdir() if path.suffix == ".lance")
+    found = {}
+    for name, known in _VECTOR_NAMES.items():
+        # "-" and "_" also join a prefix that the source's settings may put in front of the name.
+        stem = next((s for k in known for s in stems if s == k or s.endswith((f"-{k}", f"_{k}"))), None)
+        if stem is not None:
+            found[name] = _read_vectors(folder, stem)
+    return found
+
+
+def _read_vectors(folder: Path, stem: str) -> StoredVectors:
+    where = folder / f"{stem}.lance"
+    try:
+        rows = connect(folder).open_table(stem).to_arrow()
+        rows = rows.select(["id", "vector"]).drop_null().combine_chunks()
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise PipelineError(f"{where}: cannot be read ({error}); remove it, and the vectors are made anew") from error
+    flat = rows["vector"].combine_chunks().flatten()
+    ids = [str(record_id) for record_id in rows["id"].to_pylist()]
+    if len(flat) % max(len(ids), 1):
+        raise PipelineError(f"{where}: its vectors differ in length; remove it, and the vectors are made anew")
+    matrix = np.asarray(flat, dtype=np.float32).reshape(len(ids), -1) if ids else np.zeros((0, 0), np.float32)
+    return StoredVectors(ids, matrix)
+
+
+@dataclass(frozen=True)
+class ChosenVectors:
+    """Vectors of an import: one matrix a vector table, aligned with its contract table, all of one model."""
+
+    matrices: dict[str, np.ndarray]
+    fingerprint: str
+    notes: tuple[str, ...]
+
+
+def choose_vectors(
+    mended: MendedTables, stored: Mapping[str, StoredVectors], embedder: Embedder, keep_vectors: bool
+) -> ChosenVectors:
+    """Keep the stored vectors if `embedder` would make the same ones, or if told to; else make all anew.
+
+    Raises:
+        PipelineError: `keep_vectors`, and the stored vectors are missing or differ in length.
+    """
+    dimensions = sorted({vectors.matrix.shape[1] for vectors in stored.values() if vectors.ids})
+    reason = _why_foreign(mended, stored, dimensions, embedder)
+    if reason and keep_vectors:
+        return _keep_foreign(mended, stored, dimensions, embedder.fingerprint)
+    if reason:
+        rows_of = {name: mended.tables[table] for name, (table, _) in VECTOR_TABLES.items()}
+        matrices = {name: embedder.embed(embedded_texts(name, rows)) for name, rows in rows_of.items()}
+        return ChosenVectors(matrices, embedder.fingerprint, (f"{reason}: all vectors were made here",))
+    return _complete(mended, stored, embedder)
+
+
+def _why_foreign(
+    mended: MendedTables, stored: Mapping[str, StoredVectors], dimensions: list[int], embedder: Embedder
+) -> str | None:
+    """Why the stored vectors cannot stand beside the embedder's; None if they can."""
+    if not dimensions:
+        return "the source has no vectors in lancedb/"
+    if dimensions != [embedder.dimensions]:
+        lengths = " and ".join(f"{length}-dimensional" for length in dimensions)
+        return f"lancedb/ holds {lengths} vectors of another model than the {embedder.dimensions}-dimensional one here"
+    nearest = [cosine for name in sorted(stored) for cosine in _sample_cosines(name, mended, stored[name], embedder)]
+    if not nearest:
+        return "lancedb/ holds no vector of a record that the import left as it was, so its model cannot be told"
+    if min(nearest) < MIN_COSINE:
+        return f"lancedb/ holds vectors of another model (cosine {min(nearest):.2f} to those made here)"
+    return None
+
+
+def _sample_cosines(name: str, mended: MendedTables, stored: StoredVectors, embedder: Embedder) -> list[float]:
+    """Similarity of stored and own vectors for some unchanged records, spread evenly over the table."""
+    table = VECTOR_TABLES[name][0]
+    rows = mended.tables[table]
+    places = _places(rows, stored)
+    usable = np.flatnonzero((places >= 0) & ~_is_changed(table, rows, mended.changed))
+    sample = usable[np.linspace(0, len(usable) - 1, min(len(usable), _MAX_SAMPLE)).astype(np.int64)]
+    own = embedder.embed(embedded_texts(name, rows.take(pa.array(sample, pa.int64()))))
+    theirs = _unit(stored.matrix[places[sample]])
+    return [float(a @ b) for a, b in zip(own, theirs, strict=True) if a.any() or b.any()]
+
+
+def _complete(mended: MendedTables, stored: Mapping[str, StoredVectors], embedder: Embedder) -> ChosenVectors:
+    """The stored vectors, and own ones for records that have none or whose text was mended."""
+    matrices, n_made, n_kept = {}, 0, 0
+    for name, (table, _) in VECTOR_TABLES.items():
+        rows = mended.tables[table]
+        matrix, has_vector = _stored_matrix(rows, stored.get(name), embedder.dimensions)
+        missing = np.flatnonzero(~has_vector | _is_changed(table, rows, mended.changed))
+        if len(missing):
+            matrix[missing] = embedder.embed(embedded_texts(name, rows.take(pa.array(missing, pa.int64()))))
+        matrices[name] = matrix
+        n_made, n_kept = n_made + len(missing), n_kept + len(rows) - len(missing)
+    note = f"{n_kept} vectors of lancedb/ were kept, {n_made} that were missing or whose text was mended were made"
+    return ChosenVectors(matrices, embedder.fingerprint, (note,))
+
+
+def _keep_foreign(
+    mended: MendedTables, stored: Mapping[str, StoredVectors], dimensions: list[int], configured: str
+) -> ChosenVectors:
+    """The stored vectors as they are; a record without one gets zeros, which match nothing."""
+    if len(dimensions) != 1:
+        why = f"they have different lengths {dimensions}" if dimensions else "there are none"
+        raise PipelineError(
+            f"the vectors in lancedb/ cannot be kept: {why}; import without keeping them, and they are made anew"
+        )
+    matrices, n_without = {}, 0
+    for name, (table, _) in VECTOR_TABLES.items():
+        matrices[name], has_vector = _stored_matrix(mended.tables[table], stored.get(name), dimensions[0])
+        n_without += int((~has_vector).sum())
+    notes = [f"the vectors of lancedb/ were kept; they are of another model than the configured one ({configured})"]
+    if n_without:
+        notes.append(f"{n_without} records have no vector in lancedb/ and match nothing by similarity")
+    return ChosenVectors(matrices, f"imported:{dimensions[0]}", tuple(notes))
+
+
+def _stored_matrix(rows: pa.Table, stored: StoredVectors | None, dimensions: int) -> tuple[np.ndarray, np.ndarray]:
+    """Stored vectors in the order of `rows`, of length 1, zeros where there is none; and whether there is one."""
+    matrix = np.zeros((len(rows), dimensions), dtype=np.float32)
+    if stored is None or not stored.ids:
+        return matrix, np.zeros(len(rows), dtype=bool)
+    places = _places(rows, stored)
+    found = places >= 0
+    matrix[found] = _unit(stored.matrix[places[found]])
+    return matrix, found
+
+
+def _places(rows: pa.Table, stored: StoredVectors) -> np.ndarray:
+    """Row in `stored` of each record, -1 where there is none; reports are also known by their community's number."""
+    place_of = {record_id: place for place, record_id in enumerate(stored.ids)}
+    keys = [rows["id"].to_pylist()]
+    if "community" in rows.column_names:
+        keys.append([str(number) for number in rows["community"].to_pylist()])
+    found = [next((place_of[key] for key in names if key in place_of), -1) for names in zip(*keys, strict=True)]
+    return np.array(found, dtype=np.int64)
+
+
+def _is_changed(table: str, rows: pa.Table, changed: Collection[tuple[str, str]]) -> np.ndarray:
+    return np.array([(table, record_id) in changed for record_id in rows["id"].to_pylist()], dtype=bool)
+
+
+def _unit(matrix: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > 0)

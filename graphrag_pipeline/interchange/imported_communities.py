@@ -1,0 +1,236 @@
+"""Communities of an imported index, mended to the contract: children partition their parent, an entity has one branch.
+
+Pure. Every entity gets one branch: the communities, from a root down, that list it, or that list its relationships if
+none lists it; an entity that none knows gets a community of size 1. Members, relationships, text units, children and
+sizes are then derived from the branches. New communities are numbered after the largest of the source. Keep out:
+clustering; reports, which are mended in `imported_reports.py`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from graphrag_pipeline.interchange.imported_graph import ImportedGraph
+from graphrag_pipeline.interchange.imported_rows import Notes, Row, order_rows
+from graphrag_pipeline.tables import stable_hash
+
+Branches = dict[str, list[int]]
+"""Entity id -> numbers of its communities, root first."""
+_Listed = dict[str, Counter[int]]
+"""Entity id -> community number -> how often the community lists it."""
+
+
+def mend_communities(
+    rows: Iterable[Row], graph: ImportedGraph, text_unit_ids: Collection[str], notes: Notes
+) -> list[Row]:
+    """Contract rows of the communities, lists as sets, and `is_new`; every entity of the graph is in one branch.
+
+    Args:
+        rows: with `id` unique; any order.
+        text_unit_ids: those that exist; others are dropped and counted.
+    """
+    communities = _fold_numbers(rows, notes)
+    following = itertools.count(1 + max(communities, default=-1))
+    _mend_parents(communities, notes)
+    branches = _find_branches(communities, graph, notes)
+    _place_lonely(communities, branches, graph, following, notes)
+    _place_left_over(communities, branches, following, notes)
+    _set_levels(communities, notes)
+    _fill_members(communities, branches, graph, notes)
+    _fill_text_units(communities, graph, set(text_unit_ids), notes)
+    for number, row in communities.items():
+        row["human_readable_id"] = number
+        row["title"] = row["title"] or f"Community {number}"
+        row["size"] = len(row["entity_ids"])
+        if row["is_new"]:
+            row["id"] = stable_hash("community", str(row["level"]), *sorted(row["entity_ids"]))
+    return [communities[number] for number in sorted(communities)]
+
+
+def _fold_numbers(rows: Iterable[Row], notes: Notes) -> dict[int, Row]:
+    """Rows by number; negative ones, which older releases use for "no community", are left out."""
+    communities: dict[int, Row] = {}
+    n_folded = n_negative = 0
+    for row in order_rows(rows, "community"):
+        if row["community"] < 0:
+            n_negative += 1
+            continue
+        known = communities.setdefault(row["community"], row | {"is_new": False})
+        if known["id"] != row["id"]:
+            n_folded += 1
+            for column in ("entity_ids", "relationship_ids", "text_unit_ids"):
+                known[column] = [*known[column], *row[column]]
+    notes.add(n_negative, "community", "with a negative number, which stands for no community, {was} left out")
+    notes.add(n_folded, "community", "with the number of another {was} folded into it")
+    return communities
+
+
+def _new_community(number: int, parent: int) -> Row:
+    columns = {"community": number, "parent": parent, "level": None, "title": None, "period": None, "is_new": True}
+    return columns | {"children": [], "relationship_ids": [], "text_unit_ids": []}
+
+
+def _mend_parents(communities: dict[int, Row], notes: Notes) -> None:
+    """Make `parent` a community of a coarser level, the one that shares most entities if none is named; else -1."""
+    levels = sorted({row["level"] for row in communities.values()})
+    coarser_of = dict(zip(levels[1:], levels, strict=False))
+    home: dict[int, dict[str, int]] = {level: {} for level in levels}
+    for number in sorted(communities, reverse=True):
+        home[communities[number]["level"]].update(dict.fromkeys(communities[number]["entity_ids"], number))
+    n_mended = 0
+    for row in communities.values():
+        stated = row["parent"]
+        if stated in communities and communities[stated]["level"] < row["level"]:
+            continue
+        around = home[coarser_of[row["level"]]] if row["level"] in coarser_of else {}
+        shared = Counter(around[entity] for entity in set(row["entity_ids"]) if entity in around)
+        row["parent"] = min(shared, key=lambda number: (-shared[number], number)) if shared else -1
+        n_mended += row["parent"] != (-1 if stated is None else stated)
+    notes.add(n_mended, "community", "whose parent was missing or not coarser {was} hung under the one that holds it")
+
+
+def _find_branches(communities: Mapping[int, Row], graph: ImportedGraph, notes: Notes) -> Branches:
+    listed = _listed_by_entity(communities, graph, notes)
+    by_relationship = _listed_by_relationship(communities, graph, set(graph.entities) - set(listed), notes)
+    branches = {e: _branch(counts, communities) for e, counts in (listed | by_relationship).items()}
+    n_added = sum(len(set(branches[entity]) - set(counts)) for entity, counts in listed.items())
+    n_left = sum(len(set(counts) - set(branches[entity])) for entity, counts in listed.items())
+    notes.add(n_added, "entity listing", "{was} added to communities that lacked an entity of their children")
+    notes.add(n_left, "entity listing", "{was} taken out of communities, for the entity was in another of that level")
+    n_endpoints = len(graph.added & set(by_relationship))
+    rest = "in no community {was} placed in those that list their relationships"
+    notes.add(n_endpoints, "added endpoint", "{was} placed in the communities that list their relationships")
+    notes.add(len(by_relationship) - n_endpoints, "entity", rest)
+    return branches
+
+
+def _listed_by_entity(communities: Mapping[int, Row], graph: ImportedGraph, notes: Notes) -> _Listed:
+    listed: _Listed = defaultdict(Counter)
+    n_dangling = 0
+    for number, row in communities.items():
+        for entity_id in set(row["entity_ids"]):
+            if entity_id in graph.entity_of:
+                listed[graph.entity_of[entity_id]][number] += 1
+            else:
+                n_dangling += 1
+    notes.add(n_dangling, "entity id", "of communities {was} dropped: no entity has it")
+    return dict(listed)
+
+
+def _listed_by_relationship(
+    communities: Mapping[int, Row], graph: ImportedGraph, wanted: Collection[str], notes: Notes
+) -> _Listed:
+    """How many relationships of each wanted entity a community lists; both ends of a listed relationship are inside."""
+    listed: _Listed = defaultdict(Counter)
+    n_dangling = 0
+    for number, row in communities.items():
+        for relationship_id in set(row["relationship_ids"]) - graph.loops:
+            if relationship_id not in graph.relationship_of:
+                n_dangling += 1
+                continue
+            relationship = graph.relationships[graph.relationship_of[relationship_id]]
+            for end in (relationship["source_id"], relationship["target_id"]):
+                if end in wanted:
+                    listed[end][number] += 1
+    notes.add(n_dangling, "relationship id", "of communities {was} dropped: no relationship has it")
+    return dict(listed)
+
+
+def _children(communities: Mapping[int, Row]) -> dict[int, list[int]]:
+    """Children of every community, and of -1 the roots, ascending."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for number in sorted(communities):
+        children[communities[number]["parent"]].append(number)
+    return dict(children)
+
+
+def _branch(listed: Counter[int], communities: Mapping[int, Row]) -> list[int]:
+    """The path from a root along which an entity is listed most, ties by number."""
+    below: Counter[int] = Counter()
+    for number, n_times in listed.items():
+        while number != -1:
+            below[number] += n_times
+            number = communities[number]["parent"]
+    branch: list[int] = []
+    parent = -1
+    while options := [number for number in below if communities[number]["parent"] == parent]:
+        parent = min(options, key=lambda number: (-below[number], number))
+        branch.append(parent)
+    return branch
+
+
+def _place_lonely(
+    communities: dict[int, Row], branches: Branches, graph: ImportedGraph, following: Iterator[int], notes: Notes
+) -> None:
+    lonely = set(graph.entities) - set(branches)
+    for entity in sorted(lonely, key=lambda entity: graph.entities[entity]["title"]):
+        number = next(following)
+        communities[number] = _new_community(number, -1)
+        branches[entity] = [number]
+    rest = "{was} placed in communities of size 1 with verbatim reports"
+    notes.add(len(lonely - graph.added), "entity", "in no community " + rest)
+    notes.add(len(lonely & graph.added), "added endpoint", "whose relationships no community lists " + rest)
+
+
+def _place_left_over(communities: dict[int, Row], branches: Branches, following: Iterator[int], notes: Notes) -> None:
+    """Give what a split community has left over, in none of its children, a child of its own."""
+    children = _children(communities)
+    left_over: dict[int, list[str]] = defaultdict(list)
+    for entity, branch in branches.items():
+        if branch[-1] in children:
+            left_over[branch[-1]].append(entity)
+    for parent in sorted(left_over):
+        number = next(following)
+        communities[number] = _new_community(number, parent)
+        for entity in left_over[parent]:
+            branches[entity].append(number)
+    rest = "of a split community but of none of its children {was} placed in a new child of it"
+    notes.add(sum(map(len, left_over.values())), "entity", rest)
+
+
+def _set_levels(communities: Mapping[int, Row], notes: Notes) -> None:
+    n_other = 0
+    children = _children(communities)
+    for number, row in communities.items():
+        level, parent = 0, row["parent"]
+        while parent != -1:
+            level, parent = level + 1, communities[parent]["parent"]
+        n_other += row["level"] not in (None, level)
+        row["level"] = level
+        row["children"] = children.get(number, [])
+    notes.add(n_other, "community", "with another level than their depth in the hierarchy {was} given that")
+
+
+def _fill_members(communities: Mapping[int, Row], branches: Branches, graph: ImportedGraph, notes: Notes) -> None:
+    inside: dict[int, set[str]] = defaultdict(set)
+    for relationship in graph.relationships.values():
+        ends = branches[relationship["source_id"]], branches[relationship["target_id"]]
+        for ours, theirs in zip(*ends, strict=False):
+            if ours == theirs:
+                inside[ours].add(relationship["id"])
+    n_other = 0
+    for number, row in communities.items():
+        stated = {graph.relationship_of[r] for r in row["relationship_ids"] if r in graph.relationship_of}
+        n_other += len(stated ^ inside[number]) if not row["is_new"] else 0
+        row["entity_ids"], row["relationship_ids"] = set(), inside[number]
+    for entity, branch in branches.items():
+        for number in branch:
+            communities[number]["entity_ids"].add(entity)
+    notes.add(n_other, "relationship listing", "of communities {was} corrected to what lies inside")
+
+
+def _fill_text_units(
+    communities: Mapping[int, Row], graph: ImportedGraph, text_unit_ids: set[str], notes: Notes
+) -> None:
+    n_dangling = n_added = 0
+    for row in communities.values():
+        stated = set(row["text_unit_ids"])
+        records = [graph.entities[e] for e in row["entity_ids"]]
+        records += [graph.relationships[r] for r in row["relationship_ids"]]
+        row["text_unit_ids"] = (stated & text_unit_ids).union(*(record["text_unit_ids"] for record in records))
+        n_dangling += len(stated - text_unit_ids)
+        n_added += len(row["text_unit_ids"] - stated) if not row["is_new"] else 0
+    notes.add(n_dangling, "text unit id", "of communities {was} dropped: no text unit has it")
+    notes.add(n_added, "text unit id", "{was} added to communities whose entities they name")

@@ -1,0 +1,222 @@
+"""Entities and relationships of an imported index, mended to the contract: one entity a title, one relationship a pair.
+
+Pure. Titles are normalised and entities that share one are folded; endpoints that no entity row names become entities
+of type UNKNOWN; relationships are folded to unordered pairs. The row with the smallest number survives a fold and keeps
+its id and number; `ImportedGraph` says what became of the others. Keep out: communities, text units, tokens.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from graphrag_pipeline.interchange.imported_rows import Notes, Row, distinct_texts
+from graphrag_pipeline.tables import entity_id, normalize_title, stable_hash
+
+UNKNOWN = "UNKNOWN"
+_UNNAMED = "UNNAMED"
+
+
+@dataclass
+class ImportedGraph:
+    """The mended graph; rows have the contract's columns, `text_unit_ids` as a set.
+
+    Attributes:
+        entities: by id.
+        relationships: by id.
+        entity_of: id in the source -> id of the entity it became.
+        relationship_of: id in the source -> id of the relationship it became.
+        added: ids of the entities that no row of the source names.
+        loops: ids of relationships that led from an entity to itself and became part of it.
+        moved_numbers: kind in a citation -> number of a folded row -> number of the one that survived.
+        changed: (table, id) of records with another text than in the source.
+    """
+
+    entities: dict[str, Row] = field(default_factory=dict)
+    relationships: dict[str, Row] = field(default_factory=dict)
+    entity_of: dict[str, str] = field(default_factory=dict)
+    relationship_of: dict[str, str] = field(default_factory=dict)
+    added: set[str] = field(default_factory=set)
+    loops: set[str] = field(default_factory=set)
+    moved_numbers: dict[str, dict[int, int]] = field(default_factory=lambda: {"Entities": {}, "Relationships": {}})
+    changed: set[tuple[str, str]] = field(default_factory=set)
+    id_of_title: dict[str, str] = field(default_factory=dict)
+
+    def add_entity(self, row: Row) -> None:
+        self.entities[row["id"]] = row
+        self.id_of_title[row["title"]] = row["id"]
+
+
+def plain_title(name: str | None) -> str:
+    """The key of an entity; an empty name has one too, so that whatever names nothing meets again."""
+    return normalize_title(name or "") or _UNNAMED
+
+
+def mend_graph(
+    entities: Iterable[Row],
+    relationships: Iterable[Row],
+    text_unit_ids: set[str],
+    next_number: Callable[[str], int],
+    notes: Notes,
+) -> ImportedGraph:
+    """Fold entities and relationships, and give every endpoint an entity.
+
+    Args:
+        entities: in order, each with its own id and number.
+        relationships: the same.
+        text_unit_ids: those that exist; others are dropped from the rows' lists and counted.
+        next_number: gives the next free number of a kind.
+    """
+    graph = ImportedGraph()
+    entities, relationships = list(entities), list(relationships)
+    for noun, rows in (("entity", entities), ("relationship", relationships)):
+        n_dangling = sum(len(set(row["text_unit_ids"]) - text_unit_ids) for row in rows)
+        notes.add(n_dangling, "text unit id", f"of {noun} rows {{was}} dropped: no text unit has it")
+        for row in rows:
+            row["text_unit_ids"] = set(row["text_unit_ids"]) & text_unit_ids
+    _fold_entities(graph, entities, notes)
+    _add_unknown_endpoints(graph, relationships, next_number, notes)
+    _fold_relationships(graph, _fold_loops(graph, relationships, notes), notes)
+    _count_degrees(graph, entities, notes)
+    return graph
+
+
+def _fold_entities(graph: ImportedGraph, rows: list[Row], notes: Notes) -> None:
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[plain_title(row["title"])].append(row)
+    for title, group in groups.items():
+        graph.add_entity(_one_entity(title, group))
+        for row in group:
+            graph.entity_of[row["id"]] = group[0]["id"]
+            if row is not group[0]:
+                graph.moved_numbers["Entities"][row["human_readable_id"]] = group[0]["human_readable_id"]
+        if len(group) > 1 or title != group[0]["title"]:
+            graph.changed.add(("entities", group[0]["id"]))
+    n_renamed = sum(plain_title(row["title"]) != row["title"] for row in rows)
+    notes.add(n_renamed, "entity title", "{was} normalised (upper case, white space and quotes folded)")
+    notes.add(len(rows) - len(groups), "entity", "with the title of another {was} folded into it")
+    n_untyped = sum(not row["type"] for row in rows)
+    notes.add(n_untyped, "entity", f"without a type {{was}} given the type {UNKNOWN}")
+
+
+def _one_entity(title: str, group: list[Row]) -> Row:
+    """One entity from the rows that share a title; its type is the most frequent one, ties by name."""
+    counts = Counter(row["type"] or UNKNOWN for row in group)
+    types = sorted(counts, key=lambda name: (name == UNKNOWN, -counts[name], name))
+    text_unit_ids = set().union(*(row["text_unit_ids"] for row in group))
+    n_mentions = sum(max(row["frequency"] or 0, len(row["text_unit_ids"])) for row in group)
+    return {
+        "id": group[0]["id"],
+        "human_readable_id": group[0]["human_readable_id"],
+        "title": title,
+        "type": types[0],
+        "types": types,
+        "names": sorted({row["title"] for row in group if row["title"]}) or [title],
+        "description": group[0]["description"] or "" if len(group) == 1 else distinct_texts(_descriptions(group)),
+        "text_unit_ids": text_unit_ids,
+        "n_mentions": n_mentions,
+    }
+
+
+def _descriptions(group: Iterable[Row]) -> Iterable[str | None]:
+    return (row["description"] for row in group)
+
+
+def _add_unknown_endpoints(
+    graph: ImportedGraph, relationships: list[Row], next_number: Callable[[str], int], notes: Notes
+) -> None:
+    names: dict[str, set[str]] = defaultdict(set)
+    for row in relationships:
+        for name in (row["source"], row["target"]):
+            if plain_title(name) not in graph.id_of_title:
+                names[plain_title(name)].add(name or _UNNAMED)
+    for title in sorted(names):
+        new_id = entity_id(title)
+        while new_id in graph.entity_of:
+            new_id = stable_hash("entity", new_id)
+        graph.entity_of[new_id] = new_id
+        graph.added.add(new_id)
+        graph.add_entity(
+            {
+                "id": new_id,
+                "human_readable_id": next_number("entity"),
+                "title": title,
+                "type": UNKNOWN,
+                "types": [UNKNOWN],
+                "names": sorted(names[title]),
+                "description": "",
+                "text_unit_ids": set(),
+                "n_mentions": 0,
+            }
+        )
+    for row in relationships:
+        for name in (row["source"], row["target"]):
+            if plain_title(name) in names:
+                entity = graph.entities[graph.id_of_title[plain_title(name)]]
+                entity["text_unit_ids"] |= row["text_unit_ids"]
+                entity["n_mentions"] += max(len(row["text_unit_ids"]), 1)
+    notes.add(
+        len(names), "relationship endpoint", f"that no entity row names {{was}} added as entities of type {UNKNOWN}"
+    )
+
+
+def _fold_loops(graph: ImportedGraph, relationships: list[Row], notes: Notes) -> list[Row]:
+    """Relationships between two entities; what one from an entity to itself says moves into the entity."""
+    between = []
+    for row in relationships:
+        if plain_title(row["source"]) != plain_title(row["target"]):
+            between.append(row)
+            continue
+        entity = graph.entities[graph.id_of_title[plain_title(row["source"])]]
+        entity["text_unit_ids"] |= row["text_unit_ids"]
+        if row["description"] and row["description"] not in entity["description"]:
+            entity["description"] = "\n".join(text for text in (entity["description"], row["description"]) if text)
+            graph.changed.add(("entities", entity["id"]))
+        graph.loops.add(row["id"])
+    notes.add(len(graph.loops), "relationship", "from an entity to itself {was} folded into the entity's description")
+    return between
+
+
+def _fold_relationships(graph: ImportedGraph, relationships: list[Row], notes: Notes) -> None:
+    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in relationships:
+        source, target = sorted((plain_title(row["source"]), plain_title(row["target"])))
+        groups[source, target].append(row)
+    for (source, target), group in groups.items():
+        first = group[0]
+        description = distinct_texts(_descriptions(group)) if len(group) > 1 else first["description"] or ""
+        if description != (first["description"] or ""):
+            graph.changed.add(("relationships", first["id"]))
+        graph.relationships[first["id"]] = {
+            "id": first["id"],
+            "human_readable_id": first["human_readable_id"],
+            "source": source,
+            "target": target,
+            "source_id": graph.id_of_title[source],
+            "target_id": graph.id_of_title[target],
+            "description": description,
+            "weight": sum(1.0 if row["weight"] is None else row["weight"] for row in group),
+            "text_unit_ids": set().union(*(row["text_unit_ids"] for row in group)),
+            "n_mentions": sum(max(len(row["text_unit_ids"]), 1) for row in group),
+        }
+        for row in group:
+            graph.relationship_of[row["id"]] = first["id"]
+            if row is not first:
+                graph.moved_numbers["Relationships"][row["human_readable_id"]] = first["human_readable_id"]
+    n_folded = len(relationships) - len(groups)
+    notes.add(n_folded, "relationship", "that repeat an unordered pair {was} folded into one")
+    n_weightless = sum(row["weight"] is None for row in relationships)
+    notes.add(n_weightless, "relationship", "without a weight {was} given the weight 1")
+
+
+def _count_degrees(graph: ImportedGraph, rows: list[Row], notes: Notes) -> None:
+    degree = Counter(r[end] for r in graph.relationships.values() for end in ("source_id", "target_id"))
+    for entity in graph.entities.values():
+        entity["degree"] = degree[entity["id"]]
+    for relationship in graph.relationships.values():
+        relationship["combined_degree"] = degree[relationship["source_id"]] + degree[relationship["target_id"]]
+    known = (row for row in rows if row["degree"] is not None and row["id"] in graph.entities)
+    n_other = sum(row["degree"] != degree[row["id"]] for row in known)
+    notes.add(n_other, "entity", "had another degree than the mended relationships give; degrees were counted anew")

@@ -1,0 +1,193 @@
+"""Mending of an imported Microsoft GraphRAG index: its rows in, contract tables and a list of what was mended out.
+
+Pure. The source's rules are looser than the contract's: a pair of entities may have two relationships, an endpoint no
+entity row, an entity no community, a list may name what is not there. Each defect is mended the way the pipeline itself
+would have built the row, and counted in words; no row disappears without a note. Rows are first put in the order of
+(`human_readable_id`, id): the order of rows in the source's files does not matter, only these numbers. Here: links,
+claims and the assembly; the rest in `imported_documents.py`, `imported_graph.py`, `imported_communities.py` and
+`imported_reports.py`. Reading files belongs to `interchange/graphrag_files.py`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from graphrag_pipeline.interchange.imported_communities import mend_communities
+from graphrag_pipeline.interchange.imported_documents import mend_documents
+from graphrag_pipeline.interchange.imported_graph import ImportedGraph, mend_graph, plain_title
+from graphrag_pipeline.interchange.imported_reports import count_report_tokens, mend_reports
+from graphrag_pipeline.interchange.imported_rows import (
+    Notes,
+    Numbering,
+    Row,
+    Rows,
+    TokenCounter,
+    give_ids,
+    order_rows,
+)
+from graphrag_pipeline.tables import CONTRACT_TABLES, Table
+
+_NUMBERED = ("documents", "text_units", "entities", "relationships", "covariates")
+
+
+@dataclass(frozen=True)
+class MendedTables:
+    """An imported index that meets the contract.
+
+    Attributes:
+        tables: contract tables by name, in file order.
+        notes: what was mended, one sentence each; empty for an index without defects.
+        changed: (table, id) of records whose text is not the source's any more, so that a stored vector does not fit.
+    """
+
+    tables: dict[str, pa.Table]
+    notes: tuple[str, ...]
+    changed: frozenset[tuple[str, str]]
+
+
+def mend_tables(
+    source: Mapping[str, Sequence[Row]], max_report_tokens: int, count_tokens_each: TokenCounter
+) -> MendedTables:
+    """Make contract tables from the rows of a GraphRAG index.
+
+    Args:
+        source: rows by contract table name, as `interchange.graphrag_files.read_graphrag_tables` gives them.
+        max_report_tokens: bound on a report that is made up of entity descriptions.
+        count_tokens_each: counts the tokens of texts.
+    """
+    notes = Notes()
+    numbering = Numbering(notes)
+    rows = {name: give_ids(name, order_rows(source[name]), notes) for name in _NUMBERED}
+    rows |= {n: give_ids(n, order_rows(source[n], "community"), notes) for n in ("communities", "community_reports")}
+    documents, text_units, entities, relationships, covariates = (
+        numbering.give_numbers(name, rows[name]) for name in _NUMBERED
+    )
+    units = {row["id"]: row for row in text_units}
+    changed = mend_documents(documents, units, numbering, notes)
+    graph = mend_graph(entities, relationships, set(units), numbering.next_number, notes)
+    complete_links(graph, units, notes)
+    claims = mend_claims(covariates, graph, units, notes)
+    _count_tokens(graph, claims, units, count_tokens_each, notes)
+    communities = mend_communities(rows["communities"], graph, set(units), notes)
+    numbering.use_up("community", max((row["community"] for row in communities), default=-1))
+    reports, rewritten = mend_reports(rows["community_reports"], communities, graph, max_report_tokens, notes)
+    count_report_tokens(reports, count_tokens_each)
+    tables = _assemble(documents, units, graph, claims, communities, reports, numbering)
+    changed |= graph.changed | {("community_reports", report_id) for report_id in rewritten}
+    return MendedTables(tables, tuple(notes.lines), frozenset(changed))
+
+
+# --------------------------------------------------------------------------------------------------- links and claims
+
+
+def complete_links(graph: ImportedGraph, units: Rows, notes: Notes) -> None:
+    """Unite what text units say of their entities and relationships with what these say of their text units."""
+    for column, noun, records, became in (
+        ("entity_ids", "entity", graph.entities, graph.entity_of),
+        ("relationship_ids", "relationship", graph.relationships, graph.relationship_of),
+    ):
+        n_dangling = n_completed = 0
+        for unit in units.values():
+            for record_id in set(unit[column]) - graph.loops:
+                if record_id not in became:
+                    n_dangling += 1
+                    continue
+                of_record = records[became[record_id]]["text_unit_ids"]
+                n_completed += unit["id"] not in of_record
+                of_record.add(unit["id"])
+        notes.add(n_dangling, f"{noun} id", f"of text units {{was}} dropped: no {noun} has it")
+        notes.add(n_completed, "text unit id", f"that the text unit alone knew of {{was}} added to its {noun}")
+
+
+def mend_claims(rows: Sequence[Row], graph: ImportedGraph, units: Rows, notes: Notes) -> list[Row]:
+    """Contract rows of the claims whose text unit is there, without token counts."""
+    columns = ("id", "human_readable_id", "start_date", "end_date", "text_unit_id")
+    texts = ("type", "description", "status", "source_text")
+    claims = [
+        {column: row[column] for column in columns}
+        | {column: row[column] or "" for column in texts}
+        | {"covariate_type": row["covariate_type"] or "claim"}
+        | {end: plain_title(row[end]) if row[end] else "" for end in ("subject_id", "object_id")}
+        for row in rows
+        if row["text_unit_id"] in units
+    ]
+    notes.add(len(rows) - len(claims), "claim", "of a text unit that is not there {was} left out")
+    n_foreign = sum(claim["subject_id"] not in graph.id_of_title for claim in claims)
+    notes.add(n_foreign, "claim", "whose subject is no entity {was} kept")
+    return claims
+
+
+# ----------------------------------------------------------------------------------------------------------- assembly
+
+
+def _count_tokens(
+    graph: ImportedGraph, claims: list[Row], units: Rows, count_tokens_each: TokenCounter, notes: Notes
+) -> None:
+    uncounted = [unit for unit in units.values() if unit["n_tokens"] is None]
+    for rows, columns in (
+        (list(graph.entities.values()), ("title", "description")),
+        (list(graph.relationships.values()), ("source", "target", "description")),
+        (claims, ("subject_id", "object_id", "description")),
+        (uncounted, ("text",)),
+    ):
+        texts = [" ".join(row[column] for column in columns) for row in rows]
+        for row, n_tokens in zip(rows, count_tokens_each(texts), strict=True):
+            row["n_tokens"] = n_tokens
+    notes.add(len(uncounted), "text unit", "without a count of tokens, or with a changed text, {was} counted")
+
+
+def _assemble(
+    documents: list[Row],
+    units: Rows,
+    graph: ImportedGraph,
+    claims: list[Row],
+    communities: list[Row],
+    reports: list[Row],
+    numbering: Numbering,
+) -> dict[str, pa.Table]:
+    """Contract tables: references both ways, lists ordered by number, exactly the contract's columns."""
+    for unit in units.values():
+        unit |= {"entity_ids": [], "relationship_ids": [], "covariate_ids": []}
+    of_document = defaultdict(list)
+    for unit in units.values():
+        of_document[unit["document_id"]].append(unit["id"])
+    for document in documents:
+        document |= {"text_unit_ids": of_document[document["id"]], "path": "", "record": ""}
+        document |= {column: document[column] or "" for column in ("title", "text")}
+    for entity in graph.entities.values():
+        entity["frequency"] = len(entity["text_unit_ids"])
+    parts: dict[str, list[Row]] = {
+        "documents": documents,
+        "text_units": list(units.values()),
+        "entities": list(graph.entities.values()),
+        "relationships": list(graph.relationships.values()),
+        "covariates": claims,
+        "communities": communities,
+        "community_reports": reports,
+    }
+    numbers = {name: {row["id"]: row["human_readable_id"] for row in rows} for name, rows in parts.items()}
+    for name, column in (("entities", "entity_ids"), ("relationships", "relationship_ids")):
+        for row in sorted(parts[name], key=lambda row: row["human_readable_id"]):
+            for unit_id in row["text_unit_ids"]:
+                units[unit_id][column].append(row["id"])
+    for claim in claims:
+        units[claim["text_unit_id"]]["covariate_ids"].append(claim["id"])
+    for name, column, other in (
+        ("entities", "text_unit_ids", "text_units"),
+        ("relationships", "text_unit_ids", "text_units"),
+        ("communities", "entity_ids", "entities"),
+        ("communities", "relationship_ids", "relationships"),
+        ("communities", "text_unit_ids", "text_units"),
+    ):
+        for row in parts[name]:
+            row[column] = sorted(row[column], key=numbers[other].__getitem__)
+    parts["record_numbers"] = numbering.record_numbers(parts)
+    return {name: table.from_rows(_select(parts[name], table)) for name, table in CONTRACT_TABLES.items()}
+
+
+def _select(rows: Sequence[Row], table: Table) -> list[Row]:
+    return [{column: row[column] for column in table.schema.names} for row in rows]

@@ -1,0 +1,314 @@
+"""Import of Microsoft GraphRAG's own index of A Christmas Carol, in the layouts of several releases."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.indexing.embeddings import embedded_texts
+from graphrag_pipeline.interchange.graphrag_import import import_graphrag
+from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.settings import Settings, load_settings
+from graphrag_pipeline.storage.checks import check_snapshot
+from graphrag_pipeline.storage.snapshots import SnapshotStore
+from graphrag_pipeline.storage.vectors import connect
+from graphrag_pipeline.tables import CONTRACT_TABLES, VECTOR_TABLES, entity_text, normalize_title
+
+SAMPLE = Path(__file__).parents[1] / "data" / "microsoft_christmas_carol"
+N_OWN_COMMUNITIES = 122
+
+
+def run_import(source, root, **options):
+    return import_graphrag(source, root, load_static_embeddings(), Settings(), **options)
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory):
+    root = tmp_path_factory.mktemp("imported")
+    report = run_import(SAMPLE, root)
+    return report, SnapshotStore(root).open()
+
+
+def copy_sample(folder, change=None, name="{}.parquet"):
+    """The sample's tables as files in `folder`, each passed through `change(table name, rows)`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in sorted(SAMPLE.glob("*.parquet")):
+        rows = pq.read_table(path)
+        rows = change(path.stem, rows) if change else rows
+        if rows is not None:
+            pq.write_table(rows, folder / name.format(path.stem))
+    return folder
+
+
+def contents(snapshot):
+    return {name: snapshot.table(name) for name in CONTRACT_TABLES}
+
+
+def communities_by_number(snapshot):
+    return {row["community"]: row for row in snapshot.table("communities").to_pylist()}
+
+
+def test_the_sample_passes_every_check_and_is_published(imported):
+    report, snapshot = imported
+    assert snapshot.id == report.snapshot
+    assert snapshot.manifest.origin == "import"
+    assert snapshot.manifest.notes == report.notes
+    assert all(result.passed for result in check_snapshot(snapshot))
+
+
+def test_561_entities_are_placed_and_43_doubled_pairs_folded(imported):
+    report, snapshot = imported
+    assert report.rows["entities"] == 561
+    assert report.rows["relationships"] == 978 - 43
+    assert "32 relationship endpoints that no entity row names were added as entities of type UNKNOWN" in report.notes
+    assert "43 relationships that repeat an unordered pair were folded into one" in report.notes
+    assert "25 entities in no community were placed in communities of size 1 with verbatim reports" in report.notes
+    placed = {e for row in communities_by_number(snapshot).values() for e in row["entity_ids"]}
+    assert placed == set(snapshot.table("entities")["id"].to_pylist())
+
+
+def test_every_level_is_a_partition_and_parents_contain_children(imported):
+    communities = communities_by_number(imported[1])
+    for level in range(4):
+        members = [e for row in communities.values() if row["level"] == level for e in row["entity_ids"]]
+        assert len(members) == len(set(members))
+        if level == 0:
+            assert len(members) == 561
+    for row in communities.values():
+        inside = [e for child in row["children"] for e in communities[child]["entity_ids"]]
+        assert not row["children"] or sorted(inside) == sorted(row["entity_ids"])
+
+
+@pytest.mark.parametrize(("level", "n_reports"), [(0, 23), (1, 76), (2, 97)])
+def test_static_frontier_of_its_own_communities(imported, level, n_reports):
+    own = [row for number, row in communities_by_number(imported[1]).items() if number < N_OWN_COMMUNITIES]
+    frontier = [row for row in own if row["level"] == level or (row["level"] < level and not row["children"])]
+    assert len(frontier) == n_reports
+
+
+def test_members_of_its_own_communities_are_kept(imported):
+    before = {
+        row["community"]: set(row["entity_ids"]) for row in pq.read_table(SAMPLE / "communities.parquet").to_pylist()
+    }
+    communities = communities_by_number(imported[1])
+    assert set(range(N_OWN_COMMUNITIES)) == set(before)
+    assert all(before[number] <= set(communities[number]["entity_ids"]) for number in before)
+    n_added = sum(len(set(communities[number]["entity_ids"]) - before[number]) for number in before)
+    of_type = dict(zip(*imported[1].table("entities").select(["id", "type"]).to_pydict().values(), strict=True))
+    added = {e for number in before for e in set(communities[number]["entity_ids"]) - before[number]}
+    assert {of_type[e] for e in added} == {"UNKNOWN"} and len(added) == 31 < n_added
+
+
+def test_text_units_stand_at_their_offsets(imported):
+    snapshot = imported[1]
+    text = snapshot.table("documents")["text"][0].as_py()
+    for unit in snapshot.table("text_units").to_pylist():
+        assert text[unit["start"] : unit["end"]] == unit["text"]
+        assert not unit["text"].startswith("title:")
+
+
+def test_numbers_of_the_source_are_kept(imported):
+    for name in ("entities", "relationships", "covariates", "text_units", "documents"):
+        before = dict(
+            zip(
+                *pq.read_table(SAMPLE / f"{name}.parquet", columns=["id", "human_readable_id"]).to_pydict().values(),
+                strict=True,
+            )
+        )
+        rows = imported[1].table(name).select(["id", "human_readable_id"]).to_pydict()
+        after = dict(zip(rows["id"], rows["human_readable_id"], strict=True))
+        assert all(after[i] == before[i] for i in set(before) & set(after))
+    following = {r["kind"]: r["number"] for r in imported[1].table("record_numbers").to_pylist() if r["id"] == ""}
+    assert following == {
+        "document": 1,
+        "text_unit": 42,
+        "entity": 561,
+        "relationship": 978,
+        "covariate": 406,
+        "community": 148,
+    }
+
+
+def test_shuffled_rows_give_the_same_snapshot(imported, tmp_path):
+    chance = np.random.default_rng(3)
+    source = copy_sample(tmp_path / "source", lambda _, rows: rows.take(pa.array(chance.permutation(len(rows)))))
+    assert run_import(source, tmp_path / "root").snapshot == imported[0].snapshot
+
+
+def test_importing_again_gives_the_same_snapshot(imported, tmp_path):
+    assert [run_import(SAMPLE, tmp_path).snapshot for _ in range(2)] == [imported[0].snapshot] * 2
+
+
+def _to_release_2(table, rows):
+    if table == "text_units":
+        ids = pa.array([[i] for i in rows["document_id"].to_pylist()])
+        return rows.drop_columns(["n_tokens", "document_id"]).append_column("document_ids", ids)
+    if table == "documents":
+        return rows.drop_columns("raw_data").append_column("metadata", pa.array([{"title": "x", "author": "Dickens"}]))
+    if table == "entities":
+        return rows.append_column("x", pa.array([0.0] * len(rows))).append_column("y", pa.array([0.0] * len(rows)))
+    return None if table == "covariates" else rows
+
+
+def test_release_2_layout_and_names(imported, tmp_path):
+    copy_sample(tmp_path / "source" / "output", _to_release_2, "create_final_{}.parquet")
+    report = run_import(tmp_path / "source", tmp_path / "root")
+    snapshot = SnapshotStore(tmp_path / "root").open()
+    assert report.rows["covariates"] == 0
+    assert snapshot.table("documents")["metadata"].to_pylist() == ['{"author": "Dickens", "title": "x"}']
+    for name in ("entities", "relationships", "communities", "community_reports"):
+        assert snapshot.table(name).equals(imported[1].table(name))
+    columns = ["id", "n_tokens", "document_id", "start", "end"]
+    assert snapshot.table("text_units").select(columns).equals(imported[1].table("text_units").select(columns))
+
+
+def _lower_titles(table, rows):
+    columns = {"entities": ["title"], "relationships": ["source", "target"]}.get(table, [])
+    for column in columns:
+        rows = rows.set_column(rows.schema.get_field_index(column), column, pc.utf8_lower(rows[column]))
+    if table == "entities":  # one entity twice, in both spellings
+        twin = rows.slice(0, 1).to_pylist()[0] | {"id": "twin", "human_readable_id": 9999, "title": "PROJECT GUTENBERG"}
+        rows = pa.concat_tables([rows, pa.Table.from_pylist([twin], schema=rows.schema)])
+    return rows
+
+
+def test_lower_case_titles_are_normalised_and_merged(imported, tmp_path):
+    report = run_import(copy_sample(tmp_path / "source", _lower_titles), tmp_path / "root")
+    snapshot = SnapshotStore(tmp_path / "root").open()
+    titles = snapshot.table("entities")["title"].to_pylist()
+    assert titles == imported[1].table("entities")["title"].to_pylist()
+    assert all(normalize_title(title) == title for title in titles)
+    assert "1 entity with the title of another was folded into it" in report.notes
+    assert snapshot.table("entities")["names"][0].as_py() == ["PROJECT GUTENBERG", "project gutenberg"]
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "message"),
+    [
+        ("communities", lambda rows: rows.drop_columns("entity_ids"), "column 'entity_ids' is missing"),
+        ("text_units", lambda rows: rows.drop_columns("document_id"), "'document_ids' or 'document_id'"),
+        ("relationships", lambda rows: None, r"relationships\.parquet is missing"),
+        ("communities", lambda rows: rows.set_column(3, "level", pa.array(["deep"] * 122)), "'level', row 0: 'deep'"),
+        ("communities", lambda rows: rows.set_column(2, "community", pa.nulls(122, pa.int64())), "row 0 is empty"),
+    ],
+)
+def test_what_cannot_be_read_is_named(tmp_path, table, change, message):
+    source = copy_sample(tmp_path / "source", lambda name, rows: change(rows) if name == table else rows)
+    with pytest.raises(PipelineError, match=message):
+        run_import(source, tmp_path / "root")
+    assert SnapshotStore(tmp_path / "root").current() is None
+
+
+def test_a_file_that_is_no_parquet_and_a_folder_without_an_index(tmp_path):
+    with pytest.raises(PipelineError, match="no GraphRAG index here"):
+        run_import(tmp_path, tmp_path / "root")
+    source = copy_sample(tmp_path / "source")
+    (source / "entities.parquet").write_bytes(b"PAR0")
+    with pytest.raises(PipelineError, match="cannot be read as Parquet"):
+        run_import(source, tmp_path / "root")
+
+
+def test_a_root_with_an_index_of_its_own_is_refused(tmp_path):
+    (tmp_path / "heads" / "documents").mkdir(parents=True)
+    with pytest.raises(PipelineError, match="another folder with --root"):
+        run_import(SAMPLE, tmp_path)
+
+
+def test_a_root_gets_settings_and_keeps_those_it_has(tmp_path):
+    run_import(SAMPLE, tmp_path)
+    assert load_settings(tmp_path, {}) == Settings()
+    (tmp_path / "settings.yaml").write_text("text_units: {size: 99, overlap: 3}\n")
+    run_import(SAMPLE, tmp_path)
+    assert load_settings(tmp_path, {}).text_units.size == 99
+
+
+# ------------------------------------------------------------------------------------------------------------- vectors
+
+
+def _write_lancedb(folder, name, ids, matrix):
+    flat = pa.array(np.asarray(matrix, dtype=np.float32).ravel())
+    rows = pa.table({"id": ids, "vector": pa.FixedSizeListArray.from_arrays(flat, matrix.shape[1])})
+    connect(folder / "lancedb").create_table(name, data=rows)
+
+
+def _entity_rows():
+    return pq.read_table(SAMPLE / "entities.parquet").to_pylist()
+
+
+def test_vectors_that_the_embedder_reproduces_are_kept(tmp_path):
+    source, embedder = copy_sample(tmp_path / "source"), load_static_embeddings()
+    entities = _entity_rows()
+    own = embedder.embed([entity_text(row["title"], row["description"]) for row in entities])
+    noise = np.random.default_rng(1).normal(size=own.shape).astype(np.float32) * 0.004
+    _write_lancedb(source, "entity_description", [row["id"] for row in entities], own + noise)
+    report = run_import(source, tmp_path / "root")
+    assert any(note.startswith("528 vectors of lancedb/ were kept") for note in report.notes)  # one title was changed
+    snapshot = SnapshotStore(tmp_path / "root").open()
+    assert snapshot.manifest.embedding_fingerprint == embedder.fingerprint
+    kept = snapshot.vectors("default-entity-description").vectors([row["id"] for row in entities[:5]])
+    expected = (own + noise)[:5] / np.linalg.norm((own + noise)[:5], axis=1, keepdims=True)
+    np.testing.assert_allclose(kept, expected, atol=1e-6)
+
+
+def test_vectors_of_another_model_are_made_anew_and_it_is_said(imported, tmp_path):
+    source = copy_sample(tmp_path / "source")
+    entities = _entity_rows()
+    matrix = np.random.default_rng(1).normal(size=(len(entities), 8))
+    _write_lancedb(source, "default-entity-description", [row["id"] for row in entities], matrix)
+    report = run_import(source, tmp_path / "root")
+    assert any("8-dimensional vectors of another model" in note for note in report.notes)
+    made, before = SnapshotStore(tmp_path / "root").open(), imported[1]
+    assert {n: f.content for n, f in made.manifest.vectors.items()} == {
+        n: f.content for n, f in before.manifest.vectors.items()
+    }
+
+
+def test_vectors_of_another_model_with_the_same_length_are_made_anew(tmp_path):
+    source, embedder = copy_sample(tmp_path / "source"), load_static_embeddings()
+    entities = _entity_rows()
+    matrix = np.random.default_rng(1).normal(size=(len(entities), embedder.dimensions))
+    _write_lancedb(source, "entity_description", [row["id"] for row in entities], matrix)
+    report = run_import(source, tmp_path / "root")
+    assert any("vectors of another model (cosine" in note for note in report.notes)
+
+
+def test_vectors_of_another_model_are_kept_when_told_to(tmp_path):
+    source = copy_sample(tmp_path / "source")
+    entities = _entity_rows()
+    matrix = np.random.default_rng(1).normal(size=(len(entities), 8))
+    _write_lancedb(source, "default-entity-description", [row["id"] for row in entities], matrix)
+    reports = pq.read_table(SAMPLE / "community_reports.parquet")["community"].to_pylist()
+    _write_lancedb(source, "default-community-full_content", [str(n) for n in reports], np.ones((len(reports), 8)))
+    report = run_import(source, tmp_path / "root", keep_vectors=True)
+    snapshot = SnapshotStore(tmp_path / "root").open()
+    assert snapshot.manifest.embedding_fingerprint == "imported:8"
+    assert any("of another model than the configured one" in note for note in report.notes)
+    [(found, cosine)] = snapshot.vectors("default-entity-description").search(matrix[3].astype(np.float32), 1)
+    assert found == entities[3]["id"] and cosine == pytest.approx(1)
+    n_reports = [
+        np.any(v)
+        for v in snapshot.vectors("default-community-full_content").vectors(
+            snapshot.table("community_reports")["id"].to_pylist()
+        )
+    ]
+    assert sum(n_reports) == N_OWN_COMMUNITIES
+
+
+def test_vectors_that_are_not_there_cannot_be_kept(tmp_path):
+    with pytest.raises(PipelineError, match="there are none; import without keeping them"):
+        run_import(SAMPLE, tmp_path, keep_vectors=True)
+
+
+def test_vectors_stand_for_what_is_embedded(imported):
+    snapshot, embedder = imported[1], load_static_embeddings()
+    for name, (table, _) in VECTOR_TABLES.items():
+        rows = snapshot.table(table).slice(0, 3)
+        np.testing.assert_allclose(
+            snapshot.vectors(name).vectors(rows["id"].to_pylist()),
+            embedder.embed(embedded_texts(name, rows)),
+            atol=1e-6,
+        )
