@@ -1,7 +1,7 @@
 """Query jobs: the steps of each search as ops, run from the Launchpad; the answer shows as markdown.
 
-The question is configuration of the first op alone. It pins the snapshot, so that all ops read one index, and records an
-observation of `index_snapshot`, so that lineage shows which index answered. Keep out: how a method searches.
+The question is configuration of the first op alone. It pins the snapshot, so that all ops read one index, and records
+an observation of `index_snapshot`, so that lineage shows which index answered. Keep out: how a method searches.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,9 @@ class QuestionConfig(dg.Config):
 class LocalQuestionConfig(QuestionConfig):
     """A question for local search."""
 
-    strategy: str | None = Field(default=None, description="Text unit selection strategy; default: that of the settings.")
+    strategy: str | None = Field(
+        default=None, description="Text unit selection strategy; default: that of the settings."
+    )
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,11 @@ def _counts(found: Context) -> dict[str, Any]:
 
 def _show(context: dg.OpExecutionContext, query: Query, answer: Answer) -> dict[str, Any]:
     """The answer as markdown in the UI; as a value for what comes after."""
-    shown = {"question": query.question, "answer": dg.MetadataValue.md(answer.to_markdown()), "snapshot": query.snapshot}
+    shown = {
+        "question": query.question,
+        "answer": dg.MetadataValue.md(answer.to_markdown()),
+        "snapshot": query.snapshot,
+    }
     context.add_output_metadata(shown)
     return {"question": query.question, "snapshot": query.snapshot, "answer": answer.text}
 

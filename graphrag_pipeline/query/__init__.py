@@ -1,0 +1,1 @@
+"""Searches over a published snapshot: one file per method, index reader, context packing, text unit selection."""

@@ -1,0 +1,264 @@
+"""Global search: community reports rated from the roots down, their findings mapped to points, points reduced.
+
+Steps (methods.md section 8): `rate_reports` -> `map_points` -> `reduce_points` -> `answers.write_global_answer`; each
+result is a frozen value. In the embedded engine a report's rating is its relevance to the question (`relevance.py`)
+on a scale of 0 to 5 (`RATING_STEPS`), a point is a finding, and its score is its relevance above `POINT_FLOOR` on a
+scale of 0 to 100. A question that names nothing specific ("What are the main themes?") has no relevance to tell
+reports apart by: then the reports' own ranks count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphrag_pipeline.citations import strip_citations
+from graphrag_pipeline.models.extractive import is_near_repeat, words_of
+from graphrag_pipeline.query import records
+from graphrag_pipeline.query.question import content_words, is_overview
+from graphrag_pipeline.query.relevance import Background, make_background, score_relevance
+from graphrag_pipeline.query.results import Context
+from graphrag_pipeline.settings import GlobalSearchSettings
+from graphrag_pipeline.tokens import count_tokens_each
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_index import GraphIndex
+
+REPORT_VECTORS = "default-community-full_content"
+RATING_STEPS = (0.2, 0.3, 0.4, 0.5, 0.6)
+"""A report's rating is how many of these its relevance reaches."""
+POINT_FLOOR = 0.3
+"""Relevance below which a finding says nothing about the question: score 0."""
+REPORT_SHARE = 0.2
+"""How much of a finding's relevance is that of the whole report it stands in."""
+MAX_UNSEPARATED_ROOTS = 8
+"""How many roots stay where no root reaches the threshold or nothing separates them."""
+MAX_BACKGROUND_REPORTS = 1_000
+REPEAT_COSINE = 0.9
+
+
+@dataclass(frozen=True)
+class RatedReport:
+    """A report with its rating against the question; `row` is its position in the contract table."""
+
+    row: int
+    community: int
+    level: int
+    size: int
+    rank: float
+    relevance: float
+    rating: int
+    is_kept: bool
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which reports are read, and the account of how they were chosen.
+
+    Attributes:
+        rated: all reports that were rated, by level, then best first.
+        is_separated: False where no root stood out, so the best were kept all the same.
+    """
+
+    method: str
+    rated: tuple[RatedReport, ...]
+    threshold: int
+    is_overview: bool
+    is_separated: bool
+
+    @property
+    def kept(self) -> list[RatedReport]:
+        """Best first; ties to the larger community."""
+        kept = [report for report in self.rated if report.is_kept]
+        if self.is_overview:
+            return sorted(kept, key=lambda r: (-r.rank, -r.size, r.row))
+        return sorted(kept, key=lambda r: (-r.relevance, -r.size, r.row))
+
+    def account(self) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            "rated": len(self.rated) if self.method == "dynamic" else 0,
+            "kept": sum(report.is_kept for report in self.rated),
+            "pruned": sum(report.rating < self.threshold for report in self.rated) if self.method == "dynamic" else 0,
+            "is_overview": self.is_overview,
+            "is_separated": self.is_separated,
+        }
+
+
+@dataclass(frozen=True)
+class Point:
+    """One finding of a report and how much it says about the question, 1-100; its texts cite human-readable ids."""
+
+    report_row: int
+    summary: str
+    explanation: str
+    score: int
+
+
+def select_global_context(index: GraphIndex, selection: Selection) -> Context:
+    """The kept reports as records, best first."""
+    kept = selection.kept
+    rows, ratings = np.array([r.row for r in kept], dtype=np.int64), np.array([r.rating for r in kept])
+    return Context(reports=records.read_reports(index, rows, ratings))
+
+
+# --------------------------------------------------------------------------------------------------------------- rating
+
+
+def rate_reports(index: GraphIndex, question: str, settings: GlobalSearchSettings) -> Selection:
+    """Choose the reports to read, by `settings.selection`."""
+    rater = _Rater(index, question)
+    if settings.selection == "static":
+        return _select_static(index, rater, settings)
+    return _select_dynamic(index, rater, settings)
+
+
+def _select_static(index: GraphIndex, rater: _Rater, settings: GlobalSearchSettings) -> Selection:
+    """All reports of the frontier at a level: never a parent and its child."""
+    communities = np.flatnonzero(records.frontier_mask(index, settings.level))
+    rated = [_kept(report, True) for report in rater.rate(communities)]
+    return Selection("static", tuple(rated), settings.threshold, rater.is_overview, True)
+
+
+def _select_dynamic(index: GraphIndex, rater: _Rater, settings: GlobalSearchSettings) -> Selection:
+    """From the roots down: a report at or above the threshold is kept and its children are rated, below it is pruned.
+
+    Unless `keep_parent`, a report gives way to its children that are kept. Where no root reaches the threshold, or the
+    question names nothing specific, the best roots stay and nothing below them is rated.
+    """
+    levels, parents = index.column("communities", "level"), index.column("communities", "parent")
+    roots = rater.rate(np.flatnonzero(levels == 0))
+    if rater.is_overview or not any(report.rating >= settings.threshold for report in roots):
+        return _keep_best_roots(roots, rater, settings.threshold)
+    rated: list[RatedReport] = []
+    generation = roots
+    kept: dict[int, bool] = {}
+    for level in range(settings.max_level + 1):
+        passed = [report for report in generation if report.rating >= settings.threshold]
+        kept.update({report.community: True for report in passed})
+        rated += generation
+        if not settings.keep_parent and level:
+            of_passed = index.rows_of_numbers("communities", "community", (r.community for r in passed))
+            kept.update(dict.fromkeys(parents[of_passed].tolist(), False))
+        children = np.flatnonzero(np.isin(parents, [report.community for report in passed]))
+        if level == settings.max_level or not len(children):
+            break
+        generation = rater.rate(children)
+    final = tuple(_kept(report, kept.get(report.community, False)) for report in rated)
+    return Selection("dynamic", final, settings.threshold, False, True)
+
+
+def _keep_best_roots(roots: list[RatedReport], rater: _Rater, threshold: int) -> Selection:
+    best = sorted(roots, key=lambda r: (-r.rank if rater.is_overview else -r.relevance, -r.size, r.row))
+    stay = {report.row for report in best[:MAX_UNSEPARATED_ROOTS]}
+    rated = tuple(_kept(report, report.row in stay) for report in roots)
+    return Selection("dynamic", rated, threshold, rater.is_overview, False)
+
+
+def _kept(report: RatedReport, is_kept: bool) -> RatedReport:
+    return RatedReport(**{**asdict(report), "is_kept": is_kept})
+
+
+class _Rater:
+    """Rates reports of communities against one question; knows the background from the largest roots."""
+
+    def __init__(self, index: GraphIndex, question: str) -> None:
+        self._index = index
+        self.is_overview = is_overview(question)
+        self.background = _make_background(index, question)
+
+    def rate(self, communities: np.ndarray) -> list[RatedReport]:
+        """Rate the reports of community rows; best first. A community without a report is left out."""
+        index = self._index
+        numbers = index.column("communities", "community")[communities]
+        rows = index.rows_of_numbers("community_reports", "community", numbers)
+        rows = rows[rows >= 0]
+        relevance = score_relevance(self.background, *_read_texts(index, rows))
+        names = ("community", "level", "size", "rank")
+        columns = {name: index.column("community_reports", name)[rows] for name in names}
+        rated = [
+            RatedReport(
+                row=int(row),
+                community=int(columns["community"][i]),
+                level=int(columns["level"][i]),
+                size=int(columns["size"][i]),
+                rank=float(columns["rank"][i]),
+                relevance=float(relevance[i]),
+                rating=sum(bool(relevance[i] >= step) for step in RATING_STEPS),
+                is_kept=False,
+            )
+            for i, row in enumerate(rows)
+        ]
+        return sorted(rated, key=lambda r: (-r.relevance, -r.size, r.row))
+
+
+def _make_background(index: GraphIndex, question: str) -> Background:
+    roots = np.flatnonzero(index.column("communities", "level") == 0)
+    sizes = index.column("communities", "size")[roots]
+    largest = np.sort(roots[np.argsort(-sizes, kind="stable")[:MAX_BACKGROUND_REPORTS]])
+    numbers = index.column("communities", "community")[largest]
+    rows = index.rows_of_numbers("community_reports", "community", numbers)
+    return make_background(question, index.embed, *_read_texts(index, rows[rows >= 0]))
+
+
+def _read_texts(index: GraphIndex, rows: np.ndarray) -> tuple[list[frozenset[str]], np.ndarray]:
+    """Content words and vectors of reports."""
+    reports = index.snapshot.take("community_reports", rows, ["id", "full_content"])
+    vectors = index.snapshot.vectors(REPORT_VECTORS).vectors([report["id"] for report in reports])
+    return [content_words(strip_citations(report["full_content"])) for report in reports], vectors
+
+
+# ---------------------------------------------------------------------------------------------------------- map, reduce
+
+
+def map_points(index: GraphIndex, question: str, selection: Selection) -> tuple[Point, ...]:
+    """Score the findings of the kept reports; those that say nothing about the question (score 0) are dropped.
+
+    Returns:
+        Best first. Of an overview question a finding's score is its report's rank, less for each finding before it.
+    """
+    kept = selection.kept
+    rows = np.array([report.row for report in kept], dtype=np.int64)
+    reports = index.snapshot.take("community_reports", rows, ["title", "summary", "findings"])
+    found = [(i, place, finding) for i, report in enumerate(reports) for place, finding in enumerate(_findings(report))]
+    if selection.is_overview:
+        scores = [round(10 * kept[i].rank * 0.9**place) for i, place, _ in found]
+    else:
+        texts = [strip_citations(f"{finding['summary']} {finding['explanation']}") for _, _, finding in found]
+        background = _make_background(index, question)
+        own = score_relevance(background, [content_words(text) for text in texts], index.embed(texts))
+        whole = np.array([kept[i].relevance for i, _, _ in found])
+        scores = [_score(value) for value in np.where(own < POINT_FLOOR, 0.0, own + REPORT_SHARE * (whole - own))]
+    points = [
+        Point(kept[i].row, finding["summary"], finding["explanation"], score)
+        for (i, _, finding), score in zip(found, scores, strict=True)
+        if score > 0
+    ]
+    return tuple(sorted(points, key=lambda point: -point.score))
+
+
+def _findings(report: dict[str, Any]) -> list[dict[str, str]]:
+    """A report's findings; its summary where it has none, as a report on a tiny community may."""
+    return report["findings"] or [{"summary": report["title"], "explanation": report["summary"]}]
+
+
+def _score(relevance: float) -> int:
+    return max(0, min(100, round(100 * (float(relevance) - POINT_FLOOR) / (1 - POINT_FLOOR))))
+
+
+def reduce_points(index: GraphIndex, points: tuple[Point, ...], max_tokens: int, max_points: int) -> tuple[Point, ...]:
+    """The best points that fit the budget; none that repeats one before it, as a parent's finding may its child's."""
+    texts = [strip_citations(f"{point.summary} {point.explanation}") for point in points]
+    vectors = index.embed(texts)
+    chosen: list[int] = []
+    left = max_tokens
+    for i, n_tokens in enumerate(count_tokens_each(texts)):
+        if len(chosen) == max_points:
+            break
+        repeats = is_near_repeat(words_of(texts[i]), (words_of(texts[j]) for j in chosen))
+        if n_tokens <= left and not repeats and not any(vectors[i] @ vectors[j] >= REPEAT_COSINE for j in chosen):
+            chosen.append(i)
+            left -= n_tokens
+    return tuple(points[i] for i in chosen)

@@ -1,0 +1,141 @@
+"""Reading a question without a model: what is searched for, its content words, and the entity names it says.
+
+Static vectors blur single names, so a name that the question says in full counts before any vector (`NameIndex`), in
+any script. Words are compared by a light English stem; stop and overview words are English. Keep out: vectors,
+tables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.models.extractive import words_of
+from graphrag_pipeline.tables import normalize_title
+
+MAX_QUESTION_CHARS = 8_000
+MAX_NAME_WORDS = 8
+
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_NAME_WORD = re.compile(rf"[{_CJK}]|[^\W_]+(?:['.\-&][^\W_]+)*")
+_ARTICLES = frozenset(("the", "a", "an"))
+_STOP_TEXT = """
+a about above after again against all also am an and any are aren't as at be because been before being below between
+both but by can can't could couldn't did didn't do does doesn't doing don't down during each either else ever few
+for from further get give had has have having he her here hers herself him himself his how i if in into is isn't it
+its itself just let like made make many may me might more most much must my myself no nor not now of off on once one
+only or other our ours ourselves out over own please same she should show since so some still such tell than that
+the their theirs them themselves then there these they this those through to too under until up upon us very was
+wasn't we were what what's when where where's which while who who's whom whose why will with without would you your
+yours yourself explain describe list name say said mean find know think happen happens happened play plays played
+"""
+_STOP_WORDS = frozenset(_STOP_TEXT.split()) | frozenset("的了是谁什么在和与有吗呢吧哪里怎为何及也之他她它我你们这那个")
+_OVERVIEW_TEXT = """
+main major key top important central overall general overview summary summarize summarise outline theme topic
+subject point idea insight gist story plot book novel text document corpus collection data dataset article file
+report source content material catch last latest recent recently week day month year today news update whole
+everything anything something thing entire across here discuss discussed cover covered contain two three pattern
+trend common broad moral lesson message character people person place event organization brief briefly
+"""
+
+
+def read_question(question: str) -> str:
+    """What of a question is searched for: valid Unicode without NUL and outer white space, its two ends if it is long.
+
+    Of a question over `MAX_QUESTION_CHARS` characters (a pasted page, say) the first and the last half of that many are
+    read: people ask before or after what they paste.
+
+    Raises:
+        PipelineError: nothing is left.
+    """
+    text = valid_unicode(question).replace("\0", " ").strip()
+    if not text:
+        raise PipelineError("the question is empty: ask something in words")
+    if len(text) <= MAX_QUESTION_CHARS:
+        return text
+    half = MAX_QUESTION_CHARS // 2
+    return f"{text[:half]}\n{text[-half:]}"
+
+
+def valid_unicode(text: str) -> str:
+    """A text that can be written out: a lone surrogate, as a bad byte on the command line makes, becomes "?"."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def content_words(text: str) -> frozenset[str]:
+    """Stems of the words that carry meaning; single characters where words are not spaced."""
+    return frozenset(stem(word) for word in words_of(text) if word not in _STOP_WORDS)
+
+
+def stem(word: str) -> str:
+    """A folded word without possessive, plural and common verb endings; at least three letters stay."""
+    word = word.removesuffix("'s").removesuffix("'")
+    for ending, replacement in (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", "")):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
+            word = word[: -len(ending)] + replacement
+            break
+    return word.removesuffix("e") if len(word) > 3 else word
+
+
+_OVERVIEW_STEMS = frozenset(stem(word) for word in _OVERVIEW_TEXT.split())
+
+
+def is_overview(question: str) -> bool:
+    """Whether a question names nothing that could tell one report from another, such as "What are the main themes?"."""
+    return bool(words_of(question)) and content_words(question) <= _OVERVIEW_STEMS
+
+
+class NameIndex:
+    """Rows of entities by name.
+
+    Args:
+        titles: one per entity.
+        names: the written forms of each entity, besides its title.
+    """
+
+    def __init__(self, titles: Sequence[str], names: Sequence[Sequence[str]]) -> None:
+        self._rows: dict[str, list[int]] = {}
+        for row, title in enumerate(titles):
+            for key in {_name_key(title), *(_name_key(name) for name in names[row] or ())}:
+                if key:
+                    self._rows.setdefault(key, []).append(row)
+
+    def find(self, question: str) -> list[int]:
+        """Rows of the entities whose name the question says in full, longest name first, then in reading order.
+
+        A name inside a longer one that is found (CHRISTMAS in GHOST OF CHRISTMAS PAST) does not count, and neither does
+        one made of stop words. A leading article and a possessive make no difference.
+        """
+        words = _NAME_WORD.findall(normalize_title(question).casefold())
+        is_covered = [False] * len(words)
+        found: dict[int, None] = {}
+        for length in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
+            for start in range(len(words) - length + 1):
+                span = range(start, start + length)
+                rows = None if all(is_covered[i] for i in span) else self._look_up(words[start : start + length])
+                if rows:
+                    found.update(dict.fromkeys(rows))
+                    for i in span:
+                        is_covered[i] = True
+        return list(found)
+
+    def _look_up(self, words: list[str]) -> list[int] | None:
+        if all(word in _STOP_WORDS for word in words):
+            return None
+        bare = [*words[:-1], words[-1].removesuffix("'s").removesuffix("'")]
+        return self._rows.get(" ".join(words)) or self._rows.get(" ".join(bare))
+
+
+def _name_key(name: str) -> str:
+    """Folded words of a name without a leading article."""
+    words = _simple_words(name)
+    return " ".join(words[1:] if len(words) > 1 and words[0] in _ARTICLES else words)
+
+
+def _simple_words(name: str) -> list[str]:
+    folded = name.casefold()
+    words = folded.split()
+    if folded.isascii() and all(word.isalnum() for word in words):
+        return words
+    return _NAME_WORD.findall(normalize_title(name).casefold())

@@ -1,0 +1,90 @@
+"""From rows of a snapshot to the records of a result: the only place that knows the contract tables' columns.
+
+Every function takes rows in the order wanted and returns frozen records in that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from graphrag_pipeline.query.results import (
+    ClaimRecord,
+    EntityRecord,
+    RelationshipRecord,
+    ReportRecord,
+    TextUnitRecord,
+)
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_index import GraphIndex
+
+
+def read_entities(
+    index: GraphIndex, rows: np.ndarray, scores: np.ndarray, matches: Sequence[str]
+) -> tuple[EntityRecord, ...]:
+    columns = ["id", "human_readable_id", "title", "type", "description", "degree", "n_tokens"]
+    return tuple(
+        EntityRecord(**_renamed(record, degree="rank"), score=float(score), match=match)
+        for record, score, match in zip(index.snapshot.take("entities", rows, columns), scores, matches, strict=True)
+    )
+
+
+def read_relationships(
+    index: GraphIndex, rows: np.ndarray, scores: np.ndarray, is_inside: np.ndarray
+) -> tuple[RelationshipRecord, ...]:
+    columns = ["id", "human_readable_id", "source", "target", "description", "weight", "combined_degree", "n_tokens"]
+    found = index.snapshot.take("relationships", rows, columns)
+    return tuple(
+        RelationshipRecord(**_renamed(record, combined_degree="rank"), score=float(score), is_in_network=bool(inside))
+        for record, score, inside in zip(found, scores, is_inside, strict=True)
+    )
+
+
+def read_reports(index: GraphIndex, rows: np.ndarray, scores: np.ndarray) -> tuple[ReportRecord, ...]:
+    columns = [
+        "id", "human_readable_id", "community", "level", "title", "summary", "full_content", "size", "rank", "n_tokens",
+    ]  # fmt: skip
+    return tuple(
+        ReportRecord(**_renamed(record, full_content="content"), score=float(score))
+        for record, score in zip(index.snapshot.take("community_reports", rows, columns), scores, strict=True)
+    )
+
+
+def read_claims(index: GraphIndex, rows: np.ndarray, scores: np.ndarray) -> tuple[ClaimRecord, ...]:
+    columns = [
+        "id", "human_readable_id", "subject_id", "object_id", "type", "status", "start_date", "end_date", "description",
+        "source_text", "text_unit_id", "n_tokens",
+    ]  # fmt: skip
+    return tuple(
+        ClaimRecord(**_renamed(record, subject_id="subject", object_id="object"), score=float(score))
+        for record, score in zip(index.snapshot.take("covariates", rows, columns), scores, strict=True)
+    )
+
+
+def read_text_units(
+    index: GraphIndex, rows: np.ndarray, scores: np.ndarray, entities: Sequence[tuple[str, ...]] | None = None
+) -> tuple[TextUnitRecord, ...]:
+    columns = ["id", "human_readable_id", "document_id", "text", "start", "end", "n_tokens"]
+    found = index.snapshot.take("text_units", rows, columns)
+    titles = index.document_titles(record["document_id"] for record in found)
+    return tuple(
+        TextUnitRecord(
+            **record, document_title=titles.get(record["document_id"], ""), score=float(score), entities=informed
+        )
+        for record, score, informed in zip(found, scores, entities or [()] * len(found), strict=True)
+    )
+
+
+def _renamed(record: dict, **names: str) -> dict:
+    return {names.get(key, key): value for key, value in record.items()}
+
+
+def frontier_mask(index: GraphIndex, level: int) -> np.ndarray:
+    """Which communities are the frontier at a level: those at it, and those above it without children. bool (n,)."""
+    levels = index.column("communities", "level")
+    n_children = np.asarray(pc.list_value_length(index.snapshot.table("communities")["children"]))
+    return (levels == level) | ((levels < level) & (n_children == 0))

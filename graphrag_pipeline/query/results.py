@@ -1,0 +1,271 @@
+"""What a search returns: records, context, citations and the account, all frozen and picklable.
+
+The JSON form (`SearchResult.to_dict`) is a contract with users: add keys, never rename one. Dagster's query jobs hand
+these values from op to op. Keep out: how they are found.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+MAX_QUOTE_SHOWN = 160
+"""Characters of a quote in a list of sources; the citation holds all of it."""
+
+
+@dataclass(frozen=True)
+class EntityRecord:
+    """An entity matched to the question.
+
+    Attributes:
+        rank: number of its relationships.
+        score: cosine similarity to the question.
+        match: how it was found: "name" (the question says its name) or "vector".
+    """
+
+    id: str
+    human_readable_id: int
+    title: str
+    type: str
+    description: str
+    rank: int
+    score: float
+    match: str
+    n_tokens: int
+
+
+@dataclass(frozen=True)
+class RelationshipRecord:
+    """A relationship that touches a matched entity.
+
+    Attributes:
+        rank: combined degree of its two entities.
+        score: number of matched entities at its ends (in the network: 2), or that its outside entity touches.
+    """
+
+    id: str
+    human_readable_id: int
+    source: str
+    target: str
+    description: str
+    weight: float
+    rank: int
+    score: float
+    is_in_network: bool
+    n_tokens: int
+
+
+@dataclass(frozen=True)
+class ReportRecord:
+    """A community report.
+
+    Attributes:
+        content: the whole report in markdown; citations in it speak of human-readable ids.
+        rank: the report's own rating, 0-10.
+        score: local search: number of matched entities inside; global search: rating against the question, 0-5.
+    """
+
+    id: str
+    human_readable_id: int
+    community: int
+    level: int
+    title: str
+    summary: str
+    content: str
+    size: int
+    rank: float
+    score: float
+    n_tokens: int
+
+
+@dataclass(frozen=True)
+class ClaimRecord:
+    """A claim about a matched entity; `score` is that entity's similarity."""
+
+    id: str
+    human_readable_id: int
+    subject: str
+    object: str
+    type: str
+    status: str
+    start_date: str | None
+    end_date: str | None
+    description: str
+    source_text: str
+    text_unit_id: str
+    score: float
+    n_tokens: int
+
+
+@dataclass(frozen=True)
+class TextUnitRecord:
+    """A text unit; `start` and `end` are character offsets into its document, null where an import has none.
+
+    Attributes:
+        score: local search: similarity of the entity it was taken for; basic search: the fused score.
+        entities: titles of the matched entities that it informs.
+    """
+
+    id: str
+    human_readable_id: int
+    document_id: str
+    document_title: str
+    text: str
+    start: int | None
+    end: int | None
+    n_tokens: int
+    score: float
+    entities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Context:
+    """Records chosen for a question, each table in rank order, within the token budget."""
+
+    entities: tuple[EntityRecord, ...] = ()
+    relationships: tuple[RelationshipRecord, ...] = ()
+    reports: tuple[ReportRecord, ...] = ()
+    claims: tuple[ClaimRecord, ...] = ()
+    text_units: tuple[TextUnitRecord, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(vars(self).values())
+
+    @property
+    def n_tokens(self) -> int:
+        """Stored token counts of all records."""
+        return sum(record.n_tokens for records in vars(self).values() for record in records)
+
+
+@dataclass(frozen=True)
+class Citation:
+    """Where one statement of an answer comes from; `[number]` marks it in the answer.
+
+    Attributes:
+        kind: of the record: entity, relationship, claim, report or text_unit.
+        quote: verbatim text; `document.text[start:end] == quote` wherever offsets are known.
+        start: character offsets into the document; null where an imported text unit is not found in its document.
+    """
+
+    number: int
+    kind: str
+    id: str
+    human_readable_id: int
+    text_unit_id: str
+    document_id: str
+    document_title: str
+    quote: str
+    start: int | None
+    end: int | None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Text with `[n]` markers and the citations they stand for, in that order."""
+
+    text: str
+    citations: tuple[Citation, ...] = ()
+
+    def to_markdown(self) -> str:
+        """The text, and under it where each marker points."""
+        return "\n\n".join([self.text, "\n".join(_source_line(citation) for citation in self.citations)]).strip()
+
+
+def _source_line(citation: Citation) -> str:
+    place = "" if citation.start is None else f", characters {citation.start:,}-{citation.end:,}"
+    record = "" if citation.kind == "text_unit" else f" ({citation.kind} {citation.human_readable_id})"
+    quote = " ".join(citation.quote.split())
+    shown = quote if len(quote) <= MAX_QUOTE_SHOWN else f"{quote[:MAX_QUOTE_SHOWN].rsplit(' ', 1)[0]} ..."
+    return f"[{citation.number}] {citation.document_title}{place}{record}: \u201c{shown}\u201d  "
+
+
+@dataclass(frozen=True)
+class ModelUsage:
+    """What one model did for a query; `cost` in the currency of the price list, 0 for the embedded engine."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+
+    def __add__(self, other: ModelUsage) -> ModelUsage:
+        return ModelUsage(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cost + other.cost,
+        )
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Calls, tokens and cost of a query, by model."""
+
+    by_model: dict[str, ModelUsage] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        total = sum(self.by_model.values(), ModelUsage())
+        return {
+            "calls": total.calls,
+            "tokens": total.input_tokens + total.output_tokens,
+            "cost": total.cost,
+            "by_model": {name: asdict(used) for name, used in sorted(self.by_model.items())},
+        }
+
+
+def embedded_usage(n_read: int, n_written: int) -> Usage:
+    """Usage of the embedded engine: tokens read and written, no call, no cost."""
+    return Usage({"embedded": ModelUsage(input_tokens=n_read, output_tokens=n_written)})
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The answer to a question and everything needed to check it.
+
+    Attributes:
+        answer: markdown; "" where only the context was asked for.
+        seconds: from question to answer, with the index open.
+        snapshot: id of the index that answered.
+        selection: how the context was chosen: the strategy, or the reports rated, kept and pruned.
+    """
+
+    answer: str
+    citations: tuple[Citation, ...]
+    context: Context
+    usage: Usage
+    seconds: float
+    method: str
+    question: str
+    snapshot: str
+    selection: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, dictionaries, strings and numbers."""
+        return {
+            "answer": self.answer,
+            "citations": [asdict(citation) for citation in self.citations],
+            "context": {name: [_plain(r) for r in records] for name, records in vars(self.context).items()},
+            "usage": self.usage.to_dict(),
+            "seconds": self.seconds,
+            "method": self.method,
+            "question": self.question,
+            "snapshot": self.snapshot,
+            "selection": self.selection,
+        }
+
+    def to_markdown(self) -> str:
+        """The answer with its sources; the context, as a model reads it, where only that was asked for."""
+        if self.answer:
+            return Answer(self.answer, self.citations).to_markdown()
+        from graphrag_pipeline.query.context import render_context
+
+        return render_context(self.context) or "The context is empty: nothing in the index matches the question."
+
+    def to_json(self, indent: int | None = 2) -> str:
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(record).items()}
