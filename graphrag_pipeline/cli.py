@@ -152,8 +152,8 @@ def import_index(
     keep_vectors: Annotated[bool, typer.Option("--keep-vectors", help="Keep lancedb/ whatever model made it.")] = False,
 ) -> None:
     """Import a Microsoft GraphRAG index into a published snapshot."""
+    from graphrag_pipeline.interchange.graphrag_import import import_graphrag
     from graphrag_pipeline.root import init_root
-    from graphrag_pipeline.storage.graphrag_import import import_graphrag
 
     target = root or _before["root"]
     if target is None:

@@ -126,7 +126,8 @@ class LocalSearchSettings(_Section):
     """Local search: entities near the question and what surrounds them."""
 
     strategy: str = Field(
-        "minimum_guarantee", description="Text unit selection: depth_first, round_robin or minimum_guarantee."
+        "minimum_guarantee",
+        description="Text units by depth_first, round_robin, minimum_guarantee, per_entity_cap or weighted_quota.",
     )
     top_k_entities: int = Field(10, ge=1, description="Entities matched to the question.")
     top_k_relationships: int = Field(10, ge=0, description="Out-network relationships per matched entity.")
@@ -135,6 +136,7 @@ class LocalSearchSettings(_Section):
     text_unit_share: float = Field(0.5, ge=0, le=1, description="Share of the context for text units.")
     community_level: int = Field(2, ge=0, description="Deepest level whose reports are read.")
     guaranteed_text_units: int = Field(2, ge=1, description="minimum_guarantee: text units each entity gets.")
+    max_text_units_per_entity: int = Field(5, ge=1, description="per_entity_cap: most text units an entity gets.")
 
     @model_validator(mode="after")
     def _shares_fit(self) -> LocalSearchSettings:

@@ -536,9 +536,16 @@ def normalize_title(name: str) -> str:
     """An entity's key: Unicode NFKC, upper case, white space and quotes folded, outer quotes dropped."""
     folded = unicodedata.normalize("NFKC", name).translate(_QUOTES).upper()
     folded = unicodedata.normalize("NFKC", _SPACE.sub(" ", folded)).strip()
-    while len(folded) > 1 and folded[0] == folded[-1] and folded[0] in "\"'":
-        folded = folded[1:-1].strip()
-    return folded.strip('"').strip()
+    while (bare := _without_outer_quotes(folded)) != folded:
+        folded = bare
+    return folded
+
+
+def _without_outer_quotes(title: str) -> str:
+    """A pair of quotes around the title, or double quotes at one end, dropped; a leading apostrophe stays ('CHANGE)."""
+    if len(title) > 1 and title[0] == title[-1] == "'":
+        title = title[1:-1]
+    return title.strip('" ')
 
 
 def entity_text(title: str, description: str) -> str:

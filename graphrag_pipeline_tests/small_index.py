@@ -23,7 +23,8 @@ TEXTS = {
 EDGES = {("BOB CRATCHIT", "SCROOGE"): "b.txt", ("BOB CRATCHIT", "TINY TIM"): "b.txt", ("MARLEY", "SCROOGE"): "a.txt"}
 TITLES = ("BOB CRATCHIT", "FOG", "MARLEY", "SCROOGE", "TINY TIM")
 UNITS_OF = {
-    "BOB CRATCHIT": ["b.txt"], "FOG": ["c.txt"], "MARLEY": ["a.txt"], "SCROOGE": ["b.txt", "a.txt"], "TINY TIM": ["b.txt"],
+    "BOB CRATCHIT": ["b.txt"], "FOG": ["c.txt"], "MARLEY": ["a.txt"], "SCROOGE": ["b.txt", "a.txt"],
+    "TINY TIM": ["b.txt"],
 }  # fmt: skip
 
 
@@ -76,7 +77,7 @@ def stage_tables() -> dict[str, pa.Table]:
         ],
         "covariates": [
             {"id": "claim", "covariate_type": "claim", "type": "DEATH", "description": "Marley is dead.",
-             "subject_id": "MARLEY", "object_id": "NONE", "status": "TRUE", "source_text": "Marley", "request_key": None,
+             "subject_id": "MARLEY", "object_id": "NONE", "status": "TRUE", "source_text": "Marley",
              "text_unit_id": unit_id("a.txt")}
         ],
         "descriptions": [
@@ -92,7 +93,7 @@ def stage_tables() -> dict[str, pa.Table]:
         ],
         "community_reports": [
             {"community_id": key, "level": level, "title": f"Report on {titles[0]}", "summary": "A summary.",
-             "findings": [{"summary": "Finding", "explanation": f"It is so [Data: Entities ({entity_id(titles[0])})]."}],
+             "findings": [{"summary": "Finding", "explanation": f"So [Data: Entities ({entity_id(titles[0])})]."}],
              "rank": 5.0, "rating_explanation": "Because.", "is_verbatim": False, "is_fallback": False,
              "context_key": key}
             for key, level, _, titles in _COMMUNITIES

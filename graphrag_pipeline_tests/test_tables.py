@@ -65,6 +65,8 @@ def test_normalize_title_is_idempotent(name: str) -> None:
         ("'Change", "'CHANGE"),
         ("stra\u00dfe", "STRASSE"),
         ('""', ""),
+        ("\"'x'\"", "X"),
+        ("\"'x'", "X"),
     ],
 )
 def test_normalize_title_folds_case_space_quotes_and_width(name: str, title: str) -> None:

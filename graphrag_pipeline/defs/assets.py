@@ -4,6 +4,8 @@
 Keep out: loops, parsing, files, networks.
 """
 
+from functools import partial
+
 import pyarrow as pa
 
 from graphrag_pipeline.defs import metadata
@@ -82,6 +84,7 @@ def communities(run: StageRun) -> None:
 @stage_body("community_reports")
 def community_reports(run: StageRun) -> None:
     from graphrag_pipeline.indexing.community_reports import report_communities
+    from graphrag_pipeline.tokens import count_tokens_each
 
     reports = report_communities(
         run.read("communities"),
@@ -92,6 +95,7 @@ def community_reports(run: StageRun) -> None:
         run.settings.reports,
         run.root.embedder,
         known=run.known("community_reports"),
+        count_tokens=partial(count_tokens_each, encoding=run.settings.text_units.encoding),
     )
     run.write(community_reports=reports)
 
@@ -140,7 +144,8 @@ def index_candidate(run: StageRun) -> None:
 
     previous = run.root.snapshots.current_manifest()
     numbers = run.root.snapshots.record_numbers(previous)
-    tables = join_contract_tables({name: run.read(name) for name in JOINED_TABLES}, numbers, count_tokens_each)
+    count_tokens = partial(count_tokens_each, encoding=run.settings.text_units.encoding)
+    tables = join_contract_tables({name: run.read(name) for name in JOINED_TABLES}, numbers, count_tokens)
     vectors = look_up_all_vectors(tables, run.read, run.root.embedder.dimensions)
     snapshot_id = freeze_candidate(
         run.root.snapshots, tables, vectors, run.root.embedder.fingerprint, heads=run.pinned, previous=previous

@@ -131,9 +131,9 @@ def _explain_failure(result: ExecuteInProcessResult, partition: str) -> str:
     for event in result.all_events:
         if event.is_step_failure:
             error = event.step_failure_data.error
-            while error.cause is not None:
+            while error and error.cause:
                 error = error.cause
-            lines = error.message.strip().splitlines()
+            lines = error.message.strip().splitlines() if error else []
             where = event.step_key if partition == WHOLE else f"{event.step_key}, bucket {partition}"
             return f"{where} failed: {' '.join(lines)}"
     return f"run {result.run_id} failed without a step failure; see it in `graphrag-pipeline dev`"

@@ -7,7 +7,7 @@ what it depends on.
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -22,6 +22,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import ALL_STAGES, SNAPSHOT, Stage, input_partitions, upstream_of
 from graphrag_pipeline.staleness import stage_data_version, why_stale
+from graphrag_pipeline.storage.locks import one_writer
 from graphrag_pipeline.storage.table_store import Head, code_version_of
 from graphrag_pipeline.tables import STAGE_TABLES, WHOLE, bucket_keys
 
@@ -166,7 +167,7 @@ def run_stage(
     partition = context.partition_key if stage.is_partitioned else WHOLE
     run = StageRun(root, stage, partition)
     _check_loaded_code(context, run)
-    with _one_writer(root) if not stage.is_partitioned else contextlib.nullcontext():
+    with one_writer(root.path) if not stage.is_partitioned else contextlib.nullcontext():
         is_fresh = context.run.tags.get(ONLY_STALE_TAG) == "true" and _is_fresh(run)
         if is_fresh:
             run.details["reused"] = True
@@ -194,14 +195,3 @@ def _check_loaded_code(context: dg.AssetExecutionContext, run: StageRun) -> None
             f"{run.stage.name}: settings.yaml (or a prompt) changed since these definitions were loaded; choose Reload "
             "definitions in the Dagster UI (Deployment page), then launch the run again"
         )
-
-
-@contextlib.contextmanager
-def _one_writer(root: Root) -> Iterator[None]:
-    """From `graph` on, one process at a time works on a root; the lock is freed when its process dies."""
-    from filelock import FileLock
-
-    path = root.cache_folder / "index.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path, is_singleton=True):
-        yield

@@ -48,7 +48,7 @@ def replace(path: Path, data: bytes | memoryview) -> None:
 
 
 def flush_to_disk() -> None:
-    """Make everything written so far survive a power cut; once per publication, since each file alone would cost 10 ms."""
+    """Make everything written so far survive a power cut; once a publication, since each file alone costs 10 ms."""
     if hasattr(os, "sync"):
         os.sync()
 

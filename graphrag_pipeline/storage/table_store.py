@@ -107,7 +107,7 @@ class TableStore:
         if layout["n_buckets"] != n_buckets:
             raise PipelineError(
                 f"storage.n_buckets is {n_buckets}, but {self.root} was built with {layout['n_buckets']}; set it "
-                f"back, or remove {self.root / 'tables'} and {self.root / 'heads'} and index again (model replies stay cached)"
+                f"back, or remove {self.root / 'tables'} and {self.root / 'heads'} and index again"
             )
 
     # -------------------------------------------------------------------------------------------------------- heads

@@ -25,6 +25,8 @@ from graphrag_pipeline.tables import stable_hash
 
 ANN_MIN_ROWS = 20_000
 """Below this many rows exact search is as fast as an index and always right."""
+SEARCHED = ("default-entity-description", "default-text_unit-text", "default-community-full_content")
+"""Tables that get an index; nothing searches relationships by vector, and an index costs 1 ms a row."""
 MAX_UNINDEXED_SHARE = 0.1
 """Above this share of rows added since the last whole build, the folder is built anew."""
 
@@ -139,7 +141,7 @@ def _build_whole(folder: Path, name: str, rows: pa.Table, has_full_text: bool) -
 
         # ICU finds words in scripts that do not space them; stemming and folding are for Latin scripts.
         table.create_index("text", config=FTS(base_tokenizer="icu", remove_stop_words=False))
-    if rows.num_rows >= ANN_MIN_ROWS:
+    if rows.num_rows >= ANN_MIN_ROWS and name in SEARCHED:
         from lancedb.index import HnswSq
 
         table.create_index("vector", config=HnswSq(distance_type="cosine", num_partitions=1))
@@ -215,7 +217,7 @@ class VectorTable:
         if not self.folder.n_rows or not k or not np.any(vector) or (ids is not None and not ids):
             return []
         query = self._table.search(vector, vector_column_name="vector").distance_type("cosine").limit(k)
-        if self.folder.n_rows >= ANN_MIN_ROWS:
+        if self.folder.n_rows >= ANN_MIN_ROWS and self.folder.name in SEARCHED:
             query = query.ef(max(4 * k, 100)).refine_factor(4)
         if ids is not None:
             query = query.where(f"id IN ({quote_ids(ids)})", prefilter=True)
@@ -231,7 +233,7 @@ class VectorTable:
         from lancedb.query import MatchQuery
 
         # MatchQuery takes the words as words: no query syntax, so quotes and operators in a question are harmless.
-        search = self._table.search(MatchQuery(query, "text"), query_type="fts").limit(k)
+        search = self._table.search(MatchQuery(query, "text"), query_type="fts").limit(k)  # type: ignore[call-arg]
         if ids is not None:
             search = search.where(f"id IN ({quote_ids(ids)})", prefilter=True)
         found = search.select(["id", "_score"]).to_arrow()

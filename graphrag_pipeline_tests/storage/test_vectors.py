@@ -76,7 +76,7 @@ def test_equal_rows_share_a_folder_and_other_rows_leave_it_alone(tmp_path: Path,
 
 def test_many_changes_build_the_folder_anew(tmp_path: Path, vectors: np.ndarray) -> None:
     first = build(tmp_path, vectors)
-    second = build(tmp_path, vectors, {i: "changed" for i in range(50)}, previous=first)
+    second = build(tmp_path, vectors, dict.fromkeys(range(50), "changed"), previous=first)
     assert second.n_unindexed == 0
     assert VectorTable(tmp_path, second).count() == N_ROWS
 
