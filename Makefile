@@ -8,7 +8,11 @@ RUN = $(BIN)/graphrag-pipeline --root data
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,documents]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,documents,ui]'
 	touch $@
 
 demo: $(VENV)/installed  ## index the sample corpus, ask a local and a global question
@@ -16,23 +20,23 @@ demo: $(VENV)/installed  ## index the sample corpus, ask a local and a global qu
 	$(RUN) query "Who is Ebenezer Scrooge's clerk?"
 	$(RUN) query --method global "What are the main themes of the story?"
 
-test: $(VENV)/installed  ## fast and end-to-end tests, through real parts
-	$(BIN)/python -m pytest -n 2
+test: $(VENV)/installed-dev  ## fast and end-to-end tests, through real parts
+	$(BIN)/python -m pytest -n 2 -m "not ui"
 
-test-ui: $(VENV)/installed  ## a live Dagster UI in headless Chromium (Debian's chromium and chromium-driver)
+test-ui: $(VENV)/installed-dev  ## a live Dagster UI in headless Chromium (Debian's chromium and chromium-driver)
 	$(BIN)/python -m pytest -m ui
 
-lint: $(VENV)/installed
+lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/installed
+types: $(VENV)/installed-dev
 	$(BIN)/mypy
 
 dev: $(VENV)/installed  ## Dagster's UI and daemon on http://127.0.0.1:3000
 	$(RUN) dev
 
-bench: $(VENV)/installed  ## the figures of the README
+bench: $(VENV)/installed-dev  ## the figures of the README
 	$(BIN)/python -m graphrag_pipeline_tests.bench
 
 clean:
