@@ -95,6 +95,14 @@ class Root:
         n_buckets = self.settings.storage.n_buckets
         return read_input(self.input_folder, self.settings.input, n_buckets, buckets, self.cache_folder)
 
+    def read_file(self, name: str) -> bytes:
+        """A file of the root that a person edits; empty if it is not there."""
+        path = self.path / name
+        try:
+            return path.read_bytes() if path.exists() else b""
+        except OSError as error:
+            raise PipelineError(f"{path}: cannot be read ({error.strerror}); mend its permissions") from None
+
     @functools.cached_property
     def embedder(self) -> Embedder:
         from graphrag_pipeline.models.static_embeddings import load_static_embeddings

@@ -25,6 +25,7 @@ class Stage:
         reads: stage tables it reads; a partitioned stage reads the same partition of partitioned tables.
         tables: stage tables it owns.
         uses: settings that change its result, "section" or "section.key".
+        files: files of the root that a person edits and it reads; each may be missing.
         algorithm: version of its code.
         is_partitioned: one partition per bucket, else one for the whole corpus.
         embeds: whether its result depends on the embedding model.
@@ -36,6 +37,7 @@ class Stage:
     reads: tuple[str, ...]
     tables: tuple[str, ...]
     uses: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     algorithm: int = 1
     is_partitioned: bool = False
     embeds: bool = False
@@ -43,6 +45,9 @@ class Stage:
     def partitions(self, settings: Settings) -> list[str]:
         return bucket_keys(settings.storage.n_buckets) if self.is_partitioned else [WHOLE]
 
+
+OVERRIDES_FILE = "entity_overrides.csv"
+"""In the root: which entities a person merged or kept apart."""
 
 _GRAPH_TABLES = ("entities", "relationships", "covariates")
 
@@ -92,6 +97,7 @@ STAGES: dict[str, Stage] = {
             reads=("entity_mentions", "relationship_mentions", "claim_mentions"),
             tables=(*_GRAPH_TABLES, "entity_merges"),
             uses=("graph.weight",),
+            files=(OVERRIDES_FILE,),
         ),
         Stage(
             "summarized_descriptions",

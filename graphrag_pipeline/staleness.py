@@ -112,10 +112,16 @@ def current_inputs(
     inputs: dict[str, str | None] = {}
     if input_folder_version is not None:
         inputs[INPUT] = input_folder_version
+    inputs |= file_versions(root, stage)
     for table, key in input_partitions(stage, partition, root.settings):
         head = root.tables.head(table, key)
         inputs[f"{table}/{key}"] = head.data_version if head else None
     return inputs
+
+
+def file_versions(root: Root, stage: Stage) -> dict[str, str]:
+    """Version of every file of the root that a stage reads; one that is missing counts as empty."""
+    return {name: files.content_hash(root.read_file(name)) for name in stage.files}
 
 
 def _differences(head: Head, code: Mapping[str, Any], inputs: Mapping[str, str | None]) -> list[str]:

@@ -145,20 +145,34 @@ def _show(context: dg.OpExecutionContext, query: Query, answer: Answer) -> dict[
     return {"question": query.question, "snapshot": query.snapshot, "answer": answer.text}
 
 
-@dg.job(description="Local search: entities near the question and what surrounds them.")
+def _ask(op: str, question: str) -> dict[str, Any]:
+    """What the Launchpad shows at first: a question to replace."""
+    return {"ops": {op: {"config": {"question": question}}}}
+
+
+@dg.job(
+    description="Local search: entities near the question and what surrounds them.",
+    config=_ask("open_snapshot_for_local_search", "Who is Ebenezer Scrooge's clerk?"),
+)
 def local_search_job() -> None:
     query = open_snapshot_for_local_search()
     answer_question(query, select_local_context(query))
 
 
-@dg.job(description="Global search: community reports rated, mapped and reduced.")
+@dg.job(
+    description="Global search: community reports rated, mapped and reduced.",
+    config=_ask("open_snapshot_for_global_search", "What are the main themes of the story?"),
+)
 def global_search_job() -> None:
     query = open_snapshot_for_global_search()
     selection = rate_reports(query)
     reduce_points(query, selection, map_points(query, selection))
 
 
-@dg.job(description="Basic search: full text and vectors over text units, no graph.")
+@dg.job(
+    description="Basic search: full text and vectors over text units, no graph.",
+    config=_ask("open_snapshot_for_basic_search", "Who is Ebenezer Scrooge's clerk?"),
+)
 def basic_search_job() -> None:
     query = open_snapshot_for_basic_search()
     answer_question(query, select_basic_context(query))

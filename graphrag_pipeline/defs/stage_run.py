@@ -21,7 +21,7 @@ from graphrag_pipeline.defs.resources import IndexRoot, notify
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import ALL_STAGES, SNAPSHOT, Stage, input_partitions, upstream_of
-from graphrag_pipeline.staleness import stage_data_version, why_stale
+from graphrag_pipeline.staleness import file_versions, stage_data_version, why_stale
 from graphrag_pipeline.storage.locks import one_writer
 from graphrag_pipeline.storage.table_store import Head, code_version_of
 from graphrag_pipeline.tables import STAGE_TABLES, WHOLE, bucket_keys
@@ -53,6 +53,7 @@ class StageRun:
 
     def pin_inputs(self) -> None:
         """Fix the version of everything that will be read; all partitions must be there."""
+        self._inputs |= file_versions(self.root, self.stage)
         for table, key in input_partitions(self.stage, self.partition, self.settings):
             head = self.root.tables.need(table, key)
             self._heads.setdefault(table, []).append(head)
