@@ -40,9 +40,8 @@ def replace(path: Path, data: bytes | memoryview) -> None:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
             os.replace(temporary, path)
-        except BaseException:
+        finally:
             Path(temporary).unlink(missing_ok=True)
-            raise
     except OSError as error:
         raise write_error(path, error) from error
 
