@@ -1,0 +1,116 @@
+"""Reading the body of a request, and the reasons for which a real endpoint refuses one. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from graphrag_pipeline_tests.model_server.brains import name_kind
+from graphrag_pipeline_tests.model_server.faults import Fault
+from graphrag_pipeline_tests.model_server.prompts import Conversation
+from graphrag_pipeline_tests.model_server.records import Asked
+from graphrag_pipeline_tests.model_server.wire import HttpRequest
+
+_DEPLOYMENT = "/openai/deployments/"
+
+
+def read_request(request: HttpRequest, is_chat: bool, attempt_of: Callable[[str], int]) -> Asked:
+    """The request as scripts and brains see it; `attempt_of` numbers the requests with one key.
+
+    Raises:
+        ValueError: the body is no JSON object, or lacks what every request has. The message is for the client.
+    """
+    try:
+        body = json.loads(request.body)
+    except ValueError as error:
+        raise ValueError(f"We could not parse the JSON body of your request: {error}") from None
+    if not isinstance(body, dict):
+        raise ValueError("The body of your request must be a JSON object.")
+    is_azure = request.path.startswith(_DEPLOYMENT)
+    model = request.path.removeprefix(_DEPLOYMENT).partition("/")[0] if is_azure else str(body.get("model") or "")
+    if not model:
+        raise ValueError("you must provide a model parameter")
+    for name in ("n", "dimensions", "max_tokens", "max_completion_tokens"):
+        if not isinstance(body.get(name), int | None) or body.get(name) == 0:
+            raise ValueError(f"Invalid '{name}': it must be a whole number above 0")
+    inputs = () if is_chat else _read_inputs(body.get("input"))
+    conversation = _read_conversation(body) if is_chat else Conversation(())
+    endpoint = "chat" if is_chat else "embedding"
+    key = hashlib.blake2b(f"{endpoint}\0{model}\0".encode() + request.body, digest_size=16).hexdigest()
+    kind = name_kind(conversation) if is_chat else "embedding"
+    return Asked(kind, request.path, model, body, key, attempt_of(key), request.headers, conversation, inputs)
+
+
+def count_inputs(asked: Asked, count_tokens: Callable[[str], int]) -> list[int]:
+    """Tokens of each message or of each input; a list of token ids counts itself, a message 4 more for its role."""
+    if asked.kind == "embedding":
+        return [count_tokens(item) if isinstance(item, str) else len(item) for item in asked.inputs]
+    return [count_tokens(text) + 4 for _, text in asked.conversation.messages]
+
+
+def find_refusal(asked: Asked, n_tokens: Sequence[int], limits: tuple[int | None, int | None, int]) -> Fault | None:
+    """Why a real endpoint answers 400: too long, too many, or empty.
+
+    Args:
+        n_tokens: tokens of each message or input.
+        limits: tokens of a chat request, tokens of one input, inputs of one request; None is no limit.
+    """
+    max_context_tokens, max_input_tokens, max_batch_items = limits
+    if asked.kind != "embedding":
+        return _too_long(sum(n_tokens), max_context_tokens, "messages")
+    if len(asked.inputs) > max_batch_items:
+        message = f"Invalid 'input': array too long. Expected at most {max_batch_items} items, got {len(asked.inputs)}."
+        return Fault("400", message=message, param="input", code="array_above_max_length")
+    if not asked.inputs or any(len(item) == 0 for item in asked.inputs):
+        return Fault("400", message="Invalid 'input': it must not be empty.", param="input", code="invalid_value")
+    return _too_long(max(n_tokens), max_input_tokens, "input")
+
+
+def _too_long(n_tokens: int, limit: int | None, param: str) -> Fault | None:
+    if limit is None or n_tokens <= limit:
+        return None
+    message = (
+        f"This model's maximum context length is {limit} tokens, however you requested {n_tokens} tokens. "
+        f"Please reduce the length of the {param}."
+    )
+    return Fault("too-long", message=message, param=param)
+
+
+def _read_inputs(given: Any) -> tuple[str | Sequence[int], ...]:
+    """One text, texts, one list of token ids, or lists of token ids."""
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, list):
+        raise ValueError("'input' must be a string, an array of strings, or an array of token ids")
+    if given and all(isinstance(item, int) for item in given):
+        return (tuple(given),)
+    if not all(isinstance(item, str) or _is_token_list(item) for item in given):
+        raise ValueError("'input' must hold strings, or arrays of token ids")
+    return tuple(item if isinstance(item, str) else tuple(item) for item in given)
+
+
+def _is_token_list(item: Any) -> bool:
+    return isinstance(item, list) and all(isinstance(token, int) for token in item)
+
+
+def _read_conversation(body: dict[str, Any]) -> Conversation:
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages or not all(isinstance(message, dict) for message in messages):
+        raise ValueError("'messages' must be an array of at least one message")
+    response_format = body.get("response_format") or {}
+    kind = response_format.get("type") if isinstance(response_format, dict) else None
+    wrapped = response_format.get("json_schema") if kind == "json_schema" else None
+    schema = wrapped.get("schema") if isinstance(wrapped, dict) else None
+    if kind == "json_schema" and not isinstance(schema, dict):
+        raise ValueError("Missing required parameter: 'response_format.json_schema.schema'")
+    pairs = tuple((str(message.get("role")), _text_of(message.get("content"))) for message in messages)
+    return Conversation(pairs, schema, wants_json=kind == "json_object")
+
+
+def _text_of(content: Any) -> str:
+    """The text of a message given as a string, as parts, or as nothing."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""

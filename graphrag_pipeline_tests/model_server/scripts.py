@@ -1,0 +1,62 @@
+"""Scripted replies: what a test makes the server say instead of its default model. Rules are asked in order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from graphrag_pipeline_tests.model_server.faults import Fault
+from graphrag_pipeline_tests.model_server.records import Asked
+from graphrag_pipeline_tests.model_server.shapes import Reply
+
+Answer: TypeAlias = "str | dict[str, Any] | Reply | Fault | Callable[[Asked], Answer] | Sequence[Answer] | None"
+"""A text, an object sent as JSON text, a reply, a fault, a function of the request; a list or tuple gives one answer
+per attempt at the same request, the last one for all later ones; None leaves it to the next rule, at last to the model.
+"""
+Predicate: TypeAlias = "str | Callable[[Asked], bool]"
+"""Which requests a rule is for: a kind, or a text that the prompt contains, or a function."""
+Rule: TypeAlias = tuple[Predicate, Answer]
+Script: TypeAlias = "Callable[[Asked], Answer] | Sequence[Rule]"
+
+
+class Scripts:
+    """Rules in order of priority; those pushed later come first."""
+
+    def __init__(self, script: Script | None = None) -> None:
+        rules = () if script is None else [(_always, script)] if callable(script) else script
+        self._rules: tuple[Rule, ...] = tuple(rules)
+
+    def push(self, *rules: Rule) -> None:
+        self._rules = (*rules, *self._rules)
+
+    def answer(self, asked: Asked) -> Reply | Fault | None:
+        """What the first rule says that has an answer."""
+        for predicate, answer in self._rules:
+            if _applies(predicate, asked):
+                resolved = _resolve(answer, asked)
+                if resolved is not None:
+                    return resolved
+        return None
+
+
+def _always(asked: Asked) -> bool:
+    return True
+
+
+def _applies(predicate: Predicate, asked: Asked) -> bool:
+    if callable(predicate):
+        return predicate(asked)
+    return predicate == asked.kind or predicate in asked.prompt
+
+
+def _resolve(answer: Answer, asked: Asked) -> Reply | Fault | None:
+    if answer is None or isinstance(answer, Reply | Fault):
+        return answer
+    if isinstance(answer, str):
+        return Reply(answer)
+    if isinstance(answer, dict):
+        return Reply(json.dumps(answer, ensure_ascii=False))
+    if callable(answer):
+        return _resolve(answer(asked), asked)
+    return _resolve(answer[min(asked.attempt, len(answer)) - 1], asked)

@@ -1,0 +1,261 @@
+"""The server: routes a request, decides reply and fault, waits, answers, records.
+
+`ModelServer.serve` runs in the caller's event loop; `running.py` runs it in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphrag_pipeline_tests.model_server import shapes
+from graphrag_pipeline_tests.model_server.brains import reply_to
+from graphrag_pipeline_tests.model_server.faults import (
+    Fault,
+    check_fault_rates,
+    choose_fault,
+    error_answer,
+    spoil_reply,
+)
+from graphrag_pipeline_tests.model_server.reading import count_inputs, find_refusal, read_request
+from graphrag_pipeline_tests.model_server.records import Asked, Call, Log, approximate_tokens, hide_keys
+from graphrag_pipeline_tests.model_server.scripts import Rule, Script, Scripts
+from graphrag_pipeline_tests.model_server.shapes import Reply, Usage
+from graphrag_pipeline_tests.model_server.vectors import embed
+from graphrag_pipeline_tests.model_server.wire import Connection, HttpRequest
+
+_JSON = {"content-type": "application/json"}
+_HTML_TYPE = {"content-type": "text/html"}
+_BROKEN_JSON = b'{"id": "chatcmpl-1", "choices": [{"ind\x00'
+_HTML = b"<!doctype html><title>Sign in</title><p>Please sign in to the network."
+_MODELS_PATHS = ("/v1/models", "/openai/models", "/openai/v1/models")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """How the server behaves. Limits are off where None; tokens are counted by `count_tokens`."""
+
+    latency_s: float = 0.0
+    chunk_latency_s: float = 0.0  # between two events of a stream
+    faults: Mapping[str, float] = field(default_factory=dict)  # rate by name (faults.py)
+    seed: int = 0  # of the faults
+    dimensions: int = 256
+    models: tuple[str, ...] = ("test-chat", "test-embedding")  # what GET /v1/models lists; any name is served
+    api_key: str | None = None
+    keep_keys: bool = False  # record the headers that carry a key
+    keep_bodies: bool = True  # record request bodies
+    hang_s: float = 60.0
+    retry_after_s: float = 1.0
+    max_context_tokens: int | None = None  # of a chat request
+    max_input_tokens: int | None = None  # of one text to embed
+    max_batch_items: int = 2048
+    max_in_flight: int | None = None  # requests over it are answered 429 with retry-after-ms, at once
+    count_tokens: Callable[[str], int] = approximate_tokens
+
+
+class ModelServer:
+    """One server. Its address is known while it runs; its log can be read afterwards too."""
+
+    def __init__(self, settings: ServerSettings | None = None, script: Script | None = None) -> None:
+        self.settings = settings or ServerSettings()
+        check_fault_rates(self.settings.faults)
+        self.log = Log()
+        self.port = 0
+        self.script_errors: list[Exception] = []
+        self._scripts = Scripts(script)
+
+    @property
+    def base_url(self) -> str:
+        """For `OpenAI(base_url=...)`."""
+        return f"{self.root_url}/v1"
+
+    @property
+    def root_url(self) -> str:
+        """For `AzureOpenAI(azure_endpoint=...)`; /stats is below it."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def calls(self) -> list[Call]:
+        """All calls since the start or the last reset, in order of arrival."""
+        return self.log.calls
+
+    def count(self, kind: str | None = None) -> int:
+        """Number of calls of a kind, or of all."""
+        return self.log.count(kind)
+
+    def push(self, *rules: Rule) -> None:
+        """Add script rules, asked before all earlier ones."""
+        self._scripts.push(*rules)
+
+    def reset(self) -> None:
+        """Forget all calls and attempts; keep the rules."""
+        self.log = Log()
+
+    async def serve(self, port: int, stop: asyncio.Event, on_start: Callable[[], None]) -> None:
+        """Listen on loopback (port 0: a free one) until `stop` is set, then close every connection.
+
+        Raises:
+            OSError: the port is taken.
+        """
+        connections: set[Connection] = set()
+        loop = asyncio.get_running_loop()
+        listener = await loop.create_server(
+            lambda: Connection(self._answer, connections), "127.0.0.1", port, backlog=1024
+        )
+        self.port = listener.sockets[0].getsockname()[1]
+        try:
+            on_start()
+            await stop.wait()
+        finally:
+            loop.remove_reader(listener.sockets[0].fileno())  # else asyncio trips over a client that comes right now
+            for _ in range(3):
+                await asyncio.sleep(0)  # those that it has accepted reach `connections`
+            listener.close()
+            await asyncio.gather(*(connection.closed() for connection in list(connections)))
+            await listener.wait_closed()
+
+    async def _answer(self, request: HttpRequest, connection: Connection) -> None:
+        log = self.log  # the one of now: a reset may come while this waits
+        log.n_in_flight += 1
+        log.most_in_flight = max(log.most_in_flight, log.n_in_flight)
+        try:
+            await self._route(request, connection, log)
+        finally:
+            log.n_in_flight -= 1
+
+    async def _route(self, request: HttpRequest, connection: Connection, log: Log) -> None:
+        if (request.method, request.path) == ("GET", "/stats"):
+            return _send(connection, 200, log.summary())
+        if not self._is_allowed(request.headers):
+            return self._send_error(connection, Fault("401"))
+        if request.method == "GET" and request.path in _MODELS_PATHS:
+            return _send(connection, 200, shapes.models(self.settings.models))
+        is_chat = request.path.endswith("/chat/completions")
+        is_azure = request.path.startswith("/openai/deployments/")
+        is_known = is_chat or request.path.endswith("/embeddings")
+        if request.method != "POST" or not is_known or (is_azure and "api-version=" not in request.query):
+            return self._send_error(connection, Fault("404", message=f"Unknown URL: {request.method} {request.path}"))
+        try:
+            asked = read_request(request, is_chat, log.next_attempt)
+        except ValueError as error:
+            return self._send_error(connection, Fault("400", message=str(error)))
+        call = Call(asked.kind, asked.path, asked.model, asked.key, asked.attempt,
+                    asked.headers if self.settings.keep_keys else hide_keys(asked.headers),
+                    asked.body if self.settings.keep_bodies else None)  # fmt: skip
+        log.calls.append(call)
+        await self._reply(asked, call, connection, log.n_in_flight)
+
+    async def _reply(self, asked: Asked, call: Call, connection: Connection, n_in_flight: int) -> None:
+        settings = self.settings
+        n_tokens = count_inputs(asked, settings.count_tokens)
+        limits = (settings.max_context_tokens, settings.max_input_tokens, settings.max_batch_items)
+        fault = find_refusal(asked, n_tokens, limits)
+        if fault is None and settings.max_in_flight is not None and n_in_flight > settings.max_in_flight:
+            fault = Fault("429-retry-after-ms")
+        if fault is not None:
+            call.fault = fault.name
+            return self._send_error(connection, fault, call)
+        reply, fault = self._decide(asked)
+        call.fault = fault.name if fault else None
+        await asyncio.sleep(settings.latency_s if reply.latency_s is None else reply.latency_s)
+        if fault is not None and error_answer(fault, settings.retry_after_s) is not None:
+            return self._send_error(connection, fault, call)
+        match call.fault:
+            case "drop":
+                return connection.drop()
+            case "hang":
+                await asyncio.sleep(settings.hang_s)
+                return connection.drop()
+            case "garbage" | "html":
+                call.status = 200
+                is_html = call.fault == "html"
+                return connection.send(200, _HTML_TYPE if is_html else _JSON, _HTML if is_html else _BROKEN_JSON)
+        await self._send_reply(asked, reply, sum(n_tokens), call, connection)
+
+    def _decide(self, asked: Asked) -> tuple[Reply, Fault | None]:
+        """The reply, spoilt if the fault concerns its content, and the fault."""
+        settings = self.settings
+        try:
+            scripted = self._scripts.answer(asked)
+        except Exception as error:  # test code: whatever it raises must reach the test, which waits in another thread
+            self.script_errors.append(error)
+            scripted = Fault("500", message=f"the test's script failed: {error!r}")
+        is_chat = asked.kind != "embedding"
+        if isinstance(scripted, Fault):
+            fault: Fault | None = scripted
+        else:
+            fault = choose_fault(settings.faults, is_chat, settings.seed, asked.key, asked.attempt)
+        if isinstance(scripted, Reply):
+            reply = scripted
+        elif is_chat:
+            reply = Reply(reply_to(asked.kind, asked.conversation))
+        else:
+            n_missing = 1 if fault is not None and fault.name == "wrong-dimension" else 0
+            dimensions = int(asked.body.get("dimensions") or settings.dimensions) - n_missing
+            reply = Reply(vectors=[embed(item, dimensions) for item in asked.inputs])
+        return spoil_reply(fault, reply), fault
+
+    async def _send_reply(self, asked: Asked, reply: Reply, n_prompt: int, call: Call, connection: Connection) -> None:
+        """Send a reply whole, streamed, or up to its middle, and book its tokens."""
+        is_cut = call.fault == "drop-midway"
+        reply = self._limit(reply, asked.body)
+        said = reply.text if reply.text is not None else reply.refusal or ""
+        call.prompt_tokens = n_prompt if reply.prompt_tokens is None else reply.prompt_tokens
+        counted = 0 if reply.vectors is not None else self.settings.count_tokens(said)
+        call.completion_tokens = counted if reply.completion_tokens is None else reply.completion_tokens
+        usage = Usage(call.prompt_tokens, call.completion_tokens)
+        call.status = None if is_cut else 200  # booked first: a client may look as soon as it has its answer
+        if asked.body.get("stream") and reply.vectors is None:
+            await self._stream(asked, reply, usage, is_cut, connection)
+        else:
+            if reply.vectors is not None:
+                encoding = asked.body.get("encoding_format") or "float"
+                body = shapes.embeddings(asked.model, reply.vectors, encoding, call.prompt_tokens)
+            else:
+                body = shapes.completion(asked.key, asked.model, reply, usage, int(asked.body.get("n") or 1))
+            _send(connection, 200, body, {"x-request-id": f"req_{asked.key[:16]}-{asked.attempt}"}, is_cut)
+
+    async def _stream(self, asked: Asked, reply: Reply, usage: Usage, is_cut: bool, connection: Connection) -> None:
+        wants_usage = (asked.body.get("stream_options") or {}).get("include_usage")
+        parts = list(shapes.stream_parts(asked.key, asked.model, reply, usage if wants_usage else None))
+        connection.start_stream(200, {"content-type": "text/event-stream"})
+        for part in parts[: len(parts) // 2] if is_cut else parts:
+            connection.send_part(part)
+            if self.settings.chunk_latency_s:
+                await asyncio.sleep(self.settings.chunk_latency_s)
+        if is_cut:
+            connection.hang_up()
+        else:
+            connection.end_stream()
+
+    def _limit(self, reply: Reply, body: dict[str, Any]) -> Reply:
+        """The reply cut at the request's own `max_completion_tokens` or `max_tokens`."""
+        limit = body.get("max_completion_tokens") or body.get("max_tokens")
+        if not limit or not reply.text or (n_tokens := self.settings.count_tokens(reply.text)) <= limit:
+            return reply
+        return dataclasses.replace(
+            reply, text=reply.text[: len(reply.text) * limit // n_tokens], finish_reason="length"
+        )
+
+    def _is_allowed(self, headers: dict[str, str]) -> bool:
+        given = (headers.get("authorization", "").removeprefix("Bearer "), headers.get("api-key"))
+        return self.settings.api_key is None or self.settings.api_key in given
+
+    def _send_error(self, connection: Connection, fault: Fault, call: Call | None = None) -> None:
+        answer = error_answer(fault, self.settings.retry_after_s)
+        assert answer is not None, fault
+        if call is not None:
+            call.status = answer.status
+        body = shapes.error(answer.status, answer.message, answer.code, answer.param)
+        _send(connection, answer.status, body, answer.headers)
+
+
+def _send(
+    connection: Connection, status: int, body: Any, headers: Mapping[str, str] | None = None, is_cut: bool = False
+) -> None:
+    content = json.dumps(body).encode()
+    connection.send(status, {**_JSON, **(headers or {})}, content, len(content) // 2 if is_cut else None)

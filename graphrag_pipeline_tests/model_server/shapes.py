@@ -1,0 +1,109 @@
+"""The JSON of OpenAI's protocol: completions, streamed chunks, vectors, models, errors. Pure; no clock, no chance.
+
+Ids come from the request's key and `created` is a constant, so the same request gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+_CREATED = 1_735_689_600  # 2025-01-01
+_N_STREAM_PARTS = 12
+_ERROR_TYPES = {400: "invalid_request_error", 401: "invalid_request_error", 404: "invalid_request_error",
+                413: "invalid_request_error", 429: "requests"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the model says. `text` None with a `refusal` is a refusal; `vectors` answer an embedding request.
+
+    `latency_s` and the token counts replace the server's own when given.
+    """
+
+    text: str | None = None
+    finish_reason: str = "stop"
+    refusal: str | None = None
+    vectors: Sequence[Sequence[float] | np.ndarray] | None = None
+    latency_s: float | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    prompt_tokens: int
+    completion_tokens: int
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "total_tokens": self.prompt_tokens + self.completion_tokens,
+            "prompt_tokens_details": {"cached_tokens": 0},
+        }
+
+
+def completion(key: str, model: str, reply: Reply, usage: Usage, n: int = 1) -> dict[str, Any]:
+    """A whole chat completion with `n` equal choices."""
+    message = {"role": "assistant", "content": reply.text, "refusal": reply.refusal}
+    choices = [
+        {"index": i, "message": message, "finish_reason": reply.finish_reason, "logprobs": None} for i in range(n)
+    ]
+    return _completion(key, model, "chat.completion", choices) | {"usage": usage.as_json()}
+
+
+def stream_parts(key: str, model: str, reply: Reply, usage: Usage | None) -> Iterator[bytes]:
+    """Server-sent events of the same completion in up to 12 pieces of text; a usage event when `usage` is given."""
+    field, text = ("refusal", reply.refusal) if reply.text is None else ("content", reply.text)
+    text = text or ""
+    step = max(1, -(-len(text) // _N_STREAM_PARTS))
+    pieces = [text[i : i + step] for i in range(0, len(text), step)]
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}, *({field: piece} for piece in pieces)]
+    more: dict[str, Any] = {} if usage is None else {"usage": None}
+    for delta in deltas:
+        yield _event(_chunk(key, model, [{"index": 0, "delta": delta, "finish_reason": None}]) | more)
+    yield _event(_chunk(key, model, [{"index": 0, "delta": {}, "finish_reason": reply.finish_reason}]) | more)
+    if usage is not None:
+        yield _event(_chunk(key, model, []) | {"usage": usage.as_json()})
+    yield b"data: [DONE]\n\n"
+
+
+def embeddings(model: str, vectors: Sequence[Any], encoding_format: str, n_tokens: int) -> dict[str, Any]:
+    """One item per vector, in order; `encoding_format` is `float` or `base64` (little-endian float32)."""
+    arrays = [np.asarray(vector, dtype="<f4") for vector in vectors]
+    values = [
+        base64.b64encode(array.tobytes()).decode() if encoding_format == "base64" else array.tolist()
+        for array in arrays
+    ]
+    data = [{"object": "embedding", "index": i, "embedding": value} for i, value in enumerate(values)]
+    usage = {"prompt_tokens": n_tokens, "total_tokens": n_tokens}
+    return {"object": "list", "data": data, "model": model, "usage": usage}
+
+
+def models(names: Sequence[str]) -> dict[str, Any]:
+    data = [{"id": name, "object": "model", "created": _CREATED, "owned_by": "model_server"} for name in names]
+    return {"object": "list", "data": data}
+
+
+def error(status: int, message: str, code: str | None = None, param: str | None = None) -> dict[str, Any]:
+    """OpenAI's error body; a 5xx is a `server_error`."""
+    kind = "insufficient_quota" if code == "insufficient_quota" else _ERROR_TYPES.get(status, "server_error")
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def _completion(key: str, model: str, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"id": f"chatcmpl-{key[:24]}", "object": kind, "created": _CREATED, "model": model, "choices": choices}
+
+
+def _chunk(key: str, model: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
+    return _completion(key, model, "chat.completion.chunk", choices)
+
+
+def _event(value: dict[str, Any]) -> bytes:
+    return b"data: " + json.dumps(value).encode() + b"\n\n"

@@ -1,0 +1,182 @@
+"""The model server as clients see it: OpenAI's protocol through the real SDK, scripts, shut-down, the command."""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import openai
+import pytest
+
+from graphrag_pipeline_tests.model_server import Asked, Fault, ModelServer, Reply, running_model_server
+from graphrag_pipeline_tests.model_server.__main__ import main
+
+KEY = "sk-test-0123456789"
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with running_model_server(dimensions=8) as server:
+        yield server
+
+
+def connect(server: ModelServer, key: str = KEY, **options: Any) -> openai.OpenAI:
+    return openai.OpenAI(base_url=server.base_url, api_key=key, **{"max_retries": 0, **options})
+
+
+def ask(client: openai.OpenAI, text: str = "Hello there", **options: Any) -> Any:
+    return client.chat.completions.create(model="m", messages=[{"role": "user", "content": text}], **options)
+
+
+def test_a_chat_completion_has_text_usage_and_an_id_of_its_request(server: ModelServer) -> None:
+    reply = ask(connect(server))
+    assert reply.choices[0].message.content == "Echo: Hello there"
+    assert reply.choices[0].finish_reason == "stop"
+    assert reply.usage is not None and reply.usage.total_tokens == 7 + 5
+    assert ask(connect(server)) == reply
+
+
+def test_a_reply_to_a_json_schema_meets_it(server: ModelServer) -> None:
+    properties = {
+        "verdict": {"enum": ["same", "different"]},
+        "pairs": {"type": "array", "minItems": 2, "items": {"$ref": "#/$defs/pair"}},
+        "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    }
+    pair = {"type": "object", "properties": {"score": {"type": "integer", "minimum": 3, "maximum": 5}}}
+    schema = {"type": "object", "properties": properties, "required": list(properties), "$defs": {"pair": pair}}
+    wrapped: Any = {"type": "json_schema", "json_schema": {"name": "v", "schema": schema, "strict": True}}
+    reply = json.loads(ask(connect(server), response_format=wrapped).choices[0].message.content or "")
+    assert reply["verdict"] in ("same", "different") and isinstance(reply["note"], str)
+    assert len(reply["pairs"]) == 2 and all(3 <= pair["score"] <= 5 for pair in reply["pairs"])
+
+
+def test_json_object_mode_gives_an_object(server: ModelServer) -> None:
+    reply = ask(connect(server), response_format={"type": "json_object"})
+    assert isinstance(json.loads(reply.choices[0].message.content or ""), dict)
+
+
+def test_a_stream_is_the_same_reply_in_parts_with_usage_when_asked_for(server: ModelServer) -> None:
+    events = list(ask(connect(server), stream=True, stream_options={"include_usage": True}))
+    texts = [choice.delta.content for event in events for choice in event.choices if choice.delta.content]
+    assert len(texts) > 3 and "".join(texts) == "Echo: Hello there"
+    assert [event.usage.total_tokens for event in events if event.usage] == [12] and events[-1].choices == []
+    assert not any(event.usage for event in ask(connect(server), stream=True))
+
+
+def test_max_tokens_cuts_the_reply(server: ModelServer) -> None:
+    choice = ask(connect(server), "word " * 40, max_completion_tokens=3).choices[0]
+    assert choice.finish_reason == "length" and len(choice.message.content or "") <= 12
+
+
+@pytest.mark.parametrize("encoding", ["float", "base64"])
+def test_embeddings_are_unit_vectors_near_for_similar_texts(server: ModelServer, encoding: Any) -> None:
+    texts = ["Marley was dead", "Marley was surely dead", "interest rates rise again"]
+    client = connect(server)
+    reply = client.embeddings.create(model="e", input=texts, encoding_format=encoding, dimensions=128)
+    raw = [item.embedding for item in reply.data]
+    if encoding == "base64":  # asked for by name, the SDK leaves the decoding to the caller
+        vectors = np.array([np.frombuffer(base64.b64decode(str(value)), "<f4") for value in raw])
+    else:
+        vectors = np.array(raw)
+    assert vectors.shape == (3, 128) and np.allclose(np.linalg.norm(vectors, axis=1), 1)
+    assert vectors[0] @ vectors[1] > 0.6 > 0.3 > vectors[0] @ vectors[2]
+    alone = client.embeddings.create(model="e", input=texts[1], dimensions=128)
+    assert np.allclose(alone.data[0].embedding, vectors[1]), "whatever else is in the batch"
+
+
+def test_embeddings_take_token_ids_and_the_servers_dimension(server: ModelServer) -> None:
+    reply = connect(server).embeddings.create(model="e", input=[[1, 2, 3], [4]])
+    assert [len(item.embedding) for item in reply.data] == [8, 8] and reply.usage.prompt_tokens == 4
+
+
+@pytest.mark.parametrize("given", [[], [""], ["fine", ""], ["word"] * 5, "word " * 100], ids=str)
+def test_embedding_requests_that_an_endpoint_refuses(given: Any) -> None:
+    with running_model_server(max_input_tokens=50, max_batch_items=4) as server, pytest.raises(openai.BadRequestError):
+        connect(server).embeddings.create(model="e", input=given)
+
+
+def test_a_prompt_over_the_context_length_is_refused_by_its_code() -> None:
+    with running_model_server(max_context_tokens=50) as server:
+        with pytest.raises(openai.BadRequestError) as caught:
+            ask(connect(server), "word " * 100)
+        assert caught.value.code == "context_length_exceeded" and ask(connect(server))
+
+
+def test_azure_paths_and_the_list_of_models(server: ModelServer) -> None:
+    azure = openai.AzureOpenAI(azure_endpoint=server.root_url, api_key=KEY, api_version="2024-10-21")
+    assert ask(azure).model == "m" and server.calls[0].path == "/openai/deployments/m/chat/completions"
+    assert azure.embeddings.create(model="e", input="x").data
+    assert [model.id for model in connect(server).models.list()] == ["test-chat", "test-embedding"]
+
+
+def test_a_wrong_key_is_refused_and_no_key_is_recorded() -> None:
+    with running_model_server(api_key=KEY) as server:
+        with pytest.raises(openai.AuthenticationError):
+            ask(connect(server, key="sk-other"))
+        ask(connect(server))
+        ask(openai.AzureOpenAI(azure_endpoint=server.root_url, api_key=KEY, api_version="1"))
+        assert len(server.calls) == 2 and KEY not in str(server.calls)
+    with running_model_server(keep_keys=True) as server:
+        ask(connect(server))
+        assert server.calls[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_scripts_answer_by_kind_text_function_and_attempt(server: ModelServer) -> None:
+    def shout(asked: Asked) -> str:
+        return f"{asked.prompt.upper()} {asked.attempt}"
+
+    server.push(("Hello", ("first", Fault("500"), shout)), (lambda asked: asked.model == "none", "never"))
+    replies = [ask(connect(server, max_retries=1)).choices[0].message.content for _ in range(2)]
+    assert replies == ["first", "HELLO THERE 3"] and [call.attempt for call in server.calls] == [1, 2, 3]
+    server.push(("embedding", Reply(vectors=[[3.0, 4.0]], prompt_tokens=99)))
+    reply = connect(server).embeddings.create(model="e", input="x")
+    assert reply.data[0].embedding == [3.0, 4.0] and reply.usage.prompt_tokens == 99
+
+
+def test_what_a_script_raises_reaches_the_test() -> None:
+    with (
+        pytest.raises(ZeroDivisionError),
+        running_model_server(lambda asked: str(1 // 0)) as server,
+        pytest.raises(openai.InternalServerError),
+    ):
+        ask(connect(server))
+
+
+def test_shut_down_leaves_no_thread_and_no_port() -> None:
+    before = threading.active_count()
+    with running_model_server([("echo", Fault("hang"))]) as server:
+        with socket.create_connection(("127.0.0.1", server.port)), pytest.raises(openai.APITimeoutError):
+            ask(connect(server, timeout=0.1))
+        port = server.port
+    assert threading.active_count() == before
+    with running_model_server(port=port), pytest.raises(OSError), running_model_server(port=port):
+        pass
+
+
+def test_the_command_serves_until_it_is_stopped_and_tells_what_it_was_asked() -> None:
+    program = [sys.executable, "-m", "graphrag_pipeline_tests.model_server", "--port", "0", "--faults", "500=0"]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        address = line.split()[3]
+        assert ask(openai.OpenAI(base_url=address, api_key=KEY)).choices
+        with urllib.request.urlopen(address.replace("/v1", "/stats")) as reply:
+            assert json.load(reply)["n_calls"] == 1
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=30)
+    assert process.returncode == 0 and json.loads(rest)["kinds"] == {"echo": 1}
+
+
+def test_the_command_names_a_fault_it_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--faults", "sleepy=0.1"])
+    assert "no fault is called 'sleepy'" in capsys.readouterr().err
