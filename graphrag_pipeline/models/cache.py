@@ -1,0 +1,104 @@
+"""Validated replies and vectors, kept so that nothing is paid twice.
+
+A reply is stored under its request key, a vector under the embedder's fingerprint and the hash of its text. Both are
+committed before the caller gets them. Keep out: requests, models, money.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+import numpy as np
+from sqlalchemy import Connection, bindparam, delete, select
+
+from graphrag_pipeline.models.database import CHUNK, RESPONSES, VECTORS, SharedDatabase
+from graphrag_pipeline.models.ports import CallFailedError
+
+_REPLY = select(RESPONSES).where(RESPONSES.c.request_key == bindparam("key"))  # four times as fast as an IN of one
+_REPLIES = select(RESPONSES).where(RESPONSES.c.request_key.in_(bindparam("keys", expanding=True)))
+_VECTORS = select(VECTORS.c.text_hash, VECTORS.c.vector).where(
+    VECTORS.c.fingerprint == bindparam("fingerprint"), VECTORS.c.text_hash.in_(bindparam("keys", expanding=True))
+)
+
+
+@dataclass(frozen=True)
+class StoredReply:
+    """One row of `responses` without its key."""
+
+    model: str
+    stage: str
+    text: str
+    finish_reason: str
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+    cost: float | None
+
+
+class ResponseCache:
+    """The replies and vectors of a root.
+
+    Attributes:
+        in_flight: request key -> done when the request under way in this process is answered and stored (None) or has
+            failed (why); for one event loop.
+    """
+
+    def __init__(self, database: SharedDatabase) -> None:
+        self._database = database
+        self.in_flight: dict[str, asyncio.Future[CallFailedError | None]] = {}
+        upsert = database.insert(RESPONSES)
+        newer = {column.name: upsert.excluded[column.name] for column in RESPONSES.c if not column.primary_key}
+        self._upsert_reply = upsert.on_conflict_do_update(index_elements=["request_key"], set_=newer)
+        self._insert_vector = database.insert(VECTORS).on_conflict_do_nothing()
+
+    def read(self, request_keys: Collection[str]) -> dict[str, StoredReply]:
+        """The stored replies among `request_keys`."""
+        found: dict[str, StoredReply] = {}
+        for keys in _chunks(request_keys):
+            statement, parameters = (_REPLIES, {"keys": keys}) if len(keys) > 1 else (_REPLY, {"key": keys[0]})
+            rows = self._database.read(statement, parameters)
+            found |= {row[0]: StoredReply(*row[1:]) for row in rows}
+        return found
+
+    def write(self, request_key: str, reply: StoredReply) -> Future[None]:
+        """Store a reply, over an older one; the future is done when it is committed."""
+        return self._database.submit_rows(self._upsert_reply, [{"request_key": request_key, **vars(reply)}])
+
+    def forget(self, request_keys: Collection[str]) -> int:
+        """Delete replies, such as those about a document that must go; returns how many there were."""
+
+        def change(connection: Connection) -> int:
+            statements = (delete(RESPONSES).where(RESPONSES.c.request_key.in_(keys)) for keys in _chunks(request_keys))
+            return sum(connection.execute(statement).rowcount for statement in statements)
+
+        return self._database.submit(change).result()
+
+    def read_vectors(self, fingerprint: str, text_hashes: Collection[str]) -> dict[str, np.ndarray]:
+        """The stored vectors (float32) of a model among `text_hashes`."""
+        found: dict[str, np.ndarray] = {}
+        for keys in _chunks(text_hashes):
+            rows = self._database.read(_VECTORS, {"fingerprint": fingerprint, "keys": keys})
+            found |= {key: np.frombuffer(data, dtype="<f4") for key, data in rows}
+        return found
+
+    def read_any_vector(self, fingerprint: str) -> np.ndarray | None:
+        """One stored vector of a model, if there is any: it tells the dimensions."""
+        rows = self._database.read(select(VECTORS.c.vector).where(VECTORS.c.fingerprint == fingerprint).limit(1))
+        return np.frombuffer(rows[0][0], dtype="<f4") if rows else None
+
+    def write_vectors(self, fingerprint: str, vectors: Mapping[str, np.ndarray]) -> Future[None]:
+        """Store vectors by text hash; the future is done when they are committed."""
+        rows = [
+            {"fingerprint": fingerprint, "text_hash": key, "vector": vector.astype("<f4").tobytes()}
+            for key, vector in vectors.items()
+        ]
+        return self._database.submit_rows(self._insert_vector, rows)
+
+
+def _chunks(keys: Collection[str]) -> Iterator[list[str]]:
+    distinct = list(dict.fromkeys(keys))
+    for start in range(0, len(distinct), CHUNK):
+        yield distinct[start : start + CHUNK]

@@ -1,0 +1,253 @@
+"""The database that all processes of a root share: stored replies, vectors, spending, rate limits.
+
+SQLite in a file by default (write-ahead log, `synchronous=normal`: a killed process loses nothing that was committed),
+PostgreSQL or another database by URL. Each process writes in one thread; what is submitted while a transaction runs
+goes into the next one together, so a thousand tasks that store a reply each do not pay a thousand commits.
+
+Add here: how a transaction is made. Keep out: what is in the tables (`cache.py`, `spending.py`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Double,
+    Engine,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Select,
+    String,
+    Table,
+    Text,
+    create_engine,
+    event,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.schema import CreateTable
+
+from graphrag_pipeline.errors import PipelineError
+
+T = TypeVar("T")
+Insert = sqlite.Insert | postgresql.Insert
+
+_Write = Callable[[Connection], Any] | tuple[Insert, Sequence[Mapping[str, Any]]]
+
+CHUNK = 900  # values in an IN: SQLite's variable limit was 999 for long
+BUSY_TIMEOUT_S = 60
+_ADVISORY_LOCK = 0x67726170  # any number of our own
+
+_metadata = MetaData()
+RESPONSES = Table(
+    "responses",
+    _metadata,
+    Column("request_key", String(32), primary_key=True),
+    Column("model", Text, nullable=False),
+    Column("stage", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("finish_reason", Text, nullable=False),
+    Column("prompt_tokens", Integer, nullable=False),
+    Column("completion_tokens", Integer, nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("cost", Double),
+)
+VECTORS = Table(
+    "vectors",
+    _metadata,
+    Column("fingerprint", String(32), primary_key=True),
+    Column("text_hash", String(32), primary_key=True),
+    Column("vector", LargeBinary, nullable=False),  # float32, little endian
+)
+SPENDING = Table(
+    "spending",
+    _metadata,
+    Column("scope", Text, primary_key=True),
+    Column("tokens", Integer, nullable=False),
+    Column("cost", Double, nullable=False),
+)
+RESERVATIONS = Table(
+    "reservations",
+    _metadata,
+    Column("id", String(32), primary_key=True),
+    Column("scope", Text, nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("cost", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),  # seconds since 1970
+)
+RATES = Table(
+    "rates",
+    _metadata,
+    Column("name", Text, primary_key=True),
+    Column("requests_free_at", Double, nullable=False),  # seconds since 1970
+    Column("tokens_free_at", Double, nullable=False),
+)
+
+
+class SharedDatabase:
+    """Reads at once, writes in order in one thread. Safe for threads, event loops and other processes.
+
+    Args:
+        location: a file for SQLite, or a database URL (`postgresql://user@host/name`, with psycopg installed).
+
+    Raises:
+        PipelineError: the file is damaged or the database cannot be reached.
+    """
+
+    def __init__(self, location: Path | str) -> None:
+        self._engine = _open(location)
+        self._reader = self._engine.execution_options(is_read=True)
+        self._name = location if isinstance(location, Path) else repr(self._engine.url)  # without the password
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="cache-writer")
+        self._lock = threading.Lock()
+        self._queue: list[tuple[_Write, Future[Any]]] = []
+        with self._translated():
+            self._create_tables(location)
+
+    def read(self, statement: Select[Any], parameters: Mapping[str, Any] | None = None) -> Sequence[Any]:
+        """All rows of a query."""
+        with self._translated(), self._reader.connect() as connection:
+            return connection.execute(statement, parameters).all()
+
+    def submit(self, change: Callable[[Connection], T]) -> Future[T]:
+        """Have a change written; the future is done when it is committed.
+
+        Args:
+            change: makes its statements; it may run again when another change of its transaction failed.
+        """
+        return self._enqueue(change)
+
+    def submit_rows(self, statement: Insert, rows: Sequence[Mapping[str, Any]]) -> Future[None]:
+        """Have rows written; neighbours in the queue with the same (identical) statement are sent together."""
+        return self._enqueue((statement, rows))
+
+    def insert(self, table: Table) -> Insert:
+        """An INSERT that can say ON CONFLICT in this database's dialect."""
+        return postgresql.insert(table) if self._engine.dialect.name == "postgresql" else sqlite.insert(table)
+
+    def close(self) -> None:
+        """Finish what was submitted and let go of the file."""
+        self._writer.shutdown()
+        self._engine.dispose()
+
+    def _enqueue(self, write: _Write) -> Future[Any]:
+        future: Future[Any] = Future()
+        with self._lock:
+            self._queue.append((write, future))
+            is_first = len(self._queue) == 1
+        if is_first:
+            self._writer.submit(self._drain)
+        return future
+
+    def _drain(self) -> None:
+        with self._lock:
+            batch, self._queue = self._queue, []
+        try:
+            self._commit(batch)
+        except SQLAlchemyError:
+            for entry in batch:
+                try:
+                    with self._translated():
+                        self._commit([entry])
+                except PipelineError as error:
+                    entry[1].set_exception(error)
+        finally:
+            for _, future in batch:
+                if not future.done():  # a change with a fault of its own: nobody may wait for ever
+                    future.set_exception(PipelineError(f"{self._name}: a write failed; see the log of this process"))
+
+    def _commit(self, batch: Sequence[tuple[_Write, Future[Any]]]) -> None:
+        results: list[Any] = []
+        with self._engine.begin() as connection:
+            for statement, writes in groupby((write for write, _ in batch), key=_statement_of):
+                results += _run(connection, statement, list(writes))
+        for (_, future), result in zip(batch, results, strict=True):
+            future.set_result(result)
+
+    def _create_tables(self, location: Path | str) -> None:
+        if isinstance(location, Path):
+            from filelock import FileLock
+
+            with FileLock(location.with_suffix(".lock")), self._reader.connect() as connection:
+                connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+        with self._engine.begin() as connection:
+            for table in _metadata.sorted_tables:
+                connection.execute(CreateTable(table, if_not_exists=True))
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except SQLAlchemyError as error:
+            problem = str(error.orig if isinstance(error, DatabaseError) else error).partition("\n")[0]
+            raise PipelineError(_explain(self._name, problem)) from None
+
+
+def _statement_of(write: _Write) -> Insert | None:
+    return write[0] if isinstance(write, tuple) else None
+
+
+def _run(connection: Connection, statement: Insert | None, writes: Sequence[Any]) -> list[Any]:
+    """Make some changes one by one, or send the rows of one statement together; one result for each write."""
+    if statement is None:
+        return [change(connection) for change in writes]
+    connection.execute(statement, [row for _, rows in writes for row in rows])
+    return [None] * len(writes)
+
+
+def _explain(name: Path | str, problem: str) -> str:
+    if not isinstance(name, Path):
+        return f"cache database {name}: {problem}; check that it runs and that this user may write to it"
+    if "locked" in problem:
+        return f"{name}: another process has held the response cache for {BUSY_TIMEOUT_S} s; end it or try again"
+    if "malformed" in problem or "not a database" in problem:
+        return (
+            f"{name}: the response cache is damaged ({problem}); move it and its -wal and -shm files away. The index "
+            "stays as it is; replies that are needed again are paid again"
+        )
+    return f"{name}: the response cache cannot be used ({problem}); check the disk and the permissions"
+
+
+def _open(location: Path | str) -> Engine:
+    if isinstance(location, str):
+        try:
+            engine = create_engine(location, pool_pre_ping=True)
+        except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
+            raise PipelineError(
+                f"cache database: the URL cannot be used ({type(error).__name__}); write it as "
+                "postgresql://user:password@host/name and install psycopg"
+            ) from None
+        if engine.dialect.name == "postgresql":
+            event.listen(engine, "begin", _lock_out_writers)
+        return engine
+    location.parent.mkdir(parents=True, exist_ok=True)
+    # Transactions are begun by hand: sqlite3's own start without a lock and fail when another process was faster.
+    arguments = {"timeout": BUSY_TIMEOUT_S, "isolation_level": None}
+    engine = create_engine(f"sqlite:///{location}", connect_args=arguments)
+    event.listen(engine, "connect", _set_pragmas)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _set_pragmas(connection: Any, _record: object) -> None:
+    connection.execute("PRAGMA synchronous=NORMAL")
+
+
+def _begin(connection: Connection) -> None:
+    if not connection.get_execution_options().get("is_read"):
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _lock_out_writers(connection: Connection) -> None:
+    """One writing transaction at a time, as in SQLite: what reads a budget and then reserves relies on it."""
+    if not connection.get_execution_options().get("is_read"):
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})")

@@ -1,0 +1,37 @@
+"""The one event loop of a process for model calls, in a thread of its own, used from code that is not async.
+
+HTTP connections and the requests under way belong to it, so that stages, queries and embedders share them. Signals
+and interrupts reach the waiting main thread, never a call in the middle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def start_in_loop(work: Coroutine[Any, Any, T]) -> Future[T]:
+    """Start a coroutine in the loop of model calls.
+
+    Raises:
+        RuntimeError: called from within that loop, where waiting for it would never end.
+    """
+    loop, thread = _loop()
+    if threading.current_thread() is thread:
+        work.close()
+        raise RuntimeError("called from a model call's own event loop; await the coroutine instead")
+    return asyncio.run_coroutine_threadsafe(work, loop)
+
+
+@functools.lru_cache(maxsize=1)
+def _loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="model-calls", daemon=True)
+    thread.start()
+    return loop, thread

@@ -1,0 +1,208 @@
+"""Many requests at once from code that is not async: results in order, failures as data, a clean stop.
+
+Assets are sync; `run_all` runs their coroutines in the loop of model calls (`event_loop.py`), as many at once as there
+is use for, and waits. What ends a run early is an error that concerns all (`PipelineError`: the budget is spent, the
+key is wrong, the first replies all say nothing) or the user (Ctrl-C, SIGTERM, Dagster's termination). Then nothing new
+is started, calls under way get `GRACE_S` to be answered and stored, and the error goes on to the caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import signal
+import threading
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from concurrent.futures import wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from types import FrameType
+from typing import Any, Generic, TypeVar
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.models.event_loop import start_in_loop
+from graphrag_pipeline.models.ports import CallFailedError, ChatModel, ChatReply, ChatRequest, Failure
+
+T = TypeVar("T")
+
+GRACE_S = 20.0
+PROGRESS_S = 0.5
+LOOK_S = 0.25  # between looks whether to stop
+LOOKED_UP = 1000  # requests looked up in the store at once
+
+Progress = Callable[[int, int], None]
+"""Told (done, total) in the caller's thread, twice a second and at the end."""
+
+
+@dataclass(frozen=True)
+class Work(Generic[T]):
+    """What is to be done about one record, in one or more calls."""
+
+    record: str
+    start: Callable[[], Awaitable[T]]
+
+
+@dataclass(frozen=True)
+class FirstLook(Generic[T]):
+    """A look at the first results, to stop a run that pays for nothing.
+
+    Attributes:
+        n: results to wait for (fewer if there are no more), in the order in which they come.
+        check: raises PipelineError to stop the run.
+    """
+
+    n: int
+    check: Callable[[Sequence[T | Failure]], None]
+
+
+def complete_all(
+    chat: ChatModel,
+    requests: Sequence[ChatRequest[T]],
+    progress: Progress | None = None,
+    first_look: FirstLook[ChatReply[T]] | None = None,
+) -> list[ChatReply[T] | Failure]:
+    """Answer all requests, in order: stored replies are looked up together, the others are sent.
+
+    Raises:
+        PipelineError: no request can be answered, the budget is spent, or `first_look` stops the run.
+    """
+    results: list[ChatReply[T] | Failure | None] = []
+    for start in range(0, len(requests), LOOKED_UP):
+        results += chat.recall(requests[start : start + LOOKED_UP])
+    missing = [index for index, reply in enumerate(results) if reply is None]
+    works = [Work(requests[index].record, partial(chat.complete, requests[index])) for index in missing]
+    n_known = len(requests) - len(missing)
+    told = (lambda done, _: progress(n_known + done, len(requests))) if progress else None
+    sent = run_all(chat.stage, works, chat.max_concurrency, told, first_look)
+    for index, result in zip(missing, sent, strict=True):
+        results[index] = result
+    return [result for result in results if result is not None]
+
+
+def run_all(
+    stage: str,
+    works: Sequence[Work[T]],
+    max_concurrency: int,
+    progress: Progress | None = None,
+    first_look: FirstLook[T] | None = None,
+) -> list[T | Failure]:
+    """Do all works, `max_concurrency` at once; a CallFailedError becomes a Failure of its record.
+
+    Raises:
+        PipelineError: one that concerns all works; see the module.
+    """
+    if not works:
+        return []
+    run = _Run(stage, works, first_look)
+    with _terminated_as_interrupt():
+        future = start_in_loop(run.do(min(max_concurrency, len(works))))
+        try:
+            while not wait([future], PROGRESS_S).done:
+                if progress:
+                    progress(run.n_done, len(works))
+        finally:
+            if not future.done():  # interrupted
+                run.stop()
+                wait([future], GRACE_S + 2 * LOOK_S)
+                future.cancel()
+    future.result()
+    if progress:
+        progress(run.n_done, len(works))
+    return run.results()
+
+
+class _Run(Generic[T]):
+    """The state of one `run_all`; its methods but `stop` run in the loop."""
+
+    def __init__(self, stage: str, works: Sequence[Work[T]], first_look: FirstLook[T] | None) -> None:
+        self.n_done = 0
+        self._stage = stage
+        self._works = works
+        self._left = iter(enumerate(works))
+        self._results: list[Any] = [None] * len(works)
+        self._is_stopped = threading.Event()
+        self._first: list[T | Failure] | None = [] if first_look else None
+        self._first_look = first_look
+        self._error: PipelineError | None = None
+
+    async def do(self, n_workers: int) -> None:
+        workers = {asyncio.create_task(self._work()) for _ in range(n_workers)}
+        try:
+            await self._wait(workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            ended = await asyncio.gather(*workers, return_exceptions=True)
+        for error in (self._error, *ended):
+            if error is not None and not isinstance(error, asyncio.CancelledError):
+                raise error
+
+    async def _wait(self, workers: Collection[asyncio.Task[None]]) -> None:
+        """Until all works are done; after a stop, for `GRACE_S`."""
+        pending: Collection[asyncio.Task[None]] = workers
+        deadline = math.inf
+        while pending and time.monotonic() < deadline:
+            done, pending = await asyncio.wait(pending, timeout=LOOK_S, return_when=asyncio.FIRST_EXCEPTION)
+            if any(worker.exception() for worker in done):  # a fault of ours: it goes on to the caller
+                self.stop()
+            if self._is_stopped.is_set():
+                deadline = min(deadline, time.monotonic() + GRACE_S)
+
+    def stop(self) -> None:
+        """Start nothing more."""
+        self._is_stopped.set()
+
+    def results(self) -> list[T | Failure]:
+        return self._results
+
+    async def _work(self) -> None:
+        for index, work in self._left:
+            if self._is_stopped.is_set():
+                return
+            try:
+                result: T | Failure = await work.start()
+            except CallFailedError as error:
+                result = Failure(self._stage, work.record, error.reason, error.reply, error.request_key)
+            except PipelineError as error:
+                self._fail(error)
+                return
+            self._results[index] = result
+            self.n_done += 1
+            self._look(result)
+
+    def _fail(self, error: PipelineError) -> None:
+        self._error = self._error or error
+        self.stop()
+
+    def _look(self, result: T | Failure) -> None:
+        if self._first is None or self._first_look is None:
+            return
+        self._first.append(result)
+        if len(self._first) >= min(self._first_look.n, len(self._works)):
+            first, self._first = self._first, None
+            try:
+                self._first_look.check(first)
+            except PipelineError as error:
+                self._fail(error)
+
+
+@contextmanager
+def _terminated_as_interrupt() -> Iterator[None]:
+    """SIGTERM raises SystemExit in the main thread, unless somebody (Dagster) already takes care of it."""
+    is_ours = (
+        threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    )
+    if not is_ours:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _exit)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _exit(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)

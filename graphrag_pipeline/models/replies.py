@@ -1,0 +1,96 @@
+"""Reading what a chat endpoint sent, and what to say when it cannot be used: pure functions.
+
+Keep out: sending, storing, and the meaning of a reply (its request's `parse` knows that).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphrag_pipeline.models.ports import Message, ReplyFormatError
+from graphrag_pipeline.models.requests import sendable
+
+MAX_TOLD = 4000  # characters of a bad reply that are shown to the model again
+
+_THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)  # local reasoning models put them into the text
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The text of one completion and how it ended."""
+
+    text: str
+    finish_reason: str
+    refusal: str = ""
+
+
+def read_answer(body: object) -> Answer:
+    """The first choice of a chat completion.
+
+    Raises:
+        ReplyFormatError: the body is no chat completion.
+    """
+    choice = _first_choice(body)
+    message = choice.get("message")
+    if not isinstance(message, Mapping):
+        raise ReplyFormatError(f"the endpoint sent no message: {str(body)[:120]!r}")
+    text = sendable(_text_of(message.get("content")))
+    thoughts = _THOUGHTS.match(text) if text.lstrip().startswith("<think>") else None
+    refusal = message.get("refusal")
+    return Answer(
+        text[thoughts.end() :] if thoughts else text,
+        str(choice.get("finish_reason") or "stop"),
+        sendable(refusal) if isinstance(refusal, str) else "",
+    )
+
+
+def find_fault(answer: Answer) -> str:
+    """Why an answer cannot be used, whatever it is about; empty if it can."""
+    if answer.refusal or answer.finish_reason == "content_filter":
+        return f"the model refused: {answer.refusal[:200] or 'content filter'}"
+    if answer.finish_reason == "length":
+        return "the reply was cut off (finish_reason length); allow more tokens in the model's parameters"
+    if not answer.text.strip():
+        return "the reply is empty"
+    return ""
+
+
+def correct_messages(messages: Sequence[Message], answer: Answer, reason: str) -> list[Message] | None:
+    """The conversation to try once more with; None where another try is not worth its money (a refusal)."""
+    if answer.refusal or answer.finish_reason == "content_filter":
+        return None
+    if answer.finish_reason == "length":
+        return add_to_last(messages, "Your previous answer was too long and was cut off. Answer more briefly.")
+    if not answer.text.strip():
+        return list(messages)
+    told = f"Your answer cannot be used: {reason[:500]}\nAnswer again, in the format asked for and with nothing else."
+    return [
+        *messages,
+        {"role": "assistant", "content": answer.text[:MAX_TOLD]},
+        {"role": "user", "content": told},
+    ]
+
+
+def add_to_last(messages: Sequence[Message], text: str) -> list[Message]:
+    """The conversation with a paragraph added to its last turn: some models insist on alternating turns."""
+    last = messages[-1]
+    return [*messages[:-1], {"role": last["role"], "content": f"{last['content']}\n\n{text}"}]
+
+
+def _first_choice(body: object) -> Mapping[str, Any]:
+    choices = body.get("choices") if isinstance(body, Mapping) else None
+    if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
+        return choices[0]
+    raise ReplyFormatError(f"the endpoint sent no chat completion: {str(body)[:120]!r}")
+
+
+def _text_of(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        parts = (part.get("text") for part in content if isinstance(part, Mapping))
+        return "".join(part for part in parts if isinstance(part, str))
+    return ""

@@ -1,0 +1,102 @@
+"""Texts too long for an embedding model: near-equal pieces, a weighted mean, full batches."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphrag_pipeline.models.pieces import Piece, average_vectors, halve, pack_batches, split_to_pieces
+from graphrag_pipeline.tokens import count_tokens
+
+
+def words(n_tokens: int) -> str:
+    """A text of so many tokens without a sentence end."""
+    text = "word" + " word" * (n_tokens - 1)
+    assert count_tokens(text) == n_tokens
+    return text
+
+
+def sizes(text: str, max_tokens: int) -> list[int]:
+    pieces = split_to_pieces(text, max_tokens)
+    assert "".join(piece.text for piece in pieces) == text
+    assert [piece.n_tokens for piece in pieces] == [count_tokens(piece.text) for piece in pieces]
+    return [piece.n_tokens for piece in pieces]
+
+
+def test_600_tokens_at_450_are_300_and_300() -> None:
+    assert sizes(words(600), 450) == [300, 300]
+
+
+def test_1200_tokens_at_450_are_3_times_400() -> None:
+    assert sizes(words(1200), 450) == [400, 400, 400]
+
+
+def test_600_and_1200_tokens_with_the_margin_for_an_unknown_tokenizer_are_cut_the_same() -> None:
+    assert sizes(words(600), int(450 / 1.12)) == [300, 300]
+    assert sizes(words(1200), int(450 / 1.12)) == [400, 400, 400]
+
+
+def test_a_text_that_fits_is_one_piece() -> None:
+    assert split_to_pieces(words(450), 450) == [Piece(words(450), 450)]
+    assert len(split_to_pieces(words(451), 450)) == 2
+
+
+def test_a_cut_moves_to_a_sentence_end_that_is_near() -> None:
+    sentence = "The ghost of Jacob Marley came to Scrooge that night. "
+    text = sentence * 60
+    pieces = split_to_pieces(text, 450)
+    assert len(pieces) == math.ceil(count_tokens(text) / 450)
+    assert all(piece.text.startswith("The") and piece.text.endswith(". ") for piece in pieces)
+
+
+def test_a_cut_does_not_move_to_a_sentence_end_that_is_far() -> None:
+    text = "Short. " + words(590)
+    assert max(sizes(text, 450)) - min(sizes(text, 450)) <= 4
+
+
+def test_letters_keep_their_marks_and_emoji_stay_whole() -> None:
+    text = "e\u0301" * 400 + "\U0001f469\u200d\U0001f680" * 200
+    for piece in split_to_pieces(text, 100):
+        assert piece.text[0] not in "\u0301\u200d"
+
+
+@given(
+    text=st.text(alphabet=st.sampled_from("ab .!\n\u4e2d\u3002\u0301\U0001f600"), min_size=1, max_size=800),
+    max_tokens=st.integers(16, 200),
+)
+def test_pieces_are_the_text_and_fit(text: str, max_tokens: int) -> None:
+    assert max(sizes(text, max_tokens)) <= max_tokens
+
+
+@given(lengths=st.lists(st.integers(1, 40), min_size=1, max_size=60), max_tokens=st.integers(60, 300))
+def test_prose_is_cut_into_the_fewest_pieces_of_near_equal_size(lengths: list[int], max_tokens: int) -> None:
+    text = " ".join("word " * length + "end." for length in lengths)
+    n_tokens = count_tokens(text)
+    found = sizes(text, max_tokens)
+    assert len(found) <= math.ceil(n_tokens / max_tokens) + 1
+    assert max(found) - min(found) <= 0.3 * n_tokens / len(found) + 8
+
+
+def test_half_a_piece_is_half_its_tokens() -> None:
+    assert [piece.n_tokens for piece in halve(Piece(words(101), 101))] in ([50, 51], [51, 50])
+    assert halve(Piece("a", 1)) == [Piece("a", 1)]
+
+
+def test_the_mean_is_weighted_by_tokens_and_normalised() -> None:
+    mean = average_vectors([np.array([1.0, 0.0]), np.array([0.0, 1.0])], [300, 100])
+    assert mean == pytest.approx(np.array([3.0, 1.0]) / math.sqrt(10))
+    assert mean.dtype == np.float32
+    assert average_vectors([np.array([1.0]), np.array([-1.0])], [5, 5]).tolist() == [0.0]
+
+
+@given(n_tokens=st.lists(st.integers(1, 50), max_size=60), max_items=st.integers(1, 9), max_tokens=st.integers(1, 120))
+def test_batches_hold_all_in_order_within_both_limits(n_tokens: list[int], max_items: int, max_tokens: int) -> None:
+    batches = pack_batches(n_tokens, max_items, max_tokens)
+    assert [index for batch in batches for index in batch] == list(range(len(n_tokens)))
+    assert all(batch for batch in batches)
+    assert all(len(batch) <= max_items for batch in batches)
+    assert all(len(batch) == 1 or sum(n_tokens[i] for i in batch) <= max_tokens for batch in batches)
