@@ -1,0 +1,159 @@
+"""Prompts: text files with placeholders; the user's copy in the root's `prompts/` folder beats the bundled default.
+
+A placeholder is `{name}`. Where every brace of a file is a placeholder or doubled, as Microsoft GraphRAG writes its
+prompts, doubled braces stand for single ones; in a file with single braces of its own (plain JSON), all other braces
+stay as they are. Values are put in, never read: braces, delimiters or placeholders in a user's text change nothing.
+
+To add a prompt, add its file to `prompts/` and its placeholders to `_PLACEHOLDERS`. Keep out: which prompt a step sends
+when, and what a reply means.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+import string
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.models.ports import Message
+
+DEFAULTS_FOLDER = Path(__file__).parent.parent / "prompts"
+AUTO = "auto"
+"""The language setting that follows the text."""
+
+# What Microsoft GraphRAG's older prompts spell out through placeholders.
+DELIMITERS = {"tuple_delimiter": "<|>", "record_delimiter": "##", "completion_delimiter": "<|COMPLETE|>"}
+
+# Prompt -> placeholders it must have, placeholders it may have besides `language` and the delimiters.
+_PLACEHOLDERS: dict[str, tuple[set[str], set[str]]] = {
+    "extract_graph": ({"input_text"}, {"entity_types"}),
+    "extract_graph_continue": (set(), set()),
+    "extract_claims": ({"input_text"}, {"entity_specs", "claim_description"}),
+    "extract_claims_continue": (set(), set()),
+    "summarize_descriptions": ({"description_list"}, {"entity_name", "max_length"}),
+    "community_report": ({"input_text"}, {"max_report_length"}),
+}
+PROMPT_NAMES = tuple(_PLACEHOLDERS)
+_OTHER_FILES = {"community_report": ("community_report_graph.txt",)}  # as Microsoft GraphRAG names it
+_BRACES = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
+_PLAIN = re.compile(r"\{([A-Za-z_]\w*)\}")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt as its file holds it.
+
+    Attributes:
+        name: of the prompt, see `PROMPT_NAMES`.
+        text: the template.
+        sha256: of the file's bytes; part of the code version of the stage that sends it.
+        path: where it was read, for messages.
+    """
+
+    name: str
+    text: str
+    sha256: str
+    path: str
+
+    @cached_property
+    def placeholders(self) -> frozenset[str]:
+        """Names in braces, whether or not anything fills them."""
+        found = self._pattern.finditer(self.text)
+        return frozenset(match.group(1) for match in found if match.group(1))
+
+    def render(self, **values: str) -> str:
+        """The prompt with its placeholders filled; a value without a placeholder is left out.
+
+        Raises:
+            PipelineError: a placeholder has no value; names it and the nearest that has one.
+        """
+        known = DELIMITERS | values
+        missing = sorted(self.placeholders - known.keys()) if self._is_escaped else []
+        if missing:
+            raise PipelineError(f"{self.path}: {_explain_missing(missing, sorted(known))}")
+
+        def fill(match: re.Match[str]) -> str:
+            name = match.group(1)
+            return known.get(name, match.group(0)) if name else match.group(0)[0]
+
+        return self._pattern.sub(fill, self.text)
+
+    @cached_property
+    def _is_escaped(self) -> bool:
+        """Whether `str.format` would read the file: each brace is doubled or belongs to a plain placeholder."""
+        try:
+            fields = [field for _, field, _, _ in string.Formatter().parse(self.text) if field is not None]
+        except ValueError:
+            return False
+        return all(field.isidentifier() for field in fields)
+
+    @property
+    def _pattern(self) -> re.Pattern[str]:
+        return _BRACES if self._is_escaped else _PLAIN
+
+
+def load_prompt(folder: Path | None, name: str) -> Prompt:
+    """Read a prompt: the user's file in `folder` (the root's `prompts/`) if it is there, else the default.
+
+    Raises:
+        PipelineError: the file is not UTF-8 text, lacks a placeholder without which nothing would be sent, or has one
+            that nothing fills.
+    """
+    names = (f"{name}.txt", *_OTHER_FILES.get(name, ()))
+    users = [folder / file for file in names if (folder / file).is_file()] if folder else []
+    path = users[0] if users else DEFAULTS_FOLDER / names[0]
+    try:
+        data = path.read_bytes()
+        text = data.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PipelineError(f"{path}: cannot be read as UTF-8 text ({error}); mend the file or delete it") from None
+    prompt = Prompt(name, text.replace("\r\n", "\n"), hashlib.sha256(data).hexdigest(), str(path))
+    _check(prompt)
+    return prompt
+
+
+def open_conversation(prompt: Prompt, language: str, **values: str) -> list[Message]:
+    """The first turn of a conversation: the rendered prompt.
+
+    A prompt without `{language}` (tuned for Microsoft GraphRAG, say) gets a named language as a system turn before it.
+    """
+    content = prompt.render(language=instruct_language(language), **values)
+    turns: list[Message] = [{"role": "user", "content": content}]
+    if "language" in prompt.placeholders or language.strip().lower() == AUTO:
+        return turns
+    return [{"role": "system", "content": instruct_language(language)}, *turns]
+
+
+def instruct_language(language: str) -> str:
+    """The sentence behind `{language}`: a language by name, or the text's own for `auto`."""
+    if language.strip().lower() == AUTO:
+        return "Write in the language of the text; leave names as the text writes them."
+    return f"Write everything but names in {language.strip()}, whatever the language of the text."
+
+
+def _check(prompt: Prompt) -> None:
+    required, optional = _PLACEHOLDERS[prompt.name]
+    missing = sorted(required - prompt.placeholders)
+    if missing:
+        raise PipelineError(
+            f"{prompt.path}: has no placeholder {_braced(missing)}, so the model would never see what it is about; "
+            "put it where the text belongs, or delete the file to return to the default"
+        )
+    known = required | optional | {"language"} | DELIMITERS.keys()
+    unknown = sorted(prompt.placeholders - known) if prompt._is_escaped else []
+    if unknown:
+        raise PipelineError(f"{prompt.path}: {_explain_missing(unknown, sorted(known))}")
+
+
+def _explain_missing(missing: list[str], known: list[str]) -> str:
+    near = difflib.get_close_matches(missing[0], known, n=1, cutoff=0.6)
+    hint = f"did you mean {{{near[0]}}}?" if near else f"known: {_braced(known)};"
+    return f"nothing fills {_braced(missing)}; {hint} Braces that are no placeholder are written doubled"
+
+
+def _braced(names: list[str]) -> str:
+    return ", ".join(f"{{{name}}}" for name in names)
