@@ -12,10 +12,11 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.models.ports import Embedder
 from graphrag_pipeline.settings import SETTINGS_FILE, Settings, load_settings, render_settings
 from graphrag_pipeline.stages import Stage, code_of
+from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.snapshots import SnapshotStore
 from graphrag_pipeline.storage.table_store import TableStore
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from graphrag_pipeline.indexing.documents import SourceRecord
 
 ROOT_VARIABLE = "GRAPHRAG_ROOT"
+DAGSTER_YAML = "telemetry:\n  enabled: false\nnux:\n  enabled: false\n"
+"""What a Dagster home starts with: nothing is sent anywhere."""
 _OWNED = ("tables/", "heads/", "snapshots/", "cache/", "dagster/")
 
 
@@ -49,17 +52,28 @@ def init_root(path: Path) -> list[Path]:
 
     Returns:
         The files and folders made; what was there is left alone.
+
+    Raises:
+        PipelineError: `path` is a file, cannot be written, or has settings that do not validate.
     """
+    if path.exists() and not path.is_dir():
+        raise PipelineError(f"{path}: is no folder; name one to make a root of")
     made = []
-    for name, text in ((SETTINGS_FILE, render_settings()), (".gitignore", "".join(f"/{name}\n" for name in _OWNED))):
-        file = path / name
-        if not file.exists():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8")
-            made.append(file)
+    starting = {
+        SETTINGS_FILE: render_settings(),
+        ".gitignore": "".join(f"/{name}\n" for name in _OWNED),
+        "dagster/dagster.yaml": DAGSTER_YAML,
+    }
+    for name, text in starting.items():
+        if not (path / name).exists():
+            files.replace(path / name, text.encode())
+            made.append(path / name)
     folder = path / load_settings(path).input.folder
     if not folder.exists():
-        folder.mkdir(parents=True)
+        try:
+            folder.mkdir(parents=True)
+        except OSError as error:
+            raise files.write_error(folder, error) from error
         made.append(folder)
     return made
 
@@ -83,6 +97,15 @@ class Root:
     @property
     def input_folder(self) -> Path:
         return self.path / self.settings.input.folder
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether the published snapshot came from `import`, not from the input folder."""
+        try:
+            manifest = self.snapshots.current_manifest()
+        except NoSnapshotError:  # a damaged one: as good as none
+            return False
+        return manifest is not None and manifest.origin == "import"
 
     @property
     def cache_folder(self) -> Path:
@@ -111,4 +134,8 @@ class Root:
 
     def code_of(self, stage: Stage) -> dict[str, Any]:
         """What the result of a stage depends on besides its inputs, read from disk."""
-        return code_of(stage, self.settings, self.embedder.fingerprint if stage.embeds else "")
+        from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+
+        embedding_fingerprint = self.embedder.fingerprint if stage.embeds else ""
+        static_fingerprint = load_static_embeddings().fingerprint if stage.embeds_statically else ""
+        return code_of(stage, self.settings, embedding_fingerprint, static_fingerprint)

@@ -8,9 +8,11 @@ a stage's code changes its result. Keep out: Dagster, disk, the computation itse
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from graphrag_pipeline.settings import Settings
+from graphrag_pipeline.settings import OVERRIDES_FILE, Settings
 from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES, WHOLE, bucket_keys
 
 
@@ -26,9 +28,11 @@ class Stage:
         tables: stage tables it owns.
         uses: settings that change its result, "section" or "section.key".
         files: files of the root that a person edits and it reads; each may be missing.
+        packages: optional packages that change its result by being installed, by distribution name.
         algorithm: version of its code.
         is_partitioned: one partition per bucket, else one for the whole corpus.
         embeds: whether its result depends on the embedding model.
+        embeds_statically: whether it depends on the bundled static embeddings, whatever the embedding model is.
     """
 
     name: str
@@ -38,16 +42,15 @@ class Stage:
     tables: tuple[str, ...]
     uses: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
     algorithm: int = 1
     is_partitioned: bool = False
     embeds: bool = False
+    embeds_statically: bool = False
 
     def partitions(self, settings: Settings) -> list[str]:
         return bucket_keys(settings.storage.n_buckets) if self.is_partitioned else [WHOLE]
 
-
-OVERRIDES_FILE = "entity_overrides.csv"
-"""In the root: which entities a person merged or kept apart."""
 
 _GRAPH_TABLES = ("entities", "relationships", "covariates")
 
@@ -61,6 +64,7 @@ STAGES: dict[str, Stage] = {
             reads=(),
             tables=("corpus_manifest",),
             uses=("input", "storage.n_buckets"),
+            packages=("markitdown",),
             is_partitioned=True,
         ),
         Stage(
@@ -70,6 +74,7 @@ STAGES: dict[str, Stage] = {
             reads=("corpus_manifest",),
             tables=("documents",),
             uses=("input",),
+            packages=("markitdown",),
             is_partitioned=True,
         ),
         Stage(
@@ -88,6 +93,8 @@ STAGES: dict[str, Stage] = {
             reads=("documents", "text_units"),
             tables=("entity_mentions", "relationship_mentions", "claim_mentions"),
             uses=("extraction",),
+            packages=("jieba",),
+            algorithm=2,
             is_partitioned=True,
         ),
         Stage(
@@ -98,6 +105,7 @@ STAGES: dict[str, Stage] = {
             tables=(*_GRAPH_TABLES, "entity_merges"),
             uses=("graph.weight",),
             files=(OVERRIDES_FILE,),
+            algorithm=2,
         ),
         Stage(
             "summarized_descriptions",
@@ -124,6 +132,15 @@ STAGES: dict[str, Stage] = {
             tables=("community_reports",),
             uses=("reports", "text_units.encoding"),
             embeds=True,
+        ),
+        Stage(
+            "sentence_embeddings",
+            "embeddings",
+            "Static vectors of text units' sentences, of which search scores windows.",
+            reads=("text_units",),
+            tables=("sentence_embeddings",),
+            is_partitioned=True,
+            embeds_statically=True,
         ),
         Stage(
             "text_unit_embeddings",
@@ -174,6 +191,7 @@ CANDIDATE = Stage(
     tables=(),
     uses=("storage.n_buckets", "text_units.encoding"),
     embeds=True,
+    embeds_statically=True,
 )
 SNAPSHOT = Stage(
     "index_snapshot",
@@ -208,7 +226,9 @@ def input_partitions(stage: Stage, partition: str, settings: Settings) -> list[t
     return pairs
 
 
-def code_of(stage: Stage, settings: Settings, embedding_fingerprint: str) -> dict[str, Any]:
+def code_of(
+    stage: Stage, settings: Settings, embedding_fingerprint: str, static_fingerprint: str = ""
+) -> dict[str, Any]:
     """What the result of a stage depends on besides its inputs, by a name a user recognises."""
     code: dict[str, Any] = {"algorithm": stage.algorithm}
     for use in stage.uses:
@@ -217,6 +237,18 @@ def code_of(stage: Stage, settings: Settings, embedding_fingerprint: str) -> dic
         code |= {f"{section}.{name}": value for name, value in values.items() if key in ("", name)}
     owned = CONTRACT_TABLES if stage is CANDIDATE else {name: STAGE_TABLES[name] for name in stage.tables}
     code |= {f"schema of {name}": table.schema_hash for name, table in owned.items()}
+    for package in stage.packages:
+        code[f"package {package}"] = _installed_version(package)
     if stage.embeds:
         code["embedding model"] = embedding_fingerprint
+    if stage.embeds_statically:
+        code["static embeddings"] = static_fingerprint
     return code
+
+
+@cache
+def _installed_version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"

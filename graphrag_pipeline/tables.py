@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 STRINGS = pa.list_(pa.string())
+INT8_VECTOR = pa.binary(256)
+"""One int8 per dimension of the bundled static embeddings; a direction, its length says nothing."""
 FINDINGS = pa.list_(pa.struct([("summary", pa.string()), ("explanation", pa.string())]))
 
 
@@ -122,12 +124,14 @@ ENTITY_MENTIONS = Table(
     _schema(
         ("text_unit_id", pa.string()),
         ("position", pa.int32()),  # order of the record within its text unit
-        ("name", pa.string()),  # as written, before any merge
+        ("name", pa.string()),  # before any merge across documents
         ("type", pa.string()),  # upper case; UNKNOWN where the extractor does not say
         ("description", pa.string()),  # "" if none
         ("start", pa.int64(), "null"),  # character offsets into the document's text, where known
         ("end", pa.int64(), "null"),
         ("request_key", pa.string(), "null"),  # the model reply it came from
+        ("written", pa.string(), "null"),  # text[start:end] where `name` is the form that stands for it; null: `name`
+        ("is_about", pa.bool_(), "null"),  # the document's title names it; true in its first text unit only
     ),
     key=("text_unit_id", "position"),
     owner="extracted_graph",
@@ -145,6 +149,7 @@ RELATIONSHIP_MENTIONS = Table(
         ("start", pa.int64(), "null"),
         ("end", pa.int64(), "null"),
         ("request_key", pa.string(), "null"),
+        ("predicate", pa.string(), "null"),  # the verb phrase from source to target, where there is one
     ),
     key=("text_unit_id", "position"),
     owner="extracted_graph",
@@ -204,6 +209,8 @@ RELATIONSHIPS = Table(
         ("n_mentions", pa.int64()),
         ("combined_degree", pa.int64()),
         ("text_unit_ids", STRINGS),
+        ("predicates", STRINGS, "null"),  # distinct, sorted
+        ("pmi", pa.float64(), "null"),  # pointwise mutual information of the ends over text units, in bits
     ),
     key=("id",),
     owner="graph",
@@ -299,6 +306,19 @@ def _embedding_table(name: str, owner: str) -> Table:
     )
 
 
+SENTENCE_EMBEDDINGS = Table(
+    "sentence_embeddings",
+    _schema(
+        ("text_unit_id", pa.string()),
+        ("position", pa.int32()),  # 0-based order within the text unit
+        ("start", pa.int64()),  # character offsets into the document's text, as those of text units
+        ("end", pa.int64()),
+        ("vector", INT8_VECTOR),  # zeros where it has no known word
+    ),
+    key=("text_unit_id", "position"),
+    owner="sentence_embeddings",
+    references={"text_unit_id": ("text_units", "id")},
+)
 TEXT_UNIT_EMBEDDINGS = _embedding_table("text_unit_embeddings", "text_unit_embeddings")
 ENTITY_EMBEDDINGS = _embedding_table("entity_embeddings", "entity_embeddings")
 RELATIONSHIP_EMBEDDINGS = _embedding_table("relationship_embeddings", "relationship_embeddings")
@@ -309,7 +329,7 @@ STAGE_TABLES: dict[str, Table] = {
     for table in (
         CORPUS_MANIFEST, DOCUMENTS, TEXT_UNITS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, CLAIM_MENTIONS,
         ENTITIES, RELATIONSHIPS, COVARIATES, ENTITY_MERGES, DESCRIPTIONS, COMMUNITIES, COMMUNITY_REPORTS,
-        TEXT_UNIT_EMBEDDINGS, ENTITY_EMBEDDINGS, RELATIONSHIP_EMBEDDINGS, REPORT_EMBEDDINGS,
+        SENTENCE_EMBEDDINGS, TEXT_UNIT_EMBEDDINGS, ENTITY_EMBEDDINGS, RELATIONSHIP_EMBEDDINGS, REPORT_EMBEDDINGS,
     )
 }  # fmt: skip
 

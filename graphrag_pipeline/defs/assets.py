@@ -15,10 +15,11 @@ from graphrag_pipeline.tables import STAGE_TABLES, VECTOR_TABLES
 
 @stage_body("corpus_manifest")
 def corpus_manifest(run: StageRun) -> None:
-    from graphrag_pipeline.indexing.documents import build_corpus_manifest
+    from graphrag_pipeline.indexing.documents import build_corpus_manifest, refuse_lost_converters
     from graphrag_pipeline.staleness import INPUT, input_version
 
     manifest = build_corpus_manifest(run.root.read_input({run.partition}))
+    refuse_lost_converters(manifest, run.previous("corpus_manifest"))
     run.add_input(INPUT, input_version(manifest))
     run.details |= metadata.of_problems(manifest)
     run.write(corpus_manifest=manifest)
@@ -29,31 +30,46 @@ def documents(run: StageRun) -> None:
     from graphrag_pipeline.indexing.documents import build_documents, match_manifest
 
     records = match_manifest(run.root.read_input({run.partition}), run.read("corpus_manifest"))
-    run.write(documents=build_documents(records))
+    tables = build_documents(records)
+    run.count_tokens(tables["text"])
+    run.write(documents=tables)
 
 
 @stage_body("text_units")
 def text_units(run: StageRun) -> None:
     from graphrag_pipeline.indexing.text_units import split_documents
 
-    run.write(text_units=split_documents(run.read("documents"), run.settings.text_units))
+    units = split_documents(run.read("documents"), run.settings.text_units)
+    run.details |= metadata.of_tokens(units["n_tokens"])
+    run.write(text_units=units)
 
 
 @stage_body("extracted_graph")
 def extracted_graph(run: StageRun) -> None:
     from graphrag_pipeline.indexing.extracted_graph import extract_graph
 
-    run.write(**extract_graph(run.read("documents"), run.read("text_units"), run.settings.extraction))
+    units = run.read("text_units")
+    run.details |= metadata.of_tokens(units["n_tokens"])
+    run.write(**extract_graph(run.read("documents"), units, run.settings.extraction))
 
 
 @stage_body("graph")
 def graph(run: StageRun) -> None:
     from graphrag_pipeline.indexing.graph import merge_graph
+    from graphrag_pipeline.indexing.overrides import find_unused, read_overrides
+    from graphrag_pipeline.settings import OVERRIDES_FILE
 
+    overrides = read_overrides(run.root.read_file(OVERRIDES_FILE))
     tables = merge_graph(
-        run.scan("entity_mentions"), run.scan("relationship_mentions"), run.scan("claim_mentions"), run.settings.graph
+        run.scan("entity_mentions"),
+        run.scan("relationship_mentions"),
+        run.scan("claim_mentions"),
+        run.settings.graph,
+        overrides=overrides,
     )
+    run.details["overrides without effect"] = find_unused(overrides, tables["entities"])
     run.details |= metadata.of_degrees(tables["entities"])
+    run.count_tokens(tables["entities"]["title"])
     run.write(**tables)
 
 
@@ -69,6 +85,7 @@ def summarized_descriptions(run: StageRun) -> None:
         known=run.known("descriptions"),
     )
     run.details |= metadata.of_descriptions(descriptions)
+    run.count_tokens(descriptions["description"])
     run.write(descriptions=descriptions)
 
 
@@ -84,6 +101,7 @@ def communities(run: StageRun) -> None:
 @stage_body("community_reports")
 def community_reports(run: StageRun) -> None:
     from graphrag_pipeline.indexing.community_reports import report_communities
+    from graphrag_pipeline.indexing.contract_tables import with_full_content
     from graphrag_pipeline.tokens import count_tokens_each
 
     reports = report_communities(
@@ -97,7 +115,18 @@ def community_reports(run: StageRun) -> None:
         known=run.known("community_reports"),
         count_tokens=partial(count_tokens_each, encoding=run.settings.text_units.encoding),
     )
+    run.count_tokens(with_full_content(reports)["full_content"])
     run.write(community_reports=reports)
+
+
+@stage_body("sentence_embeddings")
+def sentence_embeddings(run: StageRun) -> None:
+    from graphrag_pipeline.indexing.sentence_embeddings import embed_sentences
+    from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+
+    units = run.read("text_units")
+    run.details |= metadata.of_tokens(units["n_tokens"])
+    run.write(sentence_embeddings=embed_sentences(units, load_static_embeddings()))
 
 
 @stage_body("text_unit_embeddings")
@@ -132,6 +161,7 @@ def _embed(run: StageRun, vector_table: str, rows: pa.Table) -> None:
 
     name = VECTOR_TABLES[vector_table][1]
     texts = embedded_texts(vector_table, rows)
+    run.count_tokens(texts)
     run.write(**{name: embed_texts(texts, STAGE_TABLES[name], run.root.embedder, known=run.known(name))})
 
 
@@ -148,7 +178,13 @@ def index_candidate(run: StageRun) -> None:
     tables = join_contract_tables({name: run.read(name) for name in JOINED_TABLES}, numbers, count_tokens)
     vectors = look_up_all_vectors(tables, run.read, run.root.embedder.dimensions)
     snapshot_id = freeze_candidate(
-        run.root.snapshots, tables, vectors, run.root.embedder.fingerprint, heads=run.pinned, previous=previous
+        run.root.snapshots,
+        tables,
+        vectors,
+        run.root.embedder.fingerprint,
+        sentences=run.read("sentence_embeddings"),
+        heads=run.pinned,
+        previous=previous,
     )
     run.details |= metadata.of_contract(snapshot_id, tables)
     run.write_candidate(snapshot_id)

@@ -1,4 +1,4 @@
-"""The candidate: contract tables, vectors and adjacency frozen into one content-named snapshot, not yet published.
+"""The candidate: contract tables, vectors and arrays frozen into one content-named snapshot, not yet published.
 
 Both the pipeline and an import end here, so every search sees one layout. Publishing is `publish`, and only of a
 candidate whose checks pass. Keep out: how the tables are made.
@@ -16,6 +16,8 @@ import pyarrow as pa
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.indexing.adjacency import build_adjacency
 from graphrag_pipeline.indexing.embeddings import embedded_texts
+from graphrag_pipeline.indexing.sentence_embeddings import embed_sentences, stack_sentences
+from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.checks import CheckResult, check_snapshot
 from graphrag_pipeline.storage.snapshots import Manifest, Snapshot, SnapshotStore
@@ -36,6 +38,7 @@ def freeze_candidate(
     tables: Mapping[str, pa.Table],
     vectors: Mapping[str, np.ndarray],
     embedding_fingerprint: str,
+    sentences: pa.Table | None = None,
     heads: Mapping[str, dict[str, Any]] | None = None,
     previous: Manifest | None = None,
     origin: str = "pipeline",
@@ -46,15 +49,19 @@ def freeze_candidate(
     Args:
         tables: all contract tables, in file order.
         vectors: vector table -> float32 matrix with one row per row of its contract table.
+        sentences: rows of `sentence_embeddings`; made here where there are none, as for an imported index.
         heads: data version, code version and inputs of every stage partition, by "table/partition".
         previous: the last candidate, whose LanceDB folders are reused.
         notes: what an import mended.
     """
+    static_embeddings = load_static_embeddings()
+    if sentences is None:
+        sentences = embed_sentences(tables["text_units"], static_embeddings)
     folders = {}
     for name, (table, _) in VECTOR_TABLES.items():
         rows = tables[table]
         attributes = [json.dumps(row, ensure_ascii=False) for row in rows.select(_ATTRIBUTES[name]).to_pylist()]
-        content = vector_rows(rows["id"].to_pylist(), embedded_texts(name, rows), vectors[name], attributes)
+        content = vector_rows(rows["id"].to_pylist(), _searched_texts(name, tables), vectors[name], attributes)
         folders[name] = store.write_vectors(name, content, name in _FULL_TEXT, previous)
     manifest = Manifest(
         origin=origin,
@@ -64,8 +71,25 @@ def freeze_candidate(
         adjacency=store.write_adjacency(build_adjacency(tables)),
         embedding_fingerprint=embedding_fingerprint,
         notes=notes,
+        sentences=store.write_sentences(stack_sentences(tables["text_units"], sentences)),
+        sentence_fingerprint=static_embeddings.fingerprint,
     )
     return store.write_manifest(manifest)
+
+
+def _searched_texts(vector_table: str, tables: Mapping[str, pa.Table]) -> list[str]:
+    """The `text` column of a vector table: what is embedded, under the document's title where full text is searched.
+
+    People ask by title, and a passage that says "the film" is found by the title of its document alone.
+    """
+    rows = tables[VECTOR_TABLES[vector_table][0]]
+    texts = embedded_texts(vector_table, rows)
+    if vector_table not in _FULL_TEXT:
+        return texts
+    documents = tables["documents"]
+    title_of = dict(zip(documents["id"].to_pylist(), documents["title"].to_pylist(), strict=True))
+    titles = [title_of[document_id] for document_id in rows["document_id"].to_pylist()]
+    return [f"{title}\n{text}" for title, text in zip(titles, texts, strict=True)]
 
 
 def verify(store: SnapshotStore, snapshot: Snapshot) -> list[CheckResult]:

@@ -153,6 +153,28 @@ def check_vectors(snapshot: Snapshot) -> list[str]:
     return problems
 
 
+def check_sentences(snapshot: Snapshot) -> list[str]:
+    """The sentences of every text unit are there, in order and without a gap, each with its vector."""
+    if not snapshot.manifest.sentences:
+        return ["sentence vectors are missing"]
+    sentences, text_units = snapshot.sentences, snapshot.table("text_units")
+    indptr, starts, ends = sentences.indptr, sentences.starts, sentences.ends
+    n_sentences = len(starts)
+    lengths = {len(ends), len(sentences.vectors), len(sentences.scales), len(sentences.window_scales), int(indptr[-1])}
+    if len(indptr) != len(text_units) + 1 or lengths != {n_sentences} or (np.diff(indptr) < 0).any():
+        return [f"{len(indptr) - 1} text units with {sorted(lengths)} sentences, for {len(text_units)} text units"]
+    text_lengths = pc.utf8_length(text_units["text"]).to_numpy()
+    has_sentences = np.diff(indptr) > 0
+    first, last = indptr[:-1][has_sentences], indptr[1:][has_sentences] - 1
+    follows = np.ones(n_sentences, dtype=bool)
+    follows[1:] = starts[1:] == ends[:-1]
+    follows[first] = starts[first] == 0
+    is_whole = np.array(text_lengths == 0)
+    is_whole[has_sentences] = ends[last] == text_lengths[has_sentences]
+    n_odd = int((~is_whole).sum()) + int((~follows | (starts >= ends)).sum())
+    return [f"{n_odd} text units or sentences are not covered by, or not within, one another"] if n_odd else []
+
+
 def check_heads(snapshot: Snapshot) -> list[str]:
     """No stage partition was built from older inputs than the ones pinned here."""
     heads = snapshot.manifest.heads
@@ -171,5 +193,6 @@ CHECKS: dict[str, Callable[[Snapshot], list[str]]] = {
     "communities": check_communities,
     "reports": check_reports,
     "vectors": check_vectors,
+    "sentences": check_sentences,
     "heads": check_heads,
 }

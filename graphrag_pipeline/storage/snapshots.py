@@ -1,7 +1,7 @@
-"""Snapshots: immutable, checked sets of contract tables, vectors and adjacency, and the pointer to the published one.
+"""Snapshots: immutable, checked sets of contract tables, vectors and arrays, and the pointer to the published one.
 
 `snapshots/<id>.json` is a manifest: the heads it was joined from and the content-named files it consists of, which
-snapshots share (`snapshots/tables`, `snapshots/vectors`, `snapshots/adjacency`). The id is the hash of the manifest,
+snapshots share (`snapshots/tables`, `vectors`, `adjacency`, `sentences`). The id is the hash of the manifest,
 so equal content has an equal id. `snapshots/current.json` is the pointer, replaced atomically. A reader opens one
 manifest and never looks at the pointer again. Keep out: how contract tables are joined, and what a search does with
 them.
@@ -10,11 +10,7 @@ them.
 from __future__ import annotations
 
 import functools
-import io
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -27,6 +23,7 @@ import pyarrow.parquet as pq
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.arrays import Adjacency, Sentences, write_arrays
 from graphrag_pipeline.storage.table_store import parquet_bytes
 from graphrag_pipeline.storage.vectors import VectorFolder, VectorTable, build_vector_folder
 from graphrag_pipeline.tables import CONTRACT_TABLES
@@ -46,6 +43,8 @@ class Manifest:
         adjacency: folder of the adjacency arrays.
         embedding_fingerprint: the model whose vectors these are.
         notes: what an import mended, in words.
+        sentences: folder of the arrays of the text units' sentences; "" in a snapshot made before there were any.
+        sentence_fingerprint: the static embeddings whose vectors those are.
     """
 
     origin: str
@@ -55,6 +54,8 @@ class Manifest:
     adjacency: str
     embedding_fingerprint: str
     notes: tuple[str, ...] = field(default=())
+    sentences: str = ""
+    sentence_fingerprint: str = ""
     format: int = _FORMAT
 
     def to_json(self) -> bytes:
@@ -97,24 +98,11 @@ class SnapshotStore:
 
     def write_adjacency(self, arrays: Mapping[str, np.ndarray]) -> str:
         """Save adjacency arrays; returns the name of their folder."""
-        buffers = {}
-        for name in sorted(arrays):
-            buffer = io.BytesIO()
-            np.save(buffer, arrays[name], allow_pickle=False)
-            buffers[name] = buffer.getvalue()
-        content = files.content_hash("".join(f"{n}:{files.content_hash(b)};" for n, b in buffers.items()).encode())
-        final = self.folder / "adjacency" / content
-        if not final.exists():
-            final.parent.mkdir(parents=True, exist_ok=True)
-            working = Path(tempfile.mkdtemp(prefix=files.TEMPORARY_PREFIX, dir=final.parent))
-            try:
-                for name, data in buffers.items():
-                    files.put_new(working / f"{name}.npy", data)
-                working.chmod(0o755)
-                os.replace(working, final)
-            finally:
-                shutil.rmtree(working, ignore_errors=True)
-        return content
+        return write_arrays(self.folder / "adjacency", arrays)
+
+    def write_sentences(self, arrays: Mapping[str, np.ndarray]) -> str:
+        """Save the arrays of the text units' sentences; returns the name of their folder."""
+        return write_arrays(self.folder / "sentences", arrays)
 
     def write_vectors(self, name: str, rows: pa.Table, has_full_text: bool, previous: Manifest | None) -> VectorFolder:
         """Save a vector table (see `vectors.vector_rows`), from the previous candidate's where that is cheaper."""
@@ -209,6 +197,8 @@ class Snapshot:
         paths = [self.table_path(name) for name in self.manifest.tables]
         paths += [folder.path(self.folder / "vectors") for folder in self.manifest.vectors.values()]
         paths.append(self.folder / "adjacency" / self.manifest.adjacency)
+        if self.manifest.sentences:
+            paths.append(self.folder / "sentences" / self.manifest.sentences)
         return [path for path in paths if not path.exists()]
 
     def table_path(self, name: str) -> Path:
@@ -250,38 +240,9 @@ class Snapshot:
     def adjacency(self) -> Adjacency:
         return Adjacency(self.folder / "adjacency" / self.manifest.adjacency)
 
-
-class Adjacency:
-    """Memory-mapped adjacency of a snapshot: who touches whom, in row numbers of the contract tables.
-
-    Each `<a>_<b>s` relation (listed in `indexing/adjacency.py`) is a pair of arrays in compressed sparse row form:
-    `indptr` int64 (n_a + 1) and `indices` int32; the rows of b that belong to row i of a are
-    `indices[indptr[i]:indptr[i + 1]]`, ascending.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._arrays: dict[str, np.ndarray] = {}
-
-    def array(self, name: str) -> np.ndarray:
-        if name not in self._arrays:
-            self._arrays[name] = np.load(self._folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-        return self._arrays[name]
-
-    def of(self, relation: str, row: int) -> np.ndarray:
-        """Rows related to one row, such as `of("entity_relationships", 3)`. int32, ascending."""
-        indptr = self.array(f"{relation}_indptr")
-        return self.array(f"{relation}_indices")[indptr[row] : indptr[row + 1]]
-
-    def of_all(self, relation: str, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rows related to several rows: (position in `rows`, related row) pairs, both ascending in that order."""
-        indptr = self.array(f"{relation}_indptr")
-        starts = indptr[rows]
-        lengths = indptr[np.asarray(rows) + 1] - starts
-        positions = np.repeat(np.arange(len(rows)), lengths)
-        within = np.arange(len(positions)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        return positions, self.array(f"{relation}_indices")[starts[positions] + within]
-
-    def counts(self, relation: str) -> np.ndarray:
-        """How many rows are related to each row. int64."""
-        return np.diff(self.array(f"{relation}_indptr"))
+    @functools.cached_property
+    def sentences(self) -> Sentences:
+        """The text units' sentences and their vectors."""
+        if not self.manifest.sentences:
+            raise NoSnapshotError(f"snapshot {self.id} has no sentence vectors; run `graphrag-pipeline index`")
+        return Sentences(self.folder / "sentences" / self.manifest.sentences)

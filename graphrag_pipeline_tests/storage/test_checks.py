@@ -60,6 +60,8 @@ def test_a_whole_index_passes_and_is_published(tmp_path: Path) -> None:
         ("reports", "community_reports", lambda rows: rows.slice(1)),
         ("reports", "community_reports", set_column("full_content", lambda v: ["", *v[1:]])),
         ("vectors", "text_units", lambda rows: rows.slice(1)),
+        ("sentences", "text_units", lambda rows: rows.slice(1)),
+        ("sentences", "text_units", set_column("text", lambda v: [v[0] + " More.", *v[1:]])),
         ("vectors", "entities", set_column("id", lambda v: ["other", *v[1:]])),
     ],
 )
@@ -70,6 +72,25 @@ def test_damage_is_found(tmp_path: Path, check: str, table: str, change: Callabl
     with pytest.raises(PipelineError, match=check):
         publish(store, snapshot.id)
     assert store.current() is None
+
+
+@pytest.mark.parametrize("array", ["sentence_starts", "sentence_ends", "sentence_scales", "text_unit_sentences_indptr"])
+def test_damaged_sentences_are_found(tmp_path: Path, array: str) -> None:
+    snapshot = small_index.freeze(tmp_path)
+    folder = snapshot.folder / "sentences" / snapshot.manifest.sentences
+    arrays = {path.stem: np.load(path) for path in folder.iterdir()}
+    store = SnapshotStore(tmp_path)
+    for damaged in (arrays[array][1:], arrays[array][::-1]):
+        name = store.write_sentences({**arrays, array: damaged})
+        broken = store.open(store.write_manifest(replace(snapshot.manifest, sentences=name)))
+        # What a scale is worth cannot be told from the others; that there is one for each sentence can.
+        assert failed(broken) == {"sentences"} or (array == "sentence_scales" and len(damaged) == len(arrays[array]))
+
+
+def test_an_index_without_sentences_is_found(tmp_path: Path) -> None:
+    snapshot = small_index.freeze(tmp_path)
+    store = SnapshotStore(tmp_path)
+    assert failed(store.open(store.write_manifest(replace(snapshot.manifest, sentences="")))) == {"sentences"}
 
 
 def test_a_table_of_another_schema_is_found(tmp_path: Path) -> None:

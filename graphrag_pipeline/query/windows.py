@@ -1,0 +1,126 @@
+"""Two-sentence windows of text units: how near the best one is to a question, and where it stands.
+
+Vectors are the bundled static ones (`indexing/sentence_embeddings.py`), whichever model embeds text units. Products
+are made straight from the memory-mapped int8 rows, a block at a time: no window is stored. Keep out: which text units
+are worth a look, and what their scores are added to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.storage.arrays import Sentences, expand_rows
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.storage.snapshots import Snapshot
+
+_BLOCK_SENTENCES = 1_024
+"""Small enough that a block of float32 rows (1 MB) stays in the processor's cache and BLAS starts no threads for it."""
+
+
+@dataclass(frozen=True)
+class BestWindows:
+    """The best window of each of n text units.
+
+    Attributes:
+        scores: cosine to the question, float32 (n,); 0 where no sentence, or the question, has a known word.
+        starts: character offset of the window inside the text unit's text, int32 (n,).
+        ends: where it ends; the same as `starts` for a text unit without sentences.
+    """
+
+    scores: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+
+
+def embed_question(snapshot: Snapshot, question: str) -> np.ndarray:
+    """The vector that windows of a snapshot are compared with, float32 (dimensions,), of length 1 or zeros.
+
+    Zeros, which match nothing, where most letters of the question are of another script than the Latin one: of
+    Chinese, say, static embeddings know some single characters and the question mark, and would guess by them.
+
+    Raises:
+        PipelineError: the snapshot's sentences were embedded by other static embeddings than those installed.
+    """
+    embeddings = load_static_embeddings()
+    made_by = snapshot.manifest.sentence_fingerprint
+    if made_by and made_by != embeddings.fingerprint:
+        raise PipelineError(
+            f"snapshot {snapshot.id} has sentence vectors of {made_by!r}, but this release brings "
+            f"{embeddings.fingerprint!r}; run `graphrag-pipeline index` (or `import` again) to embed them again"
+        )
+    return embeddings.embed([question if _is_latin(question) else ""])[0]
+
+
+def _is_latin(question: str) -> bool:
+    letters = [character for character in question if character.isalpha()]
+    n_latin = sum(character < "\u0250" or "\u1e00" <= character < "\u1f00" for character in letters)
+    return 2 * n_latin >= len(letters)
+
+
+def find_best_windows(sentences: Sentences, vector: np.ndarray, rows: np.ndarray) -> BestWindows:
+    """The best window of some text units.
+
+    Args:
+        vector: of the question, from `embed_question`.
+        rows: row numbers of text units, int (n,).
+    """
+    positions, places = expand_rows(sentences.indptr, rows)
+    bounds = np.searchsorted(positions, np.arange(len(rows) + 1))
+    return _pick_best(sentences, _score_windows(sentences, vector, bounds, places), bounds, places)
+
+
+def find_all_best_windows(sentences: Sentences, vector: np.ndarray) -> BestWindows:
+    """The best window of every text unit, by looking at all of them."""
+    bounds = np.asarray(sentences.indptr)
+    return _pick_best(sentences, _score_windows(sentences, vector, bounds), bounds, np.arange(bounds[-1]))
+
+
+def _score_windows(
+    sentences: Sentences, vector: np.ndarray, bounds: np.ndarray, places: np.ndarray | None = None
+) -> np.ndarray:
+    """Cosine of the window that each sentence starts, float32 (bounds[-1],); the last of several starts none: 0.
+
+    Args:
+        bounds: sentences `bounds[i]:bounds[i + 1]` are those of the i-th text unit.
+        places: their rows in the arrays; None where sentence i is row i.
+    """
+    scores = np.zeros(bounds[-1], dtype=np.float32)
+    has_next = np.ones(len(scores), dtype=np.float32)
+    has_next[bounds[1:][np.diff(bounds) > 0] - 1] = 0
+    for first, last in _blocks(bounds):
+        block = slice(bounds[first], bounds[last])
+        rows = block if places is None else places[block]
+        products = (sentences.vectors[rows].astype(np.float32) @ vector) * sentences.scales[rows]
+        products[:-1] += has_next[block][:-1] * products[1:]
+        scores[block] = products * sentences.window_scales[rows]
+    return scores
+
+
+def _blocks(bounds: np.ndarray) -> list[tuple[int, int]]:
+    """Runs of text units (first, after the last) of about `_BLOCK_SENTENCES` sentences; a text unit is never cut."""
+    n_units = len(bounds) - 1
+    ends = np.searchsorted(bounds, np.arange(_BLOCK_SENTENCES, bounds[-1] + _BLOCK_SENTENCES, _BLOCK_SENTENCES))
+    stops = np.unique(np.r_[0, np.minimum(ends, n_units)]).tolist()
+    return list(pairwise(stops))
+
+
+def _pick_best(sentences: Sentences, scores: np.ndarray, bounds: np.ndarray, places: np.ndarray) -> BestWindows:
+    """The first of the best windows of each text unit; arguments as of `_score_windows`."""
+    n_units = len(bounds) - 1
+    best = np.zeros(n_units, dtype=np.float32)
+    starts, ends = np.zeros(n_units, dtype=np.int32), np.zeros(n_units, dtype=np.int32)
+    units = np.flatnonzero(np.diff(bounds) > 0)
+    if len(units):
+        best[units] = np.maximum.reduceat(scores, bounds[units])
+        is_best = np.flatnonzero(scores == np.repeat(best, np.diff(bounds)))
+        chosen = is_best[np.searchsorted(is_best, bounds[units])]
+        following = np.minimum(chosen + 1, bounds[units + 1] - 1)
+        starts[units], ends[units] = sentences.starts[places[chosen]], sentences.ends[places[following]]
+    return BestWindows(best, starts, ends)

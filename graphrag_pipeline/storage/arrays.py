@@ -1,0 +1,137 @@
+"""Immutable folders of memory-mapped arrays in a snapshot: adjacency, and the sentences of the text units.
+
+One `.npy` file an array, in a folder named by what it holds, so that snapshots share it. What the arrays say is
+defined where they are built (`indexing/adjacency.py`, `indexing/sentence_embeddings.py`). Keep out: what a search
+does with them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from graphrag_pipeline.storage import files
+
+
+def write_arrays(parent: Path, arrays: Mapping[str, np.ndarray]) -> str:
+    """Save arrays by name; returns the name of their folder in `parent`.
+
+    Raises:
+        PipelineError: the disk is full or the folder cannot be written.
+    """
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        working = Path(tempfile.mkdtemp(prefix=files.TEMPORARY_PREFIX, dir=parent))
+        try:
+            content = _save_arrays(working, arrays)
+            if not (parent / content).exists():
+                working.chmod(0o755)
+                os.replace(working, parent / content)
+        finally:
+            shutil.rmtree(working, ignore_errors=True)
+    except OSError as error:
+        raise files.write_error(parent, error) from error
+    return content
+
+
+def _save_arrays(folder: Path, arrays: Mapping[str, np.ndarray]) -> str:
+    """Write a file per array, straight to disk since it may be large; returns the hash of them all."""
+    hashes = []
+    for name in sorted(arrays):
+        path = folder / f"{name}.npy"
+        np.save(path, arrays[name], allow_pickle=False)
+        with path.open("rb") as file:
+            hashes.append(f"{name}:{hashlib.file_digest(file, 'sha256').hexdigest()};")
+    return files.content_hash("".join(hashes).encode())
+
+
+class ArrayFolder:
+    """A folder of arrays, each mapped at first use.
+
+    Args:
+        folder: as `write_arrays` made it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._arrays: dict[str, np.ndarray] = {}
+
+    def array(self, name: str) -> np.ndarray:
+        if name not in self._arrays:
+            self._arrays[name] = np.load(self._folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        return self._arrays[name]
+
+
+class Adjacency(ArrayFolder):
+    """Memory-mapped adjacency of a snapshot: who touches whom, in row numbers of the contract tables.
+
+    Each `<a>_<b>s` relation (listed in `indexing/adjacency.py`) is a pair of arrays in compressed sparse row form:
+    `indptr` int64 (n_a + 1) and `indices` int32; the rows of b that belong to row i of a are
+    `indices[indptr[i]:indptr[i + 1]]`, ascending.
+    """
+
+    def of(self, relation: str, row: int) -> np.ndarray:
+        """Rows related to one row, such as `of("entity_relationships", 3)`. int32, ascending."""
+        indptr = self.array(f"{relation}_indptr")
+        return self.array(f"{relation}_indices")[indptr[row] : indptr[row + 1]]
+
+    def of_all(self, relation: str, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows related to several rows: (position in `rows`, related row) pairs, both ascending in that order."""
+        positions, places = expand_rows(self.array(f"{relation}_indptr"), rows)
+        return positions, self.array(f"{relation}_indices")[places]
+
+    def counts(self, relation: str) -> np.ndarray:
+        """How many rows are related to each row. int64."""
+        return np.diff(self.array(f"{relation}_indptr"))
+
+
+class Sentences(ArrayFolder):
+    """Memory-mapped sentences of a snapshot's text units, in text unit row order, then in reading order.
+
+    The sentences of text unit row i are rows `indptr[i]:indptr[i + 1]` of every other array.
+    """
+
+    @property
+    def indptr(self) -> np.ndarray:
+        """int64 (n text units + 1)."""
+        return self.array("text_unit_sentences_indptr")
+
+    @property
+    def starts(self) -> np.ndarray:
+        """int32, character offset inside the text unit's text."""
+        return self.array("sentence_starts")
+
+    @property
+    def ends(self) -> np.ndarray:
+        """int32, character offset inside the text unit's text."""
+        return self.array("sentence_ends")
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """int8 (n sentences, dimensions): the direction of a sentence's vector; zeros where it says nothing."""
+        return self.array("sentence_vectors")
+
+    @property
+    def scales(self) -> np.ndarray:
+        """float32: `vectors * scales` has the length of the sentence in characters (0 for a zero vector)."""
+        return self.array("sentence_scales")
+
+    @property
+    def window_scales(self) -> np.ndarray:
+        """float32: 1 / length of (scaled vector + that of the next sentence of the text unit); 0 starts no window."""
+        return self.array("window_scales")
+
+
+def expand_rows(indptr: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places of compressed sparse rows: (position in `rows`, place in the values) of each value. Both int64."""
+    starts = indptr[rows]
+    lengths = indptr[np.asarray(rows) + 1] - starts
+    positions = np.repeat(np.arange(len(rows)), lengths)
+    within = np.arange(len(positions)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return positions, starts[positions] + within

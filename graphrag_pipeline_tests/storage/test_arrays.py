@@ -1,0 +1,36 @@
+"""Array folders: named by content, mapped when read, related rows by compressed sparse rows."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphrag_pipeline.storage.arrays import Adjacency, ArrayFolder, expand_rows, write_arrays
+
+
+def test_equal_arrays_share_a_folder_and_other_arrays_have_their_own(tmp_path: Path) -> None:
+    arrays = {"b": np.arange(3), "a": np.zeros((0, 4), dtype=np.int8)}
+    name = write_arrays(tmp_path, arrays)
+    assert write_arrays(tmp_path, dict(reversed(arrays.items()))) == name
+    assert write_arrays(tmp_path, {**arrays, "b": np.arange(3, dtype=np.int32)}) != name
+    assert len(list(tmp_path.iterdir())) == 2, "no temporary folder is left"
+    read = ArrayFolder(tmp_path / name)
+    assert isinstance(read.array("b"), np.memmap)
+    assert read.array("b").tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="read-only"):
+        read.array("b")[0] = 1
+
+
+def test_expand_rows_names_each_value_with_the_row_that_asked_for_it() -> None:
+    indptr = np.array([0, 2, 2, 5])
+    positions, places = expand_rows(indptr, np.array([2, 1, 0]))
+    assert positions.tolist() == [0, 0, 0, 2, 2]
+    assert places.tolist() == [2, 3, 4, 0, 1]
+
+
+def test_related_rows_are_read_one_by_one_or_together(tmp_path: Path) -> None:
+    name = write_arrays(tmp_path, {"x_ys_indptr": np.array([0, 2, 3]), "x_ys_indices": np.array([4, 7, 5])})
+    adjacency = Adjacency(tmp_path / name)
+    assert adjacency.of("x_ys", 0).tolist() == [4, 7]
+    assert [part.tolist() for part in adjacency.of_all("x_ys", np.array([1, 0]))] == [[0, 1, 1], [5, 4, 7]]
+    assert adjacency.counts("x_ys").tolist() == [2, 1]
