@@ -19,6 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from graphrag_pipeline.errors import SettingsError
 
 SETTINGS_FILE = "settings.yaml"
+OVERRIDES_FILE = "entity_overrides.csv"
+"""In the root: which entities a person merged or kept apart."""
 ENVIRONMENT_PREFIX = "GRAPHRAG__"
 
 
@@ -77,7 +79,7 @@ class ExtractionSettings(_Section):
 
     engine: Literal["embedded"] = Field("embedded", description="embedded: names by rule, no model, no key.")
     max_entities_per_sentence: int = Field(
-        12, ge=2, description="A sentence naming more entities than this (a list) makes no relationships."
+        8, ge=2, description="A sentence naming more entities than this (a list) relates only those next to each other."
     )
 
 
@@ -125,7 +127,7 @@ class EmbeddingsSettings(_Section):
 class LocalSearchSettings(_Section):
     """Local search: entities near the question and what surrounds them."""
 
-    strategy: str = Field(
+    strategy: Literal["depth_first", "round_robin", "minimum_guarantee", "per_entity_cap", "weighted_quota"] = Field(
         "minimum_guarantee",
         description="Text units by depth_first, round_robin, minimum_guarantee, per_entity_cap or weighted_quota.",
     )
@@ -201,11 +203,11 @@ def load_settings(root: Path, environment: Mapping[str, str] | None = None) -> S
     """
     path = root / SETTINGS_FILE
     values = _read_yaml(path)
-    _apply_environment(values, os.environ if environment is None else environment)
+    variables = _apply_environment(values, os.environ if environment is None else environment)
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        raise SettingsError(_explain(error, path)) from None
+        raise SettingsError(_explain(error, path, variables)) from None
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
@@ -231,9 +233,11 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     return {str(key): {} if value is None else value for key, value in values.items()}
 
 
-def _apply_environment(values: dict[str, Any], environment: Mapping[str, str]) -> None:
+def _apply_environment(values: dict[str, Any], environment: Mapping[str, str]) -> dict[tuple[str, ...], str]:
+    """Set what the variables say; returns the variable behind each (section, key)."""
     import yaml
 
+    variables: dict[tuple[str, ...], str] = {}
     for name in sorted(environment):
         if not name.startswith(ENVIRONMENT_PREFIX):
             continue
@@ -253,9 +257,11 @@ def _apply_environment(values: dict[str, Any], environment: Mapping[str, str]) -
             target[key] = yaml.safe_load(environment[name])
         except yaml.YAMLError as error:
             raise SettingsError(f"environment variable {name}: {error}") from None
+        variables[section, key] = name
+    return variables
 
 
-def _explain(error: ValidationError, path: Path) -> str:
+def _explain(error: ValidationError, path: Path, variables: Mapping[tuple[str, ...], str]) -> str:
     lines = []
     for problem in error.errors():
         where = ".".join(str(part) for part in problem["loc"])
@@ -263,7 +269,9 @@ def _explain(error: ValidationError, path: Path) -> str:
             lines.append(_unknown_key(tuple(str(part) for part in problem["loc"])) or f"unknown key {where!r}")
         else:
             value = problem["input"] if not isinstance(problem["input"], dict) else "this section"
-            lines.append(f"{where or 'settings'}: {problem['msg']} (found {value!r})")
+            variable = variables.get(tuple(str(part) for part in problem["loc"][:2]))
+            source = f" in environment variable {variable}" if variable else ""
+            lines.append(f"{where or 'settings'}: {problem['msg']} (found {value!r}{source})")
     return f"{path}: " + "; ".join(lines)
 
 

@@ -44,14 +44,20 @@ def build_adjacency(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
 
 def positions(values: pa.ChunkedArray | pa.Array, keys: pa.ChunkedArray | pa.Array) -> np.ndarray:
     """Row of each value among `keys`; -1 where there is none. int64."""
-    value_set = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
-    found = pc.fill_null(pc.index_in(values, value_set=value_set), -1)
+    found = pc.fill_null(pc.index_in(values, value_set=one_chunk(keys)), -1)
     return np.asarray(found).astype(np.int64)
+
+
+def one_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """A column as one array; unlike `combine_chunks` without a copy where it is one already."""
+    if isinstance(column, pa.Array):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def list_pairs(lists: pa.ChunkedArray, keys: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
     """(row of the list, row of the key) for every list element that is a key. Both int64."""
-    column = lists.combine_chunks()
+    column = one_chunk(lists)
     parents = np.asarray(pc.list_parent_indices(column)).astype(np.int64)
     values = positions(pc.list_flatten(column), keys)
     return parents[values >= 0], values[values >= 0]

@@ -12,10 +12,9 @@ from collections.abc import Iterable
 import regex
 
 from graphrag_pipeline.indexing.gazetteer import load_places
-from graphrag_pipeline.indexing.name_cues import EPITHETS, FEMALE_HONORIFICS, HONORIFICS, LEGAL_SUFFIXES, REGAL
+from graphrag_pipeline.indexing.name_cues import EPITHETS, FEMALE_HONORIFICS, HONORIFICS, LEGAL_SUFFIXES, RANKS, REGAL
 from graphrag_pipeline.indexing.name_types import ORGANIZATION, PERSON, UNKNOWN
-from graphrag_pipeline.indexing.names import Name
-from graphrag_pipeline.tables import normalize_title
+from graphrag_pipeline.indexing.names import Name, title_of
 
 _ACRONYM_AFTER = regex.compile(r"\s*\(\s*[\"“]?((?:\p{Lu}[.&]?){2,8}s?)[\"”]?\s*[),;]")
 _HELD = regex.compile(r"(.+)('s \p{Ll}[\p{Ll}' ]*)$")
@@ -62,7 +61,7 @@ def _choose_spellings(counts: Counter[str]) -> dict[str, str]:
     """Of the forms with one key, the most frequent that is not all in capitals."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for form in counts:
-        groups[normalize_title(form)].append(form)
+        groups[title_of(form)].append(form)
     chosen = {}
     for forms in groups.values():
         best = min(forms, key=lambda form: (form.isupper(), -counts[form], form))
@@ -107,7 +106,8 @@ def split_honorifics(form: str, known: Iterable[str] = ()) -> tuple[list[str], l
     while n < len(words) - 1:
         key = _key(words[n])
         is_epithet = key in EPITHETS and " ".join(words[n + 1 :]) in known
-        if not is_epithet and (key not in HONORIFICS or key in REGAL):
+        is_rank = key in RANKS and _key(words[n + 1]) in HONORIFICS
+        if not (is_epithet or is_rank) and (key not in HONORIFICS or key in REGAL):
             break
         n += 1
     return words[:n], words[n:]
@@ -123,8 +123,6 @@ def _tie_persons(counts: Counter[str], types: dict[str, str]) -> dict[str, str]:
         if len(rest) > 1:
             ties[form] = full.get(_ends(rest), bare)
             continue
-        if types[form] != PERSON and not honorifics and not any(types.get(f) == PERSON for f in full.values()):
-            continue
         match = _only_full_name(rest[0], honorifics, full)
         if match is not None:
             ties[form] = match
@@ -134,7 +132,7 @@ def _tie_persons(counts: Counter[str], types: dict[str, str]) -> dict[str, str]:
 
 
 def _ends(rest: list[str]) -> tuple[str, str]:
-    return normalize_title(rest[0]), normalize_title(rest[-1])
+    return title_of(rest[0]), title_of(rest[-1])
 
 
 def _is_female(honorifics: list[str]) -> bool:
@@ -158,7 +156,7 @@ def _full_names(
 
 
 def _only_full_name(word: str, honorifics: list[str], full: dict[tuple[str, str], str]) -> str | None:
-    key = normalize_title(word)
+    key = title_of(word)
     given = {form for (first, _), form in full.items() if first == key}
     family = {form for (_, last), form in full.items() if last == key}
     candidates = given if _is_female(honorifics) else given | family
@@ -177,10 +175,6 @@ def _tie_organizations(counts: Counter[str], types: dict[str, str]) -> dict[str,
         elif " of " not in form:
             starts[words[0]].add(form)
     for short, longs in starts.items():
-        if (
-            len(longs) == 1
-            and types.get(short) in (ORGANIZATION, UNKNOWN)
-            and normalize_title(short) not in load_places()
-        ):
+        if len(longs) == 1 and types.get(short) in (ORGANIZATION, UNKNOWN) and title_of(short) not in load_places():
             ties[short] = next(iter(longs))
     return ties

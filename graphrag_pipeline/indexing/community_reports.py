@@ -29,7 +29,13 @@ from graphrag_pipeline.indexing.report_contexts import (
     build_context,
 )
 from graphrag_pipeline.indexing.report_records import GraphRecords, Record, TokenCounter, iterate_levels
-from graphrag_pipeline.models.extractive import is_sentence, leans_on_context, rank_sentences, sentences_of
+from graphrag_pipeline.models.extractive import (
+    embed_distinct,
+    is_sentence,
+    leans_on_context,
+    rank_sentences,
+    sentences_of,
+)
 from graphrag_pipeline.models.ports import Embedder
 from graphrag_pipeline.settings import ReportsSettings
 from graphrag_pipeline.tables import COMMUNITY_REPORTS
@@ -78,6 +84,7 @@ def report_communities(
         `tables.COMMUNITY_REPORTS`: one row per community.
     """
     records = GraphRecords(entities, relationships, covariates, descriptions, count_tokens)
+    del entities, relationships, covariates, descriptions  # large, and what is needed of them is in the records
     reused = {} if known is None else {row["context_key"]: row for row in known.to_pylist()}
     parts = [COMMUNITY_REPORTS.empty()]
     reports: dict[str, ChildReport] = {}
@@ -151,7 +158,7 @@ def write_reports(contexts: Sequence[CommunityContext], settings: ReportsSetting
         [] if context.n_entities < settings.min_report_size else _gather_statements(context) for context in contexts
     ]
     texts = [statement.text for statements in gathered for statement in statements]
-    vectors = embedder.embed(texts) if texts else np.zeros((0, embedder.dimensions), dtype=np.float32)
+    vectors = embed_distinct(texts, embedder)
     reports, start = [], 0
     for context, statements in zip(contexts, gathered, strict=True):
         end = start + len(statements)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphrag_pipeline.citations import number_citations, render_full_content
-from graphrag_pipeline.indexing.adjacency import compress, list_pairs, positions
-from graphrag_pipeline.tables import CONTRACT_TABLES, RECORD_NUMBERS, stable_hash
+from graphrag_pipeline.citations import number_citations, parse_citations, render_full_content
+from graphrag_pipeline.indexing.adjacency import compress, list_pairs, one_chunk, positions
+from graphrag_pipeline.tables import CONTRACT_TABLES, RECORD_NUMBERS, Table, stable_hash
 
 TokenCounter = Callable[[Sequence[str]], list[int]]
 
@@ -25,6 +26,11 @@ JOINED_TABLES = (
     "community_reports",
 )  # fmt: skip
 """Stage tables that contract tables are joined from."""
+
+_REPORT_COLUMNS = ("human_readable_id", "community", "level", "parent", "children", "period", "size")
+"""Columns of a report that are its community's."""
+_SLICE_REPORTS = 2_000
+_SLICE_ROWS = 65_536
 
 CITED_KINDS = {
     "Entities": "entity", "Relationships": "relationship", "Claims": "covariate", "Reports": "community",
@@ -43,119 +49,122 @@ def join_contract_tables(
         previous_numbers: `record_numbers` of the last published snapshot.
         count_tokens_each: counts the tokens of texts.
     """
+    stage = dict(stage)  # a stage table is let go as soon as it is joined: together they are large
     numbers = Numbering(previous_numbers)
-    documents = _by_number(stage["documents"], numbers.assign("document", _document_order(stage["documents"])))
-    text_unit_order = _text_unit_order(stage["text_units"], documents["id"])
-    text_units = _by_number(stage["text_units"], numbers.assign("text_unit", text_unit_order))
-    unit_ids = text_units["id"]
-    entities = _by_number(stage["entities"], numbers.assign("entity", _graph_order(stage["entities"], unit_ids)))
-    relationships = _by_number(
-        stage["relationships"], numbers.assign("relationship", _graph_order(stage["relationships"], unit_ids))
-    )
-    covariates = _by_number(
-        stage["covariates"], numbers.assign("covariate", _claim_order(stage["covariates"], unit_ids))
-    )
-    communities = _by_number(stage["communities"], numbers.assign("community", _community_order(stage["communities"])))
-    descriptions = stage["descriptions"]
+    documents = numbers.number("document", stage.pop("documents"), _document_order)
+    by_document = partial(_text_unit_order, document_ids=documents["id"])
+    text_units = numbers.number("text_unit", stage.pop("text_units"), by_document)
+    unit_ids, descriptions = text_units["id"], stage.pop("descriptions")
+    by_unit = partial(_graph_order, text_unit_ids=unit_ids)
+    entities = numbers.number("entity", _described(stage.pop("entities"), descriptions), by_unit)
+    relationships = numbers.number("relationship", _described(stage.pop("relationships"), descriptions), by_unit)
+    del descriptions
+    covariates = numbers.number("covariate", stage.pop("covariates"), partial(_claim_order, text_unit_ids=unit_ids))
+    communities = numbers.number("community", stage.pop("communities"), _community_order)
     tables = {
         "documents": _documents(documents, text_units),
         "text_units": _text_units(text_units, entities, relationships, covariates),
-        "entities": _entities(with_descriptions(entities, descriptions), unit_ids, count_tokens_each),
-        "relationships": _relationships(with_descriptions(relationships, descriptions), unit_ids, count_tokens_each),
+        "entities": _entities(entities, unit_ids, count_tokens_each),
+        "relationships": _relationships(relationships, unit_ids, count_tokens_each),
         "covariates": _covariates(covariates, count_tokens_each),
         "communities": _communities(communities, entities, relationships, unit_ids),
         "record_numbers": numbers.table(),
     }
-    tables["community_reports"] = _reports(
-        tables["communities"], stage["community_reports"], numbers, count_tokens_each
-    )
-    return {name: CONTRACT_TABLES[name].sort(rows) for name, rows in tables.items()}
+    del documents, text_units, entities, relationships, covariates, communities
+    reports = stage.pop("community_reports")
+    tables["community_reports"] = _reports(tables["communities"], reports, numbers, count_tokens_each)
+    return {name: _in_file_order(CONTRACT_TABLES[name], rows) for name, rows in tables.items()}
 
 
 class Numbering:
     """Numbers of records by kind: old ones carried over, new ones counted on."""
 
     def __init__(self, previous: pa.Table | None) -> None:
-        self._old: dict[str, dict[str, int]] = {}
-        for row in previous.to_pylist() if previous is not None else []:
-            self._old.setdefault(row["kind"], {})[row["id"]] = row["number"]
-        self.of: dict[str, dict[str, int]] = {}
-        self._next: dict[str, int] = {}
+        self._old = RECORD_NUMBERS.empty() if previous is None else previous
+        self._parts: dict[str, pa.Table] = {}
 
-    def assign(self, kind: str, ids: Sequence[str]) -> dict[str, int]:
-        """Numbers of `ids`; new ones get the next free numbers in the order given."""
-        old = self._old.get(kind, {})
-        following = old.get("", 0)
-        numbers = {}
-        for record_id in ids:
-            number = old.get(record_id)
-            if number is None:
-                number, following = following, following + 1
-            numbers[record_id] = number
-        self.of[kind], self._next[kind] = numbers, following
+    def assign(self, kind: str, ids: pa.Array) -> np.ndarray:
+        """Numbers of `ids`, int64; new ones get the next free numbers in the order given."""
+        old = self._old.filter(pc.equal(self._old["kind"], kind))
+        found = positions(ids, old["id"])
+        old_numbers = old["number"].to_numpy()
+        free = old_numbers[pc.index(old["id"], "").as_py()] if len(old) else 0
+        is_new = found < 0
+        numbers = np.empty(len(ids), dtype=np.int64)
+        numbers[~is_new] = old_numbers[found[~is_new]]
+        numbers[is_new] = free + np.arange(int(is_new.sum()))
+        columns = {
+            "kind": pa.repeat(kind, len(ids) + 1),
+            "id": pa.chunked_array([ids, pa.array([""], pa.string())]),
+            "number": np.append(numbers, free + int(is_new.sum())),
+        }
+        self._parts[kind] = pa.table(columns, RECORD_NUMBERS.schema)
         return numbers
+
+    def number(self, kind: str, rows: pa.Table, order: Callable[[pa.Table], np.ndarray]) -> pa.Table:
+        """`rows` with their `human_readable_id`, sorted by it; `order` gives the rows in reading order."""
+        in_order = order(rows)
+        numbers = np.empty(len(rows), dtype=np.int64)
+        numbers[in_order] = self.assign(kind, one_chunk(rows["id"]).take(pa.array(in_order)))
+        numbered = rows.append_column("human_readable_id", pa.array(numbers))
+        return numbered.take(pa.array(np.argsort(numbers))).combine_chunks()
+
+    def find(self, kind: str, ids: Sequence[str]) -> dict[str, int]:
+        """Numbers of those of `ids` that have one."""
+        known = self._parts[kind]
+        rows = positions(pa.array(ids, pa.string()), known["id"])
+        found = np.flatnonzero(rows >= 0)
+        numbers = known["number"].take(pa.array(rows[found])).to_pylist()
+        return dict(zip((ids[i] for i in found.tolist()), numbers, strict=True))
 
     def table(self) -> pa.Table:
         """The `record_numbers` table; the row with an empty id holds the next free number of its kind."""
-        rows = [
-            {"kind": kind, "id": record_id, "number": number}
-            for kind, numbers in self.of.items()
-            for record_id, number in [*numbers.items(), ("", self._next[kind])]
-        ]
-        return RECORD_NUMBERS.from_rows(rows)
+        return RECORD_NUMBERS.sort(pa.concat_tables([RECORD_NUMBERS.empty(), *self._parts.values()]))
 
 
-# --------------------------------------------------------------------------------- reading order: who is numbered first
+# ---------------------------------------------------------- reading order: who is numbered first; rows, the first first
 
 
-def _ordered_ids(rows: pa.Table, *keys: np.ndarray) -> list[str]:
-    """Ids sorted by the keys, the first one first."""
-    return rows["id"].take(pa.array(np.lexsort(keys[::-1]))).to_pylist() if len(rows) else []
+def _order_by(*keys: np.ndarray) -> np.ndarray:
+    """Rows sorted by the keys, the first key first."""
+    return np.lexsort(keys[::-1])
 
 
-def _document_order(documents: pa.Table) -> list[str]:
-    return documents.sort_by([("path", "ascending"), ("record", "ascending"), ("id", "ascending")])["id"].to_pylist()
+def _document_order(documents: pa.Table) -> np.ndarray:
+    return pc.sort_indices(documents, [(name, "ascending") for name in ("path", "record", "id")]).to_numpy()
 
 
-def _text_unit_order(text_units: pa.Table, document_ids: pa.ChunkedArray) -> list[str]:
-    return _ordered_ids(
-        text_units, positions(text_units["document_id"], document_ids), text_units["position"].to_numpy()
-    )
+def _text_unit_order(text_units: pa.Table, document_ids: pa.ChunkedArray) -> np.ndarray:
+    return _order_by(positions(text_units["document_id"], document_ids), text_units["position"].to_numpy())
 
 
-def _graph_order(rows: pa.Table, text_unit_ids: pa.ChunkedArray) -> list[str]:
+def _graph_order(rows: pa.Table, text_unit_ids: pa.ChunkedArray) -> np.ndarray:
     """Entities or relationships by the first text unit that names them, then by id."""
     parents, units = list_pairs(rows["text_unit_ids"], text_unit_ids)
     first = np.full(len(rows), np.iinfo(np.int64).max)
     np.minimum.at(first, parents, units)
-    return _ordered_ids(rows, first, _ranks(rows["id"]))
+    return _order_by(first, _ranks(rows["id"]))
 
 
-def _claim_order(covariates: pa.Table, text_unit_ids: pa.ChunkedArray) -> list[str]:
-    return _ordered_ids(covariates, positions(covariates["text_unit_id"], text_unit_ids), _ranks(covariates["id"]))
+def _claim_order(covariates: pa.Table, text_unit_ids: pa.ChunkedArray) -> np.ndarray:
+    return _order_by(positions(covariates["text_unit_id"], text_unit_ids), _ranks(covariates["id"]))
 
 
-def _community_order(communities: pa.Table) -> list[str]:
-    keys = communities["level"].to_numpy(), -communities["size"].to_numpy(), _ranks(communities["id"])
-    return _ordered_ids(communities, *keys)
+def _community_order(communities: pa.Table) -> np.ndarray:
+    return _order_by(communities["level"].to_numpy(), -communities["size"].to_numpy(), _ranks(communities["id"]))
 
 
 def _ranks(ids: pa.ChunkedArray) -> np.ndarray:
-    return np.asarray(pc.rank(ids.combine_chunks(), tiebreaker="first")).astype(np.int64)
+    return np.asarray(pc.rank(one_chunk(ids), tiebreaker="first")).astype(np.int64)
 
 
 # ------------------------------------------------------------------------------------------------------------ the joins
 
 
-def _by_number(rows: pa.Table, numbers: Mapping[str, int]) -> pa.Table:
-    column = pa.array([numbers[record_id] for record_id in rows["id"].to_pylist()], pa.int64())
-    return rows.append_column("human_readable_id", column).sort_by("human_readable_id").combine_chunks()
-
-
 def _lists(pairs: tuple[np.ndarray, np.ndarray], n_rows: int, ids: pa.ChunkedArray) -> pa.ListArray:
     """A list of ids per row from (row, id row) pairs: distinct, in the order of `ids`."""
     indptr, indices = compress(*pairs, n_rows)
-    return pa.ListArray.from_arrays(pa.array(indptr.astype(np.int32)), ids.combine_chunks().take(pa.array(indices)))
+    return pa.ListArray.from_arrays(pa.array(indptr.astype(np.int32)), one_chunk(ids).take(pa.array(indices)))
 
 
 def with_descriptions(rows: pa.Table, descriptions: pa.Table) -> pa.Table:
@@ -167,7 +176,19 @@ def with_descriptions(rows: pa.Table, descriptions: pa.Table) -> pa.Table:
     found = positions(rows["description_key"], descriptions["description_key"])
     if (found < 0).any():
         raise KeyError(f"{int((found < 0).sum())} rows have no description: descriptions are older than the graph")
-    return rows.append_column("description", descriptions["description"].combine_chunks().take(pa.array(found)))
+    return rows.append_column("description", one_chunk(descriptions["description"]).take(pa.array(found)))
+
+
+def _described(rows: pa.Table, descriptions: pa.Table) -> pa.Table:
+    """Entities or relationships with their one description instead of their many."""
+    return with_descriptions(rows, descriptions).drop_columns(["descriptions", "description_key"])
+
+
+def _in_file_order(table: Table, rows: pa.Table) -> pa.Table:
+    """`table.sort`, without the copy where rows are in order of their numbers as they were made."""
+    if table.sort_columns != ("human_readable_id",):
+        return table.sort(rows)
+    return rows.select(table.schema.names).cast(table.schema).combine_chunks()
 
 
 def with_full_content(reports: pa.Table) -> pa.Table:
@@ -179,8 +200,11 @@ def with_full_content(reports: pa.Table) -> pa.Table:
 
 def _token_counts(count_tokens_each: TokenCounter, *columns: pa.ChunkedArray | pa.Array) -> pa.Array:
     """Tokens of the columns' texts, joined by a space."""
-    texts = [" ".join(values) for values in zip(*(column.to_pylist() for column in columns), strict=True)]
-    return pa.array(count_tokens_each(texts), pa.int64())
+    counts: list[int] = []
+    for start in range(0, len(columns[0]), _SLICE_ROWS):
+        values = (column.slice(start, _SLICE_ROWS).to_pylist() for column in columns)
+        counts += count_tokens_each([" ".join(texts) for texts in zip(*values, strict=True)])
+    return pa.array(counts, pa.int64())
 
 
 def _documents(documents: pa.Table, text_units: pa.Table) -> pa.Table:
@@ -289,18 +313,32 @@ def _through(
 
 
 def _reports(communities: pa.Table, reports: pa.Table, numbers: Numbering, count: TokenCounter) -> pa.Table:
-    row_of = {community_id: row for row, community_id in enumerate(reports["community_id"].to_pylist())}
-    cited = {name: numbers.of[kind] for name, kind in CITED_KINDS.items()}
-    rows = []
-    for community in communities.to_pylist():
-        if community["id"] not in row_of:
-            raise KeyError(f"community {community['id']} has no report: reports are older than the communities")
-        report = reports.slice(row_of[community["id"]], 1).to_pylist()[0]
-        rows.append(_report_row(community, report, cited))
-    for column, counted in (("full_content", "n_tokens"), ("summary", "n_summary_tokens")):
-        for row, n_tokens in zip(rows, count([row[column] for row in rows]), strict=True):
-            row[counted] = n_tokens
-    return CONTRACT_TABLES["community_reports"].from_rows(rows)
+    found = positions(communities["id"], reports["community_id"])
+    if (found < 0).any():
+        raise KeyError(f"{int((found < 0).sum())} communities have no report: reports are older than the communities")
+    communities = communities.select(["id", *_REPORT_COLUMNS])
+    parts = [CONTRACT_TABLES["community_reports"].empty()]
+    for start in range(0, len(communities), _SLICE_REPORTS):
+        here = slice(start, start + _SLICE_REPORTS)
+        stage_rows = reports.take(pa.array(found[here])).to_pylist()
+        cited = _find_cited(stage_rows, numbers)
+        pairs = zip(communities[here].to_pylist(), stage_rows, strict=True)
+        rows = [_report_row(community, report, cited) for community, report in pairs]
+        for column, counted in (("full_content", "n_tokens"), ("summary", "n_summary_tokens")):
+            for row, n_tokens in zip(rows, count([row[column] for row in rows]), strict=True):
+                row[counted] = n_tokens
+        parts.append(CONTRACT_TABLES["community_reports"].from_rows(rows))
+    return pa.concat_tables(parts)
+
+
+def _find_cited(reports: Sequence[dict], numbers: Numbering) -> dict[str, dict[str, int]]:
+    """Kind in a citation -> id -> number, of what some reports cite."""
+    cited: dict[str, dict[str, None]] = {}
+    for report in reports:
+        for text in (report["summary"], *(text for finding in report["findings"] for text in finding.values())):
+            for kind, ids in parse_citations(text):
+                cited.setdefault(kind, {}).update(dict.fromkeys(ids))
+    return {kind: numbers.find(CITED_KINDS[kind], list(ids)) for kind, ids in cited.items() if kind in CITED_KINDS}
 
 
 def _report_row(community: dict, report: dict, cited: Mapping[str, Mapping[str, int]]) -> dict:
@@ -315,9 +353,7 @@ def _report_row(community: dict, report: dict, cited: Mapping[str, Mapping[str, 
     }
     return {
         "id": stable_hash("report", community["id"]),
-        **{
-            k: community[k] for k in ("human_readable_id", "community", "level", "parent", "children", "period", "size")
-        },
+        **{column: community[column] for column in _REPORT_COLUMNS},
         "title": report["title"],
         "summary": summary,
         "full_content": render_full_content(report["title"], summary, findings),

@@ -27,6 +27,8 @@ STRUCTURED = frozenset({"csv", "json", "jsonl", "parquet"})
 CONVERTED = {"html": "HtmlConverter", "pdf": "PdfConverter", "docx": "DocxConverter", "pptx": "PptxConverter",
              "xlsx": "XlsxConverter"}  # fmt: skip
 
+NEEDS_CONVERTER = "files need a converter: run pip install 'graphrag-pipeline[documents]'"
+"""What the problem of a file says that only lacks a package."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HTML_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
 _CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r\f\v\x1a\x1b"))
@@ -178,9 +180,7 @@ def convert_to_markdown(data: bytes, format: str) -> tuple[str, str]:
         markitdown = importlib.import_module("markitdown")
         converters = importlib.import_module("markitdown.converters")
     except ImportError:
-        raise UnreadableInput(
-            f"{format} files need a converter: run pip install 'graphrag-pipeline[documents]'"
-        ) from None
+        raise UnreadableInput(f"{format} {NEEDS_CONVERTER}") from None
     if data.startswith(_OLD_OFFICE):
         raise UnreadableInput(f"has a password or is an old Office file; save an unprotected copy as .{format}")
     if format == "html":
@@ -203,7 +203,7 @@ def _conversion_problem(error: Exception, format: str) -> str:
     if any("Password" in name or "Encrypt" in name for name in names):
         return "has a password; save a copy without one"
     if "MissingDependencyException" in names:
-        return f"{format} files need a converter: run pip install 'graphrag-pipeline[documents]'"
+        return f"{format} {NEEDS_CONVERTER}"
     reasons = "; ".join(f"{name}: {cause}".rstrip(": ") for name, cause in zip(names, causes, strict=True))
     return f"damaged or not a {format} file ({reasons or error}); open it and save it anew"
 

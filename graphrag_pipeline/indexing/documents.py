@@ -14,11 +14,13 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from graphrag_pipeline.errors import InputChangedError
+from graphrag_pipeline.errors import InputChangedError, PipelineError
 from graphrag_pipeline.indexing.document_formats import (
     CONVERTED,
     FORMATS,
+    NEEDS_CONVERTER,
     STRUCTURED,
     Row,
     UnreadableInput,
@@ -95,9 +97,8 @@ def read_records(path: str, data: bytes, settings: InputSettings) -> list[Source
     try:
         if format not in FORMATS.values():
             supported = ", ".join(f".{extension}" for extension in FORMATS)
-            raise UnreadableInput(
-                f"unsupported file type {f'.{format}' if format else '(no extension)'}; {supported} are"
-            )
+            named = f".{format}" if format else "without an extension"
+            raise UnreadableInput(f"unsupported file type {named}; supported: {supported}")
         if not data.strip():
             raise UnreadableInput("empty")
         if format in STRUCTURED:
@@ -111,6 +112,24 @@ def build_corpus_manifest(records: Iterable[SourceRecord]) -> pa.Table:
     """`tables.CORPUS_MANIFEST`: every record, with its problem if it has one."""
     columns = CORPUS_MANIFEST.schema.names
     return CORPUS_MANIFEST.from_rows([{name: getattr(record, name) for name in columns} for record in records])
+
+
+def refuse_lost_converters(manifest: pa.Table, previous: pa.Table | None) -> None:
+    """Refuse a manifest that would drop documents only because the converter that read them is not installed here.
+
+    Raises:
+        PipelineError: names the first such document and the way out.
+    """
+    if previous is None:
+        return
+    readable = set(previous.filter(pc.is_null(previous["problem"]))["document_id"].to_pylist())
+    rows = manifest.filter(pc.is_valid(manifest["problem"])).to_pylist()
+    lost = [row for row in rows if NEEDS_CONVERTER in row["problem"] and row["document_id"] in readable]
+    if lost:
+        raise PipelineError(
+            f"{lost[0]['path']}: {lost[0]['problem']}; it and {len(lost) - 1} more documents are in the index and "
+            "would be dropped - install it, or remove the files from the input folder"
+        )
 
 
 def match_manifest(records: Iterable[SourceRecord], manifest: pa.Table) -> list[SourceRecord]:

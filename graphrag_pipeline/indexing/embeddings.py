@@ -6,17 +6,20 @@ Equal texts are embedded once; rows of an earlier run with the same model are re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from graphrag_pipeline.citations import strip_citations
+from graphrag_pipeline.indexing.adjacency import one_chunk, positions
 from graphrag_pipeline.models.ports import Embedder
 from graphrag_pipeline.tables import VECTOR_TABLES, Table, entity_text, text_hash
 
 _BATCH_TEXTS = 4096
+_SLICE_ROWS = 65_536
 
 
 def embedded_texts(vector_table: str, rows: pa.Table) -> list[str]:
@@ -40,47 +43,97 @@ def embed_texts(texts: Sequence[str], table: Table, embedder: Embedder, known: p
         known: rows of an earlier run with the same model; what is found there is not embedded again.
     """
     text_of = {text_hash(text): text for text in texts}
-    kept = (
-        known.filter(pc.is_in(known["text_hash"], pa.array(list(text_of), pa.string()))) if known is not None else None
-    )
-    found = set(kept["text_hash"].to_pylist()) if kept is not None else set()
-    fresh = sorted(key for key in text_of if key not in found)
-    parts = [kept] if kept is not None else []
+    keys = pa.array(sorted(text_of), pa.string())
+    matrix = np.empty((len(keys), embedder.dimensions), dtype=np.float32)  # filled in place: it may be large
+    known_rows = np.full(len(keys), -1) if known is None else positions(keys, known["text_hash"])
+    found = np.flatnonzero(known_rows >= 0)
+    if known is not None:
+        matrix[found] = _matrix_of(known, embedder.dimensions)[known_rows[found]]
+    fresh = np.flatnonzero(known_rows < 0)
     for start in range(0, len(fresh), _BATCH_TEXTS):
-        keys = fresh[start : start + _BATCH_TEXTS]
-        vectors = embedder.embed([text_of[key] for key in keys])
-        parts.append(pa.table({"text_hash": keys, "vector": _variable_lists(vectors)}, schema=table.schema))
-    return table.sort(pa.concat_tables(parts)) if parts else table.empty()
+        rows = fresh[start : start + _BATCH_TEXTS]
+        matrix[rows] = embedder.embed([text_of[key] for key in keys.take(pa.array(rows)).to_pylist()])
+    return pa.table({"text_hash": keys, "vector": _variable_lists(matrix)}, schema=table.schema)
 
 
-def look_up_vectors(texts: Sequence[str], embeddings: pa.Table, dimensions: int) -> np.ndarray:
-    """The vector of each text, float32 (len(texts), dimensions).
+@dataclass(frozen=True)
+class SharedVectors:
+    """A matrix of which several rows may be one: indexed by rows like an array, each distinct vector held once.
+
+    Attributes:
+        matrix: float32 (n distinct, dimensions).
+        rows: (n,) row of `matrix` for each row.
+    """
+
+    matrix: np.ndarray
+    rows: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.rows), self.matrix.shape[1]
+
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        return self.matrix[self.rows[rows]]
+
+
+def look_up_vectors(vector_table: str, rows: pa.Table, embeddings: pa.Table, dimensions: int) -> SharedVectors:
+    """The vector of each row of a contract table, in order.
+
+    Args:
+        vector_table: its name in LanceDB.
+        embeddings: the stage table of vectors.
 
     Raises:
-        KeyError: a text has no vector; the embedding stage is older than the table it embeds.
+        KeyError: a row has no vector; the embedding stage is older than the table it embeds.
     """
-    lists = embeddings["vector"].combine_chunks()
-    matrix = np.asarray(lists.flatten(), dtype=np.float32).reshape(len(embeddings), dimensions)
-    row_of = {key: row for row, key in enumerate(embeddings["text_hash"].to_pylist())}
-    return matrix[[row_of[text_hash(text)] for text in texts]] if texts else matrix[:0]
+    keys = one_chunk(embeddings["text_hash"])
+    found = [np.zeros(0, dtype=np.int64)]
+    for start in range(0, len(rows), _SLICE_ROWS):
+        hashes = [text_hash(text) for text in embedded_texts(vector_table, rows.slice(start, _SLICE_ROWS))]
+        found.append(positions(pa.array(hashes, pa.string()), keys))
+    shared = np.concatenate(found)
+    if (shared < 0).any():
+        raise KeyError(f"{vector_table}: {int((shared < 0).sum())} rows have no vector: embeddings are older than they")
+    return SharedVectors(_matrix_of(embeddings, dimensions), shared)
 
 
-def look_up_all_vectors(
-    tables: Mapping[str, pa.Table], read: Callable[[str], pa.Table], dimensions: int
-) -> dict[str, np.ndarray]:
-    """Vector table -> a matrix with one row per row of its contract table.
+class StoredVectors(Mapping[str, Any]):
+    """Vector table -> `SharedVectors` with one row per row of its contract table, looked up each time it is asked for.
 
     Args:
         tables: contract tables by name.
         read: gives a stage table of vectors by its name.
     """
-    return {
-        name: look_up_vectors(embedded_texts(name, tables[table]), read(embeddings), dimensions)
-        for name, (table, embeddings) in VECTOR_TABLES.items()
-    }
+
+    def __init__(self, tables: Mapping[str, pa.Table], read: Callable[[str], pa.Table], dimensions: int) -> None:
+        self._tables = tables
+        self._read = read
+        self._dimensions = dimensions
+
+    def __getitem__(self, name: str) -> SharedVectors:
+        table, embeddings = VECTOR_TABLES[name]
+        return look_up_vectors(name, self._tables[table], self._read(embeddings), self._dimensions)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(VECTOR_TABLES)
+
+    def __len__(self) -> int:
+        return len(VECTOR_TABLES)
+
+
+def look_up_all_vectors(
+    tables: Mapping[str, pa.Table], read: Callable[[str], pa.Table], dimensions: int
+) -> Mapping[str, Any]:
+    """All vector tables of a candidate, one in memory at a time: see `StoredVectors`."""
+    return StoredVectors(tables, read, dimensions)
+
+
+def _matrix_of(embeddings: pa.Table, dimensions: int) -> np.ndarray:
+    """The vectors of a stage table as a matrix that shares its memory."""
+    return np.asarray(one_chunk(embeddings["vector"]).flatten(), dtype=np.float32).reshape(len(embeddings), dimensions)
 
 
 def _variable_lists(vectors: np.ndarray) -> pa.ListArray:
     n_rows, dimensions = vectors.shape
-    offsets = np.arange(n_rows + 1, dtype=np.int32) * dimensions
-    return pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(vectors, dtype=np.float32).ravel()))
+    offsets = np.arange(n_rows + 1, dtype=np.int32) * np.int32(dimensions)
+    return pa.ListArray.from_arrays(offsets, pa.array(vectors.ravel()))

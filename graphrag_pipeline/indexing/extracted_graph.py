@@ -1,35 +1,44 @@
 """Embedded extraction: entities and relationships of text units by rule, without a model.
 
 Each document is read alone, so that one new document changes one bucket. The steps are `names.py` (where something is
-named), `name_types.py` (what kind of thing it is), `aliases.py` (which names are one) and, here, rows per text unit.
-Keep out: anything that needs the whole corpus, it happens in `graph`.
+named), `name_types.py` (what kind of thing it is), `aliases.py` (which names are one), `document_titles.py` (what the
+document is about), `concepts.py` (key phrases), `predicates.py` and, here, rows per text unit. Keep out: anything that
+needs the whole corpus, it happens in `graph`.
 
-How occurrences are counted: one entity mention per text unit, entity and sentence; one relationship mention per text
-unit, pair and sentence. Text units overlap, and each has its own mentions: a sentence in two text units counts in both,
-as in the GraphRAG paper. `start` and `end` are offsets into the document: of the name's first occurrence in the
-sentence for an entity, of the sentence for a relationship.
+How occurrences are counted: one entity mention per text unit, sentence and written form of an entity; one relationship
+mention per text unit, pair and sentence. Text units overlap, and each has its own mentions: a sentence in two text
+units counts in both, as in the GraphRAG paper. `start` and `end` are offsets into the document: of the name's first
+occurrence in the sentence for an entity, of the sentence for a relationship.
 
 `name` is the form that stands for the entity in its document ("Ebenezer Scrooge" where the text says "Mr. Scrooge"), so
-that `normalize_title(name)` is its key; what is written is `document.text[start:end]`.
+that `normalize_title(name)` is its key; `written` is what is written, `document.text[start:end]`. The first text unit
+of a document with a name for a title has one mention more, with `is_about` and without a place.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import pyarrow as pa
 
 from graphrag_pipeline.indexing.aliases import tie_names
+from graphrag_pipeline.indexing.cjk_names import find_chinese_names, find_japanese_names
+from graphrag_pipeline.indexing.concepts import find_concepts
 from graphrag_pipeline.indexing.dates import find_dates
-from graphrag_pipeline.indexing.name_types import type_names, vote_types
-from graphrag_pipeline.indexing.names import find_names
+from graphrag_pipeline.indexing.document_titles import DocumentTitle, find_title, read_title
+from graphrag_pipeline.indexing.german_names import keep_german_names
+from graphrag_pipeline.indexing.languages import SMALL_WORDS, detect_language
+from graphrag_pipeline.indexing.name_types import CONCEPT, UNKNOWN, type_by_words, type_names, vote_types
+from graphrag_pipeline.indexing.names import Name, find_names, title_of
 from graphrag_pipeline.indexing.phrases import is_heading
+from graphrag_pipeline.indexing.predicates import find_predicate
 from graphrag_pipeline.sentences import split_sentences
 from graphrag_pipeline.settings import ExtractionSettings
-from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Table, normalize_title
+from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Table
 
 STRENGTH = 1.0  # of one sentence in which two entities meet
 
@@ -41,6 +50,16 @@ class _Occurrence:
     type: str
     start: int
     end: int
+    written: str
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What the document is about, with the sentence that says most about it: the first."""
+
+    name: str
+    type: str
+    description: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +92,7 @@ def extract_graph(documents: pa.Table, text_units: pa.Table, settings: Extractio
     """Find the entities of each text unit and the pairs that meet in a sentence.
 
     Args:
-        documents: `documents` rows; needs `id` and `text`.
+        documents: `documents` rows; needs `id`, `title` and `text`.
         text_units: `text_units` rows of these documents; needs `id`, `document_id`, `start`, `end`.
 
     Returns:
@@ -81,13 +100,19 @@ def extract_graph(documents: pa.Table, text_units: pa.Table, settings: Extractio
     """
     entities, relationships = _Columns(ENTITY_MENTIONS), _Columns(RELATIONSHIP_MENTIONS)
     units = _units_by_document(text_units)
-    for document_id, text in zip(documents["id"].to_pylist(), documents["text"].to_pylist(), strict=True):
-        sentences = read_sentences(text)
+    columns = (documents[name].to_pylist() for name in ("id", "title", "text"))
+    for document_id, title, text in zip(*columns, strict=True):
+        sentences, about = read_document(title, text)
         starts = [sentence.start for sentence in sentences]
         ends = [sentence.end for sentence in sentences]
+        first = min((start for _, start, _ in units.get(document_id, ())), default=0)
         for unit_id, start, end in units.get(document_id, ()):
             touched = sentences[bisect_right(ends, start) : bisect_left(starts, end)]
-            _add_mentions(unit_id, start, end, touched, settings, entities, relationships)
+            n_entities = _add_entities(unit_id, start, end, touched, entities)
+            if about is not None and start == first:
+                row = (about.name, about.type, about.description, None, None, None, None, True)
+                entities.add(unit_id, n_entities, *row)
+            _add_relationships(unit_id, start, end, touched, text, settings, relationships)
     return {
         "entity_mentions": entities.to_table(),
         "relationship_mentions": relationships.to_table(),
@@ -95,26 +120,77 @@ def extract_graph(documents: pa.Table, text_units: pa.Table, settings: Extractio
     }
 
 
-def read_sentences(text: str) -> list[_Sentence]:
-    """The sentences of a document that name something, with what they name."""
+def read_document(title: str, text: str) -> tuple[list[_Sentence], _About | None]:
+    """The sentences of a document that name something, with what they name, and what the document is about."""
     spans = split_sentences(text)
     headings = [is_heading(text, start, end) for start, end in spans]
-    names = sorted(find_names(text, spans, headings) + find_dates(text, spans), key=lambda name: (name.start, name.end))
-    written_types = type_names(names, text)
+    about = read_title(title, text)
+    names, ties, types = _name_things(text, spans, headings, about)
+    by_sentence: defaultdict[int, list[_Occurrence]] = defaultdict(list)
+    for name in sorted(names, key=lambda name: (name.start, name.end)):
+        form = ties[name.form]
+        by_sentence[name.sentence].append(
+            _Occurrence(title_of(form), form, types[form], name.start, name.end, text[name.start : name.end])
+        )
+    sentences = [
+        _Sentence(*spans[n], "" if headings[n] else _fold(text, spans[n]), tuple(by_sentence[n]))
+        for n in sorted(by_sentence)
+    ]
+    if about is None:
+        return sentences, None
+    first = next((span for span, heading in zip(spans, headings, strict=True) if not heading), (0, 0))
+    return sentences, _About(about.form, types[about.form], _fold(text, first))
+
+
+def _fold(text: str, span: tuple[int, int]) -> str:
+    return " ".join(text[slice(*span)].split())
+
+
+def _name_things(
+    text: str, spans: list[tuple[int, int]], headings: list[bool], about: DocumentTitle | None
+) -> tuple[list[Name], dict[str, str], dict[str, str]]:
+    """Every place where the document names something, the form that stands for each form, and types of those."""
+    starts = [start for start, _ in spans]
+    language = detect_language(text)
+    if language in ("zh", "ja"):
+        names, types = (find_chinese_names if language == "zh" else find_japanese_names)(text, starts)
+    else:
+        names = find_names(text, spans, headings, SMALL_WORDS.get(language, frozenset()))
+        if language == "de":
+            names = keep_german_names(names, text)
+        names = sorted(names + find_dates(text, spans), key=lambda name: (name.start, name.end))
+        types = {}
+    if about is not None:
+        names = _prefer(find_title(about, text, starts), names)
+    written_types = type_names(names, text) | types
+    if about is not None:  # the title is a name, wherever the text writes it
+        names.append(Name(about.name, len(text), len(text), -1))
+        written_types.setdefault(about.name, about.type or type_by_words(about.name) or UNKNOWN)
     ties = tie_names(names, written_types, text)
     types = vote_types(names, written_types, ties)
-    by_sentence: defaultdict[int, list[_Occurrence]] = defaultdict(list)
-    for name in names:
-        form = ties[name.form]
-        by_sentence[name.sentence].append(_Occurrence(normalize_title(form), form, types[form], name.start, name.end))
-    return [
-        _Sentence(
-            *spans[number],
-            "" if headings[number] else " ".join(text[slice(*spans[number])].split()),
-            tuple(by_sentence[number]),
-        )
-        for number in sorted(by_sentence)
-    ]
+    if about is not None:
+        names.pop()
+        stands_for = ties[about.name]
+        ties = {form: about.form if name == stands_for else name for form, name in ties.items()}
+        types[about.form] = about.type or types[stands_for]
+    if language in ("en", ""):
+        concepts = find_concepts(text, names, starts)
+        names += concepts
+        ties |= {concept.form: concept.form for concept in concepts}
+        types |= {concept.form: CONCEPT for concept in concepts}
+    return names, ties, types
+
+
+def _prefer(names: list[Name], others: list[Name]) -> list[Name]:
+    """`names`, and of `others` what overlaps none of them or contains one: "Mr. Marley" where the title is "Marley"."""
+    starts = [name.start for name in names]
+    kept = []
+    for other in others:
+        before = bisect_left(starts, other.end)
+        overlapping = [name for name in names[max(before - 2, 0) : before] if name.end > other.start]
+        if all(other.start <= name.start and name.end < other.end and other.form != name.form for name in overlapping):
+            kept.append(other)
+    return names + kept
 
 
 def _units_by_document(text_units: pa.Table) -> dict[str, list[tuple[str, int, int]]]:
@@ -125,42 +201,44 @@ def _units_by_document(text_units: pa.Table) -> dict[str, list[tuple[str, int, i
     return units
 
 
-def _add_mentions(
+def _add_entities(unit_id: str, start: int, end: int, sentences: list[_Sentence], entities: _Columns) -> int:
+    """Add a mention per sentence and written form; returns their number."""
+    n_entities = 0
+    for sentence in sentences:
+        seen: set[tuple[str, str]] = set()
+        for o in _inside(sentence, start, end):
+            key = (o.title, title_of(o.written))
+            if key in seen:
+                continue
+            seen.add(key)
+            row = (o.name, o.type, sentence.description, o.start, o.end, None, o.written, None)
+            entities.add(unit_id, n_entities, *row)
+            n_entities += 1
+    return n_entities
+
+
+def _add_relationships(
     unit_id: str,
     start: int,
     end: int,
     sentences: list[_Sentence],
+    text: str,
     settings: ExtractionSettings,
-    entities: _Columns,
     relationships: _Columns,
 ) -> None:
-    n_entities = n_relationships = 0
+    n_relationships = 0
     for sentence in sentences:
-        inside = _first_occurrences(sentence, start, end)
-        for o in inside:
-            entities.add(unit_id, n_entities, o.name, o.type, sentence.description, o.start, o.end, None)
-            n_entities += 1
-        if len(inside) > settings.max_entities_per_sentence:
-            continue
-        for a, b in combinations(inside, 2):
-            relationships.add(
-                unit_id,
-                n_relationships,
-                a.name,
-                b.name,
-                sentence.description,
-                STRENGTH,
-                sentence.start,
-                sentence.end,
-                None,
-            )
+        first: dict[str, _Occurrence] = {}
+        for occurrence in _inside(sentence, start, end):
+            first.setdefault(occurrence.title, occurrence)
+        met = list(first.values())
+        is_list = len(met) > settings.max_entities_per_sentence
+        for a, b in pairwise(met) if is_list else combinations(met, 2):
+            predicate = find_predicate(text, a.end, b.start)
+            row = (a.name, b.name, sentence.description, STRENGTH, sentence.start, sentence.end, None, predicate)
+            relationships.add(unit_id, n_relationships, *row)
             n_relationships += 1
 
 
-def _first_occurrences(sentence: _Sentence, start: int, end: int) -> list[_Occurrence]:
-    """Of each entity the first occurrence in the sentence that lies within [start, end)."""
-    first: dict[str, _Occurrence] = {}
-    for occurrence in sentence.occurrences:
-        if start <= occurrence.start and occurrence.end <= end:
-            first.setdefault(occurrence.title, occurrence)
-    return list(first.values())
+def _inside(sentence: _Sentence, start: int, end: int) -> Iterator[_Occurrence]:
+    return (o for o in sentence.occurrences if start <= o.start and o.end <= end)

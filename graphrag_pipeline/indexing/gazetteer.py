@@ -13,14 +13,20 @@ from graphrag_pipeline.tables import normalize_title
 MIN_CITY_POPULATION = 100_000
 # How people call what GeoNames lists under an official name, or not at all.
 _COMMON_NAMES = (
-    "America", "Britain", "Great Britain", "England", "Scotland", "Wales", "Northern Ireland", "Holland", "USA", "U.S.",
-    "US", "U.S.A.", "UK", "U.K.", "UAE", "United States of America", "Russia", "Soviet Union", "USSR", "Czechoslovakia",
-    "Yugoslavia", "Prussia", "Persia", "Bohemia", "Bavaria", "Normandy", "Tuscany", "Sicily", "Crimea", "Siberia",
-    "Palestine", "Korea", "North Korea", "South Korea", "Vietnam", "Ivory Coast", "Burma", "Balkans", "Scandinavia",
-    "Middle East", "West Bank", "Gaza", "Hong Kong", "Latin America", "New York", "New York City", "Washington",
-    "Washington, D.C.", "Quebec", "Kiev", "Kyiv", "Bombay", "Calcutta", "Peking", "Constantinople", "Atlantic",
-    "Pacific", "Mediterranean", "Thames", "Rhine", "Danube", "Nile", "Amazon River", "Mississippi River", "Alps",
-    "Himalayas", "Antarctica", "Arctic", "Punjab", "Kashmir", "Tibet", "Brittany", "Catalonia", "Andalusia", "Flanders",
+    "America", "Britain", "Great Britain", "England", "Scotland", "Wales", "Northern Ireland", "Holland", "USA",
+    "U.S.", "US", "U.S.A.", "UK", "U.K.", "UAE", "United States of America", "Russia", "Soviet Union", "USSR",
+    "Czechoslovakia", "Yugoslavia", "Prussia", "Persia", "Bohemia", "Bavaria", "Normandy", "Tuscany", "Sicily",
+    "Crimea", "Siberia", "Palestine", "Korea", "North Korea", "South Korea", "Vietnam", "Ivory Coast", "Burma",
+    "Balkans", "Scandinavia", "Middle East", "West Bank", "Gaza", "Hong Kong", "Latin America", "New York",
+    "New York City", "Washington", "Washington, D.C.", "Quebec", "Kiev", "Kyiv", "Bombay", "Calcutta", "Peking",
+    "Constantinople", "Atlantic", "Pacific", "Mediterranean", "Thames", "Rhine", "Danube", "Nile", "Amazon River",
+    "Mississippi River", "Alps", "Deutschland", "Österreich", "Schweiz", "Frankreich", "Italien", "Spanien",
+    "Russland", "Europa", "Wien", "München", "Köln", "Nürnberg", "Zürich", "Genf", "Rom", "Mailand", "Prag",
+    "Warschau", "Moskau", "Bayern", "Sachsen", "Thüringen", "Hessen", "Preußen", "Rhein", "Donau", "Elbe",
+    "Allemagne", "Espagne", "Italie", "Angleterre", "Londres", "Bruxelles", "Genève", "Moscou", "Rhône", "España",
+    "Francia", "Alemania", "Inglaterra", "Sevilla", "Italia", "Roma", "Firenze", "Milano", "Napoli", "Torino",
+    "Venezia", "Genova", "Sicilia", "Toscana", "Parigi", "Londra", "Germania", "Spagna", "Himalayas", "Antarctica",
+    "Arctic", "Punjab", "Kashmir", "Tibet", "Brittany", "Catalonia", "Andalusia", "Flanders",
 )  # fmt: skip
 # Cities whose names are more often words or family names.
 _NOT_PLACES = frozenset({"MAN", "HO", "NICE", "OF", "MOST", "BAR", "SPLIT", "BATH", "READING", "MOBILE", "ORANGE"})

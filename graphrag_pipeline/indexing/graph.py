@@ -4,7 +4,7 @@ DuckDB aggregates; what is exact stays exact whatever the order of rows, the num
 decimal, lists are sorted and distinct, ties are broken by value. Nothing computed downstream of `graph` is here.
 
 How things are counted: per text unit, as in the GraphRAG paper. Text units overlap, so a sentence in two of them is two
-mentions; `frequency` is the number of text units.
+mentions; `frequency` is the number of text units. Which title a name gets is decided in `graph_titles.py`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphrag_pipeline.indexing.resolution import Merge, TitleRecord, propose_merges, resolve_titles
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.indexing.graph_titles import create_titles
 from graphrag_pipeline.settings import GraphSettings
-from graphrag_pipeline.tables import (
-    COVARIATES,
-    ENTITIES,
-    ENTITY_MERGES,
-    RELATIONSHIPS,
-    Table,
-    entity_id,
-    normalize_title,
-)
+from graphrag_pipeline.tables import COVARIATES, ENTITIES, RELATIONSHIPS, Table
 
 if TYPE_CHECKING:
     import duckdb
@@ -39,7 +32,9 @@ if TYPE_CHECKING:
 _N_THREADS = 2
 _MAX_STRENGTH = 1e12
 _STRENGTH_DIGITS = 6
+_PMI_DIGITS = 6
 _SLICE_ROWS = 400_000  # relationships collected at once
+_MAX_SPILL = "20GB"  # of temporary files: more means a join went wrong, and would fill the disk
 
 # `tables.stable_hash` in SQL: every part as its length (8 bytes) and its bytes, in hexadecimal.
 _HASH_MACROS = """
@@ -56,6 +51,7 @@ def merge_graph(
     claim_mentions: Mentions,
     settings: GraphSettings,
     n_threads: int = _N_THREADS,
+    overrides: pa.Table | None = None,
 ) -> dict[str, pa.Table]:
     """Merge the mentions of all text units.
 
@@ -68,17 +64,27 @@ def merge_graph(
     Args:
         entity_mentions, relationship_mentions, claim_mentions: tables or datasets of these schemas, rows in any order.
         n_threads: DuckDB's threads; the result does not depend on it.
+        overrides: what a person decided, from `overrides.read_overrides`; rows with names that no document has do
+            nothing (see `overrides.find_unused`).
 
     Returns:
         `entities`, `relationships`, `covariates`, `entity_merges` by table name. `entity_merges` has a row for each
         written form that became another title than its own spelling, see `resolution.py`; nothing is lost by it, since
-        mentions keep their names.
+        mentions keep their names. `relationships.pmi` is log2(p(a, b) / (p(a) p(b))) over the text units with mentions:
+        high for two that are seen only together, about 0 for a pair with a hub that is seen everywhere.
+
+    Raises:
+        PipelineError: the merge needs more disk than it may.
     """
     with _connect(settings.max_memory, n_threads) as connection:
-        connection.register("entity_mentions", entity_mentions)
-        connection.register("relationship_mentions", relationship_mentions)
-        connection.register("claim_mentions", claim_mentions)
-        entity_merges = _create_names(connection)
+        for name, mentions in (
+            ("entity_mentions", entity_mentions),
+            ("relationship_mentions", relationship_mentions),
+            ("claim_mentions", claim_mentions),
+        ):
+            connection.register(f"stored_{name}", mentions)
+            connection.execute(f"CREATE TEMP VIEW {name} AS FROM stored_{name}")
+        entity_merges = create_titles(connection, overrides)
         weight = "sum(strength)" if settings.weight == "strength" else "count(*)"
         _create_relationship_rows(connection)
         _create_pairs(connection, weight)
@@ -102,112 +108,22 @@ def _connect(max_memory: str, n_threads: int) -> Iterator[duckdb.DuckDBPyConnect
                 "memory_limit": max_memory,
                 "threads": n_threads,
                 "temp_directory": folder,
+                "max_temp_directory_size": _MAX_SPILL,
                 "preserve_insertion_order": False,
             },
         )
         try:
+            # Joins in the order written: the optimizer may start from "two titles differ", a product of all titles.
+            connection.execute("SET disabled_optimizers = 'join_order'")
             connection.execute(_HASH_MACROS)
             yield connection
+        except duckdb.OutOfMemoryException as error:
+            raise PipelineError(
+                f"graph: merging {_MAX_SPILL} of temporary files in {tempfile.gettempdir()} and {max_memory} of memory "
+                f"were not enough ({str(error).partition(chr(10))[0]}); raise graph.max_memory in settings.yaml"
+            ) from error
         finally:
             connection.close()
-
-
-def _create_names(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """Tables `names` (name, title_id) and `titles` (title_id, title, id), numbered in the order of titles.
-
-    Returns:
-        `entity_merges`.
-    """
-    rows = connection.execute("""
-        SELECT DISTINCT name FROM (
-            SELECT name FROM entity_mentions
-            UNION ALL SELECT source FROM relationship_mentions UNION ALL SELECT target FROM relationship_mentions
-            UNION ALL SELECT subject FROM claim_mentions UNION ALL SELECT object FROM claim_mentions
-        )""").fetchall()
-    titles = {name: title for (name,) in rows if (title := normalize_title(name))}
-    _register_names(connection, titles)
-    merges = _resolve(connection)
-    if merges:
-        titles = {name: merges[title].into if title in merges else title for name, title in titles.items()}
-        _register_names(connection, titles)
-    return _merge_rows(titles, merges)
-
-
-def _register_names(connection: duckdb.DuckDBPyConnection, titles: dict[str, str]) -> None:
-    ordered = sorted(set(titles.values()))
-    number = {title: n for n, title in enumerate(ordered)}
-    names = pa.table(
-        {
-            "name": pa.array(list(titles), pa.string()),
-            "title_id": pa.array([number[title] for title in titles.values()], pa.int32()),
-        }
-    )
-    numbered = pa.table(
-        {
-            "title_id": pa.array(range(len(ordered)), pa.int32()),
-            "title": pa.array(ordered, pa.string()),
-            "id": pa.array([entity_id(title) for title in ordered], pa.string()),
-        }
-    )
-    for table, content in (("names", names), ("titles", numbered)):
-        connection.register("content", content)
-        connection.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM content")
-        connection.unregister("content")
-
-
-def _resolve(connection: duckdb.DuckDBPyConnection) -> dict[str, Merge]:
-    """Title -> the merge that replaces it."""
-    records = [
-        TitleRecord(*row)
-        for row in connection.execute("""
-            SELECT title, arg_max(type, (type <> 'UNKNOWN', n, type)), sum(n)::BIGINT FROM (
-                SELECT title_id, upper(trim(type)) AS type, count(*) AS n
-                FROM entity_mentions JOIN names USING (name) GROUP BY ALL
-            ) JOIN titles USING (title_id) GROUP BY title ORDER BY title""").fetchall()
-    ]
-    proposals = propose_merges(records)
-    ends = sorted({title for merge in proposals for title in (merge.title, merge.into)})
-    return resolve_titles(
-        proposals, _neighbours(connection, ends), {record.title: record.n_mentions for record in records}
-    )
-
-
-def _neighbours(connection: duckdb.DuckDBPyConnection, titles: list[str]) -> dict[str, set[str]]:
-    """Title -> titles that it has a relationship with."""
-    if not titles:
-        return {}
-    connection.register("wanted", pa.table({"title": pa.array(titles, pa.string())}))
-    rows = connection.execute("""
-        WITH ids AS (SELECT title_id FROM titles SEMI JOIN wanted USING (title)),
-        pairs AS (
-            SELECT DISTINCT s.title_id AS a, t.title_id AS b FROM relationship_mentions r
-            JOIN names s ON r.source = s.name JOIN names t ON r.target = t.name
-            WHERE s.title_id IN (FROM ids) OR t.title_id IN (FROM ids)
-        )
-        SELECT x.title, y.title FROM (
-            SELECT a, b FROM pairs WHERE a IN (FROM ids) UNION SELECT b, a FROM pairs WHERE b IN (FROM ids)
-        ) JOIN titles x ON a = x.title_id JOIN titles y ON b = y.title_id""").fetchall()
-    connection.unregister("wanted")
-    neighbours: dict[str, set[str]] = {title: set() for title in titles}
-    for title, neighbour in rows:
-        neighbours[title].add(neighbour)
-    return neighbours
-
-
-def _merge_rows(titles: dict[str, str], merges: dict[str, Merge]) -> pa.Table:
-    rows = []
-    for name, title in titles.items():
-        own = normalize_title(name)
-        if own in merges:
-            merge = merges[own]
-            rows.append(
-                {"name": name, "title": title, "rule": merge.rule, "evidence": merge.evidence, "score": merge.score}
-            )
-        elif name.upper() != title:
-            rows.append(
-                {"name": name, "title": title, "rule": "unicode", "evidence": "same after normalisation", "score": 1.0}
-            )
-    return ENTITY_MERGES.from_rows(rows)
 
 
 def _create_relationship_rows(connection: duckdb.DuckDBPyConnection) -> None:
@@ -224,6 +140,7 @@ def _create_relationship_rows(connection: duckdb.DuckDBPyConnection) -> None:
             greatest(s.title_id, t.title_id) AS target_no,
             text_unit_no,
             CASE WHEN trim(description) <> '' THEN description END AS description,
+            CASE WHEN trim(predicate) <> '' THEN predicate END AS predicate,
             CASE WHEN isfinite(strength) THEN least(greatest(strength, 0), {_MAX_STRENGTH}) ELSE 0 END
                 ::DECIMAL(38, {_STRENGTH_DIGITS}) AS strength,
         FROM relationship_mentions r JOIN names s ON r.source = s.name JOIN names t ON r.target = t.name
@@ -253,9 +170,9 @@ def _create_pairs(connection: duckdb.DuckDBPyConnection, weight: str) -> None:
 
 def _select_relationships(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     """In slices, so that only the result itself needs memory in proportion to the graph."""
-    n_pairs = _count(connection, "pairs")
+    n_pairs, n_units = _count(connection, "pairs"), _count(connection, "text_units")
     slices = [
-        _select_relationship_slice(connection, start, start + _SLICE_ROWS)
+        _select_relationship_slice(connection, start, start + _SLICE_ROWS, n_units)
         for start in range(0, max(n_pairs, 1), _SLICE_ROWS)
     ]
     text_unit_ids = _text_unit_ids(connection)
@@ -263,7 +180,7 @@ def _select_relationships(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     return _join_slices(slices, text_unit_ids, RELATIONSHIPS)
 
 
-def _select_relationship_slice(connection: duckdb.DuckDBPyConnection, start: int, end: int) -> pa.Table:
+def _select_relationship_slice(connection: duckdb.DuckDBPyConnection, start: int, end: int, n_units: int) -> pa.Table:
     return connection.sql(f"""
         WITH slice AS (SELECT * FROM pairs WHERE pair_no >= {start} AND pair_no < {end}),
         collected AS (
@@ -271,6 +188,7 @@ def _select_relationship_slice(connection: duckdb.DuckDBPyConnection, start: int
                 pair_no,
                 list_sort(list_distinct(list(text_unit_no))) AS text_unit_ids,
                 sorted_distinct(list(description)) AS descriptions,
+                sorted_distinct(list(predicate)) AS predicates,
             FROM relationship_rows JOIN slice USING (source_no, target_no) GROUP BY pair_no
         )
         SELECT
@@ -287,14 +205,24 @@ def _select_relationship_slice(connection: duckdb.DuckDBPyConnection, start: int
             n_mentions,
             a.degree + b.degree AS combined_degree,
             text_unit_ids,
+            predicates,
+            round(
+                log2(
+                    len(text_unit_ids)::DOUBLE * {n_units}
+                    / greatest(a.frequency, len(text_unit_ids)) / greatest(b.frequency, len(text_unit_ids))
+                ), {_PMI_DIGITS}
+            ) AS pmi,
         FROM slice JOIN collected USING (pair_no)
         JOIN titles s ON source_no = s.title_id JOIN titles t ON target_no = t.title_id
-        JOIN degrees a ON source_no = a.title_id JOIN degrees b ON target_no = b.title_id
+        JOIN sizes a ON source_no = a.title_id JOIN sizes b ON target_no = b.title_id
         ORDER BY pair_no""").to_arrow_table()
 
 
 def _create_entity_rows(connection: duckdb.DuckDBPyConnection) -> None:
-    """Tables `mentioned` and `ends`: titles with entity mentions, and titles that only relationships name."""
+    """Tables `mentioned` and `ends`: titles with entity mentions, and titles that only relationships name.
+
+    And `sizes` (title_id, frequency, degree) of both.
+    """
     connection.execute("""
         CREATE TABLE mentioned AS
         SELECT title_id, types, n_mentions, text_unit_ids, descriptions
@@ -318,6 +246,12 @@ def _create_entity_rows(connection: duckdb.DuckDBPyConnection) -> None:
             SELECT source_no AS title_id, text_unit_no FROM relationship_rows
             UNION ALL SELECT target_no, text_unit_no FROM relationship_rows
         ) ANTI JOIN mentioned USING (title_id) GROUP BY title_id""")
+    connection.execute("""
+        CREATE TABLE sizes AS
+        SELECT title_id, frequency, coalesce(degree, 0) AS degree FROM (
+            SELECT title_id, len(text_unit_ids) AS frequency FROM mentioned
+            UNION ALL SELECT title_id, len(text_unit_ids) FROM ends
+        ) LEFT JOIN degrees USING (title_id)""")
 
 
 def _select_entities(connection: duckdb.DuckDBPyConnection) -> pa.Table:
@@ -327,7 +261,7 @@ def _select_entities(connection: duckdb.DuckDBPyConnection) -> pa.Table:
             UNION ALL
             SELECT title_id, ['UNKNOWN'], 0, text_unit_ids, [] FROM ends
         ),
-        written AS (SELECT title_id, sorted_distinct(list(name)) AS names FROM names GROUP BY title_id)
+        written AS (SELECT title_id, sorted_distinct(list(name)) AS names FROM written_names GROUP BY title_id)
         SELECT
             id,
             title,
@@ -337,10 +271,10 @@ def _select_entities(connection: duckdb.DuckDBPyConnection) -> pa.Table:
             descriptions,
             stable_hash(hash_part('entity') || hash_part(title) || hash_parts(descriptions)) AS description_key,
             text_unit_ids,
-            len(text_unit_ids) AS frequency,
+            frequency,
             n_mentions,
-            coalesce(degree, 0) AS degree,
-        FROM merged JOIN titles USING (title_id) JOIN written USING (title_id) LEFT JOIN degrees USING (title_id)
+            degree,
+        FROM merged JOIN titles USING (title_id) JOIN written USING (title_id) JOIN sizes USING (title_id)
         ORDER BY id""").to_arrow_table()
     return _join_slices([rows], _text_unit_ids(connection), ENTITIES)
 

@@ -79,12 +79,16 @@ frau fräulein king prince emperor empress tsar czar duke count baron baroness e
 archbishop cardinal rev reverend father brother sister uncle cousin captain capt colonel col general gen major
 lieutenant lt sergeant sgt corporal admiral commander president chancellor premier senator sen governor gov
 congressman congresswoman representative rep mayor judge justice ambassador sheikh sheik sultan ayatollah imam rabbi
-mullah hon detective inspector herrn frau kanzler kanzlerin bundeskanzler bundeskanzlerin präsident präsidentin
-président présidente presidente
+mullah hon detective inspector minister chairman chairwoman ceo herrn kanzler kanzlerin bundeskanzler bundeskanzlerin
+präsident präsidenten präsidentin ministerin ministerpräsident außenminister außenministerin président présidente
+presidente
 """)
 
 # Honorifics that are part of the name ("Pope Francis", "Prince Albert").
 REGAL = words("king queen prince princess emperor empress tsar czar duke duchess pope saint st")
+
+# Before an honorific, part of it ("Prime Minister").
+RANKS = words("prime vice deputy chief former acting interim")
 
 # Dropped before a name that is known without them ("Old Marley"); kept otherwise ("Old Trafford").
 EPITHETS = words("old young little poor dear good honest")
@@ -104,9 +108,36 @@ HOLDINGS = words("house office offices home chambers shop store farm castle pala
 PERSON_VERBS = words("""
 said says say saying replied replies asked asks cried exclaimed answered returned whispered shouted muttered murmured
 inquired observed remarked added continued told tells sighed laughed smiled nodded thought retorted demanded repeated
-growled pursued faltered interposed resumed explained argued insisted admitted wrote recalled joked who
+growled pursued faltered interposed resumed explained argued insisted admitted wrote recalled joked who whom presided
+detto déclaré écrit dicho sagte meinte fragte schrieb starb dijo afirmó nació escribió murió disse dichiarò nacque
+scrisse dipinse naquit écrivit resigned died married studied taught testified graduated sang wept knelt frowned
+shrugged grinned
 """)
-PLACE_PREPOSITIONS = words("in at near throughout outside inside around across")
+PLACE_PREPOSITIONS = words("in near throughout outside inside around across à en vicino")
+
+# In small letters right before a name ("her husband, Pierre", "the river Po", "the company, Acme").
+PERSON_ROLES = KIN | words("""
+president chairman chairwoman chairperson minister premier executive director leader founder author poet painter singer
+actor actress composer physicist chemist mathematician philosopher historian scientist professor king queen emperor
+captain commander general senator governor mayor judge spokesman spokeswoman coach striker goalkeeper friend named
+""")
+# Before "by" and a person.
+MAKING = words("""
+directed written produced played composed painted sung performed portrayed authored edited translated conducted designed
+sculpted choreographed narrated voiced
+""")
+PLACE_ROLES = words("""
+river lake town city village province region district county island capital port mountain volcano valley municipality
+suburb neighbourhood neighborhood prefecture hamlet
+""")
+ORGANIZATION_ROLES = words(
+    "company firm group bank magazine newspaper charity startup manufacturer airline publisher band"
+)
+# In small letters right after a name, or after its possessive ("Acme shares", "Acme's profit").
+ORGANIZATION_NOUNS = words("""
+shares stock profit profits revenue revenues sales employees headquarters executives customers shareholders investors
+spokesman spokeswoman subsidiary
+""")
 
 ORGANIZATION_TAILS = words("""
 inc incorporated ltd limited llc llp plc corp corporation co company companies group holdings holding gmbh ag sa spa
@@ -178,6 +209,12 @@ tatiana ted terence teresa terry thelma theodore theresa thomas tim timothy tina
 ursula valerie vanessa vera veronica victor victoria vincent viola violet virginia vivian vladimir walter wanda warren
 wayne wendy werner wilfred wilhelm will willem william willie winston wolfgang xavier yasmin yolanda yuri yusuf yvonne
 zachary zoe
+aisha alessandra alain amina anders anja antonia ayesha birgit björn bruna camilla chiara claudio daniele davide
+dieter dmitry elif emre enzo fabio farid fatma federico gabriela georges giacomo giorgia gunnar günter hamid henrik
+horst ingeborg irina ismail jacopo jürgen kamala karim katarzyna kristalina krzysztof lars laszlo leila lena ludwig luca
+luiz magdalena maja mariana mario marta matthias mehmet mette michał mustafa nadine niels noor olaf ola pavel petra
+pilar piotr rafael rania reinhard roberta rohan rosario sergio serena silvio simona sunita sven tamar teodoro thierry
+ulrich ursula vikram vittorio volodymyr woodrow yukio yoko yves
 """)
 
 # Suffixes of adverbs and participles that open sentences ("Suddenly Scrooge ..."); given names are excepted.

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import regex
 
-from graphrag_pipeline.indexing.capitals import Evidence
+from graphrag_pipeline.indexing.capitals import Evidence, is_common_word
+from graphrag_pipeline.indexing.gazetteer import load_places
 from graphrag_pipeline.indexing.name_cues import (
     ACRONYMS,
-    ADJECTIVE_SUFFIXES,
     DAY_NAMES_BEFORE,
     DAYS,
     EVENT_TAILS,
@@ -30,15 +31,25 @@ from graphrag_pipeline.indexing.name_cues import (
     MONTHS,
     OPENERS,
     ORGANIZATION_TAILS,
+    PLACE_HEADS,
     PLACE_TAILS,
     SEASONS,
     STOPWORDS,
 )
 from graphrag_pipeline.indexing.phrases import Phrase, Piece, find_phrases
+from graphrag_pipeline.tables import normalize_title
 
+_CALENDAR = DAYS | MONTHS | SEASONS
+_NO_NAMES = _CALENDAR | HONORIFICS | LONERS
+_HELD_WORDS = KIN | HOLDINGS
+_AFTER_POSSESSIVE = PLACE_TAILS | ORGANIZATION_TAILS
+_AFTER_DATES = EVENT_TAILS | ORGANIZATION_TAILS | DAYS
 _BREAK = regex.compile(r"[-\u2010\u00ad][ \t]*\n[ \t]*(\p{Ll}++)")  # a word broken at the end of a line
 _DOTTED = regex.compile(r"\.\p{Lu}\.$")  # U.S.
 _HELD = regex.compile(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
+
+title_of = lru_cache(maxsize=1 << 16)(normalize_title)
+"""`normalize_title`, remembered: a document says the same names again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +68,19 @@ class Name:
     sentence: int
 
 
-def find_names(text: str, sentences: list[tuple[int, int]], headings: list[bool]) -> list[Name]:
+def find_names(
+    text: str, sentences: list[tuple[int, int]], headings: list[bool], small_words: frozenset[str] = frozenset()
+) -> list[Name]:
     """Names in a document, in reading order; "Scrooge's nephew" overlaps "Scrooge", others do not overlap.
 
     Args:
         text: the whole document.
         sentences: spans that cover the text, in order.
         headings: for each sentence, whether it is a heading (see `is_heading`).
+        small_words: the commonest words of the document's language, in small letters: never a name at its start.
     """
     phrases = list(find_phrases(text, sentences, headings))
-    evidence = Evidence(text, phrases)
+    evidence = Evidence(text, phrases, small_words)
     names: list[Name] = []
     for phrase in phrases:
         for pieces in _split_phrase(phrase, evidence):
@@ -105,8 +119,8 @@ def _parts_phrase(piece: Piece, phrase: Phrase, evidence: Evidence, run: list[Pi
     if _is_stopword(piece):  # inside a title it stays: "Ghost of Christmas Yet To Come"
         return not run or piece.is_after_break or piece is phrase.pieces[-1] or phrase.is_heading
     if phrase.is_heading:
-        return not evidence.is_name(piece.key)
-    return evidence.is_emphasis(piece) and not evidence.is_name(piece.key)
+        return not (evidence.is_name(piece.key) or is_place(piece.key))
+    return evidence.is_emphasis(piece) and not evidence.is_name(piece.key) and not is_place(piece.key)
 
 
 def _repeats(piece: Piece, run: list[Piece]) -> bool:
@@ -126,7 +140,7 @@ def _keeps_possessive(piece: Piece, phrase: Phrase, run: list[Piece]) -> bool:
     if not following or following[0].is_connector:
         return False
     last = following[-1].key
-    return (run[0].key in {"ST", "SAINT"} or len(run) == 1) and last in PLACE_TAILS | ORGANIZATION_TAILS
+    return (run[0].key in {"ST", "SAINT"} or len(run) == 1) and last in _AFTER_POSSESSIVE
 
 
 def _trim(run: list[Piece], phrase: Phrase, evidence: Evidence) -> Iterator[list[Piece]]:
@@ -143,9 +157,16 @@ def _drops_first(pieces: list[Piece], phrase: Phrase, evidence: Evidence) -> boo
     first = pieces[0]
     if first.is_connector or (first.key in GREETINGS and len(pieces) > 1):
         return True
-    if first.key in DAYS | MONTHS | SEASONS and len(pieces) > 1:
-        return pieces[-1].key not in EVENT_TAILS | ORGANIZATION_TAILS | DAYS and not pieces[1].is_connector
-    return len(pieces) > 1 and phrase.is_weak and first.start == 0 and evidence.may_open(first.key)
+    if first.key in _CALENDAR and len(pieces) > 1:
+        return pieces[-1].key not in _AFTER_DATES and not pieces[1].is_connector
+    if len(pieces) == 1 or not phrase.is_weak or first.start or first.key in PLACE_HEADS:
+        return False
+    return evidence.may_open(first.key)
+
+
+def is_place(key: str) -> bool:
+    """Whether a word is a place wherever it stands, also in a heading or a dateline."""
+    return key in load_places() and len(key) > 3 and not is_common_word(key)
 
 
 def _drops_last(pieces: list[Piece]) -> bool:
@@ -157,17 +178,22 @@ def _drops_last(pieces: list[Piece]) -> bool:
 
 def _is_entity(pieces: list[Piece], phrase: Phrase, evidence: Evidence) -> bool:
     """Whether what is left of a phrase names anything."""
-    if all(p.is_connector or p.key in LONERS or p.key in DAYS | MONTHS | SEASONS | HONORIFICS for p in pieces):
+    if all(p.is_connector or p.key in _NO_NAMES for p in pieces):
         return False
     if len(pieces) > 1:
-        return True
+        return not evidence.is_only_stressed(pieces)
     word = pieces[0]
     if len(word.key) < 2 or (len(word.key) <= 4 and set(word.key) <= set("IVXLC")):
         return False
-    if evidence.is_common(word) or word.key.endswith(ADJECTIVE_SUFFIXES):
+    if evidence.is_common(word) or evidence.is_adjective(word.key):
         return False
+    if is_place(word.key):
+        return True
     if phrase.is_weak and word.start == 0:
-        return word.key not in OPENERS and (evidence.is_name(word.key) or evidence.is_given_name(word.key))
+        if word.key in OPENERS:
+            return False
+        is_known = evidence.is_name(word.key) or evidence.is_given_name(word.key)
+        return is_known or (not phrase.is_heading and evidence.is_proper(word.key))
     return True
 
 
@@ -196,7 +222,7 @@ def _find_held(owner: Name, text: str, limit: int) -> Iterator[Name]:
     while place < limit and text[place].isspace():
         place += 1
     match = _HELD.match(text, place, limit)
-    if match is None or match.group(1).upper() not in KIN | HOLDINGS:
+    if match is None or match.group(1).upper() not in _HELD_WORDS:
         return
     form, end = f"{owner.form}'s {match.group(1)}", match.end(1)
     if match.group(2) and match.group(2).upper() in KIN:

@@ -36,7 +36,7 @@ _CONNECTOR = (
 )
 _PHRASE = regex.compile(
     rf"(?<![\p{{L}}\p{{M}}\p{{Nd}}_]){_WORD}"
-    rf"(?:(?:{_GAP}(?:{_CONNECTOR}{_GAP})?{_WORD})|,?\s(?:Inc|Ltd|LLC|Corp|Jr|Sr)\b\.?)*+"
+    rf"(?:(?:{_GAP}(?:{_CONNECTOR}{_GAP}|[dD]['’](?=\p{{Lu}}\p{{Ll}}))?{_WORD})|,?\s(?:Inc|Ltd|LLC|Corp|Jr|Sr)\b\.?)*+"
 )
 _PIECE = regex.compile(r"\S+")
 _HYPHEN_GAP = regex.compile(r"(?<=[-\u2010\u2011])\s+")
@@ -107,7 +107,7 @@ def _pieces(phrase: str) -> tuple[Piece, ...]:
         written = match.group().replace(_JOIN, "").rstrip(",")
         body = _POSSESSIVE.sub("", written)
         end = match.start() + len(match.group().rstrip(",")) - (len(written) - len(body))
-        connector = body[:1].islower() or body == "&"
+        connector = body.islower() or body == "&"
         broken = bool(pieces) and "\n" in phrase[pieces[-1].end : match.start()]
         key = body.upper().rstrip(".")
         pieces.append(Piece(body, key, match.start(), end, body != written, connector, broken))

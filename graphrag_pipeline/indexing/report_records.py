@@ -17,9 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphrag_pipeline.indexing.adjacency import one_chunk
 from graphrag_pipeline.tables import normalize_title
 
 TokenCounter = Callable[[Sequence[str]], Sequence[int]]
+
+_ENTITY_COLUMNS = ["id", "title", "type", "names", "description_key"]
+_RELATIONSHIP_COLUMNS = ["id", "source_id", "target_id", "description_key"]
 
 
 @dataclass(frozen=True)
@@ -110,11 +114,12 @@ class GraphRecords:
         count_tokens: TokenCounter,
     ) -> None:
         """Take the stage tables; `count_tokens` gives the tokens of each of a list of texts."""
-        entities, relationships = entities.sort_by("id"), relationships.sort_by("id")
+        entities = entities.select(_ENTITY_COLUMNS).sort_by("id")
+        relationships = relationships.select(_RELATIONSHIP_COLUMNS).sort_by("id")
         covariates = covariates.sort_by("id")
         self.count_tokens = count_tokens
-        self.entity_ids = _flat(entities["id"])
-        titles = _flat(entities["title"])
+        self.entity_ids = one_chunk(entities["id"])
+        titles = one_chunk(entities["title"])
         self._titles = titles
         entity_texts = _look_up(entities["description_key"], descriptions)
         self.names = pa.array(_display_names(entities, entity_texts), pa.string())
@@ -128,29 +133,29 @@ class GraphRecords:
         self.entities = RecordRows(self.entity_ids, [self.names, entity_texts], count_tokens)
         relationship_texts = _look_up(relationships["description_key"], descriptions)
         ends = [self.names.take(pa.array(end)) for end in (self.sources, self.targets)]
-        self.relationships = RecordRows(_flat(relationships["id"]), [*ends, relationship_texts], count_tokens)
+        self.relationships = RecordRows(one_chunk(relationships["id"]), [*ends, relationship_texts], count_tokens)
         self._add_claims(covariates)
 
     def _add_claims(self, covariates: pa.Table) -> None:
         """Claims belong to their subject or, where that is no entity, to their object; else to no community."""
         subjects, objects = (pc.index_in(covariates[c], value_set=self._titles) for c in ("subject_id", "object_id"))
-        owners = _flat(pc.coalesce(subjects, objects)).fill_null(-1).to_numpy(zero_copy_only=False)
+        owners = one_chunk(pc.coalesce(subjects, objects)).fill_null(-1).to_numpy(zero_copy_only=False)
         order = np.argsort(owners, kind="stable")
         order = order[owners[order] >= 0]
         covariates, owners = covariates.take(pa.array(order)), owners[order]
         columns = [
             self._name(covariates["subject_id"]),
             self._name(covariates["object_id"]),
-            *(_flat(covariates[c]) for c in ("type", "status", "start_date", "end_date")),
-            _fold_space(_flat(covariates["description"])),
+            *(one_chunk(covariates[c]) for c in ("type", "status", "start_date", "end_date")),
+            _fold_space(one_chunk(covariates["description"])),
         ]
-        self.claims = RecordRows(_flat(covariates["id"]), columns, self.count_tokens)
+        self.claims = RecordRows(one_chunk(covariates["id"]), columns, self.count_tokens)
         self.claim_owners = owners.astype(np.int64)
         self._claim_starts = np.searchsorted(owners, np.arange(len(self.entity_ids) + 1))
 
     def _name(self, titles: pa.ChunkedArray) -> pa.Array:
         found = pc.index_in(titles, value_set=self._titles)
-        return _flat(pc.coalesce(self.names.take(_flat(found)), _flat(titles)))
+        return one_chunk(pc.coalesce(self.names.take(one_chunk(found)), one_chunk(titles)))
 
     def claims_of(self, entities: np.ndarray) -> np.ndarray:
         """Claims of entities, in the order of the entities."""
@@ -203,7 +208,7 @@ class _Level:
 
 def _read_level(rows: pa.Table, n_entities: int, records: GraphRecords) -> _Level:
     members = _positions(pc.list_flatten(rows["entity_ids"]), records.entity_ids)
-    owners = _flat(pc.list_parent_indices(rows["entity_ids"].combine_chunks())).to_numpy(zero_copy_only=False)
+    owners = one_chunk(pc.list_parent_indices(rows["entity_ids"].combine_chunks())).to_numpy(zero_copy_only=False)
     community_of = np.full(n_entities, -1, dtype=np.int64)
     community_of[members] = owners
     community = community_of[records.sources]
@@ -267,18 +272,14 @@ def _quote(field: str) -> str:
 # ------------------------------------------------------------------------------------------------- columns as arrays
 
 
-def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
 def _positions(ids: pa.ChunkedArray | pa.Array, value_set: pa.Array) -> np.ndarray:
-    return _flat(pc.index_in(ids, value_set=value_set)).to_numpy(zero_copy_only=False).astype(np.int64)
+    return one_chunk(pc.index_in(ids, value_set=value_set)).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _look_up(keys: pa.ChunkedArray, descriptions: pa.Table) -> pa.Array:
     """The description of each key, white space folded; "" where there is none."""
-    found = _flat(pc.index_in(keys, value_set=_flat(descriptions["description_key"])))
-    return _fold_space(_flat(descriptions["description"]).take(found).fill_null(""))
+    found = one_chunk(pc.index_in(keys, value_set=one_chunk(descriptions["description_key"])))
+    return _fold_space(one_chunk(descriptions["description"]).take(found).fill_null(""))
 
 
 def _fold_space(texts: pa.Array) -> pa.Array:

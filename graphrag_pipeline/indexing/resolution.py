@@ -1,26 +1,30 @@
 """Entity resolution by rules, across documents: which titles name the same entity.
 
-The rungs of the ladder above exact match, most certain first: `unicode` (accents, punctuation), `possessive`, `alias`
-(articles, legal forms, a person's short name), `acronym`, `fuzzy` (one letter). Types must agree (UNKNOWN agrees with
-all), numbers must be equal, and what a name alone cannot tell needs a neighbour in the graph that both share. A wrong
-merge is worse than a missed one: where two readings are open, nothing merges. Proposing reads titles, resolving reads
-their neighbours; both are pure. A merge is a row in `entity_merges`, never an edit of mentions.
+The rungs of the ladder above exact match, most certain first: `override` (a person said so), `unicode` (accents,
+punctuation), `possessive`, `alias` (articles, legal forms, qualifiers, a person's short name), `acronym`, `fuzzy` (one
+letter). What a person keeps apart no rule merges. Types must agree (UNKNOWN agrees with all), numbers must be equal,
+and what a name alone cannot tell needs a neighbour in the graph that both share. A wrong merge is worse than a missed
+one: where two readings are open, nothing merges. Proposing reads titles, resolving reads their neighbours; both are
+pure. A merge is a row in `entity_merges`, never an edit of mentions.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 import regex
 
-from graphrag_pipeline.indexing.aliases import split_honorifics
+from graphrag_pipeline.indexing.aliases import is_acronym_of, split_honorifics
+from graphrag_pipeline.indexing.dates import is_date
+from graphrag_pipeline.indexing.gazetteer import load_places
 from graphrag_pipeline.indexing.name_cues import FEMALE_HONORIFICS, GIVEN_NAMES, LEGAL_SUFFIXES
+from graphrag_pipeline.tables import normalize_title
 
-RULES = ("unicode", "possessive", "alias", "acronym", "fuzzy")
+RULES = ("override", "unicode", "possessive", "alias", "acronym", "fuzzy")
 MIN_FUZZY_LENGTH = 10  # characters of the whole title
 MIN_FUZZY_WORD = 6  # characters of the words that differ
 MAX_FUZZY_BLOCK = 500  # titles that are compared with each other; a larger block is too common a beginning
@@ -28,16 +32,18 @@ _FUZZY_KEY = 5  # one typing error in ten letters leaves the first or the last f
 _UNKNOWN, _PERSON, _ORGANIZATION = "UNKNOWN", "PERSON", "ORGANIZATION"
 
 _PUNCTUATION = regex.compile(r"[^\p{L}\p{M}\p{N}&+#']+")
+_QUALIFIED = regex.compile(r"(.+) \([^()]+\)")
 _NUMBER = regex.compile(r"\d+|\b[IVXLCDM]+\b")
 
 
 @dataclass(frozen=True, slots=True)
 class TitleRecord:
-    """A title before resolution, with its voted type and how many mentions it has."""
+    """A title before resolution, with its voted type, how many mentions it has, and whether a document is about it."""
 
     title: str
     type: str
     n_mentions: int
+    is_about: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +68,24 @@ def propose_merges(records: Iterable[TitleRecord]) -> list[Merge]:
     """Merges that the titles alone suggest, by rule and title."""
     by_title = {record.title: record for record in sorted(records, key=lambda record: record.title)}
     proposals: list[Merge] = []
-    for propose in (_propose_unicode, _propose_possessives, _propose_aliases, _propose_persons, _propose_acronyms):
+    for propose in (
+        _propose_unicode,
+        _propose_possessives,
+        _propose_aliases,
+        _propose_qualified,
+        _propose_persons,
+        _propose_acronyms,
+    ):
         proposals.extend(propose(by_title))
     proposals.extend(_propose_fuzzy(by_title))
     return [p for p in proposals if _types_agree(by_title[p.title].type, by_title[p.into].type)]
 
 
 def resolve_titles(
-    proposals: Iterable[Merge], neighbours: Mapping[str, set[str]], n_mentions: Mapping[str, int]
+    proposals: Iterable[Merge],
+    neighbours: Mapping[str, set[str]],
+    n_mentions: Mapping[str, int],
+    apart: Collection[tuple[str, str]] = (),
 ) -> dict[str, Merge]:
     """Choose among proposals and follow chains to their end.
 
@@ -77,6 +93,7 @@ def resolve_titles(
         proposals: from `propose_merges`.
         neighbours: title -> titles it has a relationship with, at least for every title proposed.
         n_mentions: title -> mentions, to choose the end of a chain that closes on itself.
+        apart: pairs of titles that must not end as one.
 
     Returns:
         title -> its merge, whose `into` is never itself merged; a title is in it at most once.
@@ -84,7 +101,8 @@ def resolve_titles(
     chosen: dict[str, Merge] = {}
     for proposal in sorted(proposals, key=lambda p: (RULES.index(p.rule), -n_mentions[p.into], p.title, p.into)):
         confirmed = _confirm(proposal, neighbours)
-        if confirmed and proposal.title not in chosen and _end(proposal.into, chosen) != proposal.title:
+        ends = {proposal.title, _end(proposal.into, chosen)}
+        if confirmed and proposal.title not in chosen and len(ends) == 2 and not _parts(ends, apart, chosen):
             chosen[proposal.title] = confirmed
     return {title: replace(merge, into=_end(merge.into, chosen)) for title, merge in chosen.items()}
 
@@ -93,6 +111,11 @@ def _end(title: str, chosen: Mapping[str, Merge]) -> str:
     while title in chosen:
         title = chosen[title].into
     return title
+
+
+def _parts(ends: set[str], apart: Collection[tuple[str, str]], chosen: Mapping[str, Merge]) -> bool:
+    """Whether the titles that end in one and those that end in the other are kept apart."""
+    return any({_end(a, chosen), _end(b, chosen)} == ends for a, b in apart)
 
 
 def _confirm(proposal: Merge, neighbours: Mapping[str, set[str]]) -> Merge | None:
@@ -105,6 +128,20 @@ def _confirm(proposal: Merge, neighbours: Mapping[str, set[str]]) -> Merge | Non
     if not shared:
         return None
     return replace(proposal, evidence=f"{proposal.evidence}; both meet {', '.join(shared[:3])}")
+
+
+def explain_tie(form: str, name: str) -> Merge:
+    """Why one document let `name` stand for a form that it writes otherwise."""
+    title, into = normalize_title(form), normalize_title(name)
+    if is_date(name):
+        return Merge(title, into, "date", "the same day", 1.0)
+    if title.removesuffix("'S") == into:
+        return Merge(title, into, "possessive", f"possessive of {into}", 0.98)
+    if _fold(title) == _fold(into):
+        return Merge(title, into, "unicode", "same without accents and punctuation", 0.99)
+    if " " not in title and is_acronym_of(form, name):
+        return Merge(title, into, "acronym", f"initials of {into} in one document", 0.97)
+    return Merge(title, into, "alias", f"stands for {into} in one document", 0.95)
 
 
 def _types_agree(a: str, b: str) -> bool:
@@ -151,6 +188,17 @@ def _propose_aliases(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
         short = " ".join(words[:-1])
         if words and words[-1] in LEGAL_SUFFIXES and short in records and record.type == _ORGANIZATION:
             yield Merge(title, short, "alias", f"{words[-1]} is only the legal form", 0.95)
+
+
+def _propose_qualified(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
+    """ "BENO ZAX" to "BENO ZAX (FILM)", the only title of a document that is the name with a qualifier."""
+    qualified: defaultdict[str, list[str]] = defaultdict(list)
+    for title, record in records.items():
+        if record.is_about and (match := _QUALIFIED.fullmatch(title)):
+            qualified[match.group(1)].append(title)
+    for bare, titles in qualified.items():
+        if len(titles) == 1 and bare in records and not records[bare].is_about and bare not in load_places():
+            yield Merge(bare, titles[0], "alias", "the only document of this name", 0.85)
 
 
 def _propose_persons(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:

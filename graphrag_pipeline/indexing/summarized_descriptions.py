@@ -18,7 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphrag_pipeline.indexing.adjacency import one_chunk
 from graphrag_pipeline.models.extractive import (
+    embed_distinct,
     is_near_repeat,
     is_sentence,
     rank_sentences,
@@ -35,12 +37,14 @@ SLICE_SENTENCES = 20_000
 
 _SUBJECT = 1.5
 _DEFINITION = 2.5
+_WORD = re.compile(r"[^\W_]+")
 _SAYS_WHAT = re.compile(
     r"\s*(?:\([^)]*\)\s*)?(?:(?:is|was|are|were|became|remains|remained)\b|,?\s*(?:also\s)?(?:known as|called)\b"
     r"|,\s+(?:an?|the|who|whose|which)\b)",
     re.IGNORECASE,
 )
 _NEAR = 30  # characters within which a sentence comes to its subject
+_MIN_WORD = 3  # letters of a word that a name may begin with
 
 
 def summarize_descriptions(
@@ -53,8 +57,8 @@ def summarize_descriptions(
     """Give every entity and relationship one description.
 
     Args:
-        entities: needs `title`, `descriptions` and `description_key`.
-        relationships: needs `source`, `target`, `descriptions` and `description_key`.
+        entities: needs `title`, `descriptions`, `description_key` and `text_unit_ids`.
+        relationships: needs `descriptions`, `description_key` and `text_unit_ids`.
         known: rows of `tables.DESCRIPTIONS` made by the same code version; a key found there is not computed again.
 
     Returns:
@@ -71,18 +75,23 @@ def summarize_descriptions(
 
 
 def _distinct_subjects(entities: pa.Table, relationships: pa.Table) -> pa.Table:
-    """One row per key: kind, title ("" for a relationship), descriptions; by key."""
+    """One row per key: kind, title ("" for a relationship), descriptions, first text unit.
+
+    They are in the order of text units, since subjects that meet in one share its sentences, which are then read once.
+    """
     rows = pa.concat_tables(
         [
             _subject_rows(entities, "entity", entities["title"]),
             _subject_rows(relationships, "relationship", _repeat("", relationships.num_rows)),
         ]
-    ).sort_by([("description_key", "ascending"), ("kind", "ascending"), ("title", "ascending")])
-    keys = rows["description_key"].combine_chunks()
+    )
+    order = pc.sort_indices(rows, [(name, "ascending") for name in ("description_key", "kind", "title")])
+    keys = rows["description_key"].take(order).combine_chunks()
     if len(keys) < 2:
         return rows
     is_first = np.concatenate(([True], pc.not_equal(keys[1:], keys[:-1]).to_numpy(zero_copy_only=False)))
-    return rows.filter(pa.array(is_first))
+    rows = rows.take(order.filter(pa.array(is_first)))
+    return rows.take(pc.sort_indices(rows["first_text_unit"]))
 
 
 def _subject_rows(rows: pa.Table, kind: str, titles: pa.ChunkedArray | pa.Array) -> pa.Table:
@@ -91,8 +100,15 @@ def _subject_rows(rows: pa.Table, kind: str, titles: pa.ChunkedArray | pa.Array)
         "kind": _repeat(kind, rows.num_rows),
         "title": titles,
         "descriptions": rows["descriptions"],
+        "first_text_unit": _first_values(one_chunk(rows["text_unit_ids"])),
     }
     return pa.table(columns)
+
+
+def _first_values(lists: pa.ListArray) -> pa.Array:
+    """The first value of each list; null where there is none."""
+    starts, is_empty = lists.offsets[:-1], pc.equal(pc.list_value_length(lists), 0)
+    return lists.values.take(pc.if_else(pc.fill_null(is_empty, True), pa.scalar(None, pa.int32()), starts))
 
 
 def _repeat(value: str, n: int) -> pa.Array:
@@ -148,7 +164,7 @@ def _pick(subjects: Sequence[_Subject], max_sentences: int, embedder: Embedder) 
     """The sentences of each subject's description; vectors are made once for all, where there is a choice to make."""
     has_choice = [len(subject.sentences) > max_sentences for subject in subjects]
     texts = [s for subject, choice in zip(subjects, has_choice, strict=True) if choice for s in subject.sentences]
-    vectors = embedder.embed(texts) if texts else np.zeros((0, embedder.dimensions), dtype=np.float32)
+    vectors = embed_distinct(texts, embedder)
     start = 0
     for subject, choice in zip(subjects, has_choice, strict=True):
         priors = _weigh(subject)
@@ -163,19 +179,32 @@ def _pick(subjects: Sequence[_Subject], max_sentences: int, embedder: Embedder) 
 
 def _weigh(subject: _Subject) -> np.ndarray:
     """How much more than usual each sentence is about the subject; a relationship has no name to look for."""
-    words = [re.escape(word) for word in sorted(words_of(subject.title)) if len(word) > 2]
-    if not words:
-        return np.ones(len(subject.sentences))
-    word = rf"\b(?:{'|'.join(words)})\b"
-    name = re.compile(rf"{word}(?:\s+{word})*", re.IGNORECASE)
-    return np.array([_weigh_sentence(sentence, name) for sentence in subject.sentences])
+    words = frozenset(_WORD.findall(subject.title.casefold()))
+    return np.array([_weigh_sentence(sentence, words) for sentence in subject.sentences])
 
 
-def _weigh_sentence(sentence: str, name: re.Pattern[str]) -> float:
-    match = name.search(sentence, 0, _NEAR)
-    if not match:
+def _weigh_sentence(sentence: str, words: frozenset[str]) -> float:
+    end = _find_name_end(sentence, words) if words else None
+    if end is None:
         return 1.0
-    return _DEFINITION if _SAYS_WHAT.match(sentence, match.end()) else _SUBJECT
+    return _DEFINITION if _SAYS_WHAT.match(sentence, end) else _SUBJECT
+
+
+def _find_name_end(sentence: str, words: frozenset[str]) -> int | None:
+    """Where the first name made of these words ends, if it begins near the start of the sentence."""
+    end: int | None = None
+    for match in _WORD.finditer(sentence):
+        word = match.group().casefold()
+        if end is None:
+            if match.start() >= _NEAR:
+                return None
+            if word in words and len(word) >= _MIN_WORD:
+                end = match.end()
+        elif word in words and not sentence[end : match.start()].strip(" .'\u2019-"):
+            end = match.end()
+        else:
+            return end
+    return end
 
 
 def _drop_repeats(sentences: Sequence[str], priors: np.ndarray) -> list[int]:

@@ -19,6 +19,7 @@ _SYLLABLES = tuple(
     for b in ["a", "e", "i", "o", "u", "ar", "en", "il", "on", "us"]
 )
 _TYPES = ("PERSON", "ORGANIZATION", "GEO", "EVENT", "UNKNOWN")
+_PREDICATES = ("met", "was the partner of", None)
 _BATCH = 250_000
 _N_PARTNERS = 60  # of a name: about five mentions in two that a pair is found in again
 
@@ -75,6 +76,10 @@ def _make_batch(
     if n_ends == 2:
         columns["strength"] = random.integers(1, 11, size=n).astype(float)
     columns |= {"start": pa.array(rows), "end": pa.array(rows + 90), "request_key": pa.nulls(n, pa.string())}
+    if n_ends == 1:
+        columns |= {"written": pa.nulls(n, pa.string()), "is_about": pa.nulls(n, pa.bool_())}
+    else:
+        columns["predicate"] = pa.array(_PREDICATES).take(pa.array(random.integers(len(_PREDICATES), size=n)))
     return pa.table(columns)
 
 

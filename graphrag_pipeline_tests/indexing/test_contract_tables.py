@@ -77,12 +77,16 @@ def test_reports_cite_numbers_and_embed_the_same_text_as_their_stage() -> None:
 
 
 def test_numbers_are_carried_over_and_never_reused() -> None:
+    def assign(numbering: Numbering, *ids: str) -> list[int]:
+        return numbering.assign("entity", pa.array(ids)).tolist()
+
     first = Numbering(None)
-    assert first.assign("entity", ["x", "y", "z"]) == {"x": 0, "y": 1, "z": 2}
+    assert assign(first, "x", "y", "z") == [0, 1, 2]
     second = Numbering(first.table())
-    assert second.assign("entity", ["w", "x"]) == {"w": 3, "x": 0}
+    assert assign(second, "w", "x") == [3, 0]
     third = Numbering(second.table())
-    assert third.assign("entity", ["z", "w"]) == {"z": 4, "w": 3}
+    assert assign(third, "z", "w") == [4, 3]
+    assert third.find("entity", ["w", "x", "z"]) == {"w": 3, "z": 4}
 
 
 def test_second_join_with_the_numbers_of_the_first_changes_nothing() -> None:

@@ -1,5 +1,4 @@
 import re
-from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,68 +12,26 @@ from graphrag_pipeline.indexing.extracted_graph import extract_graph
 from graphrag_pipeline.indexing.graph import merge_graph
 from graphrag_pipeline.settings import ExtractionSettings, GraphSettings
 from graphrag_pipeline.tables import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, normalize_title
+from graphrag_pipeline_tests.indexing import news_paragraphs
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = Path(__file__).parents[1] / "data" / "microsoft_christmas_carol" / "entities.parquet"
 # Titles among our 100 most frequent that a reader of the book would not look up.
-JUNK = frozenset(
-    [
-        "ANGELIC",
-        "BALEFUL",
-        "BOILED",
-        "CATCH",
-        "CHRISTMAS EVES",
-        "COLD BOILED",
-        "COLD ROAST",
-        "DAY",
-        "DOOM",
-        "FIRST OF EXCHANGE",
-        "FOUNDER",
-        "FUTURE",
-        "GAIN",
-        "GENII",
-        "GIANT",
-        "GLEE",
-        "GOD",
-        "GROOM",
-        "HE",
-        "HOPE",
-        "HUMBUG",
-        "I",
-        "IDOL",
-        "MAN",
-        "MASTER",
-        "MERRY CHRISTMAS",
-        "MISS",
-        "MR",
-        "OH",
-        "OLD",
-        "PAST",
-        "PLENTY",
-        "PORCH",
-        "PRESENT",
-        "ROAST",
-        "SATURDAYS",
-        "SCRO",
-        "SHADOW",
-        "SIR",
-        "STAR",
-        "STAVE",
-        "THE",
-        "TIME",
-        "TRUTH",
-        "UNSEEN EYES",
-        "US",
-        "WANT",
-        "WARD",
-        "WE",
-        "YOU",
-    ]
-)
+JUNK = frozenset({
+    "ANGELIC", "BALEFUL", "BOILED", "BUNDLE", "CATCH", "CHRISTMAS EVES", "CHUCKLE",
+    "COLD BOILED", "COLD ROAST", "COMING", "DAY", "DESK", "DISMAL", "DOOM", "FIRST OF EXCHANGE",
+    "FOUNDER", "FUTURE", "GAIN", "GENII", "GIANT", "GLEE", "GLIMPSE", "GOD", "GRAVE", "GROCERS", "GROOM", "HE",
+    "HIMSELF", "HOPE", "HUMBUG", "I", "IDOL", "MAN", "MASTER", "MERRY CHRISTMAS", "MISS", "MR", "OGRE", "OH",
+    "OLD", "PARKS", "PAST", "PIPE", "PLENTY", "PORCH", "PRESENT", "ROAST", "SATURDAYS", "SCRO", "SHADOW",
+    "SIR", "STAR", "STAVE", "THE", "TIME", "TRUTH", "UNSEEN EYES", "US", "WANT", "WARD", "WE", "YARD",
+    "YOU",
+})  # fmt: skip
 
 
 def make_documents(*texts: str) -> pa.Table:
-    return pa.table({"id": [f"d{n}" for n in range(len(texts))], "text": pa.array(texts, pa.string())})
+    ids = [f"d{n}" for n in range(len(texts))]
+    columns = {"id": ids, "title": ids, "text": list(texts)}
+    return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
 
 
 def make_units(*texts: str, size: int = 10_000, step: int = 10_000) -> pa.Table:
@@ -104,9 +61,10 @@ def test_sentence_in_which_two_meet_makes_entities_and_a_relationship() -> None:
     assert rows(graph["entity_mentions"], "position", "name", "type", "description") == [
         (0, "Scrooge", "PERSON", ""),
         (1, "Scrooge", "PERSON", first),
-        (2, "Scrooge's partner", "PERSON", first),
-        (3, "London", "GEO", first),
-        (4, "Scrooge", "PERSON", last),
+        (2, "Scrooge", "PERSON", first),
+        (3, "Scrooge's partner", "PERSON", first),
+        (4, "London", "GEO", first),
+        (5, "Scrooge", "PERSON", last),
     ]
     assert rows(graph["relationship_mentions"], "source", "target", "description", "strength") == [
         ("Scrooge", "Scrooge's partner", first, 1.0),
@@ -114,14 +72,52 @@ def test_sentence_in_which_two_meet_makes_entities_and_a_relationship() -> None:
         ("Scrooge's partner", "London", first, 1.0),
     ]
     written = [text[start:end] for start, end in rows(graph["entity_mentions"], "start", "end")]
-    assert written == ["SCROOGE", "Mr. Scrooge", "Scrooge's partner", "London", "Scrooge"]
+    assert written == ["SCROOGE", "Mr. Scrooge", "Scrooge", "Scrooge's partner", "London", "Scrooge"]
+    assert written == graph["entity_mentions"]["written"].to_pylist()
 
 
-def test_sentence_with_too_many_entities_makes_no_relationships() -> None:
+def test_a_list_of_names_relates_only_neighbours() -> None:
     text = "They met Anna, Bertha and Clara."
     assert extract(text)["relationship_mentions"].num_rows == 3
     crowded = extract(text, settings=ExtractionSettings(max_entities_per_sentence=2))
-    assert (crowded["entity_mentions"].num_rows, crowded["relationship_mentions"].num_rows) == (3, 0)
+    assert rows(crowded["relationship_mentions"], "source", "target") == [("Anna", "Bertha"), ("Bertha", "Clara")]
+
+
+def test_verb_phrase_between_two_names_is_the_predicate() -> None:
+    text = "They say that Fezziwig employed young Scrooge. Nobody knew that Anna is the sister of Bob, or Clara."
+    mentions = extract(text)["relationship_mentions"]
+    assert rows(mentions, "source", "target", "predicate") == [
+        ("Fezziwig", "Scrooge", "employed"),
+        ("Anna", "Bob", "is the sister of"),
+        ("Anna", "Clara", None),
+        ("Bob", "Clara", None),
+    ]
+
+
+def titled(title: str, text: str, size: int = 10_000) -> list[tuple]:
+    documents = pa.table({"id": ["d0"], "title": [title], "text": [text]})
+    mentions = extract_graph(documents, make_units(text, size=size, step=size), ExtractionSettings())
+    return rows(mentions["entity_mentions"], "name", "written", "is_about", "description")
+
+
+def test_a_title_that_is_a_name_is_what_the_document_is_about() -> None:
+    first, second = "Beno Zax is a 1950 film by Ana Ruiz.", "Critics liked Beno Zax."
+    assert titled("Beno Zax (film)", f"{first} {second}", size=len(first)) == [
+        ("Beno Zax (film)", "Beno Zax", None, first),
+        ("Ana Ruiz", "Ana Ruiz", None, first),
+        ("Beno Zax (film)", None, True, first),
+        ("Beno Zax (film)", "Beno Zax", None, second),
+    ]
+
+
+def test_a_title_is_found_where_capitals_would_not_find_it() -> None:
+    text = "Lilli's Marriage is a silent film. It is said that chamomile helps."
+    assert [row[1] for row in titled("Lilli's Marriage", text)] == ["Lilli's Marriage", None]
+    assert [row[1] for row in titled("Chamomile", text)] == ["chamomile", None]
+
+
+def test_a_file_stem_is_no_title() -> None:
+    assert [row[0] for row in titled("stave_1", "They met Anna.")] == ["Anna"]
 
 
 def test_overlapping_text_units_each_have_the_mention_that_lies_within() -> None:
@@ -196,55 +192,72 @@ def test_spans_lie_within_their_text_unit_and_names_have_titles(text: str) -> No
     units = make_units(text, size=40, step=30)
     bounds = {unit: (start, end) for unit, start, end in rows(units, "id", "start", "end")}
     mentions = extract_graph(make_documents(text), units, ExtractionSettings())["entity_mentions"]
-    for unit, name, start, end in rows(mentions, "text_unit_id", "name", "start", "end"):
+    for unit, name, start, end, written in rows(mentions, "text_unit_id", "name", "start", "end", "written"):
         assert bounds[unit][0] <= start < end <= bounds[unit][1]
+        assert text[start:end] == written
         assert normalize_title(name)
 
 
 @pytest.fixture(scope="module")
 def carol() -> tuple[list[str], dict[str, pa.Table]]:
+    """The texts of the sample and the graph that is made of it."""
     texts = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "data" / "input").glob("*.txt"))]
     assert len(texts) == 5
-    units = make_units(*texts, size=4800, step=4400)
-    return texts, extract_graph(make_documents(*texts), units, ExtractionSettings())
+    mentions = extract_graph(make_documents(*texts), make_units(*texts, size=4800, step=4400), ExtractionSettings())
+    return texts, merge_graph(*mentions.values(), GraphSettings())
 
 
 def test_carol_finds_the_most_frequent_people_and_places(carol: tuple[list[str], dict[str, pa.Table]]) -> None:
+    """Of the 40 most frequent titles that the book has in any letters; the article makes no difference."""
     texts, graph = carol
-    found = {normalize_title(name) for name in graph["entity_mentions"]["name"].to_pylist()}
-    for unit, start, end in rows(graph["entity_mentions"], "text_unit_id", "start", "end"):
-        found.add(normalize_title(texts[int(unit[1])][start:end]))
-    book = " ".join(" ".join(texts).split())
-    reference = pq.read_table(REFERENCE).to_pylist()
-    reference = [row for row in reference if row["type"] in ("PERSON", "GEO") and _is_named(row["title"], book)]
+    found = set(graph["entities"]["title"].to_pylist())
+    found.update(normalize_title(name) for names in graph["entities"]["names"].to_pylist() for name in names)
+    book = " ".join(" ".join(texts).split()).replace("’", "'")
+    reference = [row for row in pq.read_table(REFERENCE).to_pylist() if row["type"] in ("PERSON", "GEO")]
+    reference = [row for row in reference if re.search(rf"(?<!\w){re.escape(row['title'])}(?!\w)", book, re.IGNORECASE)]
     top = [row["title"] for row in sorted(reference, key=lambda row: (-row["frequency"], row["title"]))[:40]]
-    assert len(top) == 40
-    missed = [title for title in top if title.removeprefix("THE ") not in found]
+    missed = [title for title in top if title not in found and title.removeprefix("THE ") not in found]
     assert len(missed) <= 4, missed
-
-
-def _is_named(title: str, book: str) -> bool:
-    """Whether the book writes a title as a name: with capitals but for small words."""
-    small = {"OF", "TO", "THE"}
-    words = [word.lower() if word in small and n else word.capitalize() for n, word in enumerate(title.split())]
-    return re.search(rf"\b{re.escape(' '.join(words))}\b", book) is not None
 
 
 def test_carol_has_little_junk_among_its_most_frequent(carol: tuple[list[str], dict[str, pa.Table]]) -> None:
     _, graph = carol
-    counts = Counter(normalize_title(name) for name in graph["entity_mentions"]["name"].to_pylist())
-    top = sorted(counts, key=lambda title: (-counts[title], title))[:100]
+    mentions = dict(rows(graph["entities"], "title", "n_mentions"))
+    top = sorted(mentions, key=lambda title: (-mentions[title], title))[:100]
     assert top[0] == "EBENEZER SCROOGE"
     junk = [title for title in top if title in JUNK]
-    assert len(junk) <= 10, junk
+    assert len(junk) <= 7, junk
 
 
 def test_carol_resolves_scrooge_across_staves(carol: tuple[list[str], dict[str, pa.Table]]) -> None:
     _, graph = carol
-    merged = merge_graph(
-        graph["entity_mentions"], graph["relationship_mentions"], graph["claim_mentions"], GraphSettings()
-    )
-    titles = merged["entities"]["title"].to_pylist()
+    titles = graph["entities"]["title"].to_pylist()
     assert "EBENEZER SCROOGE" in titles and "SCROOGE" not in titles
-    assert ("Scrooge", "EBENEZER SCROOGE", "alias") in rows(merged["entity_merges"], "name", "title", "rule")
+    merges = rows(graph["entity_merges"], "name", "title", "rule")
+    assert ("Scrooge", "EBENEZER SCROOGE", "alias") in merges
+    assert ("Marley", "JACOB MARLEY", "alias") in merges
     assert "MRS. CRATCHIT" in titles and "BOB CRATCHIT" in titles
+
+
+@pytest.mark.parametrize(
+    ("paragraphs", "least_recall", "least_precision", "least_typed"),
+    [(news_paragraphs.TUNED, 0.93, 0.95, 0.8), (news_paragraphs.HELD_OUT, 0.93, 0.93, 0.72)],
+)
+def test_news_and_encyclopedic_names_are_found(
+    paragraphs: tuple, least_recall: float, least_precision: float, least_typed: float
+) -> None:
+    n_expected = n_found = n_typed = n_junk = 0
+    for paragraph in paragraphs:
+        mentions = extract(paragraph.text)["entity_mentions"]
+        expected = {normalize_title(name): kind for name, kind in paragraph.names.items()}
+        found: dict[str, str] = {}
+        for name, written, kind in rows(mentions, "name", "written", "type"):
+            keys = {normalize_title(name), normalize_title(" ".join(written.removesuffix(".").split()))}
+            if kind != "CONCEPT":
+                found |= dict.fromkeys(keys & expected.keys(), kind)
+                n_junk += not keys & expected.keys()
+        n_expected, n_found = n_expected + len(expected), n_found + len(found)
+        n_typed += sum(expected[title] == kind for title, kind in found.items())
+    assert n_found / n_expected >= least_recall
+    assert n_found / (n_found + n_junk) >= least_precision
+    assert n_typed / n_found >= least_typed

@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.indexing import graph
 from graphrag_pipeline.indexing.graph import merge_graph
+from graphrag_pipeline.indexing.overrides import find_unused, read_overrides
 from graphrag_pipeline.settings import GraphSettings
 from graphrag_pipeline.tables import (
     CLAIM_MENTIONS,
@@ -54,12 +57,14 @@ def merge(
     relationship_mentions: pa.Table | None = None,
     claim_mentions: pa.Table | None = None,
     graph_settings: GraphSettings = SETTINGS,
+    overrides: str = "",
 ) -> dict[str, list[dict]]:
     merged = merge_graph(
         ENTITY_MENTIONS.empty() if entity_mentions is None else entity_mentions,
         RELATIONSHIP_MENTIONS.empty() if relationship_mentions is None else relationship_mentions,
         CLAIM_MENTIONS.empty() if claim_mentions is None else claim_mentions,
         graph_settings,
+        overrides=read_overrides(f"action,a,b\n{overrides}".encode()),
     )
     return {name: table.to_pylist() for name, table in merged.items()}
 
@@ -127,6 +132,8 @@ def test_both_directions_of_a_pair_are_one_relationship() -> None:
         "n_mentions": 2,
         "combined_degree": 3,
         "text_unit_ids": ["u1", "u2"],
+        "predicates": [],
+        "pmi": 0.0,
     }
 
 
@@ -183,6 +190,127 @@ def test_merges_are_listed_with_their_rule() -> None:
     ]
     assert [row["source"] for row in merged["relationships"]] == ["EBENEZER SCROOGE"]
     assert merged["relationships"][0]["n_mentions"] == 2
+
+
+def tied(*rows: tuple[str, str, str, int]) -> pa.Table:
+    """Rows of (text unit, name, written, start)."""
+    return ENTITY_MENTIONS.from_rows(
+        [
+            {"text_unit_id": unit, "position": n, "name": name, "type": "PERSON", "description": written,
+             "written": written, "start": start, "end": start + len(written)}
+            for n, (unit, name, written, start) in enumerate(rows)
+        ]
+    )  # fmt: skip
+
+
+def placed(*rows: tuple[str, str, str, int, int]) -> pa.Table:
+    """Relationships of (text unit, source, target, start, end)."""
+    return RELATIONSHIP_MENTIONS.from_rows(
+        [
+            {"text_unit_id": unit, "position": n, "source": source, "target": target, "description": "",
+             "strength": 1.0, "start": start, "end": end, "predicate": "met" if n == 0 else None}
+            for n, (unit, source, target, start, end) in enumerate(rows)
+        ]
+    )  # fmt: skip
+
+
+TIED = tied(
+    ("u1", "Jacob Marley", "Marley", 0), ("u1", "Fred", "Fred", 9), ("u1", "Jacob Marley", "Jacob\nMarley", 50),
+    ("u2", "World Health Organization", "WHO", 0), ("u2", "Fred", "fred", 9),
+)  # fmt: skip
+TIED_PAIRS = placed(("u1", "Jacob Marley", "Fred", 0, 20), ("u2", "World Health Organization", "Fred", 0, 20))
+
+
+def test_forms_tied_inside_a_document_are_names_and_have_their_reason() -> None:
+    merged = merge(TIED, TIED_PAIRS)
+    assert {row["title"]: row["names"] for row in merged["entities"]} == {
+        "FRED": ["Fred", "fred"],
+        "JACOB MARLEY": ["Jacob Marley", "Marley"],
+        "WORLD HEALTH ORGANIZATION": ["WHO", "World Health Organization"],
+    }
+    assert [(row["name"], row["title"], row["rule"]) for row in merged["entity_merges"]] == [
+        ("Marley", "JACOB MARLEY", "alias"),
+        ("WHO", "WORLD HEALTH ORGANIZATION", "acronym"),
+    ]
+    assert [row["predicates"] for row in merged["relationships"]] in ([["met"], []], [[], ["met"]])
+
+
+def test_two_reasons_for_one_form_are_both_told() -> None:
+    mentions = tied(("u1", "Mr. Scrooge", "Scrooge", 0), ("u2", "Ebenezer Scrooge", "Ebenezer Scrooge", 0))
+    pairs = relationships(("u1", "Mr. Scrooge", "Fred", "", 1.0), ("u2", "Ebenezer Scrooge", "Fred", "", 1.0))
+    row = next(row for row in merge(mentions, pairs)["entity_merges"] if row["name"] == "Scrooge")
+    assert (row["title"], row["rule"], row["score"]) == ("EBENEZER SCROOGE", "alias", 0.9)
+    assert row["evidence"] == (
+        "stands for MR. SCROOGE in one document; EBENEZER SCROOGE is the only full name with SCROOGE; both meet FRED"
+    )
+
+
+def test_a_person_can_merge_whatever_the_rules_say_and_undo_it() -> None:
+    mentions = entities(
+        ("u1", "Scrooge", "PERSON", "a"), ("u2", "old miser", "UNKNOWN", "b"), ("u3", "Humbug Ltd", "ORGANIZATION", "c")
+    )
+    rows = "merge,OLD MISER,Scrooge\nmerge,humbug ltd,old miser\n"
+    merged = merge(mentions, overrides=rows)
+    (scrooge,) = merged["entities"]
+    assert (scrooge["title"], scrooge["descriptions"], scrooge["text_unit_ids"]) == (
+        "SCROOGE", ["a", "b", "c"], ["u1", "u2", "u3"],
+    )  # fmt: skip
+    assert scrooge["types"] == ["ORGANIZATION", "PERSON", "UNKNOWN"]
+    assert {(row["name"], row["rule"]) for row in merged["entity_merges"]} == {
+        ("old miser", "override"), ("Humbug Ltd", "override"),
+    }  # fmt: skip
+    assert len(merge(mentions)["entities"]) == 3
+
+
+def test_a_person_can_keep_apart_what_rules_merge() -> None:
+    mentions = entities(("u1", "Zürich", "GEO", ""), ("u1", "Zurich", "GEO", ""), ("u1", "The Zurich", "GEO", ""))
+    assert [row["title"] for row in merge(mentions)["entities"]] == ["ZURICH"]
+    apart = merge(mentions, overrides="keep_apart,Zurich,Zürich")
+    assert sorted(row["title"] for row in apart["entities"]) == ["ZURICH", "ZÜRICH"]
+
+
+def test_a_person_can_part_and_remerge_what_one_document_tied() -> None:
+    apart = merge(TIED, TIED_PAIRS, overrides="keep_apart,Marley,Jacob Marley")
+    assert sorted((row["title"], row["names"]) for row in apart["entities"])[1:3] == [
+        ("JACOB MARLEY", ["Jacob Marley"]), ("MARLEY", ["Marley"]),
+    ]  # fmt: skip
+    assert sorted((row["source"], row["target"]) for row in apart["relationships"])[0] == ("FRED", "MARLEY")
+    elsewhere = merge(TIED, TIED_PAIRS, overrides="merge,Marley,WHO")
+    assert sorted(row["title"] for row in elsewhere["entities"]) == [
+        "FRED",
+        "JACOB MARLEY",
+        "WORLD HEALTH ORGANIZATION",
+    ]
+    merged = {row["name"]: row for row in elsewhere["entity_merges"]}
+    assert (merged["Marley"]["title"], merged["Marley"]["rule"]) == ("WORLD HEALTH ORGANIZATION", "override")
+
+
+def test_overrides_without_such_names_are_reported_and_do_nothing() -> None:
+    rows = read_overrides(b"action,a,b\nmerge,Fred,Nobody\nkeep_apart,Marley,Fred\n")
+    merged = merge_graph(TIED, TIED_PAIRS, CLAIM_MENTIONS.empty(), SETTINGS, overrides=rows)
+    assert merged == merge_graph(TIED, TIED_PAIRS, CLAIM_MENTIONS.empty(), SETTINGS)
+    (message,) = find_unused(rows, merged["entities"])
+    assert "merge,FRED,NOBODY" in message and "'NOBODY'" in message
+
+
+def test_pmi_is_high_for_a_rare_pair_and_none_for_a_hub() -> None:
+    rows = [(f"u{n}", "Hub", "", "") for n in range(8)] + [("u0", "A", "", ""), ("u0", "B", "", "")]
+    pairs = relationships(("u0", "A", "B", "", 1.0), ("u0", "A", "Hub", "", 1.0))
+    assert {row["target"]: row["pmi"] for row in merge(entities(*rows), pairs)["relationships"]} == {
+        "B": 3.0,
+        "HUB": 0.0,
+    }
+
+
+def test_a_merge_that_would_fill_the_disk_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    import duckdb
+
+    def fail(*_: object) -> None:
+        raise duckdb.OutOfMemoryException("failed to offload data block of size 256 KiB (20 GB/20 GB used)")
+
+    monkeypatch.setattr(graph, "_create_pairs", fail)
+    with pytest.raises(PipelineError, match=r"raise graph\.max_memory"):
+        merge(TIED)
 
 
 def test_nothing_merges_to_empty_tables_with_schema() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from graphrag_pipeline.indexing.resolution import Merge, TitleRecord, propose_merges, resolve_titles
+from graphrag_pipeline.indexing.resolution import Merge, TitleRecord, explain_tie, propose_merges, resolve_titles
 
 
 def propose(*titles: tuple[str, str, int]) -> list[tuple[str, str, str]]:
@@ -50,6 +50,47 @@ def test_alias_needs_a_shared_neighbour_and_names_it() -> None:
     assert resolve_titles([proposal], apart, counts) == {}
     near = {"SCROOGE": {"BOB"}, "EBENEZER SCROOGE": {"BOB", "FRED"}}
     assert resolve_titles([proposal], near, counts)["SCROOGE"].evidence == "only full name; both meet BOB"
+
+
+def test_what_a_person_keeps_apart_does_not_end_as_one() -> None:
+    proposals = [Merge("A", "C", "unicode", "", 1.0), Merge("B", "C", "alias", "", 1.0)]
+    merges = resolve_titles(proposals, {}, {"A": 1, "B": 1, "C": 1}, apart=[("A", "B")])
+    assert {title: merge.into for title, merge in merges.items()} == {"A": "C"}
+
+
+def test_a_person_decides_before_any_rule() -> None:
+    proposals = [Merge("A", "B", "unicode", "", 1.0), Merge("B", "A", "override", "", 1.0)]
+    merges = resolve_titles(proposals, {}, {"A": 1, "B": 1})
+    assert {title: (merge.into, merge.rule) for title, merge in merges.items()} == {"B": ("A", "override")}
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        ([("BENO ZAX", 1, False), ("BENO ZAX (FILM)", 1, True)], [("BENO ZAX", "BENO ZAX (FILM)", "alias")]),
+        ([("BENO ZAX", 1, True), ("BENO ZAX (FILM)", 1, True)], []),
+        ([("BENO ZAX", 1, False), ("BENO ZAX (FILM)", 1, False)], []),
+        ([("BENO ZAX", 1, False), ("BENO ZAX (FILM)", 1, True), ("BENO ZAX (NOVEL)", 1, True)], []),
+        ([("PARIS", 1, False), ("PARIS (MYTHOLOGY)", 1, True)], []),
+    ],
+)
+def test_a_name_goes_to_the_only_document_of_that_name(records: list, expected: list) -> None:
+    proposals = propose_merges(TitleRecord(title, "UNKNOWN", n, about) for title, n, about in records)
+    assert [(merge.title, merge.into, merge.rule) for merge in proposals] == expected
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "rule"),
+    [
+        ("Marley", "Jacob Marley", "alias"),
+        ("MARLEY'S", "Marley", "possessive"),
+        ("WHO", "World Health Organization", "acronym"),
+        ("U.S.A", "USA", "unicode"),
+        ("December 25, 1843", "25 December 1843", "date"),
+    ],
+)
+def test_a_tie_of_one_document_is_explained(form: str, name: str, rule: str) -> None:
+    assert explain_tie(form, name).rule == rule
 
 
 def test_two_that_meet_each_other_stay_two() -> None:

@@ -61,6 +61,25 @@ def test_several_become_the_most_telling_sentences():
     assert "STAVE" not in description_of(graph, "SCROOGE")
 
 
+@pytest.mark.parametrize(
+    ("sentence", "rest"),
+    [
+        ("The Bank of England is old.", " is old."),
+        ("Michael O'Brien was there.", " was there."),
+        ("Yesterday Bank's clerk left.", "'s clerk left."),
+        ("Bank, England and others met.", ", England and others met."),
+    ],
+)
+def test_a_name_ends_where_its_words_end(sentence, rest):
+    words = frozenset({"bank", "of", "england", "michael", "o", "brien"})
+    assert sentence[summarized_descriptions._find_name_end(sentence, words) :] == rest
+
+
+@pytest.mark.parametrize("sentence", ["He left.", "Of course.", "Nobody who was there that evening saw Michael."])
+def test_a_name_that_comes_late_or_not_at_all_is_not_found(sentence):
+    assert summarized_descriptions._find_name_end(sentence, frozenset({"of", "michael"})) is None
+
+
 def test_a_repeated_sentence_is_said_once():
     graph = make_graph({}, {"BOB": ["Bob is a clerk of Scrooge.", "BOB is a clerk of Scrooge!"]})
     assert description_of(graph, "BOB") in ("Bob is a clerk of Scrooge.", "BOB is a clerk of Scrooge!")

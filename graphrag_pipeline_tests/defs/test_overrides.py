@@ -1,0 +1,39 @@
+"""A person's entity_overrides.csv: merged, kept apart and undone without extracting again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.root import Root
+from graphrag_pipeline_tests.roots import build_tables, make_root
+
+
+def titles(root: Root) -> set[str]:
+    return set(root.tables.read("entities")["title"].to_pylist())
+
+
+def test_overrides_change_the_graph_alone_and_are_undone_by_removing_them(tmp_path: Path) -> None:
+    root = make_root(tmp_path)
+    build_tables(root)
+    before = titles(root)
+    assert {"TINY TIM", "BELLE"} <= before
+    (tmp_path / "entity_overrides.csv").write_text("action,a,b\nmerge,Belle,Tiny Tim\n")
+    ran = build_tables(root)
+    assert "graph" in {stage for stage, _ in ran}
+    assert not {"extracted_graph", "text_units", "documents"} & {stage for stage, _ in ran}
+    assert titles(root) == before - {"BELLE"}
+    merges = root.tables.read("entity_merges").to_pylist()
+    assert [row["title"] for row in merges if row["rule"] == "override"] == ["TINY TIM"]
+    (tmp_path / "entity_overrides.csv").unlink()
+    build_tables(root)
+    assert titles(root) == before
+
+
+def test_a_bad_override_names_its_line(tmp_path: Path) -> None:
+    root = make_root(tmp_path)
+    (tmp_path / "entity_overrides.csv").write_text("action,a,b\njoin,Belle,Tiny Tim\n")
+    with pytest.raises(PipelineError, match=r"entity_overrides\.csv line 2"):
+        build_tables(root)

@@ -1,0 +1,70 @@
+"""Vectors by text hash: equal texts share one, known ones are not made again, each row finds its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from graphrag_pipeline.indexing import embeddings
+from graphrag_pipeline.indexing.embeddings import StoredVectors, embed_texts, look_up_vectors
+from graphrag_pipeline.tables import TEXT_UNIT_EMBEDDINGS, text_hash
+from graphrag_pipeline_tests.hashing_embeddings import HashingEmbeddings
+
+NAME = "default-text_unit-text"
+TEXTS = ["Marley was dead.", "Scrooge knew it.", "Marley was dead.", "", "Bob wept."]
+
+
+class CountingEmbeddings(HashingEmbeddings):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedded: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        self.embedded += texts
+        return super().embed(texts)
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embeddings, "_BATCH_TEXTS", 2)
+    monkeypatch.setattr(embeddings, "_SLICE_ROWS", 2)
+
+
+def test_equal_texts_are_embedded_once_and_rows_are_in_file_order() -> None:
+    embedder = CountingEmbeddings()
+    made = embed_texts(TEXTS, TEXT_UNIT_EMBEDDINGS, embedder)
+    assert sorted(embedder.embedded) == sorted(set(TEXTS))
+    assert made.equals(TEXT_UNIT_EMBEDDINGS.sort(made))
+    assert made["text_hash"].to_pylist() == sorted(map(text_hash, set(TEXTS)))
+
+
+def test_known_vectors_are_taken_over_and_those_of_texts_that_are_gone_are_dropped() -> None:
+    known = embed_texts(["Bob wept.", "gone", "Marley was dead."], TEXT_UNIT_EMBEDDINGS, HashingEmbeddings())
+    embedder = CountingEmbeddings()
+    assert embed_texts(TEXTS, TEXT_UNIT_EMBEDDINGS, embedder, known).equals(
+        embed_texts(TEXTS, TEXT_UNIT_EMBEDDINGS, HashingEmbeddings())
+    )
+    assert sorted(embedder.embedded) == ["", "Scrooge knew it."]
+
+
+def test_no_texts_give_an_empty_table() -> None:
+    made = embed_texts([], TEXT_UNIT_EMBEDDINGS, HashingEmbeddings())
+    assert made.equals(TEXT_UNIT_EMBEDDINGS.empty())
+
+
+def test_each_row_finds_the_vector_of_its_text() -> None:
+    embedder = HashingEmbeddings()
+    stored = {"text_unit_embeddings": embed_texts(TEXTS, TEXT_UNIT_EMBEDDINGS, embedder)}
+    rows = {"text_units": pa.table({"text": TEXTS})}
+    vectors = StoredVectors(rows, stored.__getitem__, embedder.dimensions)[NAME]
+    assert vectors.shape == (5, embedder.dimensions)
+    assert np.array_equal(vectors[np.array([4, 0, 2])], embedder.embed([TEXTS[4], TEXTS[0], TEXTS[2]]))
+
+
+def test_a_text_without_a_vector_is_an_error() -> None:
+    stored = embed_texts(TEXTS, TEXT_UNIT_EMBEDDINGS, HashingEmbeddings())
+    with pytest.raises(KeyError, match="1 rows have no vector"):
+        look_up_vectors(NAME, pa.table({"text": ["Bob wept.", "new"]}), stored, HashingEmbeddings().dimensions)
