@@ -1,16 +1,20 @@
 """The command line: `graphrag-pipeline` and `python -m graphrag_pipeline`.
 
-Each command finds the root, calls one function of the package and prints what it returns; a `PipelineError` is printed
-without a traceback and exits with 1. Heavy imports stay inside commands. Keep out: anything a library user would miss.
+Each command finds the root, calls one function of the package and prints what it returns: results to standard output,
+everything else to standard error. Exit status 0 is success, 1 a `PipelineError` (one line, no traceback), 2 wrong
+usage, 130 an interruption. Heavy imports stay inside commands. Keep out: anything a library user would miss.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import os
+import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -32,8 +36,21 @@ _before: dict[str, Path | None] = {"root": None}
 """--root given before the subcommand."""
 
 
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        from importlib.metadata import version
+
+        typer.echo(f"graphrag-pipeline {version('graphrag-pipeline')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _remember_root(root: RootOption = None) -> None:
+def _remember_root(
+    root: RootOption = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     _before["root"] = root
 
 
@@ -61,8 +78,12 @@ def index(root: RootOption = None) -> None:
     from graphrag_pipeline.progress import IndexProgress
 
     project = _open_root(root)
-    with IndexProgress() as progress:
-        report = run_index(project, progress.plan, progress.advance)
+    try:
+        with IndexProgress() as progress:
+            report = run_index(project, progress.plan, progress.advance)
+    except KeyboardInterrupt:
+        typer.echo("interrupted: what was finished is kept; run `graphrag-pipeline index` again to go on", err=True)
+        raise typer.Exit(130) from None
     for path, problem in report.problems:
         typer.echo(f"not read: {path}: {problem}", err=True)
     if report.ran:
@@ -85,28 +106,30 @@ def index(root: RootOption = None) -> None:
 @app.command()
 def status(root: RootOption = None, as_json: JsonOption = False) -> None:
     """What is stale and why, and which snapshot is published."""
-    from graphrag_pipeline.staleness import detect_input, find_stale
+    from graphrag_pipeline.staleness import detect_input, find_stale, list_problems
 
     project = _open_root(root)
     manifests = detect_input(project)
-    rows = [row for rows in manifests.values() for row in rows.to_pylist()]
-    stale = find_stale(project, manifests)
-    problems = [{"path": row["path"], "problem": row["problem"]} for row in rows if row["problem"]]
+    is_imported = project.is_imported  # then the input folder has no part in the index
+    stale = [] if is_imported else find_stale(project, manifests)
+    problems = [{"path": path, "problem": problem} for path, problem in list_problems(manifests)]
     values = {
         "root": str(project.path),
         "snapshot": project.snapshots.current(),
-        "documents": len(rows) - len(problems),
+        "is_imported": is_imported,
+        "documents": sum(rows.num_rows for rows in manifests.values()) - len(problems),
         "problems": problems,
         "stale": [{"stage": s.stage, "partition": s.partition, "reasons": list(s.reasons)} for s in stale],
     }
     if as_json:
-        typer.echo(json.dumps(values, indent=1, ensure_ascii=False))
+        _print_json(values)
         return
-    typer.echo(f"root {values['root']}\nsnapshot {values['snapshot'] or 'none published'}")
+    origin = " (imported; documents of the input folder are not in it)" if is_imported else ""
+    typer.echo(f"root {values['root']}\nsnapshot {values['snapshot'] or 'none published'}{origin}")
     typer.echo(f"{values['documents']:,} documents, {len(problems)} not readable")
     for problem in problems:
         typer.echo(f"  {problem['path']}: {problem['problem']}")
-    if not stale:
+    if not stale and not is_imported:
         typer.echo("everything is fresh")
     for line in _stale_lines(stale):
         typer.echo(line)
@@ -134,15 +157,34 @@ def query(
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question from the published index."""
-    import yaml
-
     from graphrag_pipeline.query.graph_index import GraphIndex
 
-    pairs = [text.partition("=") for text in option or []]
-    options = {key.strip(): yaml.safe_load(value) for key, _, value in pairs}
+    options = dict(_parse_option(text) for text in option or [])
     index = GraphIndex.open(_open_root(root).path)
-    result = index.search(question, method=method, strategy=strategy, context_only=context_only, **options)
-    typer.echo(result.to_json() if as_json else result.to_markdown())
+    result = index.search(_as_text(question), method=method, strategy=strategy, context_only=context_only, **options)
+    if as_json:
+        _print_json(result.to_dict())
+    else:
+        typer.echo(result.to_markdown())
+
+
+def _as_text(argument: str) -> str:
+    """An argument as UTF-8, whatever the locale says; what is no text becomes a question mark in a box."""
+    return os.fsencode(argument).decode("utf-8", errors="replace")
+
+
+def _parse_option(text: str) -> tuple[str, Any]:
+    import yaml
+
+    key, equals, value = (part.strip() for part in text.partition("="))
+    if not key or not equals:
+        raise typer.BadParameter(f"{text!r} is not KEY=VALUE, such as top_k_entities=20", param_hint="--option")
+    if key in ("question", "method", "strategy", "context_only"):
+        raise typer.BadParameter(f"{key!r} has an option or argument of its own", param_hint="--option")
+    try:
+        return key, yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise typer.BadParameter(f"{text!r}: the value is no YAML", param_hint="--option") from None
 
 
 @app.command("import")
@@ -174,44 +216,76 @@ def sql(
     as_json: JsonOption = False,
 ) -> None:
     """Query the published snapshot's tables with DuckDB."""
-    from graphrag_pipeline.storage.sql import run_sql
+    from graphrag_pipeline.storage.sql import render_rows, run_sql
 
-    result = run_sql(_open_root(root).snapshots.open(), statement)
+    result = run_sql(_open_root(root).snapshots.open(), _as_text(statement))
     if as_json:
-        typer.echo(json.dumps(result.to_pylist(), indent=1, ensure_ascii=False, default=str))
+        _print_json(result.to_pylist())
     else:
-        import pandas as pd
-
-        with pd.option_context("display.max_rows", None, "display.max_columns", None, "display.width", None):
-            typer.echo(result.to_pandas().to_string(index=False, max_colwidth=80))
+        typer.echo(render_rows(result))
 
 
 @app.command()
 def dev(
     root: RootOption = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.")] = 3000,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 3000,
 ) -> None:
     """Dagster's UI and daemon, with its home under the root."""
-    from graphrag_pipeline.defs.index_run import dagster_home
+    from graphrag_pipeline.defs.index_run import dagster_home, open_instance
     from graphrag_pipeline.root import ROOT_VARIABLE
 
     project = _open_root(root)
     project.tables.check_layout(project.settings.storage.n_buckets)
-    os.environ["DAGSTER_HOME"] = str(dagster_home(project).resolve())
+    _check_port(host, port)
+    with open_instance(project):  # made here, or a clear error
+        os.environ["DAGSTER_HOME"] = str(dagster_home(project))
     os.environ[ROOT_VARIABLE] = str(project.path)
-    program = str(Path(sys.executable).with_name("dagster"))
+    # Dagster advises its project tool `dg` instead of `dagster dev`; nobody here can follow the advice.
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), "ignore:Function")))
     arguments = ["dev", "-m", "graphrag_pipeline.definitions", "-h", host, "-p", str(port)]
-    os.execv(program, [program, *arguments])
+    os.execv(sys.executable, [sys.executable, "-m", "dagster", *arguments])
 
 
-def main() -> None:
+def _check_port(host: str, port: int) -> None:
+    """Say at once what Dagster says after half a minute."""
+    import socket
+
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError as error:
+        raise PipelineError(
+            f"cannot listen on {host}, port {port} ({error.strerror or error}); choose others with --host and --port"
+        ) from None
+
+
+def _print_json(values: Any) -> None:
+    """JSON that any reader takes: no NaN, and only ASCII where the terminal is not UTF-8."""
+    is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    typer.echo(json.dumps(_without_nan(values), indent=1, ensure_ascii=not is_utf8, allow_nan=False, default=str))
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def main() -> NoReturn:
     """Entry point: run the command line; a `PipelineError` is one line on standard error and exit status 1."""
+    # A container's stop ends like Ctrl-C; Dagster does the same while a stage runs.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for stream in (sys.stdout, sys.stderr):  # a terminal that cannot show a character shows its code
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except PipelineError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(1)
+    sys.exit(0)
 
 
 if __name__ == "__main__":

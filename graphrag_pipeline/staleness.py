@@ -43,6 +43,12 @@ def detect_input(root: Root) -> dict[str, pa.Table]:
     return {key: build_corpus_manifest(records) for key, records in rows.items()}
 
 
+def list_problems(manifests: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
+    """(path, problem) of every document that cannot be read, by path."""
+    rows = [row for manifest in manifests.values() for row in manifest.select(["path", "problem"]).to_pylist()]
+    return sorted((row["path"], row["problem"]) for row in rows if row["problem"])
+
+
 def _without_text(record: SourceRecord) -> SourceRecord:
     """The manifest needs no texts; a corpus of them would not fit in memory."""
     return dataclasses.replace(record, text="", metadata="{}")
@@ -150,7 +156,10 @@ def _why_unpublished(root: Root) -> list[str]:
     candidate = root.tables.head(CANDIDATE.name)
     if candidate is None:
         return ["never materialised"]
-    current = root.snapshots.current()
+    try:
+        current = root.snapshots.current()
+    except NoSnapshotError as error:
+        return [str(error)]
     if current != candidate.data_version:
         return [f"published snapshot is {current}, candidate is {candidate.data_version}"]
     return []

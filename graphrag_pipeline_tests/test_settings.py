@@ -52,6 +52,8 @@ def test_environment_overrides_the_file(tmp_path: Path) -> None:
         ("- a\n", {}, "must hold sections"),
         ("a: [\n", {}, "not valid YAML"),
         ("", {"GRAPHRAG__TEXT_UNITS__SISE": "1"}, "environment variable GRAPHRAG__TEXT_UNITS__SISE: unknown key"),
+        ("", {"GRAPHRAG__TEXT_UNITS__SIZE": "abc"}, "found 'abc' in environment variable GRAPHRAG__TEXT_UNITS__SIZE"),
+        ("local_search:\n  strategy: dept_first\n", {}, "'depth_first'"),
         ("", {"GRAPHRAG__TEXT_UNITS": "1"}, "expected GRAPHRAG__SECTION__KEY"),
         ("", {"GRAPHRAG__TEXT_UNITS__SIZE": "["}, "environment variable GRAPHRAG__TEXT_UNITS__SIZE"),
     ],

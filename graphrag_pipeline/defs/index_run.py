@@ -8,27 +8,38 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.root import Root
+from graphrag_pipeline.errors import InputChangedError, NoSnapshotError, PipelineError, SettingsError
+from graphrag_pipeline.root import DAGSTER_YAML, Root
 from graphrag_pipeline.stages import ALL_STAGES, STAGES
-from graphrag_pipeline.staleness import StalePartition, detect_input, find_stale, stage_data_version
+from graphrag_pipeline.staleness import StalePartition, detect_input, find_stale, list_problems, stage_data_version
+from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.locks import one_index_run
 from graphrag_pipeline.tables import WHOLE
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance, ExecuteInProcessResult
+    from dagster._utils.error import SerializableErrorInfo
 
 _REPORTED = "graphrag_reported.json"
 """In the Dagster home: data versions whose events it has. It goes with the home, and events are reported again."""
 
-_DAGSTER_YAML = "telemetry:\n  enabled: false\nnux:\n  enabled: false\n"
-
 _MAX_ATTEMPTS = 3
 """How often files that change while they are read are read again."""
+
+_MAX_PROBLEMS_NAMED = 20
+
+_OUR_ERRORS: dict[str, type[PipelineError]] = {
+    error.__name__: error for error in (PipelineError, SettingsError, NoSnapshotError, InputChangedError)
+}
+_DISK_ERRORS = ("No space left on device", "Read-only file system", "Permission denied", "Disk quota exceeded")
+_INTERRUPTED = "DagsterExecutionInterruptedError"
+"""Dagster turns both Ctrl-C and SIGTERM into this one while a stage runs."""
 
 Listener = Callable[[str, str, bool], None]
 
@@ -62,8 +73,17 @@ def run_index(
         listener: told of every stage that ends.
 
     Raises:
-        PipelineError: a stage or check failed; what was finished is kept and the published snapshot stays.
+        PipelineError: a stage or check failed, no document is readable, or the root holds an imported index; what was
+            finished is kept and the published snapshot stays.
+        KeyboardInterrupt: Ctrl-C, or SIGTERM while a stage ran; likewise.
     """
+    with one_index_run(root.path):
+        return _run_index(root, on_plan, listener)
+
+
+def _run_index(
+    root: Root, on_plan: Callable[[list[StalePartition]], None] | None, listener: Listener | None
+) -> IndexReport:
     ran: list[tuple[str, str]] = []
     reused: list[tuple[str, str]] = []
 
@@ -74,34 +94,47 @@ def run_index(
 
     for attempt in range(1, _MAX_ATTEMPTS + 1):
         manifests = detect_input(root)
-        problems = [
-            (row["path"], row["problem"]) for rows in manifests.values() for row in rows.to_pylist() if row["problem"]
-        ]
+        problems = list_problems(manifests)
         n_documents = sum(rows.num_rows for rows in manifests.values()) - len(problems)
-        if not n_documents and root.snapshots.current() is None:
+        _refuse_import(root)
+        if not n_documents:
             _refuse_empty(root, problems)
         root.tables.check_layout(root.settings.storage.n_buckets)
         stale = find_stale(root, manifests)
         if on_plan:
             on_plan(stale)
-        failure = _materialize(root, stale, listen) if stale else None
-        if failure is None:
+        try:
+            _materialize(root, stale, listen)
             break
-        if "InputChangedError" not in failure or attempt == _MAX_ATTEMPTS:
-            raise PipelineError(failure)
+        except InputChangedError:
+            if attempt == _MAX_ATTEMPTS:
+                raise
     report_missing_events(root)
     return IndexReport(ran, reused, n_documents, problems, root.snapshots.current() or "")
 
 
+def _refuse_import(root: Root) -> None:
+    if root.is_imported:
+        raise PipelineError(
+            f"{root.path}: holds an imported index, which an index of {root.input_folder} would replace; index "
+            "documents in another root (`graphrag-pipeline init DIR`), or import again to update this one"
+        )
+
+
 def _refuse_empty(root: Root, problems: list[tuple[str, str]]) -> None:
-    reasons = "".join(f"\n  {path}: {problem}" for path, problem in problems[:20])
+    reasons = "".join(f"\n  {path}: {problem}" for path, problem in problems[:_MAX_PROBLEMS_NAMED])
+    more = f"\n  and {len(problems) - _MAX_PROBLEMS_NAMED} more" if len(problems) > _MAX_PROBLEMS_NAMED else ""
+    kept = "" if root.snapshots.current() is None else "; the published index stays as it is"
     raise PipelineError(
-        f"{root.input_folder}: no readable documents; put txt, md, csv, json, jsonl or parquet files there{reasons}"
+        f"{root.input_folder}: no readable documents; put txt, md, csv, json, jsonl or parquet files there{kept}"
+        f"{reasons}{more}"
     )
 
 
-def _materialize(root: Root, stale: list[StalePartition], listener: Listener) -> str | None:
-    """Run what is stale, bucket by bucket, then the rest; returns the first failure."""
+def _materialize(root: Root, stale: list[StalePartition], listener: Listener) -> None:
+    """Run what is stale, bucket by bucket, then the rest; the first failure is raised."""
+    if not stale:
+        return
     import dagster as dg
 
     from graphrag_pipeline.defs.build import build_definitions
@@ -123,20 +156,38 @@ def _materialize(root: Root, stale: list[StalePartition], listener: Listener) ->
                 raise_on_error=False,
             )
             if not result.success:
-                return _explain_failure(result, partition)
-    return None
+                raise _failure_of(result, partition)
 
 
-def _explain_failure(result: ExecuteInProcessResult, partition: str) -> str:
+def _failure_of(result: ExecuteInProcessResult, partition: str) -> BaseException:
+    """Why a run failed, in one line: a `PipelineError`, or a `KeyboardInterrupt` if it was stopped."""
     for event in result.all_events:
+        if event.event_type_value == "PIPELINE_CANCELED":
+            return KeyboardInterrupt()
         if event.is_step_failure:
-            error = event.step_failure_data.error
-            while error and error.cause:
-                error = error.cause
-            lines = error.message.strip().splitlines() if error else []
-            where = event.step_key if partition == WHOLE else f"{event.step_key}, bucket {partition}"
-            return f"{where} failed: {' '.join(lines)}"
-    return f"run {result.run_id} failed without a step failure; see it in `graphrag-pipeline dev`"
+            where = str(event.step_key) if partition == WHOLE else f"{event.step_key}, bucket {partition}"
+            return _as_exception(where, event.step_failure_data.error)
+        if event.is_failure:
+            return _as_exception(f"run {result.run_id}", event.job_failure_data.error)
+    return PipelineError(f"run {result.run_id} failed without a reason; see it in `graphrag-pipeline dev`")
+
+
+def _as_exception(where: str, error: SerializableErrorInfo | None) -> BaseException:
+    """The first error of ours among the causes, else the last cause."""
+    while error and error.cause and error.cls_name not in _OUR_ERRORS:
+        error = error.cause
+    if error is None:
+        return PipelineError(f"{where} failed without a reason; see the run in `graphrag-pipeline dev`")
+    if error.cls_name == _INTERRUPTED:
+        return KeyboardInterrupt()
+    message = " ".join(error.message.split("\n")).strip()
+    if error.cls_name in _OUR_ERRORS:
+        return _OUR_ERRORS[error.cls_name](f"{where} failed: {message.partition(': ')[2]}")
+    if any(reason in message for reason in _DISK_ERRORS):
+        way_out = "free space or mend permissions and run again - what was finished is kept"
+    else:
+        way_out = "its traceback is in the last run shown by `graphrag-pipeline dev`"
+    return PipelineError(f"{where} failed: {message}; {way_out}")
 
 
 # ----------------------------------------------------------------------------------------------------- Dagster's events
@@ -145,17 +196,32 @@ def _explain_failure(result: ExecuteInProcessResult, partition: str) -> str:
 def dagster_home(root: Root) -> Path:
     """The Dagster home: $DAGSTER_HOME, else `dagster/` in the root, made with telemetry off."""
     named = os.environ.get("DAGSTER_HOME")
-    home = Path(named) if named else root.path / "dagster"
+    home = (Path(named) if named else root.path / "dagster").resolve()
     if not (home / "dagster.yaml").exists():
-        home.mkdir(parents=True, exist_ok=True)
-        (home / "dagster.yaml").write_text(_DAGSTER_YAML)
+        files.replace(home / "dagster.yaml", DAGSTER_YAML.encode())
     return home
 
 
-def open_instance(root: Root):  # type: ignore[no-untyped-def]
-    from dagster import DagsterInstance
+@contextmanager
+def open_instance(root: Root) -> Iterator[DagsterInstance]:
+    """Dagster's storage of a root.
 
-    return DagsterInstance.from_config(str(dagster_home(root)))
+    Raises:
+        PipelineError: it cannot be read or written.
+    """
+    from dagster import DagsterInstance
+    from sqlalchemy.exc import SQLAlchemyError
+
+    home = dagster_home(root)
+    try:
+        with DagsterInstance.from_config(str(home)) as instance:
+            yield instance
+    except (SQLAlchemyError, OSError) as error:
+        reason = getattr(error, "orig", None) or error
+        raise PipelineError(
+            f"{home}: Dagster's records cannot be read or written ({reason}); free space or mend permissions and run "
+            "again - what was finished is kept, and this folder may be removed: it is made anew"
+        ) from error
 
 
 def report_missing_events(root: Root) -> int:
@@ -166,12 +232,12 @@ def report_missing_events(root: Root) -> int:
         for partition in stage.partitions(root.settings)
         if (version := stage_data_version(root, stage, partition))
     }
-    marker = dagster_home(root) / _REPORTED
-    if marker.exists() and json.loads(marker.read_bytes()) == versions:
+    marker, content = dagster_home(root) / _REPORTED, json.dumps(versions).encode()
+    if marker.exists() and marker.read_bytes() == content:
         return 0
     with open_instance(root) as instance:
         n_reported = sum(_report_stage(root, instance, stage_name, versions) for stage_name in ALL_STAGES)
-    marker.write_text(json.dumps(versions))
+    files.replace(marker, content)
     return n_reported
 
 

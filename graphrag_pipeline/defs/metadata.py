@@ -5,15 +5,15 @@ Pure: tables in, Dagster metadata out. Numbers are plain numbers, so that Dagste
 
 import base64
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphrag_pipeline.stages import Stage
-from graphrag_pipeline.tables import STAGE_TABLES
+from graphrag_pipeline.stages import CANDIDATE, Stage
+from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES
 
 _PREVIEW_ROWS = 5
 _PREVIEW_CHARACTERS = 80
@@ -21,9 +21,10 @@ _PREVIEW_CHARACTERS = 80
 
 def of_stage(stage: Stage) -> dict[str, Any]:
     """Column schemas of the tables a stage owns; the first is the one Dagster shows as the asset's."""
-    schemas = {name: _column_schema(STAGE_TABLES[name].schema) for name in stage.tables}
+    tables = CONTRACT_TABLES if stage is CANDIDATE else {name: STAGE_TABLES[name] for name in stage.tables}
+    schemas = {name: _column_schema(table.schema) for name, table in tables.items()}
     shown = {f"schema of {name}": schema for name, schema in list(schemas.items())[1:]}
-    return {"dagster/column_schema": schemas[stage.tables[0]], **shown} if schemas else {}
+    return {"dagster/column_schema": next(iter(schemas.values())), **shown} if schemas else {}
 
 
 def _column_schema(schema: pa.Schema) -> dg.TableSchema:
@@ -35,12 +36,10 @@ def _column_schema(schema: pa.Schema) -> dg.TableSchema:
 
 
 def of_tables(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
-    """Rows, tokens and a preview of what a stage wrote."""
+    """Rows and a preview of what a stage wrote."""
     shown: dict[str, Any] = {}
     for position, (name, rows) in enumerate(tables.items()):
         shown["dagster/row_count" if position == 0 else f"rows of {name}"] = rows.num_rows
-        if "n_tokens" in rows.schema.names:
-            shown["tokens"] = pc.sum(rows["n_tokens"]).as_py() or 0
         shown[f"preview of {name}"] = dg.MetadataValue.md(_preview(rows))
     return shown
 
@@ -92,8 +91,13 @@ def of_community_sizes(communities: pa.Table) -> dict[str, Any]:
 
 
 def of_contract(snapshot_id: str, tables: Mapping[str, pa.Table]) -> dict[str, Any]:
-    """Rows of every contract table of a candidate."""
-    return {"snapshot": snapshot_id, **{f"rows of {name}": rows.num_rows for name, rows in tables.items()}}
+    """Rows, tokens and a preview of what a candidate holds."""
+    return {**of_tables(tables), "snapshot": snapshot_id, **of_tokens(tables["text_units"]["n_tokens"])}
+
+
+def of_tokens(counts: Iterable[int] | pa.ChunkedArray) -> dict[str, Any]:
+    """How many tokens of text a stage worked on."""
+    return {"tokens": (pc.sum(counts).as_py() or 0) if isinstance(counts, pa.ChunkedArray) else sum(counts)}
 
 
 def _plot(title: str, bars: list[tuple[str, int]]) -> dg.MarkdownMetadataValue:

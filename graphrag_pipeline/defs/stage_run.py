@@ -7,7 +7,7 @@ what it depends on.
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -78,9 +78,12 @@ class StageRun:
     def known(self, table: str) -> pa.Table | None:
         """Rows this stage wrote last time with the same code: what is found there need not be computed again."""
         head = self.root.tables.head(table, self.partition)
-        if head is None or head.code_version != code_version_of(self.code):
-            return None
-        return self.root.tables.read_head(head)
+        return self.previous(table) if head and head.code_version == code_version_of(self.code) else None
+
+    def previous(self, table: str) -> pa.Table | None:
+        """Rows this stage wrote last time, with whatever code."""
+        head = self.root.tables.head(table, self.partition)
+        return self.root.tables.read_head(head) if head else None
 
     def add_input(self, name: str, version: str) -> None:
         """Record the version of something read that is no table."""
@@ -100,6 +103,13 @@ class StageRun:
         version = code_version_of(self.code)
         head = Head(self.stage.name, WHOLE, (), snapshot_id, version, self.code, self._inputs)
         self.root.tables.write_head(head)
+
+    def count_tokens(self, texts: Iterable[str] | pa.ChunkedArray) -> None:
+        """Show how many tokens these texts have."""
+        from graphrag_pipeline.tokens import count_tokens_each
+
+        values = texts.to_pylist() if isinstance(texts, pa.ChunkedArray) else list(texts)
+        self.details |= metadata.of_tokens(count_tokens_each(values, self.settings.text_units.encoding))
 
     def metadata(self, seconds: float) -> dict[str, Any]:
         return {**metadata.of_tables(self._written), "seconds": seconds, **self.details}
@@ -152,7 +162,7 @@ def _asset_arguments(stage: Stage) -> dict[str, Any]:
         "deps": [other.name for other in upstream_of(stage)],
         "group_name": stage.group,
         "description": stage.description,
-        "kinds": {"lancedb"} if stage.group == "publish" else {"python", "parquet"},
+        "kinds": {"python", "lancedb" if stage.group == "publish" else "parquet"},
         "owners": ["team:graphrag"],
         "tags": {"graphrag/scope": "bucket" if stage.is_partitioned else "corpus"},
         "metadata": metadata.of_stage(stage),
@@ -166,6 +176,7 @@ def run_stage(
     started = time.monotonic()
     root = index_root.open()
     partition = context.partition_key if stage.is_partitioned else WHOLE
+    root.tables.check_layout(root.settings.storage.n_buckets)
     run = StageRun(root, stage, partition)
     _check_loaded_code(context, run)
     with one_writer(root.path) if not stage.is_partitioned else contextlib.nullcontext():

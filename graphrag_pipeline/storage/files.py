@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
+import secrets
 from pathlib import Path
 
 from graphrag_pipeline.errors import PipelineError
@@ -35,13 +35,14 @@ def replace(path: Path, data: bytes | memoryview) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=TEMPORARY_PREFIX, dir=path.parent)
+        # Not tempfile: its files are for their owner alone, and a root may be read by others.
+        temporary = path.parent / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with open(temporary, "xb") as file:
                 file.write(data)
             os.replace(temporary, path)
         finally:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
     except OSError as error:
         raise write_error(path, error) from error
 
@@ -52,9 +53,9 @@ def flush_to_disk() -> None:
         os.sync()
 
 
-def write_error(path: Path, error: OSError) -> PipelineError:
+def write_error(path: Path, error: OSError | RuntimeError) -> PipelineError:
     """The message for a write that failed: what, where, what to do."""
     return PipelineError(
-        f"{path}: cannot be written ({error.strerror or error}); free space or mend permissions and run again - "
+        f"{path}: cannot be written ({getattr(error, 'strerror', None) or error}); free space or mend permissions and run again - "
         "what was finished is kept"
     )

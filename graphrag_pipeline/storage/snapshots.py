@@ -145,8 +145,11 @@ class SnapshotStore:
 
     def current_manifest(self) -> Manifest | None:
         """Manifest of the published snapshot, or None if nothing (whole) is published."""
-        current = self.current()
-        return self.manifest(current) if current and (self.folder / f"{current}.json").exists() else None
+        try:
+            current = self.current()
+            return self.manifest(current) if current else None
+        except NoSnapshotError:
+            return None
 
     def record_numbers(self, manifest: Manifest | None) -> pa.Table | None:
         """The record numbers of a snapshot; None without one."""

@@ -1,39 +1,107 @@
-"""SQL over a published snapshot: DuckDB views of its contract tables and of the stage tables it was joined from.
+"""SQL over a published snapshot: its contract tables and the stage tables it was joined from, in DuckDB.
 
-Views: the contract tables by name (`entities`, `community_reports`, ...) and the stage tables as `stage_<name>`. Read
-only.
+Tables: the contract tables by name (`entities`, `community_reports`, ...) and the stage tables as `stage_<name>`. Read
+only, and closed: DuckDB sees these tables through Arrow and is denied files, networks, extensions and settings, so that
+a statement from anywhere can neither read nor write anything else.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.storage.snapshots import Snapshot
 
+if TYPE_CHECKING:
+    import duckdb
+
+_READING = ("SELECT", "EXPLAIN", "MULTI")
+"""DuckDB's names of what only reads; WITH, FROM, VALUES, SHOW, DESCRIBE and SUMMARIZE are SELECT, PIVOT is MULTI."""
+
+_CLOSED = ("enable_external_access = false", "python_enable_replacements = false", "lock_configuration = true")
+
 
 def run_sql(snapshot: Snapshot, statement: str) -> pa.Table:
-    """Run one statement.
+    """Run one reading statement.
+
+    Returns:
+        Its rows; columns of equal names are told apart by `_1`, `_2`, ...
 
     Raises:
-        PipelineError: DuckDB refuses it; the message is DuckDB's, with the views there are.
+        PipelineError: it is not one reading statement, or DuckDB refuses it; the message is DuckDB's.
     """
     import duckdb
 
-    sources = _view_sources(snapshot)
+    sources = _table_files(snapshot)
     with duckdb.connect(":memory:") as connection:
         for name, paths in sources.items():
-            files = ", ".join("'" + str(path).replace("'", "''") + "'" for path in paths)
-            connection.execute(f'CREATE VIEW "{name}" AS SELECT * FROM read_parquet([{files}])')
+            connection.register(name, ds.dataset([str(path) for path in paths], format="parquet"))
+        for setting in _CLOSED:
+            connection.execute(f"SET {setting}")
         try:
-            return connection.sql(statement).to_arrow_table() if statement.strip() else pa.table({})
-        except (duckdb.Error, AttributeError) as error:
-            raise PipelineError(f"{error}\nviews: {', '.join(sorted(sources))}") from None
+            _check_reading(connection, statement)
+            rows = connection.sql(statement).to_arrow_table()
+        except duckdb.CatalogException as error:
+            raise PipelineError(f"{error}\ntables: {', '.join(sorted(sources))}") from None
+        except duckdb.Error as error:
+            raise PipelineError(str(error)) from None
+    return rows.rename_columns(_distinct(rows.schema.names))
 
 
-def _view_sources(snapshot: Snapshot) -> dict[str, list[Path]]:
+def render_rows(rows: pa.Table, max_width: int = 80) -> str:
+    """Rows as lines of text under their column names; long cells are cut, line breaks and the like are escaped."""
+    if rows.schema.names == ["explain_key", "explain_value"]:
+        return "\n".join(rows["explain_value"].to_pylist())
+    columns = [
+        [name, *(_as_cell(value, max_width) for value in column.to_pylist())]
+        for name, column in zip(rows.schema.names, rows.columns, strict=True)
+    ]
+    widths = [max(map(len, column)) for column in columns]
+    is_number = [pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in rows.schema.types]
+    lines = (
+        "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, is_number, strict=True)
+        ).rstrip()
+        for line in zip(*columns, strict=True)
+    )
+    return "\n".join([*lines, *([] if rows.num_rows else ["no rows"])])
+
+
+def _as_cell(value: object, max_width: int) -> str:
+    text = "" if value is None else str(value)
+    cut = text if len(text) <= max_width else f"{text[: max_width - 3]}..."
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in cut)
+
+
+def _check_reading(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
+    kinds = [found.type.name for found in connection.extract_statements(statement)]
+    if len(kinds) != 1:
+        raise PipelineError(f"expected one SQL statement, found {len(kinds)}")
+    if kinds[0] not in _READING:
+        raise PipelineError(
+            f"{kinds[0]} is not possible: a published snapshot is only read; use SELECT, WITH, FROM, SHOW, DESCRIBE, "
+            "SUMMARIZE, PIVOT or EXPLAIN"
+        )
+
+
+def _distinct(names: list[str]) -> list[str]:
+    taken: list[str] = []
+    for name in names:
+        number, distinct = 0, name
+        while distinct in taken or (number and distinct in names):
+            number += 1
+            distinct = f"{name}_{number}"
+        taken.append(distinct)
+    return taken
+
+
+def _table_files(snapshot: Snapshot) -> dict[str, list[Path]]:
+    """Parquet files of every table; stage tables whose files are gone are left out."""
     tables = {name: [snapshot.table_path(name)] for name in snapshot.manifest.tables}
     store = snapshot.folder.parent / "tables"
     stages: dict[str, list[Path]] = {}

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
@@ -149,7 +150,7 @@ class TableStore:
         """
         stored = []
         for rows in parts:
-            data = parquet_bytes(table.sort(rows))
+            data = parquet_bytes(_in_file_order(table, rows))
             file = StoredFile(f"{files.content_hash(data)}.parquet", rows.num_rows, data.size)
             files.put_new(self.root / "tables" / table.name / partition / file.name, memoryview(data))
             stored.append(file)
@@ -163,6 +164,8 @@ class TableStore:
             dict(inputs),
         )
         self.write_head(head)
+        # A stage ends here: what it used would else stay with Arrow's allocator while the next one needs its own.
+        pa.default_memory_pool().release_unused()
         return head
 
     def write_head(self, head: Head) -> None:
@@ -182,7 +185,7 @@ class TableStore:
 
     def read_head(self, head: Head) -> pa.Table:
         schema = STAGE_TABLES[head.table].schema
-        parts = [pq.read_table(path, schema=schema) for path in self.paths(head)]
+        parts = [_read_file(path, schema) for path in self.paths(head)]
         return pa.concat_tables(parts).combine_chunks() if parts else schema.empty_table()
 
     def dataset(self, heads: Sequence[Head]) -> ds.Dataset:
@@ -203,6 +206,29 @@ class TableStore:
                 "partition first, or run `graphrag-pipeline index`"
             )
         return head
+
+
+def _in_file_order(table: Table, rows: pa.Table) -> pa.Table:
+    """`table.sort`, without the copies where rows are sorted already: tables of vectors are large."""
+    cast = rows.select(table.schema.names).cast(table.schema)
+    is_sorted = pc.all(_is_less(cast, table.sort_columns)).as_py() is not False
+    return cast.combine_chunks() if is_sorted else table.sort(cast)
+
+
+def _is_less(rows: pa.Table, columns: Sequence[str]) -> pa.ChunkedArray:
+    """Whether each row is before the next one, by the columns in turn."""
+    values = rows[columns[0]]
+    before, after = values[:-1], values[1:]
+    is_less = pc.less(before, after)
+    if len(columns) == 1:
+        return is_less
+    return pc.or_(is_less, pc.and_(pc.equal(before, after), _is_less(rows, columns[1:])))
+
+
+def _read_file(path: Path, schema: pa.Schema) -> pa.Table:
+    """All rows of a file; columns that an older schema has not are null."""
+    rows = pq.ParquetFile(path).read()  # one chunk a column, where a dataset gives many, which then are copied into one
+    return rows if rows.schema.equals(schema) else pq.read_table(path, schema=schema)
 
 
 def _is_whole(path: Path, file: StoredFile) -> bool:

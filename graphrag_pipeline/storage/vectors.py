@@ -2,24 +2,28 @@
 
 One folder a table, `<parent>/<name>/<content hash>/<name>.lance`, columns `id`, `text`, `vector`, `attributes`
 (JSON). A changed table is a hard-linked copy of the last folder plus an upsert of the difference; nothing ever writes
-into a folder that has its final name. LanceDB's own versions and tags are never used to keep anything. Keep out: what
-is embedded and why.
+into a folder that has its final name. LanceDB's own versions and tags are never used to keep anything. Rows are hashed,
+compared and written in batches, since a table of vectors is the largest thing there is. Keep out: what is embedded and
+why.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from graphrag_pipeline.indexing.adjacency import one_chunk
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.tables import stable_hash
 
@@ -29,6 +33,7 @@ SEARCHED = ("default-entity-description", "default-text_unit-text", "default-com
 """Tables that get an index; nothing searches relationships by vector, and an index costs 1 ms a row."""
 MAX_UNINDEXED_SHARE = 0.1
 """Above this share of rows added since the last whole build, the folder is built anew."""
+_BATCH_ROWS = 8_192
 
 
 @dataclass(frozen=True)
@@ -52,23 +57,87 @@ class VectorFolder:
         return parent / self.name / self.content
 
 
-def vector_rows(ids: Sequence[str], texts: Sequence[str], vectors: np.ndarray, attributes: Sequence[str]) -> pa.Table:
-    """Rows of a vector table, sorted by id; `vectors` is float32 of shape (n, dimensions)."""
-    dimensions = vectors.shape[1]
-    flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).ravel())
-    table = pa.table(
-        {
-            "id": pa.array(ids, pa.string()),
-            "text": pa.array(texts, pa.string()),
-            "vector": pa.FixedSizeListArray.from_arrays(flat, dimensions),
-            "attributes": pa.array(attributes, pa.string()),
-        }
+Strings: TypeAlias = "Sequence[str] | pa.Array | pa.ChunkedArray"
+
+
+class VectorMatrix(Protocol):
+    """An array of vectors, or what is indexed like one: by row numbers, giving float32 (len(rows), dimensions)."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def __getitem__(self, rows: Any, /) -> Any: ...
+
+
+@dataclass(frozen=True)
+class VectorRows:
+    """Rows of a vector table in the order of their ids; vectors are taken from `vectors` a batch at a time.
+
+    Attributes:
+        ids, texts, attributes: strings, one per row.
+        order: row of `vectors` for each.
+        vectors: of shape (n, dimensions).
+    """
+
+    ids: pa.Array
+    texts: pa.Array
+    attributes: pa.Array
+    order: np.ndarray
+    vectors: VectorMatrix
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.ids)
+
+    @property
+    def dimensions(self) -> int:
+        return self.vectors.shape[1]
+
+    @property
+    def schema(self) -> pa.Schema:
+        strings = [(name, pa.string()) for name in ("id", "text", "attributes")]
+        return pa.schema([*strings[:2], ("vector", pa.list_(pa.float32(), self.dimensions)), strings[2]])
+
+    def batches(self, chosen: np.ndarray | None = None) -> Iterator[pa.RecordBatch]:
+        """Batches of all rows, or of those at positions `chosen`, in order."""
+        positions = np.arange(self.n_rows) if chosen is None else chosen
+        for start in range(0, len(positions), _BATCH_ROWS):
+            here = positions[start : start + _BATCH_ROWS]
+            taken = pa.array(here)
+            flat = np.ascontiguousarray(self.vectors[self.order[here]], dtype=np.float32).ravel()
+            vectors = pa.FixedSizeListArray.from_arrays(pa.array(flat), self.dimensions)
+            columns = [self.ids.take(taken), self.texts.take(taken), vectors, self.attributes.take(taken)]
+            yield pa.record_batch(columns, schema=self.schema)
+
+    def content_hash(self) -> str:
+        """Hash of everything, 32 hex digits."""
+        digest = hashlib.sha256(str(self.schema).encode())
+        for batch in self.batches():
+            digest.update(batch.serialize())
+        return digest.hexdigest()[:32]
+
+
+def vector_rows(ids: Strings, texts: Strings, vectors: VectorMatrix, attributes: Strings) -> VectorRows:
+    """Rows of a vector table; `vectors` has one row per id."""
+    unsorted = _strings(ids)
+    order = pc.sort_indices(unsorted)
+    return VectorRows(
+        ids=unsorted.take(order),
+        texts=_strings(texts).take(order),
+        attributes=_strings(attributes).take(order),
+        order=order.to_numpy().astype(np.int64),
+        vectors=vectors,
     )
-    return table.sort_by("id").combine_chunks()
+
+
+def _strings(values: Strings) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        return one_chunk(values)
+    return pa.array(values, pa.string())
 
 
 def build_vector_folder(
-    parent: Path, name: str, rows: pa.Table, has_full_text: bool, previous: VectorFolder | None = None
+    parent: Path, name: str, rows: VectorRows, has_full_text: bool, previous: VectorFolder | None = None
 ) -> VectorFolder:
     """Make the folder that holds exactly `rows`, from the previous one where that is cheaper.
 
@@ -78,84 +147,89 @@ def build_vector_folder(
         has_full_text: whether `text` gets a full-text index.
         previous: the folder of the last candidate, if it has this table.
     """
-    dimensions = rows.schema.field("vector").type.list_size
-    content = stable_hash(name, str(has_full_text), files.content_hash(_ipc_bytes(rows)))
+    dimensions = rows.dimensions
+    content = stable_hash(name, str(has_full_text), rows.content_hash())
     n_changed = 0
     final = parent / name / content
     if final.exists():
         known = previous.n_unindexed if previous and previous.content == content else 0
-        return VectorFolder(name, content, rows.num_rows, dimensions, has_full_text, known)
+        return VectorFolder(name, content, rows.n_rows, dimensions, has_full_text, known)
     final.parent.mkdir(parents=True, exist_ok=True)
     working = Path(tempfile.mkdtemp(prefix=files.TEMPORARY_PREFIX, dir=final.parent))
     try:
         difference = _difference(parent, rows, previous) if previous and previous.dimensions == dimensions else None
         if difference is not None and previous is not None:
             n_changed = previous.n_unindexed + difference.n_changed
-        if difference is None or previous is None or n_changed > MAX_UNINDEXED_SHARE * max(rows.num_rows, 1):
+        if difference is None or previous is None or n_changed > MAX_UNINDEXED_SHARE * max(rows.n_rows, 1):
             n_changed = 0
             _build_whole(working, name, rows, has_full_text)
         else:
-            _copy_and_upsert(previous.path(parent), working, name, difference)
+            _copy_and_upsert(previous.path(parent), working, name, rows, difference)
         working.chmod(0o755)
         os.replace(working, final)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # LanceDB tells of a full disk by a RuntimeError
         raise files.write_error(final, error) from error
     finally:
         shutil.rmtree(working, ignore_errors=True)
-    return VectorFolder(name, content, rows.num_rows, dimensions, has_full_text, n_changed)
+    return VectorFolder(name, content, rows.n_rows, dimensions, has_full_text, n_changed)
 
 
 @dataclass(frozen=True)
 class _Difference:
-    upserts: pa.Table
+    """What to change in the last folder: positions of rows that are new or changed, ids that are gone."""
+
+    changed: np.ndarray
     deleted: list[str]
 
     @property
     def n_changed(self) -> int:
-        return self.upserts.num_rows + len(self.deleted)
+        return len(self.changed) + len(self.deleted)
 
 
-def _difference(parent: Path, rows: pa.Table, previous: VectorFolder) -> _Difference | None:
+def _difference(parent: Path, rows: VectorRows, previous: VectorFolder) -> _Difference | None:
     folder = previous.path(parent)
     if not folder.exists():
         return None
-    old = connect(folder).open_table(previous.name).to_arrow().select(rows.schema.names).cast(rows.schema)
-    old_of = dict(zip(old["id"].to_pylist(), _row_keys(old), strict=True))
-    changed = [old_of.get(i) != key for i, key in zip(rows["id"].to_pylist(), _row_keys(rows), strict=True)]
-    gone = sorted(set(old_of) - set(rows["id"].to_pylist()))
-    return _Difference(rows.filter(pa.array(changed, pa.bool_())), gone)
+    old_of: dict[str, int] = {}
+    stored = connect(folder).open_table(previous.name).search().select(rows.schema.names).limit(previous.n_rows + 1)
+    for batch in stored.to_batches(batch_size=_BATCH_ROWS):
+        old_of.update(_row_keys(batch))
+    keys = (item for batch in rows.batches() for item in _row_keys(batch))
+    changed = [position for position, (record_id, key) in enumerate(keys) if old_of.pop(record_id, None) != key]
+    return _Difference(np.array(changed, dtype=np.int64), sorted(old_of))
 
 
-def _row_keys(rows: pa.Table) -> list[int]:
-    """One hash per row of everything but the id."""
-    flat = rows["vector"].combine_chunks()
-    matrix = np.asarray(flat.flatten()).reshape(len(rows), -1)
-    texts, attributes = rows["text"].to_pylist(), rows["attributes"].to_pylist()
-    return [hash((texts[i], attributes[i], matrix[i].tobytes())) for i in range(len(rows))]
+def _row_keys(batch: pa.RecordBatch) -> Iterator[tuple[str, int]]:
+    """Id and a hash of everything else of each row."""
+    matrix = np.asarray(batch["vector"].flatten()).reshape(len(batch), -1)
+    columns = (batch[name].to_pylist() for name in ("id", "text", "attributes"))
+    for record_id, text, attributes, vector in zip(*columns, matrix, strict=True):
+        yield record_id, hash((text, attributes, vector.tobytes()))
 
 
-def _build_whole(folder: Path, name: str, rows: pa.Table, has_full_text: bool) -> None:
-    table = connect(folder).create_table(name, data=rows)
-    if has_full_text and rows.num_rows:
+def _build_whole(folder: Path, name: str, rows: VectorRows, has_full_text: bool) -> None:
+    reader = pa.RecordBatchReader.from_batches(rows.schema, rows.batches())
+    table = connect(folder).create_table(name, data=reader)
+    if has_full_text and rows.n_rows:
         from lancedb.index import FTS
 
         # ICU finds words in scripts that do not space them; stemming and folding are for Latin scripts.
         table.create_index("text", config=FTS(base_tokenizer="icu", remove_stop_words=False))
-    if rows.num_rows >= ANN_MIN_ROWS and name in SEARCHED:
+    if rows.n_rows >= ANN_MIN_ROWS and name in SEARCHED:
         from lancedb.index import HnswSq
 
         table.create_index("vector", config=HnswSq(distance_type="cosine", num_partitions=1))
 
 
-def _copy_and_upsert(source: Path, target: Path, name: str, difference: _Difference) -> None:
+def _copy_and_upsert(source: Path, target: Path, name: str, rows: VectorRows, difference: _Difference) -> None:
     _link_tree(source, target)
     table = connect(target).open_table(name)
     if difference.deleted:
         for start in range(0, len(difference.deleted), 1000):
             table.delete(f"id IN ({quote_ids(difference.deleted[start : start + 1000])})")
-    if difference.upserts.num_rows:
+    if len(difference.changed):
         merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-        merge.execute(difference.upserts)
+        merge.execute(pa.Table.from_batches(rows.batches(difference.changed), rows.schema))
 
 
 def _link_tree(source: Path, target: Path) -> None:
@@ -171,13 +245,6 @@ def _link_tree(source: Path, target: Path) -> None:
                 os.link(Path(folder) / file, here / file)
             except OSError:
                 shutil.copy2(Path(folder) / file, here / file)
-
-
-def _ipc_bytes(rows: pa.Table) -> memoryview:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_table(rows)
-    return memoryview(sink.getvalue())
 
 
 def connect(folder: Path) -> Any:

@@ -34,6 +34,16 @@ def test_equal_rows_give_equal_files_and_versions_whatever_their_order(tmp_path:
     ]
 
 
+def test_rows_by_several_columns_are_sorted_and_stay_so(tmp_path: Path) -> None:
+    table = STAGE_TABLES["entity_merges"]
+    base = {"rule": "alias", "evidence": "", "score": 1.0}
+    sorted_rows = table.from_rows([{"name": n, "title": t, **base} for n, t in [("a", "x"), ("a", "y"), ("b", "x")]])
+    store = TableStore(tmp_path)
+    heads = [store.write(table, "all", [rows], {}, {}) for rows in (sorted_rows, sorted_rows.take([2, 0, 1]))]
+    assert heads[0] == heads[1]
+    assert store.read("entity_merges").equals(sorted_rows)
+
+
 def test_a_head_moves_and_the_old_file_stays(tmp_path: Path) -> None:
     store = TableStore(tmp_path)
     old = write(store, "a")

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from graphrag_pipeline.storage import vectors as vectors_module
 from graphrag_pipeline.storage.vectors import VectorFolder, VectorTable, build_vector_folder, vector_rows
 
 NAME = "default-text_unit-text"
@@ -79,6 +80,16 @@ def test_many_changes_build_the_folder_anew(tmp_path: Path, vectors: np.ndarray)
     second = build(tmp_path, vectors, dict.fromkeys(range(50), "changed"), previous=first)
     assert second.n_unindexed == 0
     assert VectorTable(tmp_path, second).count() == N_ROWS
+
+
+def test_batches_leave_no_trace(tmp_path: Path, vectors: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors_module, "_BATCH_ROWS", 64)
+    first = build(tmp_path, vectors)
+    table = VectorTable(tmp_path, first)
+    assert np.array_equal(table.vectors(["id003", "O'Brien", "id199"]), vectors[[3, 7, 199]])
+    second = build(tmp_path, vectors[:-3], {100: "xylophone"}, previous=first)
+    assert second.n_unindexed == 4
+    assert VectorTable(tmp_path, second).search_text("xylophone", 1)[0][0] == "id100"
 
 
 def test_an_empty_table_answers_nothing(tmp_path: Path) -> None:

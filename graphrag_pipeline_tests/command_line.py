@@ -1,0 +1,62 @@
+"""The command line as a shell runs it: real processes, without what the caller's environment would change."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import graphrag_pipeline
+
+TIMEOUT_S = 240
+"""Far more than any command takes, even on a loaded machine."""
+
+ONE_BUCKET = "storage:\n  n_buckets: 1\n"
+"""Settings of the smallest root that works."""
+
+WITHOUT_ROOT_RIGHTS = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+"""Root reads and writes what it likes; a process started this way heeds permissions."""
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """The environment of a command: none of our variables, and the package importable from any folder."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GRAPHRAG") and name not in ("DAGSTER_HOME", "PYTHONIOENCODING", "COLUMNS")
+    }
+    return kept | {"PYTHONPATH": str(Path(graphrag_pipeline.__file__).parents[1])} | changes
+
+
+def run(
+    *arguments: str | Path,
+    cwd: Path | None = None,
+    changes: Mapping[str, str] | None = None,
+    prefix: Sequence[str] = (),
+) -> subprocess.CompletedProcess[str]:
+    """Run `python -m graphrag_pipeline ARGUMENTS`; output is read as UTF-8."""
+    program = [*prefix, sys.executable, "-m", "graphrag_pipeline", *map(str, arguments)]
+    return subprocess.run(
+        program,
+        cwd=cwd,
+        env=environment(**(changes or {})),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+def mount_namespace() -> tuple[str, ...]:
+    """A command prefix under which tmpfs can be mounted for that process alone; empty if this machine has none."""
+    for flags in (("--mount",), ("--mount", "--user", "--map-root-user")):
+        probe = ["unshare", *flags, "mount", "-t", "tmpfs", "none", "/mnt"]
+        try:
+            if subprocess.run(probe, capture_output=True, check=False, timeout=TIMEOUT_S).returncode == 0:
+                return ("unshare", *flags)
+        except FileNotFoundError:
+            pass
+    return ()
