@@ -11,7 +11,9 @@ Descriptions, community reports and answers of the embedded engine are sentences
    what is already picked. A near-repeat (by vector or by words) is never picked.
 
 The result is a function of the set of sentences: candidates are put in text order first and ties go to the first text,
-so the order of arrival does not matter. Keep out: records, citations, where sentences come from.
+so the order of arrival does not matter. What a sentence's form says is remembered for the last `MAX_REMEMBERED`, since
+a sentence stands in the descriptions of all whom it names and in reports on every level. Keep out: records, citations,
+where sentences come from.
 """
 
 from __future__ import annotations
@@ -19,9 +21,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
+from graphrag_pipeline.models.ports import Embedder
 from graphrag_pipeline.sentences import split_sentences
 
 MAX_CANDIDATES = 512
@@ -34,6 +39,8 @@ SHORT, MIN_WORDS = 0.7, 6
 LONG, MAX_WORDS = 0.5, 40
 NEAR_REPEAT_COSINE = 0.93
 NEAR_REPEAT_WORDS = 0.8
+MAX_REMEMBERED = 32_768
+MAX_REMEMBERED_LENGTH = 1_000  # characters; longer texts are read each time, so that memory stays bounded
 
 _N_STEPS = 30
 _DECIMALS = 6
@@ -64,8 +71,47 @@ _LEANING = re.compile(
 
 def sentences_of(text: str) -> list[str]:
     """The sentences of a text, in order, white space folded."""
+    return list(_remember_sentences(text) if len(text) <= MAX_REMEMBERED_LENGTH else _fold_sentences(text))
+
+
+def _fold_sentences(text: str) -> tuple[str, ...]:
     pieces = (" ".join(text[start:end].split()) for start, end in split_sentences(text))
-    return [piece for piece in pieces if piece]
+    return tuple(piece for piece in pieces if piece)
+
+
+_remember_sentences = lru_cache(MAX_REMEMBERED)(_fold_sentences)
+
+
+def embed_distinct(texts: Sequence[str], embedder: Embedder) -> np.ndarray:
+    """Vectors of texts, float32 (n texts, dimensions); a repeated text is embedded once."""
+    rows: dict[str, int] = {}
+    order = [rows.setdefault(text, len(rows)) for text in texts]
+    if not rows:
+        return np.zeros((0, embedder.dimensions), dtype=np.float32)
+    vectors = embedder.embed(list(rows))
+    return vectors if len(rows) == len(order) else vectors[order]
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What the words of a sentence alone say: its wording (folded words), weight and whether it can stand alone."""
+
+    wording: str
+    weight: float
+    is_sentence: bool
+
+
+def _form_of(text: str) -> _Form:
+    return _remember_form(text) if len(text) <= MAX_REMEMBERED_LENGTH else _read_form(text)
+
+
+def _read_form(text: str) -> _Form:
+    stripped = text.strip()
+    words = _WORD.findall(stripped)
+    return _Form(_fold(" ".join(words)), _weigh_form(text), _can_stand_alone(stripped, words))
+
+
+_remember_form = lru_cache(MAX_REMEMBERED)(_read_form)
 
 
 def is_sentence(text: str) -> bool:
@@ -74,8 +120,7 @@ def is_sentence(text: str) -> bool:
     It starts like a sentence, ends like one (a text of seven words or more may lack the full stop), has at least four
     words (six characters where words are not spaced) and is not written like a title.
     """
-    stripped = text.strip()
-    return _can_stand_alone(stripped, _WORD.findall(stripped))
+    return _form_of(text).is_sentence
 
 
 def _can_stand_alone(text: str, words: Sequence[str]) -> bool:
@@ -106,6 +151,10 @@ def leans_on_context(text: str) -> bool:
 
 def weigh_form(text: str) -> float:
     """How well a sentence reads alone, 1 = well, by its form; the words of rules that need them are English."""
+    return _form_of(text).weight
+
+
+def _weigh_form(text: str) -> float:
     factor = LEANING if leans_on_context(text) else 1.0
     if _TALK.search(text) or _has_open_quote(text):
         factor *= TALK
@@ -119,6 +168,8 @@ def _has_open_quote(text: str) -> bool:
     """Whether a quotation is opened and not closed, or closed and not opened."""
     if text.count('"') % 2 or text.count("\u201c") != text.count("\u201d"):
         return True
+    if "'" not in text and "\u2018" not in text and "\u2019" not in text:
+        return False
     return len(_OPENING_QUOTE.findall(text)) != len(_CLOSING_QUOTE.findall(text))
 
 
@@ -158,7 +209,7 @@ def rank_sentences(
     """
     if n < 1:
         return []
-    factors = np.array([weigh_form(sentence) for sentence in sentences])
+    factors = np.array([_form_of(sentence).weight for sentence in sentences])
     if query is not None:  # what answers may well be talk: form decides less
         factors = np.sqrt(factors)
     if prior is not None:
@@ -182,14 +233,14 @@ def rank_sentences(
 
 def _pick_candidates(sentences: Sequence[str], factors: np.ndarray) -> list[int]:
     """One index per distinct wording, in text order; of equal wordings the one with the highest factor."""
-    words = [_WORD.findall(sentence) for sentence in sentences]
+    forms = [_form_of(sentence) for sentence in sentences]
+    weights = factors.tolist()
     best: dict[str, int] = {}
-    for i in sorted(range(len(sentences)), key=lambda i: (-factors[i], sentences[i], i)):
-        wording = _fold(" ".join(words[i]))
-        if wording:
-            best.setdefault(wording, i)
+    for i in sorted(range(len(sentences)), key=lambda i: (-weights[i], sentences[i], i)):
+        if forms[i].wording:
+            best.setdefault(forms[i].wording, i)
     distinct = sorted(best.values(), key=lambda i: sentences[i])
-    return [i for i in distinct if _can_stand_alone(sentences[i].strip(), words[i])] or distinct
+    return [i for i in distinct if forms[i].is_sentence] or distinct
 
 
 def _likeness(rows: np.ndarray, target: np.ndarray) -> np.ndarray:

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.models.extractive import (
     MAX_CANDIDATES,
+    MAX_REMEMBERED_LENGTH,
+    embed_distinct,
     is_sentence,
     leans_on_context,
     rank_sentences,
@@ -173,3 +175,25 @@ def test_never_more_than_asked_and_never_twice(texts, n):
     assert len(picked) <= n
     assert len({text.casefold() for text in picked}) == len(picked)
     assert bool(picked) == bool(texts)
+
+
+def test_a_repeated_text_is_embedded_once_and_every_place_has_its_vector():
+    embedded = []
+
+    class Counting(HashingEmbeddings):
+        def embed(self, texts):
+            embedded.extend(texts)
+            return super().embed(texts)
+
+    texts = [CAROL[1], CAROL[0], CAROL[1]]
+    assert np.array_equal(embed_distinct(texts, Counting()), HashingEmbeddings().embed(texts))
+    assert embedded == [CAROL[1], CAROL[0]]
+    assert embed_distinct([], Counting()).shape == (0, Counting().dimensions)
+
+
+def test_long_texts_are_read_like_short_ones():
+    text = " ".join(CAROL * (MAX_REMEMBERED_LENGTH // 100))
+    assert len(text) > MAX_REMEMBERED_LENGTH
+    assert sentences_of(text) == CAROL * (MAX_REMEMBERED_LENGTH // 100)
+    sentences_of(CAROL[0]).append("not remembered")
+    assert sentences_of(CAROL[0]) == [CAROL[0]]

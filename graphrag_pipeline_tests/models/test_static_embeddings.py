@@ -151,6 +151,28 @@ def test_a_vector_depends_on_its_own_text_alone(texts: list[str], rotation: int)
     assert sorted(row.tobytes() for row in together) == sorted(row.tobytes() for row in rotated)
 
 
+@given(
+    st.lists(ANY_TEXT, min_size=1, max_size=6), st.sampled_from([" ", "\n", " \n", "\t", "\x1c", "\u0301", "\u3000"])
+)
+@settings(max_examples=300, deadline=None)
+def test_pieces_read_word_by_word_are_those_of_the_whole_text(texts: list[str], separator: str) -> None:
+    embeddings = load_static_embeddings()
+    text = static_embeddings._replace_lone_surrogates(separator.join(texts))
+    whole = embeddings._tokenizer.encode(text, add_special_tokens=False).ids
+    assert list(embeddings._read_pieces([text])) == [whole]
+
+
+def test_forgetting_words_does_not_change_vectors(
+    embeddings: StaticEmbeddings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [f"doctor number {i} came by train" for i in range(30)]
+    expected = embeddings.embed(texts)
+    monkeypatch.setattr(static_embeddings, "MAX_KNOWN_WORDS", 10)
+    monkeypatch.setattr(static_embeddings, "MAX_BATCH_TEXTS", 4)
+    monkeypatch.setattr(static_embeddings, "MAX_KNOWN_LENGTH", 5)
+    assert embeddings.embed(texts).tobytes() == expected.tobytes()
+
+
 @given(ANY_TEXT)
 @settings(max_examples=200, deadline=None)
 def test_every_vector_has_length_one_or_is_zero(text: str) -> None:

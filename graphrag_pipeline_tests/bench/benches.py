@@ -1,0 +1,102 @@
+"""The benches: each runs commands and returns figures with the limits of the README.
+
+Corpora and the indexes made of them are shared by the benches of one run, so that "nothing changed" needs no index of
+its own and ratios compare figures of the same run.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from graphrag_pipeline_tests.bench.articles import write_articles
+from graphrag_pipeline_tests.bench.measuring import Figure, Usage, figures_of, measure_command
+
+SAMPLE = Path(__file__).parents[2] / "data"
+QUESTIONS = (
+    ("query", "Who is Ebenezer Scrooge's clerk?"),
+    ("query", "--method", "global", "What are the main themes of the story?"),
+)
+
+
+class Workspace:
+    """A folder with a root per corpus, each made and indexed from nothing once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.index_articles = cache(self._index_articles)
+
+    def root_of(self, n_articles: int) -> Path:
+        return self._folder / f"articles_{n_articles}"
+
+    def _index_articles(self, n_articles: int) -> Usage:
+        root = self.root_of(n_articles)
+        shutil.rmtree(root, ignore_errors=True)
+        write_articles(root / "input", n_articles)
+        measure_command(root, "init", str(root))
+        return measure_command(root, "index")
+
+    def copy_sample(self) -> Path:
+        """A fresh root with the sample corpus."""
+        root = self._folder / "sample"
+        shutil.rmtree(root, ignore_errors=True)
+        shutil.copytree(SAMPLE / "input", root / "input")
+        shutil.copy2(SAMPLE / "settings.yaml", root)
+        return root
+
+
+Bench = Callable[[Workspace], list[Figure]]
+
+
+def index_1400(workspace: Workspace) -> list[Figure]:
+    """Index 1,400 articles (6.4 MB) from nothing."""
+    return figures_of("index 1,400 articles", workspace.index_articles(1400), max_wall_s=90, max_gb=2)
+
+
+def nothing_changed_1400(workspace: Workspace) -> list[Figure]:
+    """Index the same 1,400 articles again."""
+    workspace.index_articles(1400)
+    usage = measure_command(workspace.root_of(1400), "index")
+    return figures_of("index again, nothing changed, 1,400 articles", usage, max_wall_s=3, max_gb=None)
+
+
+def index_5600(workspace: Workspace) -> list[Figure]:
+    """Four times the documents."""
+    small, large = workspace.index_articles(1400), workspace.index_articles(5600)
+    return [
+        *figures_of("index 5,600 articles", large, max_wall_s=None, max_gb=None),
+        Figure("5,600 to 1,400 articles: time", large.wall_s / small.wall_s, "x", 5),
+        Figure("5,600 to 1,400 articles: processor", large.cpu_s / small.cpu_s, "x"),
+    ]
+
+
+def index_20000(workspace: Workspace) -> list[Figure]:
+    """Index 20,000 articles (92 MB) from nothing, and again."""
+    figures = figures_of("index 20,000 articles", workspace.index_articles(20_000), max_wall_s=None, max_gb=4)
+    again = measure_command(workspace.root_of(20_000), "index")
+    return figures + figures_of("index again, nothing changed, 20,000 articles", again, max_wall_s=20, max_gb=4)
+
+
+def demo(workspace: Workspace) -> list[Figure]:
+    """What `make demo` does after installing, and an index with nothing changed."""
+    root = workspace.copy_sample()
+    first = measure_command(root, "index")
+    queries = [measure_command(root, *question) for question in QUESTIONS]
+    again = measure_command(root, "index")
+    return [
+        Figure("demo: index and two queries", sum(usage.wall_s for usage in (first, *queries)), "s", 30),
+        Figure("demo: index", first.wall_s, "s"),
+        *(
+            Figure(f"demo: {question[-1]}", usage.wall_s, "s")
+            for question, usage in zip(QUESTIONS, queries, strict=True)
+        ),
+        Figure("demo: index again, nothing changed", again.wall_s, "s", 3),
+    ]
+
+
+BENCHES: dict[str, Bench] = {bench.__name__: bench for bench in (demo, index_1400, nothing_changed_1400, index_5600)}
+"""Run by default, in this order."""
+SLOW: dict[str, Bench] = {index_20000.__name__: index_20000}
+"""Run by name, or with `--slow`."""

@@ -1,0 +1,97 @@
+"""Measuring commands of the product as whole processes, and laying figures against their limits."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class CommandFailedError(Exception):
+    """A measured command failed; the message holds the end of what it printed."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a process took: seconds by the clock, seconds of processor, bytes of memory at its peak."""
+
+    wall_s: float
+    cpu_s: float
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One row of the table; a figure without a limit is for information."""
+
+    what: str
+    measured: float
+    unit: str
+    limit: float | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.limit is not None and self.measured > self.limit
+
+    def to_row(self) -> str:
+        limit = "" if self.limit is None else f"{self.limit:g} {self.unit}"
+        verdict = "" if self.limit is None else "**over**" if self.is_over else "ok"
+        return f"| {self.what} | {self.measured:.2f} {self.unit} | {limit} | {verdict} |"
+
+
+def measure_command(root: Path, *arguments: str) -> Usage:
+    """Run `graphrag-pipeline --root ROOT ...` in a process of its own.
+
+    Raises:
+        CommandFailedError: it exits with another status than 0.
+    """
+    command = [sys.executable, "-m", "graphrag_pipeline", "--root", str(root), *arguments]
+    environment = {name: value for name, value in os.environ.items() if name not in ("DAGSTER_HOME", "GRAPHRAG_ROOT")}
+    with tempfile.TemporaryFile() as printed:
+        started = time.monotonic()
+        process = subprocess.Popen(command, stdout=printed, stderr=subprocess.STDOUT, env=environment)
+        _, status, used = os.wait4(process.pid, 0)
+        wall_s = time.monotonic() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            printed.seek(0)
+            tail = printed.read()[-2000:].decode(errors="replace")
+            raise CommandFailedError(f"{' '.join(command)} exited with {process.returncode}:\n{tail}")
+    n_bytes = used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return Usage(wall_s, used.ru_utime + used.ru_stime, n_bytes)
+
+
+def figures_of(what: str, usage: Usage, max_wall_s: float | None, max_gb: float | None) -> list[Figure]:
+    """Rows for one command."""
+    return [
+        Figure(f"{what}: time", usage.wall_s, "s", max_wall_s),
+        Figure(f"{what}: processor", usage.cpu_s, "s"),
+        Figure(f"{what}: peak memory", usage.peak_bytes / 1e9, "GB", max_gb),
+    ]
+
+
+def stage_seconds(root: Path) -> list[Figure]:
+    """Seconds of every stage, all partitions together, as Dagster's events of a root have them."""
+    from dagster import AssetKey, AssetRecordsFilter, DagsterInstance
+
+    from graphrag_pipeline.stages import ALL_STAGES
+
+    figures = []
+    with DagsterInstance.from_config(str(root / "dagster")) as instance:
+        for name in ALL_STAGES:
+            found = instance.fetch_materializations(AssetRecordsFilter(AssetKey(name)), limit=1000).records
+            events = (record.asset_materialization for record in found)
+            values = [event.metadata["seconds"].value for event in events if event and "seconds" in event.metadata]
+            figures.append(Figure(f"stage {name}", float(sum(map(float, map(str, values)))), "s"))
+    return figures
+
+
+def print_table(figures: Sequence[Figure]) -> None:
+    """Rows without a heading, as they become known."""
+    for figure in figures:
+        print(figure.to_row(), flush=True)

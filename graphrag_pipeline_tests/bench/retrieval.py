@@ -1,0 +1,199 @@
+"""Retrieval without a model: how well every way to rank text units finds the evidence of questions.
+
+- 2WikiMultihopQA: 6,119 passages, each a document of one text unit, and 51 development questions that name the titles
+  of all passages that they need (HippoRAG's corpus, MIT / Apache-2.0): recall@5 and all-evidence@5.
+- A Christmas Carol, the sample, in text units of 300 and 1,200 tokens: 32 questions of our own in other words than the
+  text's, each with a phrase of its evidence: mean reciprocal rank among 10. It guards against tuning to the other.
+
+Both are indexed by `graphrag-pipeline index` and live in `data/retrieval`. Run it alone:
+
+    python -m graphrag_pipeline_tests.bench.retrieval [FOLDER]
+
+The indexes in FOLDER are kept and used again; without it they are temporary.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from graphrag_pipeline.query.basic_search import TEXT_UNIT_VECTORS, rank_text_units, searched_words
+from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.windows import embed_question, find_all_best_windows
+
+DATA = Path(__file__).parents[1] / "data" / "retrieval"
+SAMPLE = Path(__file__).parents[2] / "data" / "input"
+BM25_ANCHOR = (0.652, 0.333)
+"""recall@5 and all-evidence@5 that a textbook BM25 reaches on the 51 questions."""
+STORY_SIZES = (300, 1200)
+"""Tokens in a text unit."""
+
+Row = tuple[str, float, float | None]
+"""What, measured, at least (None: for information)."""
+Ranker = Callable[[GraphIndex, str, int], list[str]]
+"""Ids of the k text units that answer a question, best first."""
+
+
+# --------------------------------------------------------------------------------------------------------------rankers
+
+
+def rank_by_words(index: GraphIndex, question: str, k: int) -> list[str]:
+    found = index.snapshot.vectors(TEXT_UNIT_VECTORS).search_text(searched_words(question), k)
+    return [unit_id for unit_id, _ in found]
+
+
+def rank_by_unit_vector(index: GraphIndex, question: str, k: int) -> list[str]:
+    found = index.snapshot.vectors(TEXT_UNIT_VECTORS).search(index.embed([question])[0], k)
+    return [unit_id for unit_id, _ in found]
+
+
+def rank_by_window(index: GraphIndex, question: str, k: int) -> list[str]:
+    windows = find_all_best_windows(index.snapshot.sentences, embed_question(index.snapshot, question))
+    rows = np.argsort(-windows.scores, kind="stable")[:k]
+    return [record["id"] for record in index.snapshot.take("text_units", rows, ["id"])]
+
+
+def rank_by_basic(index: GraphIndex, question: str, k: int) -> list[str]:
+    return [unit_id for unit_id, _ in rank_text_units(index, question, k)]
+
+
+RANKERS: dict[str, Ranker] = {
+    "BM25": rank_by_words,
+    "text unit vectors": rank_by_unit_vector,
+    "window vectors": rank_by_window,
+    "basic": rank_by_basic,
+}
+
+
+# -------------------------------------------------------------------------------------------------------2WikiMultihopQA
+
+
+def read_passages() -> list[dict[str, str]]:
+    """Passages with id, title (unique) and text."""
+    with gzip.open(DATA / "2wiki_corpus.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def read_questions() -> list[dict]:
+    """Questions with `question` and `gold`, the titles of the passages needed."""
+    return json.loads((DATA / "2wiki_dev.json").read_text(encoding="utf-8"))
+
+
+def write_passages_root(root: Path, passages: Iterable[dict[str, str]]) -> None:
+    """A root whose one input file holds the passages."""
+    (root / "input").mkdir(parents=True)
+    (root / "settings.yaml").write_text("", encoding="utf-8")
+    lines = (json.dumps(passage, ensure_ascii=False) for passage in passages)
+    (root / "input" / "passages.jsonl").write_text("\n".join(lines), encoding="utf-8")
+
+
+def measure_recall(index: GraphIndex, questions: Iterable[dict], rank: Ranker, k: int = 5) -> tuple[float, float]:
+    """Mean share of the gold passages in the first k, and share of questions with all of them there."""
+    recall = []
+    for question in questions:
+        rows = index.snapshot.rows_of("text_units", rank(index, question["question"], k)[:k])
+        documents = [record["document_id"] for record in index.snapshot.take("text_units", rows, ["document_id"])]
+        found = set(index.document_titles(documents).values())
+        recall.append(len(found & set(question["gold"])) / len(question["gold"]))
+    return float(np.mean(recall)), float(np.mean(np.array(recall) == 1))
+
+
+def _measure_passages(index: GraphIndex) -> list[Row]:
+    rows: list[Row] = []
+    questions = read_questions()
+    for name, rank in RANKERS.items():
+        rank(index, "warm up", 5)
+        started = time.monotonic()
+        figures = measure_recall(index, questions, rank)
+        milliseconds = 1000 * (time.monotonic() - started) / len(questions)
+        limits = BM25_ANCHOR if name == "basic" else (None, None)
+        for what, figure, limit in zip(("recall@5", "all-evidence@5"), figures, limits, strict=True):
+            rows.append((f"2wiki: {name}, {what}", round(figure, 3), limit))
+        rows.append((f"2wiki: {name}, ms per question", round(milliseconds, 1), None))
+    return rows
+
+
+# -----------------------------------------------------------------------------------------------------A Christmas Carol
+
+
+def write_story_root(root: Path, size: int) -> None:
+    """A root with the sample in text units of at most `size` tokens."""
+    shutil.copytree(SAMPLE, root / "input")
+    (root / "settings.yaml").write_text(f"text_units:\n  size: {size}\n  overlap: {size // 12}\n", encoding="utf-8")
+
+
+def measure_reciprocal_rank(index: GraphIndex, rank: Ranker, k: int = 10) -> float:
+    """Mean over questions of 1 / rank of the first text unit that holds the evidence; 0 where none of k does."""
+    questions = json.loads((DATA / "carol_questions.json").read_text(encoding="utf-8"))
+    reciprocal = []
+    for question in questions:
+        rows = index.snapshot.rows_of("text_units", rank(index, question["question"], k)[:k])
+        texts = [_on_one_line(record["text"]) for record in index.snapshot.take("text_units", rows, ["text"])]
+        places = [place for place, text in enumerate(texts, start=1) if question["evidence"] in text]
+        reciprocal.append(1 / places[0] if places else 0.0)
+    return float(np.mean(reciprocal))
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.replace("\u2019", "'").split())
+
+
+def _measure_story(index: GraphIndex, size: int) -> list[Row]:
+    figures = {name: round(measure_reciprocal_rank(index, rank), 3) for name, rank in RANKERS.items()}
+    return [
+        (f"carol, {size} tokens: {name}, reciprocal rank", figure, figures["BM25"] if name == "basic" else None)
+        for name, figure in figures.items()
+    ]
+
+
+# -----------------------------------------------------------------------------------------------------------------bench
+
+
+def run(folder: Path | None = None) -> list[Row]:
+    """Index both corpora (in a temporary folder, or in `folder`, whose indexes are used again) and measure them."""
+    if folder is None:
+        with tempfile.TemporaryDirectory() as temporary:
+            return run(Path(temporary))
+    passages = folder / "passages"
+    if not passages.exists():
+        write_passages_root(passages, read_passages())
+    rows: list[Row] = [("2wiki: index 6,119 passages, s", _index(passages), None)]
+    with GraphIndex.open(passages) as index:
+        rows += _measure_passages(index)
+    for size in STORY_SIZES:
+        story = folder / f"story_{size}"
+        if not story.exists():
+            write_story_root(story, size)
+        _index(story)
+        with GraphIndex.open(story) as index:
+            rows += _measure_story(index, size)
+    return rows
+
+
+def _index(root: Path) -> float:
+    """Run `index`; returns seconds."""
+    started = time.monotonic()
+    command = [sys.executable, "-m", "graphrag_pipeline", "--root", str(root), "index"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return round(time.monotonic() - started, 1)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print every row; 1 if a figure is below its limit."""
+    rows = run(Path(arguments[0]) if arguments else None)
+    for name, measured, limit in rows:
+        print(f"{name:50} {measured:>8}{f'  (at least {limit})' if limit is not None else ''}")
+    return int(any(limit is not None and measured < limit for _, measured, limit in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
