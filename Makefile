@@ -12,7 +12,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,documents,ui]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,documents,cjk,ui]'
 	touch $@
 
 demo: $(VENV)/installed  ## index the sample corpus, ask a local and a global question

@@ -2,14 +2,16 @@
 
 Local and basic search answer with descriptions of the records that the question names and passages of the context's
 text units, global search with findings of reports. Each is followed by a marker `[1]` whose citation resolves to
-record, text unit, document and offsets. The first line says that no model wrote it. Where nothing is relevant the
-answer says what was looked at. Keep out: choosing the context.
+record, text unit, document and offsets. The first line says that no model wrote it. Where the context does not answer,
+the text units of basic search may; where they do not either, the answer says what was looked at, quotes what shares
+half of the question's words, and says "not in the index" only where none of its words is. Keep out: choosing the
+context.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +20,7 @@ from graphrag_pipeline.citations import split_cited, strip_citations
 from graphrag_pipeline.models.extractive import is_near_repeat, is_sentence, rank_sentences, words_of
 from graphrag_pipeline.query.basic_search import select_basic_context
 from graphrag_pipeline.query.evidence import (
+    MIN_PASSAGE_WORDS,
     CitedRecord,
     EvidenceFinder,
     Sentence,
@@ -25,10 +28,12 @@ from graphrag_pipeline.query.evidence import (
     passages_of,
     sentences_of,
     telling,
+    text_of,
 )
-from graphrag_pipeline.query.question import content_words
+from graphrag_pipeline.query.question import asked_words, content_words, stem
 from graphrag_pipeline.query.relevance import make_background, score_relevance
-from graphrag_pipeline.query.results import Answer, Citation, Context
+from graphrag_pipeline.query.results import Answer, Citation, Context, TextUnitRecord
+from graphrag_pipeline.query.windows import is_latin
 from graphrag_pipeline.sentences import split_sentences
 from graphrag_pipeline.settings import AnswersSettings
 
@@ -36,8 +41,19 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.global_search import Point, Selection
     from graphrag_pipeline.query.graph_index import GraphIndex
 
-PASSAGE_FLOOR = 0.34
-"""Relevance below which a passage says nothing about the question."""
+
+@dataclass(frozen=True)
+class Floor:
+    """What a passage needs to be quoted: relevance, and a share of the question's words; both 0-1."""
+
+    relevance: float
+    words: float
+
+
+ANSWERS = Floor(0.34, 0.0)
+IS_NEAREST = Floor(0.25, 0.5)
+"""Of a passage that may be quoted as the nearest where none answers."""
+MAX_NEAREST = 3
 RELATIVE_FLOOR = 0.5
 """A passage worth less than this share of the best one is left out."""
 MAX_GRAPH_STATEMENTS = 2
@@ -59,18 +75,50 @@ def write_answer(index: GraphIndex, question: str, context: Context, settings: A
     """
     if not index.snapshot.n_rows("documents"):
         return Answer(EMPTY_INDEX)
-    if not content_words(question):
+    if not asked_words(question):
         return Answer(NOTHING_TO_LOOK_FOR)
-    said = _state_graph(index, question, context)
-    said += _quote_passages(index, question, context, settings.max_sentences - len(said), said)
+    stated = _state_graph(index, question, context)
+    units = context.text_units
+    n_left = settings.max_sentences - len(stated)
+    said = stated + _quote_passages(index, question, units, n_left, stated)
+    if not said or _absent_words(question, [unit.text for unit in units]):
+        units = _with_basic(index, question, units)
+        said = stated + _answer_from_units(index, question, units, n_left, stated)
     if said:
-        return _compose("Extractive answer (no model): what the sources say nearest to the question.", said)
-    n_units = len(context.text_units)
-    return Answer(
-        f"Not in the index: no sentence of the {n_units} text units nearest to the question says anything about it."
-        if n_units
-        else "Not in the index: nothing in it could be matched to the question."
-    )
+        return _compose(_introduce_passages(question, units, said), said)
+    return _say_what_was_looked_at(index, question, units, f"looked at {_count(len(units), 'text unit')}")
+
+
+def _with_basic(index: GraphIndex, question: str, units: Sequence[TextUnitRecord]) -> tuple[TextUnitRecord, ...]:
+    """Text units and those of basic search that are not among them."""
+    known = {unit.id for unit in units}
+    found = select_basic_context(index, question, index.settings.basic_search).text_units
+    return (*units, *(unit for unit in found if unit.id not in known))
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _introduce_passages(question: str, units: Sequence[TextUnitRecord], said: Sequence[Said]) -> str:
+    absent = _absent_words(question, [*(unit.text for unit in units), *(text for text, _ in said)])
+    without = f"; none of them says {' or '.join(absent)}" if absent and is_latin(question) else ""
+    return f"Extractive answer (no model): what the sources say nearest to the question{without}."
+
+
+def _absent_words(question: str, texts: Sequence[str]) -> list[str]:
+    """The words a question asks about that no text says, quoted, in alphabetical order."""
+    missing = asked_words(question).difference(*(content_words(text) for text in texts))
+    return [f'"{word}"' for word in sorted(words_of(question)) if stem(word) in missing]
+
+
+def _say_what_was_looked_at(index: GraphIndex, question: str, units: Sequence[TextUnitRecord], looked: str) -> Answer:
+    """An answer that is none: the nearest passages, if any are near, or that no word of the question is there."""
+    if not asked_words(question) & frozenset().union(*(content_words(unit.text) for unit in units)):
+        return Answer(f"Not in the index: {looked}; no word of the question is there.")
+    introduction = f"Nothing in the index is near enough to this question; {looked}."
+    said = _quote_passages(index, question, units, MAX_NEAREST, floor=IS_NEAREST)
+    return _compose(f"{introduction} The nearest (extractive, no model):", said) if said else Answer(introduction)
 
 
 def _compose(introduction: str, said: Sequence[Said]) -> Answer:
@@ -89,7 +137,12 @@ Said = tuple[str, Citation]
 
 
 def _state_graph(index: GraphIndex, question: str, context: Context) -> list[Said]:
-    """Sentences from descriptions: of entities that the question names, and of their relationships in the network."""
+    """Sentences from descriptions: of entities that the question names, and of their relationships in the network.
+
+    A sentence of a text unit that is short, or stands in the context, is left to the passages, which show what stands
+    around it.
+    """
+    in_context = {unit.id for unit in context.text_units}
     named = [entity for entity in context.entities if entity.match == "name"]
     titles = {entity.title for entity in named}
     described = [("entity", entity, entity.title, entity.description) for entity in named] + [
@@ -110,41 +163,64 @@ def _state_graph(index: GraphIndex, question: str, context: Context) -> list[Sai
         found = finder.find(text, [cited])
         if found:
             passage, _ = found
+            is_short = len(text.split()) < MIN_PASSAGE_WORDS
+            if passage[0].folded == text and (is_short or passage[0].unit.id in in_context):
+                continue
             said.append((text, cite(0, passage[0].unit, passage[0].start, passage[-1].end, cited)))
     return said
 
 
+def _answer_from_units(
+    index: GraphIndex, question: str, units: Sequence[TextUnitRecord], n: int, said: Sequence[Said] = ()
+) -> list[Said]:
+    """The n passages that answer; where no text unit has all that is asked about, the nearest are among them."""
+    quoted = _quote_passages(index, question, units, n, said)
+    if quoted and is_latin(question) and _absent_words(question, [unit.text for unit in units]):
+        return _quote_passages(index, question, units, n, said, IS_NEAREST) or quoted
+    return quoted
+
+
 def _quote_passages(
-    index: GraphIndex, question: str, context: Context, n: int, said: Sequence[Said] = ()
+    index: GraphIndex,
+    question: str,
+    units: Sequence[TextUnitRecord],
+    n: int,
+    said: Sequence[Said] = (),
+    floor: Floor = ANSWERS,
 ) -> list[Said]:
     """The n passages that answer best, in reading order; runs that touch become one."""
-    passages = [passage for unit in context.text_units for passage in passages_of(sentences_of(unit))]
+    passages = [passage for unit in units for passage in passages_of(sentences_of(unit))]
     known = {text for text, _ in said}
     passages = [passage for passage in passages if not any(sentence.folded in known for sentence in passage)]
-    texts = [" ".join(sentence.folded for sentence in passage) for passage in passages]
+    texts = [text_of(passage) for passage in passages]
     chosen = {
         (sentence.unit.human_readable_id, sentence.start): sentence
-        for i in _pick(index, question, texts, n)
+        for i in _pick(index, question, texts, n, floor)
         for sentence in passages[i]
     }
     quoted = []
     for run in _runs([chosen[key] for key in sorted(chosen)]):
         unit = run[0].unit
         record = CitedRecord("text_unit", unit.id, unit.human_readable_id, ())
-        text = " ".join(sentence.folded for sentence in run)
-        quoted.append((text, cite(0, unit, run[0].start, run[-1].end, record)))
+        quoted.append((text_of(run), cite(0, unit, run[0].start, run[-1].end, record)))
     return quoted
 
 
-def _pick(index: GraphIndex, question: str, texts: list[str], n: int) -> list[int]:
-    """The n texts that answer best and repeat least; none that says nothing about the question."""
+def _pick(index: GraphIndex, question: str, texts: list[str], n: int, floor: Floor = ANSWERS) -> list[int]:
+    """The n texts that answer best and repeat least; none below the floor.
+
+    A question in another script than the Latin one, which vectors know little of, needs a word in common.
+    """
     if n < 1 or not texts:
         return []
     vectors, words = index.embed(texts), [content_words(text) for text in texts]
     background = make_background(question, index.embed, words, vectors)
     relevance = score_relevance(background, words, vectors)
     worth = relevance * np.array([telling(text) for text in texts])
-    worth[relevance < PASSAGE_FLOOR] = 0.0
+    asked = asked_words(question)
+    n_shared = np.array([len(asked & held) for held in words])
+    n_needed = max(floor.words * len(asked), 0 if is_latin(question) else 1)
+    worth[(relevance < floor.relevance) | (n_shared < n_needed)] = 0.0
     near = np.flatnonzero((worth > 0) & (worth >= RELATIVE_FLOOR * worth.max())).tolist()
     picked = rank_sentences([texts[i] for i in near], vectors[near], n, background.vector, worth[near])
     return [near[i] for i in picked]
@@ -189,26 +265,23 @@ def write_global_answer(index: GraphIndex, question: str, points: Sequence[Point
 
 def _answer_from_texts(index: GraphIndex, question: str, selection: Selection) -> Answer:
     """Where no report says anything: passages of the text units that basic search finds, or what was looked at."""
-    looked = f"{len(selection.rated)} community reports were looked at and {len(selection.kept)} of them read"
-    context = select_basic_context(index, question, index.settings.basic_search)
-    said = _quote_passages(index, question, context, index.settings.answers.max_sentences)
+    looked = f"{_count(len(selection.rated), 'community report')} looked at, {len(selection.kept)} of them read"
+    units = select_basic_context(index, question, index.settings.basic_search).text_units
+    said = _answer_from_units(index, question, units, index.settings.answers.max_sentences)
     if said:
         return _compose(
             f"Extractive answer (no model): {looked}, but no finding answers. The texts themselves say:", said
         )
-    return Answer(
-        f"Not in the index: {looked}, then {len(context.text_units)} text units; nothing in them says anything about "
-        "the question."
-    )
+    return _say_what_was_looked_at(index, question, units, f"{looked}, then {_count(len(units), 'text unit')}")
 
 
 def _introduce(points: Sequence[Point], selection: Selection) -> str:
-    n_read = len(selection.kept)
+    read = _count(len(selection.kept), "community report")
     if selection.is_overview:
-        return f"Extractive answer (no model): findings of the {n_read} community reports ranked highest, best first."
+        return f"Extractive answer (no model): findings of the {read} ranked highest, best first."
     if points[0].score < WEAK_SCORE:
-        return f"Probably not in the index (extractive, no model): the nearest findings of {n_read} community reports."
-    return f"Extractive answer (no model): findings of {n_read} community reports, nearest to the question first."
+        return f"Perhaps no answer (extractive, no model): the nearest findings of {read}."
+    return f"Extractive answer (no model): findings of {read}, nearest to the question first."
 
 
 def _heading(point: Point, said: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.context import Part, pack_parts, row_costs
-from graphrag_pipeline.query.question import content_words
+from graphrag_pipeline.query.question import is_searched
 from graphrag_pipeline.query.results import Context, TextUnitRecord
 from graphrag_pipeline.query.windows import embed_question, find_best_windows
 from graphrag_pipeline.settings import BasicSearchSettings
@@ -69,8 +69,8 @@ def rank_text_units(index: GraphIndex, question: str, k: int) -> list[tuple[str,
 
 
 def searched_words(question: str) -> str:
-    """The words of a question that full text looks for: all but English stop words; all, where nothing else is left."""
-    kept = [word for word in _WORD.findall(question) if content_words(word)]
+    """The words of a question that full text looks for: all but function words; all, where nothing else is left."""
+    kept = [word for word in _WORD.findall(question) if is_searched(word)]
     return " ".join(kept) or question
 
 

@@ -91,6 +91,11 @@ def passages_of(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:
         yield passage
 
 
+def text_of(passage: Sequence[Sentence]) -> str:
+    """Neighbouring sentences on one line, spaced as their text unit spaces them."""
+    return " ".join(passage[0].unit.text[passage[0].start : passage[-1].end].split())
+
+
 def telling(text: str) -> float:
     """How much a text can tell by its form, 0-1: a heading, a question or a shout of three words says little."""
     form = 1.0 if is_sentence(text) else 0.5
@@ -219,7 +224,7 @@ class EvidenceFinder:
         if row not in self._passages:
             unit = records.read_text_units(self._index, np.array([row]), np.zeros(1))[0]
             self._passages[row] = list(passages_of(sentences_of(unit)))
-            texts = [" ".join(sentence.folded for sentence in passage) for passage in self._passages[row]]
+            texts = [text_of(passage) for passage in self._passages[row]]
             self._vectors[row] = self._index.embed(texts)
             self._words[row] = [content_words(text) for text in texts]
             self._forms[row] = np.array([telling(text) for text in texts])

@@ -1,19 +1,22 @@
 """Local search: the entities a question is about, and what surrounds them (methods.md section 7).
 
 Steps: `match_entities`, then communities, relationships, claims and text units around them by the snapshot's adjacency
-arrays (row numbers; no table is scanned per query), packed into one token budget by `select_local_context`. The answer
-is written by `answers.write_answer`. "Row" means the position of a record in its contract table.
+arrays (row numbers; no table is scanned per query), packed into one token budget by `select_local_context`. Never below
+basic search: its best text units have a part of the budget, whatever the entities. The answer is written by
+`answers.write_answer`. "Row" means the position of a record in its contract table.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphrag_pipeline.query import records
-from graphrag_pipeline.query.context import PART_OVERHEAD, Part, pack_parts, row_costs
+from graphrag_pipeline.query.basic_search import rank_text_units, select_basic_context
+from graphrag_pipeline.query.context import PART_OVERHEAD, Part, pack_parts, pack_rows, row_costs
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.selection import Candidates, Limits, Pick, select_text_units
 from graphrag_pipeline.settings import LocalSearchSettings
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
 ENTITY_VECTORS = "default-entity-description"
 N_PARTS = 5
+N_BASIC = 3
+"""Best text units of basic search in the context, as far as two thirds of the text units' budget allow."""
 RELATIONSHIPS_TO_CLAIMS = 2.0
 """How many tokens relationships get for each that claims get, of what the entities leave of the local part."""
 
@@ -40,26 +45,28 @@ def select_local_context(index: GraphIndex, question: str, settings: LocalSearch
     """Steps 1 to 5: matched entities and the records around them, packed into `max_context_tokens`.
 
     The budget: `community_share` for reports, `text_unit_share` for text units, the rest for entities first, then
-    relationships and claims; what one part leaves unused goes to the others. Text units are packed last, by
-    `settings.strategy`.
+    relationships and claims; what one part leaves unused goes to the others. Text units are packed last: the
+    `N_BASIC` best of basic search, then by `settings.strategy`. The context of basic search where no entity matches.
     """
     matches = match_entities(index, question, settings.top_k_entities)
     if not matches:
-        return Context()
+        limit = {"max_context_tokens": settings.max_context_tokens}
+        return select_basic_context(index, question, index.settings.basic_search.model_copy(update=limit))
     entity_rows = np.array([match.row for match in matches])
     reports, n_inside = rank_reports(index, entity_rows, settings.community_level)
     relationships, n_touched, is_inside = rank_relationships(
         index, entity_rows, settings.top_k_relationships * len(matches)
     )
     claims, claimant = rank_claims(index, entity_rows)
-    text_units, candidates = gather_candidates(index, matches)
+    of_basic = index.snapshot.rows_of("text_units", [unit for unit, _ in rank_text_units(index, question, N_BASIC)])
+    text_units, candidates = gather_candidates(index, matches, of_basic)
     picks: list[Pick] = []
 
     def choose(budget: int) -> list[int]:
         limits = Limits(
             budget=budget, guaranteed=settings.guaranteed_text_units, cap=settings.max_text_units_per_entity
         )
-        picks[:] = select_text_units(settings.strategy, candidates, limits)
+        picks[:] = _pick_text_units(settings.strategy, candidates, limits, np.searchsorted(text_units, of_basic))
         return [pick.text_unit for pick in picks]
 
     rows_of = {"entities": entity_rows, "relationships": relationships, "claims": claims, "reports": reports}
@@ -81,7 +88,8 @@ def select_local_context(index: GraphIndex, question: str, settings: LocalSearch
         reports=records.read_reports(index, reports[kept["reports"]], n_inside[kept["reports"]]),
         claims=records.read_claims(index, claims[kept["claims"]], scores[claimant[kept["claims"]]]),
         text_units=records.read_text_units(
-            index, text_units[[pick.text_unit for pick in picks]], scores[[pick.entity for pick in picks]],
+            index, text_units[[pick.text_unit for pick in picks]],
+            np.append(scores, 0.0)[[pick.entity for pick in picks]],
             _informed(index, candidates, entity_rows, picks),
         ),
     )  # fmt: skip
@@ -209,8 +217,13 @@ def rank_claims(index: GraphIndex, entity_rows: np.ndarray) -> tuple[np.ndarray,
 # --------------------------------------------------------------------------------------------------------- 5 text units
 
 
-def gather_candidates(index: GraphIndex, matches: list[Match]) -> tuple[np.ndarray, Candidates]:
+def gather_candidates(
+    index: GraphIndex, matches: list[Match], others: Sequence[int] | np.ndarray = ()
+) -> tuple[np.ndarray, Candidates]:
     """The matched entities' text units, as the selection strategies take them.
+
+    Args:
+        others: rows of text units that are to have a position too, whether an entity is in them or not.
 
     Returns:
         Rows of text units, ascending, and the candidates that speak of them by position.
@@ -218,7 +231,8 @@ def gather_candidates(index: GraphIndex, matches: list[Match]) -> tuple[np.ndarr
     adjacency = index.snapshot.adjacency
     entity_rows = np.array([match.row for match in matches])
     owners, units = adjacency.of_all("entity_text_units", entity_rows)
-    rows, positions = np.unique(units, return_inverse=True)
+    rows = np.unique(np.r_[units.astype(np.int64), np.asarray(others, dtype=np.int64)])
+    positions = np.searchsorted(rows, units)
     bounds = np.searchsorted(owners, np.arange(len(matches) + 1))
     relationships = np.unique(adjacency.of_all("entity_relationships", entity_rows)[1])
     related = adjacency.of_all("relationship_text_units", relationships)[1]
@@ -232,6 +246,24 @@ def gather_candidates(index: GraphIndex, matches: list[Match]) -> tuple[np.ndarr
         costs=np.array(row_costs(index.column("text_units", "n_tokens")[rows]), dtype=np.int64),
     )
     return rows.astype(np.int64), candidates
+
+
+def _pick_text_units(strategy: str, candidates: Candidates, limits: Limits, of_basic: np.ndarray) -> list[Pick]:
+    """Those of basic search that fit two thirds of the budget, then what the strategy takes of the others.
+
+    Args:
+        of_basic: positions, best first.
+
+    Returns:
+        Picks; the entity of one of basic search is the first that it informs, -1 where it informs none.
+    """
+    costs = candidates.costs[of_basic].tolist()
+    taken = of_basic[pack_rows(costs, limits.budget * 2 // 3) or pack_rows(costs, limits.budget)[:1]]
+    owners = [next((i for i, units in enumerate(candidates.text_units) if unit in units), -1) for unit in taken]
+    others = tuple(units[~np.isin(units, taken)] for units in candidates.text_units)
+    left = limits.budget - int(candidates.costs[taken].sum())
+    by_strategy = select_text_units(strategy, replace(candidates, text_units=others), replace(limits, budget=left))
+    return [Pick(int(unit), owner) for unit, owner in zip(taken, owners, strict=True)] + by_strategy
 
 
 def _informed(

@@ -1,8 +1,8 @@
 """Reading a question without a model: what is searched for, its content words, and the entity names it says.
 
 Static vectors blur single names, so a name that the question says in full counts before any vector (`NameIndex`), in
-any script. Words are compared by a light English stem; stop and overview words are English. Keep out: vectors,
-tables.
+any script. Words are compared by a light English stem. Function words are English and Chinese, with question words
+of some neighbours; asking and overview words are English. Keep out: vectors, tables.
 """
 
 from __future__ import annotations
@@ -20,17 +20,28 @@ MAX_NAME_WORDS = 8
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _NAME_WORD = re.compile(rf"[{_CJK}]|[^\W_]+(?:['.\-&][^\W_]+)*")
 _ARTICLES = frozenset(("the", "a", "an"))
-_STOP_TEXT = """
+_FUNCTION_TEXT = """
 a about above after again against all also am an and any are aren't as at be because been before being below between
 both but by can can't could couldn't did didn't do does doesn't doing don't down during each either else ever few
-for from further get give had has have having he her here hers herself him himself his how i if in into is isn't it
-its itself just let like made make many may me might more most much must my myself no nor not now of off on once one
-only or other our ours ourselves out over own please same she should show since so some still such tell than that
+for from further had has have having he her here hers herself him himself his how i if in into is isn't it
+its itself just like many may me might more most much must my myself no nor not now of off on once one
+only or other our ours ourselves out over own please same she should since so some still such than that
 the their theirs them themselves then there these they this those through to too under until up upon us very was
 wasn't we were what what's when where where's which while who who's whom whose why will with without would you your
-yours yourself explain describe list name say said mean find know think happen happens happened play plays played
+yours yourself
 """
-_STOP_WORDS = frozenset(_STOP_TEXT.split()) | frozenset("的了是谁什么在和与有吗呢吧哪里怎为何及也之他她它我你们这那个")
+_FUNCTION_WORDS = frozenset(_FUNCTION_TEXT.split()) | frozenset(
+    "的了是谁什么在和与有吗呢吧哪里怎为何及也之他她它我你们这那个"
+)
+_FOREIGN_TEXT = """
+wer wen wem wessen wo wohin woher wann warum wieso weshalb wie welche welcher welches welchen der das ein eine einen
+einem einer ist sind und qui que quoi quel quelle quels quelles où pourquoi quand combien le la les une des et quién
+quien qué cuál cual cuándo cuando dónde donde cómo como cuánto el los las una chi che dove quando perché quanto quale
+il lo gli della quem onde porque qual wat waar wanneer waarom welke het een
+"""
+_FOREIGN_WORDS = frozenset(_FOREIGN_TEXT.split())
+"""Question words and articles of some neighbours; a name may look like one, so they count where nothing else does."""
+_ASKING_TEXT = "explain describe list name say said tell show give get let make made mean find know think happen play"
 _OVERVIEW_TEXT = """
 main major key top important central overall general overview summary summarize summarise outline theme topic
 subject point idea insight gist story plot book novel text document corpus collection data dataset article file
@@ -64,8 +75,19 @@ def valid_unicode(text: str) -> str:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Stems of the words that carry meaning; single characters where words are not spaced."""
-    return frozenset(stem(word) for word in words_of(text) if word not in _STOP_WORDS)
+    """Stems of the words that are not function words; single characters where words are not spaced."""
+    return frozenset(stem(word) for word in words_of(text) if word not in _FUNCTION_WORDS)
+
+
+def asked_words(question: str) -> frozenset[str]:
+    """The content words that say what a question is about; words that ask ("describe", "wer") if none is left."""
+    words = content_words(question)
+    return words - _ASKING_STEMS or words
+
+
+def is_searched(word: str) -> bool:
+    """Whether full text looks for a word of a question: all but function words."""
+    return bool(content_words(word)) and word.casefold() not in _FOREIGN_WORDS
 
 
 def stem(word: str) -> str:
@@ -75,15 +97,16 @@ def stem(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
             word = word[: -len(ending)] + replacement
             break
-    return word.removesuffix("e") if len(word) > 3 else word
+    return word.removesuffix("e") if len(word) > 3 and word[-2] != word[-3] else word  # belle is no bell
 
 
+_ASKING_STEMS = frozenset(stem(word) for word in _ASKING_TEXT.split()) | {stem(word) for word in _FOREIGN_WORDS}
 _OVERVIEW_STEMS = frozenset(stem(word) for word in _OVERVIEW_TEXT.split())
 
 
 def is_overview(question: str) -> bool:
     """Whether a question names nothing that could tell one report from another, such as "What are the main themes?"."""
-    return bool(words_of(question)) and content_words(question) <= _OVERVIEW_STEMS
+    return bool(words_of(question)) and asked_words(question) <= _OVERVIEW_STEMS
 
 
 class NameIndex:
@@ -121,7 +144,7 @@ class NameIndex:
         return list(found)
 
     def _look_up(self, words: list[str]) -> list[int] | None:
-        if all(word in _STOP_WORDS for word in words):
+        if all(word in _FUNCTION_WORDS or stem(word) in _ASKING_STEMS for word in words):
             return None
         bare = [*words[:-1], words[-1].removesuffix("'s").removesuffix("'")]
         return self._rows.get(" ".join(words)) or self._rows.get(" ".join(bare))

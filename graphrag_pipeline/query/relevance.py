@@ -24,12 +24,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphrag_pipeline.models.extractive import words_of
-from graphrag_pipeline.query.question import content_words, stem
+from graphrag_pipeline.query.question import asked_words, stem
 
 Embed = Callable[[list[str]], np.ndarray]
 
 SHRINKAGE = 8.0
 """Number of texts at which half of the mean direction is taken out."""
+UNSEEN_TEXTS = 8
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ def make_background(question: str, embed: Embed, words: Sequence[frozenset[str]]
     mean = vectors.sum(axis=0)
     length = float(np.linalg.norm(mean))
     n_texts = len(words)
-    weights = {word: _idf(sum(word in held for held in words), n_texts) for word in sorted(content_words(question))}
+    n_holding = {word: sum(word in held for held in words) for word in sorted(asked_words(question))}
+    weights = {word: _idf(n, n_texts) for word, n in n_holding.items()}
     vector = _weigh_words(question, weights, embed)
     return Background(vector, mean / length if length else mean, n_texts / (n_texts + SHRINKAGE), weights)
 
@@ -88,8 +90,11 @@ def score_relevance(background: Background, words: Sequence[frozenset[str]], vec
 
 
 def _idf(n_holding: int, n_texts: int) -> float:
-    """BM25's inverse document frequency: near 0 for a word that every text holds."""
-    return math.log(1 + (n_texts - n_holding + 0.5) / (n_holding + 0.5))
+    """BM25's inverse document frequency, as if there were `UNSEEN_TEXTS` more that do not hold the word.
+
+    Near 0 for a word that every one of many texts holds; of few texts, that all hold a word proves little.
+    """
+    return math.log(1 + (n_texts + UNSEEN_TEXTS - n_holding + 0.5) / (n_holding + 0.5))
 
 
 def _centre(vectors: np.ndarray, background: Background) -> np.ndarray:

@@ -103,7 +103,8 @@ class TextUnitRecord:
     """A text unit; `start` and `end` are character offsets into its document, null where an import has none.
 
     Attributes:
-        score: local search: similarity of the entity it was taken for; basic search: the fused score.
+        score: local search: similarity of the entity it was taken for, 0 where only basic search found it; basic
+            search: the fused score.
         entities: titles of the matched entities that it informs.
     """
 

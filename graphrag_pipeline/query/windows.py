@@ -55,10 +55,11 @@ def embed_question(snapshot: Snapshot, question: str) -> np.ndarray:
             f"snapshot {snapshot.id} has sentence vectors of {made_by!r}, but this release brings "
             f"{embeddings.fingerprint!r}; run `graphrag-pipeline index` (or `import` again) to embed them again"
         )
-    return embeddings.embed([question if _is_latin(question) else ""])[0]
+    return embeddings.embed([question if is_latin(question) else ""])[0]
 
 
-def _is_latin(question: str) -> bool:
+def is_latin(question: str) -> bool:
+    """Whether at least half of the letters are of the Latin script."""
     letters = [character for character in question if character.isalpha()]
     n_latin = sum(character < "\u0250" or "\u1e00" <= character < "\u1f00" for character in letters)
     return 2 * n_latin >= len(letters)

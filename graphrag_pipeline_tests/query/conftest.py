@@ -11,9 +11,39 @@ from graphrag_pipeline.interchange.graphrag_import import import_graphrag
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.settings import Settings
+from graphrag_pipeline.stages import ALL_STAGES
 from graphrag_pipeline_tests import small_index
+from graphrag_pipeline_tests.roots import build_tables, make_root
 
 MICROSOFT_INDEX = Path(__file__).parents[1] / "data" / "microsoft_christmas_carol"
+
+GERMAN = {
+    "a.txt": "Albert Einstein traf Mileva Marić in Zürich. Sie heirateten im Jahr 1903.",
+    "b.txt": "Albert Einstein studierte am Polytechnikum in Zürich. Später arbeitete Albert Einstein im Patentamt in "
+    "Bern.",
+    "c.txt": "Marcel Grossmann half Albert Einstein mit der Mathematik. Albert Einstein dankte ihm.",
+}
+CHINESE = {
+    "一.txt": "清晨的雾还没有散，萧炎已经站在后山的石台上。他是萧家的少年，三年前忽然失去了全部力量，"
+    "族里的人都说他不再是天才。萧炎没有回答，只是把手中的木剑举得更高。",
+    "二.txt": "药老住在一枚旧戒指里，谁也不知道他活了多少年。他说话很慢，喜欢问一个问题：你是谁？你为什么要变强？",
+    "三.txt": "城里的集市很热闹。卖糖人的老者说，昨夜天上落下一颗星，掉进了北边的湖。是谁先看见的，没有人记得。",
+    "四.txt": "纳兰家的女儿薰儿坐在窗前写信。她写了又撕，最后只留下一句话：等你回来。",
+}
+
+
+@pytest.fixture(scope="session")
+def german(tmp_path_factory: pytest.TempPathFactory) -> GraphIndex:
+    root = make_root(tmp_path_factory.mktemp("german") / "root", GERMAN)
+    build_tables(root, tuple(ALL_STAGES))
+    return GraphIndex.open(root.path)
+
+
+@pytest.fixture(scope="session")
+def story(tmp_path_factory: pytest.TempPathFactory) -> GraphIndex:
+    root = make_root(tmp_path_factory.mktemp("story") / "root", CHINESE)
+    build_tables(root, tuple(ALL_STAGES))
+    return GraphIndex.open(root.path)
 
 
 @pytest.fixture(scope="session")

@@ -58,13 +58,64 @@ def test_the_answer_says_that_no_model_wrote_it_and_quotes_the_source(small):
 @pytest.mark.parametrize("question", ["Who won the 2018 football world cup?", "What is quantum chromodynamics?"])
 def test_what_is_not_in_the_index_is_not_answered(carol, method, question):
     result = carol.search(question, method=method)
-    assert result.answer.startswith("Not in the index")
+    assert result.answer.startswith(("Not in the index", "Nothing in the index is near enough to this question"))
     assert not result.citations
+
+
+@pytest.mark.parametrize("method", ["local", "basic"])
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("Wen traf Einstein?", "traf Mileva Marić"),
+        ("Wo studierte Einstein?", "Polytechnikum"),
+        ("Wer half Einstein?", "Marcel Grossmann"),
+        ("Einstein", "Einstein"),
+    ],
+)
+def test_a_few_texts_that_share_a_name_answer_in_their_language(german, method, question, said):
+    result = german.search(question, method=method)
+    assert result.answer.startswith("Extractive answer")
+    assert said in result.answer
+    check_citations(german, result)
+
+
+@pytest.mark.parametrize("method", ["local", "basic", "global"])
+def test_not_in_the_index_is_said_only_where_no_word_is(german, method):
+    answer = german.search("Wer gewann die Fußball-Weltmeisterschaft?", method=method).answer
+    assert answer.startswith("Not in the index: ")
+    assert "no word of the question is there" in answer
+
+
+@pytest.mark.parametrize("method", ["local", "basic"])
+def test_chinese_sentences_stand_as_in_the_text_and_share_a_word_with_the_question(story, method):
+    result = story.search("薰儿写了什么？", method=method)
+    assert "纳兰家的女儿薰儿坐在窗前写信。她写了又撕，最后只留下一句话：等你回来。 [1]" in result.answer
+    assert "变强" not in result.answer
+    assert "萧炎已经站在后山" in story.search("萧炎是谁？", method=method).answer
+    check_citations(story, result)
+
+
+@pytest.mark.parametrize("method", ["local", "basic"])
+def test_a_word_that_no_text_holds_does_not_hide_the_nearest_passages(carol, method):
+    result = carol.search("How much does the clerk earn?", method=method)
+    assert "fifteen shillings a week" in result.answer
+    assert 'none of them says "earn"' in result.answer or "near enough" in result.answer
+    check_citations(carol, result)
+
+
+def test_local_search_does_not_fall_below_basic(carol):
+    result = carol.search("What happens to Tiny Tim?", method="local")
+    assert any("who did NOT die" in unit.text for unit in result.context.text_units)
+    assert "- It's twice the size of Tiny Tim. [" not in result.answer, "without what is the size of him"
+
+
+def test_one_report_is_not_some_reports(story):
+    assert "1 community report," in story.search("薰儿写了什么？", method="global").answer
 
 
 def test_a_global_answer_without_points_says_what_was_looked_at(carol):
     answer = carol.search("What is quantum chromodynamics?", method="global").answer
-    assert re.search(r"\d+ community reports were looked at and 8 of them read", answer)
+    assert re.search(r"\d+ community reports looked at, 8 of them read, then \d+ text units", answer)
 
 
 def test_an_overview_question_gets_the_findings_ranked_highest(carol):

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from graphrag_pipeline.query import local_search, records
+from graphrag_pipeline.query import basic_search, local_search, records
 from graphrag_pipeline.query.selection import STRATEGIES
-from graphrag_pipeline.settings import LocalSearchSettings
+from graphrag_pipeline.settings import BasicSearchSettings, LocalSearchSettings
 
 
 def rows_of(index, *titles):
@@ -101,6 +101,29 @@ def test_every_strategy_fills_the_context_with_distinct_text_units(carol, strate
     ids = [unit.id for unit in context.text_units]
     assert len(ids) == len(set(ids)) >= 3
     assert len(context.entities) == 10
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_best_text_units_of_basic_search_are_always_there(carol, strategy):
+    question = "What happens to Tiny Tim?"
+    settings = LocalSearchSettings(strategy=strategy, max_context_tokens=30_000)
+    context = local_search.select_local_context(carol, question, settings)
+    best = basic_search.select_basic_context(carol, question, BasicSearchSettings()).text_units[: local_search.N_BASIC]
+    assert [unit.id for unit in context.text_units[: local_search.N_BASIC]] == [unit.id for unit in best]
+    assert len(context.text_units) > local_search.N_BASIC
+
+
+@pytest.mark.parametrize("max_tokens", [100, 1_000, 3_000, 12_000])
+def test_the_budget_holds_with_them(carol, max_tokens):
+    settings = LocalSearchSettings(max_context_tokens=max_tokens)
+    assert local_search.select_local_context(carol, "What happens to Tiny Tim?", settings).n_tokens <= max_tokens
+
+
+def test_where_no_entity_matches_the_context_is_that_of_basic_search(story, monkeypatch):
+    monkeypatch.setattr(local_search, "match_entities", lambda *_: [])
+    context = local_search.select_local_context(story, "萧炎是谁？", LocalSearchSettings())
+    assert context == basic_search.select_basic_context(story, "萧炎是谁？", BasicSearchSettings())
+    assert "萧炎" in context.text_units[0].text
 
 
 def test_the_frontier_has_each_entity_once(carol):

@@ -1,7 +1,14 @@
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.query.question import MAX_QUESTION_CHARS, NameIndex, content_words, is_overview, read_question
+from graphrag_pipeline.query.question import (
+    MAX_QUESTION_CHARS,
+    NameIndex,
+    asked_words,
+    content_words,
+    is_overview,
+    read_question,
+)
 
 TITLES = ["SCROOGE", "GHOST OF CHRISTMAS PAST", "CHRISTMAS", "JACOB MARLEY", "萧炎", "WHO", "O'BRIEN", "THE BOY"]
 NAMES = NameIndex(TITLES, [[], ["the Ghost of Christmas Past"], [], ["Old Marley"], [], [], [], []])
@@ -34,6 +41,21 @@ def test_names_that_a_question_says_in_full(question, titles):
 def test_content_words_are_stems_without_stop_words():
     assert content_words("What were the Spirits' visits like?") == {"spirit", "visit"}
     assert content_words("who is it") == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("What happens to Tiny Tim?", {"tiny", "tim"}),
+        ("Who plays the harp?", {"harp"}),
+        ("What is the name of the play?", {"nam", "play"}),
+        ("Wo studierte Einstein?", {"studiert", "einstein"}),
+        ("Who is Che?", {"che"}),
+        ("Who is Belle?", {"belle"}),
+    ],
+)
+def test_asking_words_count_only_where_nothing_else_is_left(question, words):
+    assert asked_words(question) == words
 
 
 @pytest.mark.parametrize("question", ["What are the main themes of the story?", "Catch me up on the last two weeks"])

@@ -39,3 +39,12 @@ def test_relevance_does_not_depend_on_the_order_of_texts():
 
 def test_no_text_at_all():
     assert score("Is Marley dead?", []).tolist() == []
+
+
+def test_a_word_that_all_of_a_few_texts_hold_still_counts():
+    few = ["Scrooge hired Bob.", "Scrooge saw Marley.", "Scrooge kept the coal."]
+    embedder = load_static_embeddings()
+    words, vectors = [content_words(text) for text in few], embedder.embed(few)
+    assert make_background("Scrooge", embedder.embed, words, vectors).word_weights["scroog"] > 1
+    words, vectors = words * 100, np.tile(vectors, (100, 1))
+    assert make_background("Scrooge", embedder.embed, words, vectors).word_weights["scroog"] < 0.1
