@@ -24,6 +24,7 @@ from graphrag_pipeline.storage import files
 from graphrag_pipeline.tables import STAGE_TABLES, WHOLE, Table, stable_hash
 
 _LAYOUT_FORMAT = 1
+_ROW_GROUP = 65_536  # rows read or skipped at once
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ def code_version_of(code: Mapping[str, Any]) -> str:
 def parquet_bytes(rows: pa.Table) -> pa.Buffer:
     """Parquet that depends on the rows and the pyarrow release alone."""
     sink = pa.BufferOutputStream()
-    pq.write_table(rows.replace_schema_metadata(None), sink, compression="zstd", write_page_index=True)
+    rows = rows.replace_schema_metadata(None)
+    pq.write_table(rows, sink, compression="zstd", write_page_index=True, row_group_size=_ROW_GROUP)
     return sink.getvalue()
 
 
@@ -186,7 +188,7 @@ class TableStore:
     def read_head(self, head: Head) -> pa.Table:
         schema = STAGE_TABLES[head.table].schema
         parts = [_read_file(path, schema) for path in self.paths(head)]
-        return pa.concat_tables(parts).combine_chunks() if parts else schema.empty_table()
+        return pa.concat_tables([schema.empty_table(), *parts]).combine_chunks()
 
     def dataset(self, heads: Sequence[Head]) -> ds.Dataset:
         """Partitions of one table as one lazily scanned dataset, in the order given; at least one head."""
@@ -227,7 +229,10 @@ def _is_less(rows: pa.Table, columns: Sequence[str]) -> pa.ChunkedArray:
 
 def _read_file(path: Path, schema: pa.Schema) -> pa.Table:
     """All rows of a file; columns that an older schema has not are null."""
-    rows = pq.ParquetFile(path).read()  # one chunk a column, where a dataset gives many, which then are copied into one
+    # Group by group: reading all at once needs four times the memory of what is read (vectors: 729 MB for 199 MB).
+    with pq.ParquetFile(path) as file:
+        groups = [file.read_row_group(number) for number in range(file.num_row_groups)]
+        rows = pa.concat_tables([file.schema_arrow.empty_table(), *groups])
     return rows if rows.schema.equals(schema) else pq.read_table(path, schema=schema)
 
 
