@@ -111,6 +111,7 @@ class StoredVectors(Mapping[str, Any]):
         self._dimensions = dimensions
 
     def __getitem__(self, name: str) -> SharedVectors:
+        pa.default_memory_pool().release_unused()  # what the last one took
         table, embeddings = VECTOR_TABLES[name]
         return look_up_vectors(name, self._tables[table], self._read(embeddings), self._dimensions)
 

@@ -57,5 +57,6 @@ def write_error(path: Path, error: OSError | RuntimeError) -> PipelineError:
     """The message for a write that failed: what, where, what to do."""
     reason = getattr(error, "strerror", None) or error
     return PipelineError(
-        f"{path}: cannot be written ({reason}); free space or mend permissions and run again - what was finished is kept"
+        f"{path}: cannot be written ({reason}); free space or mend permissions and run again - "
+        "what was finished is kept"
     )
