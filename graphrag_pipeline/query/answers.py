@@ -53,6 +53,8 @@ class Floor:
 ANSWERS = Floor(0.34, 0.0)
 IS_NEAREST = Floor(0.25, 0.5)
 """Of a passage that may be quoted as the nearest where none answers."""
+SAYS_ALL = 0.5
+"""Least relevance of a passage that holds every word of a question of two words or more."""
 MAX_NEAREST = 3
 RELATIVE_FLOOR = 0.5
 """A passage worth less than this share of the best one is left out."""
@@ -216,9 +218,12 @@ def _pick(index: GraphIndex, question: str, texts: list[str], n: int, floor: Flo
     vectors, words = index.embed(texts), [content_words(text) for text in texts]
     background = make_background(question, index.embed, words, vectors)
     relevance = score_relevance(background, words, vectors)
-    worth = relevance * np.array([telling(text) for text in texts])
     asked = asked_words(question)
     n_shared = np.array([len(asked & held) for held in words])
+    # Who says all that was asked is near, however common those words are in a corpus that repeats itself.
+    says_all = (n_shared == len(asked)) & (len(asked) > 1)
+    relevance = np.where(says_all, np.maximum(relevance, SAYS_ALL), relevance)
+    worth = relevance * np.array([telling(text) for text in texts])
     n_needed = max(floor.words * len(asked), 0 if is_latin(question) else 1)
     worth[(relevance < floor.relevance) | (n_shared < n_needed)] = 0.0
     near = np.flatnonzero((worth > 0) & (worth >= RELATIVE_FLOOR * worth.max())).tolist()
