@@ -114,6 +114,7 @@ STAGES: dict[str, Stage] = {
             reads=("entities", "relationships"),
             tables=("descriptions",),
             uses=("descriptions",),
+            algorithm=2,
             embeds=True,
         ),
         Stage(
