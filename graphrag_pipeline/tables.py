@@ -11,9 +11,11 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 STRINGS = pa.list_(pa.string())
 INT8_VECTOR = pa.binary(256)
@@ -60,11 +62,24 @@ class Table:
         return self.schema.empty_table()
 
     def sort(self, rows: pa.Table) -> pa.Table:
-        """`rows` cast to the schema, in file order: sorted, one chunk, so that equal content gives equal bytes."""
+        """`rows` cast to the schema, in file order: sorted, one chunk, so that equal content gives equal bytes.
+
+        Rows that are sorted already are not copied to be sorted: tables of vectors are large.
+        """
         cast = rows.select(self.schema.names).cast(self.schema)
-        if cast.num_rows > 1:
+        if pc.all(_is_less(cast, self.sort_columns)).as_py() is False:
             cast = cast.sort_by([(column, "ascending") for column in self.sort_columns])
         return cast.combine_chunks()
+
+
+def _is_less(rows: pa.Table, columns: Sequence[str]) -> pa.ChunkedArray:
+    """Whether each row is before the next one, by the columns in turn."""
+    values = rows[columns[0]]
+    before, after = values[:-1], values[1:]
+    is_less = pc.less(before, after)
+    if len(columns) == 1:
+        return is_less
+    return pc.or_(is_less, pc.and_(pc.equal(before, after), _is_less(rows, columns[1:])))
 
 
 def _schema(*columns: tuple[str, pa.DataType] | tuple[str, pa.DataType, str]) -> pa.Schema:

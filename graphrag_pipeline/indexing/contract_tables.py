@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.citations import number_citations, parse_citations, render_full_content
 from graphrag_pipeline.indexing.adjacency import compress, list_pairs, one_chunk, positions
-from graphrag_pipeline.tables import CONTRACT_TABLES, RECORD_NUMBERS, Table, stable_hash
+from graphrag_pipeline.tables import CONTRACT_TABLES, RECORD_NUMBERS, stable_hash
 
 TokenCounter = Callable[[Sequence[str]], list[int]]
 
@@ -73,7 +73,7 @@ def join_contract_tables(
     del documents, text_units, entities, relationships, covariates, communities
     reports = stage.pop("community_reports")
     tables["community_reports"] = _reports(tables["communities"], reports, numbers, count_tokens_each)
-    return {name: _in_file_order(CONTRACT_TABLES[name], rows) for name, rows in tables.items()}
+    return {name: CONTRACT_TABLES[name].sort(rows) for name, rows in tables.items()}
 
 
 class Numbering:
@@ -182,13 +182,6 @@ def with_descriptions(rows: pa.Table, descriptions: pa.Table) -> pa.Table:
 def _described(rows: pa.Table, descriptions: pa.Table) -> pa.Table:
     """Entities or relationships with their one description instead of their many."""
     return with_descriptions(rows, descriptions).drop_columns(["descriptions", "description_key"])
-
-
-def _in_file_order(table: Table, rows: pa.Table) -> pa.Table:
-    """`table.sort`, without the copy where rows are in order of their numbers as they were made."""
-    if table.sort_columns != ("human_readable_id",):
-        return table.sort(rows)
-    return rows.select(table.schema.names).cast(table.schema).combine_chunks()
 
 
 def with_full_content(reports: pa.Table) -> pa.Table:

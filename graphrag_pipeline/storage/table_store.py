@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
@@ -152,7 +151,7 @@ class TableStore:
         """
         stored = []
         for rows in parts:
-            data = parquet_bytes(_in_file_order(table, rows))
+            data = parquet_bytes(table.sort(rows))
             file = StoredFile(f"{files.content_hash(data)}.parquet", rows.num_rows, data.size)
             files.put_new(self.root / "tables" / table.name / partition / file.name, memoryview(data))
             stored.append(file)
@@ -208,23 +207,6 @@ class TableStore:
                 "partition first, or run `graphrag-pipeline index`"
             )
         return head
-
-
-def _in_file_order(table: Table, rows: pa.Table) -> pa.Table:
-    """`table.sort`, without the copies where rows are sorted already: tables of vectors are large."""
-    cast = rows.select(table.schema.names).cast(table.schema)
-    is_sorted = pc.all(_is_less(cast, table.sort_columns)).as_py() is not False
-    return cast.combine_chunks() if is_sorted else table.sort(cast)
-
-
-def _is_less(rows: pa.Table, columns: Sequence[str]) -> pa.ChunkedArray:
-    """Whether each row is before the next one, by the columns in turn."""
-    values = rows[columns[0]]
-    before, after = values[:-1], values[1:]
-    is_less = pc.less(before, after)
-    if len(columns) == 1:
-        return is_less
-    return pc.or_(is_less, pc.and_(pc.equal(before, after), _is_less(rows, columns[1:])))
 
 
 def _read_file(path: Path, schema: pa.Schema) -> pa.Table:
