@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -31,6 +31,8 @@ RootOption = Annotated[
     Path | None, typer.Option("--root", help="Project root; else $GRAPHRAG_ROOT, the current folder or ./data.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+Engine = Literal["embedded", "model"]
 
 _before: dict[str, Path | None] = {"root": None}
 """--root given before the subcommand."""
@@ -61,26 +63,50 @@ def _open_root(root: Path | None) -> Any:
 
 
 @app.command()
-def init(directory: Annotated[Path, typer.Argument(help="Folder to make a root of.")]) -> None:
-    """Make a root: documented settings and an empty input folder."""
+def init(
+    directory: Annotated[Path, typer.Argument(help="Folder to make a root of.")],
+    engine: Annotated[Engine, typer.Option(help="Who does the stages: the embedded engine or a model.")] = "embedded",
+    chat_model: Annotated[str | None, typer.Option(help="model: name of the chat model.")] = None,
+    embedding_model: Annotated[
+        str | None, typer.Option(help="model: name of the embedding model; without it, the bundled vectors.")
+    ] = None,
+    base_url: Annotated[str | None, typer.Option(help="model: an OpenAI-compatible endpoint; else OpenAI's.")] = None,
+    api_key_env: Annotated[str | None, typer.Option(help="model: environment variable that holds the key.")] = None,
+) -> None:
+    """Make a root: documented settings, the prompts and an empty input folder."""
     from graphrag_pipeline.root import init_root
+    from graphrag_pipeline.settings import settings_for_model
 
-    made = init_root(directory)
+    if engine == "model" and not chat_model:
+        raise typer.BadParameter("name one: --engine model asks it", param_hint="--chat-model")
+    if engine == "embedded" and any((chat_model, embedding_model, base_url, api_key_env)):
+        raise typer.BadParameter("the options of a model need --engine model", param_hint="--engine")
+    settings = settings_for_model(chat_model, embedding_model, base_url, api_key_env) if chat_model else None
+    made = init_root(directory, settings)
     for path in made:
         typer.echo(f"made {path}")
     typer.echo(f"Put documents into {directory / 'input'}, then run: graphrag-pipeline --root {directory} index")
 
 
 @app.command()
-def index(root: RootOption = None) -> None:
+def index(
+    root: RootOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Estimate calls, tokens and money per stage; run nothing.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON.")] = False,
+) -> None:
     """Detect what changed, materialise what is stale, check, publish."""
     from graphrag_pipeline.defs.index_run import run_index
     from graphrag_pipeline.progress import IndexProgress
 
     project = _open_root(root)
+    if dry_run:
+        _print_estimates(project, as_json)
+        return
     try:
         with IndexProgress() as progress:
-            report = run_index(project, progress.plan, progress.advance)
+            report = run_index(project, progress.plan, progress.advance, progress.say)
     except KeyboardInterrupt:
         typer.echo("interrupted: what was finished is kept; run `graphrag-pipeline index` again to go on", err=True)
         raise typer.Exit(130) from None
@@ -103,10 +129,45 @@ def index(root: RootOption = None) -> None:
     typer.echo(f"published snapshot {report.snapshot}")
 
 
+def _print_estimates(project: Any, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from graphrag_pipeline.costs import render_estimates
+    from graphrag_pipeline.estimates import asks_any_model, estimate_index
+    from graphrag_pipeline.staleness import detect_input, find_stale
+
+    stale = find_stale(project, detect_input(project))
+    estimates = estimate_index(project, stale)
+    spent = project.models.spending if asks_any_model(project.settings) else None
+    if as_json:
+        partitions = [{"stage": s.stage, "partition": s.partition, "reasons": list(s.reasons)} for s in stale]
+        budget = spent.describe() if spent else None
+        _print_json({"stale": partitions, "estimates": [asdict(e) for e in estimates], "budget": budget})
+        return
+    typer.echo(f"{len(stale):,} partitions of stages would run")
+    for line in render_estimates(estimates):
+        typer.echo(line)
+    if spent:
+        typer.echo(spent.describe())
+
+
+@app.command()
+def costs(root: RootOption = None, as_json: JsonOption = False) -> None:
+    """What runs cost in calls of models, beside what was estimated."""
+    from graphrag_pipeline.costs import read_costs, render_costs
+
+    runs = read_costs(_open_root(root))
+    if as_json:
+        _print_json(runs)
+        return
+    for line in render_costs(runs):
+        typer.echo(line)
+
+
 @app.command()
 def status(root: RootOption = None, as_json: JsonOption = False) -> None:
     """What is stale and why, and which snapshot is published."""
-    from graphrag_pipeline.staleness import detect_input, find_stale, list_problems
+    from graphrag_pipeline.staleness import detect_input, find_stale, list_failures, list_problems
 
     project = _open_root(root)
     manifests = detect_input(project)
@@ -119,6 +180,7 @@ def status(root: RootOption = None, as_json: JsonOption = False) -> None:
         "is_imported": is_imported,
         "documents": sum(rows.num_rows for rows in manifests.values()) - len(problems),
         "problems": problems,
+        "failures": list_failures(project),
         "stale": [{"stage": s.stage, "partition": s.partition, "reasons": list(s.reasons)} for s in stale],
     }
     if as_json:
@@ -129,10 +191,25 @@ def status(root: RootOption = None, as_json: JsonOption = False) -> None:
     typer.echo(f"{values['documents']:,} documents, {len(problems)} not readable")
     for problem in problems:
         typer.echo(f"  {problem['path']}: {problem['problem']}")
+    for line in _failure_lines(values["failures"]):
+        typer.echo(line)
     if not stale and not is_imported:
         typer.echo("everything is fresh")
     for line in _stale_lines(stale):
         typer.echo(line)
+
+
+_MAX_FAILURES_SHOWN = 20
+
+
+def _failure_lines(failures: list[dict[str, str]]) -> list[str]:
+    """One line per failure; all of many are in `status --json` and in the table `failures` of `sql`."""
+    lines = []
+    for failure in failures[:_MAX_FAILURES_SHOWN]:
+        reply = f"; the reply starts {failure['reply'][:80]!r}" if failure["reply"] else ""
+        lines.append(f"failed {failure['stage']}: {failure['record']}: {failure['reason']}{reply}")
+    n_more = len(failures) - len(lines)
+    return [*lines, f"and {n_more:,} more failures: see status --json"] if n_more > 0 else lines
 
 
 def _stale_lines(stale: list[Any]) -> list[str]:
@@ -152,7 +229,13 @@ def query(
     method: Annotated[str, typer.Option(help="local, global or basic.")] = "local",
     strategy: Annotated[str | None, typer.Option(help="Text unit selection of local search.")] = None,
     context_only: Annotated[bool, typer.Option("--context-only", help="Select the context, write no answer.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what every strategy of local search would pick; no answer.")
+    ] = False,
     option: Annotated[list[str] | None, typer.Option(help="KEY=VALUE over the settings of the method.")] = None,
+    stream: Annotated[
+        bool | None, typer.Option("--stream/--no-stream", help="Show a model's answer as it comes; on in a terminal.")
+    ] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -160,12 +243,40 @@ def query(
     from graphrag_pipeline.query.graph_index import GraphIndex
 
     options = dict(_parse_option(text) for text in option or [])
+    if explain and method != "local":
+        raise typer.BadParameter("only local search has text unit selection strategies", param_hint="--explain")
     index = GraphIndex.open(_open_root(root).path)
-    result = index.search(_as_text(question), method=method, strategy=strategy, context_only=context_only, **options)
+    if explain:
+        _explain(index, _as_text(question), strategy, options, as_json)
+        return
+    is_model = index.settings.answers.engine == "model" and not (context_only or as_json)
+    is_streamed = is_model and (sys.stdout.isatty() if stream is None else stream)
+    result = index.search(
+        _as_text(question), method, strategy, context_only, _print_piece if is_streamed else None, **options
+    )
     if as_json:
         _print_json(result.to_dict())
+        return
+    typer.echo(f"\n\n{result.sources_to_markdown()}".rstrip() if is_streamed else result.to_markdown())
+    if line := result.usage.to_line():
+        typer.echo(f"\n{line}")
+
+
+def _print_piece(text: str) -> None:
+    typer.echo(text, nl=False)
+    sys.stdout.flush()
+
+
+def _explain(index: Any, question: str, strategy: str | None, options: dict[str, Any], as_json: bool) -> None:
+    from graphrag_pipeline.query.explain import explain_strategies, render_explanation, to_records
+    from graphrag_pipeline.query.graph_index import METHODS
+
+    settings: Any = METHODS["local"].settings_of(index.settings, strategy, options)
+    picks = explain_strategies(index, question, settings)
+    if as_json:
+        _print_json({"question": question, "snapshot": index.snapshot.id, "picks": to_records(picks)})
     else:
-        typer.echo(result.to_markdown())
+        typer.echo(render_explanation(picks))
 
 
 def _as_text(argument: str) -> str:
@@ -179,7 +290,7 @@ def _parse_option(text: str) -> tuple[str, Any]:
     key, equals, value = (part.strip() for part in text.partition("="))
     if not key or not equals:
         raise typer.BadParameter(f"{text!r} is not KEY=VALUE, such as top_k_entities=20", param_hint="--option")
-    if key in ("question", "method", "strategy", "context_only"):
+    if key in ("question", "method", "strategy", "context_only", "say"):
         raise typer.BadParameter(f"{key!r} has an option or argument of its own", param_hint="--option")
     try:
         return key, yaml.safe_load(value)

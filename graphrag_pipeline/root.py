@@ -14,18 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.models.ports import Embedder
+from graphrag_pipeline.models.prompts import Prompt, default_prompts, load_prompt
 from graphrag_pipeline.settings import SETTINGS_FILE, Settings, load_settings, render_settings
-from graphrag_pipeline.stages import Stage, code_of
+from graphrag_pipeline.stages import Stage, code_of, prompts_of
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.snapshots import SnapshotStore
 from graphrag_pipeline.storage.table_store import TableStore
 
 if TYPE_CHECKING:
     from graphrag_pipeline.indexing.documents import SourceRecord
+    from graphrag_pipeline.models.clients import ModelClients
 
 ROOT_VARIABLE = "GRAPHRAG_ROOT"
+PROMPTS_FOLDER = "prompts"
 DAGSTER_YAML = "telemetry:\n  enabled: false\nnux:\n  enabled: false\n"
 """What a Dagster home starts with: nothing is sent anywhere."""
+_SHOWN_DIGITS = 16  # of a prompt's hash, as `status` shows it
 _OWNED = ("tables/", "heads/", "snapshots/", "cache/", "dagster/")
 
 
@@ -47,22 +51,31 @@ def find_root(path: str | Path | None = None) -> Path:
     )
 
 
-def init_root(path: Path) -> list[Path]:
-    """Make a root: documented settings, an empty input folder, a .gitignore for what runs make.
+def init_root(path: Path, settings: Settings | None = None) -> list[Path]:
+    """Make a root: documented settings, the prompts, an empty input folder, a .gitignore for what runs make.
+
+    Args:
+        settings: to write; the defaults if None.
 
     Returns:
         The files and folders made; what was there is left alone.
 
     Raises:
-        PipelineError: `path` is a file, cannot be written, or has settings that do not validate.
+        PipelineError: `path` is a file, cannot be written, has settings that do not validate, or has settings already
+            while `settings` are given.
     """
     if path.exists() and not path.is_dir():
         raise PipelineError(f"{path}: is no folder; name one to make a root of")
+    if settings and (path / SETTINGS_FILE).exists():
+        raise PipelineError(
+            f"{path / SETTINGS_FILE}: is there already and is not overwritten; edit it, or move it away"
+        )
     made = []
     starting = {
-        SETTINGS_FILE: render_settings(),
+        SETTINGS_FILE: render_settings(settings),
         ".gitignore": "".join(f"/{name}\n" for name in _OWNED),
         "dagster/dagster.yaml": DAGSTER_YAML,
+        **{f"{PROMPTS_FOLDER}/{name}": text for name, text in default_prompts().items()},
     }
     for name, text in starting.items():
         if not (path / name).exists():
@@ -88,11 +101,14 @@ class Root:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.tables = TableStore(path)
-        self.snapshots = SnapshotStore(path)
 
     @functools.cached_property
     def settings(self) -> Settings:
         return load_settings(self.path)
+
+    @functools.cached_property
+    def snapshots(self) -> SnapshotStore:
+        return SnapshotStore(self.path, self.settings.vector_store)
 
     @property
     def input_folder(self) -> Path:
@@ -127,15 +143,41 @@ class Root:
             raise PipelineError(f"{path}: cannot be read ({error.strerror}); mend its permissions") from None
 
     @functools.cached_property
+    def models(self) -> ModelClients:
+        """The clients of its models; opens the cache of replies."""
+        from graphrag_pipeline.models.clients import open_clients
+
+        return open_clients(self.settings, self.path)
+
+    @functools.cached_property
     def embedder(self) -> Embedder:
+        """What embeds texts that are searched, and questions."""
+        return self.models.embedder if self.settings.embeddings.engine == "model" else self.static_embedder
+
+    @functools.cached_property
+    def static_embedder(self) -> Embedder:
+        """The bundled embeddings, by which sentences are ranked whatever the embedding model is."""
         from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 
         return load_static_embeddings()
 
+    def prompt(self, name: str) -> Prompt:
+        """A prompt: the file in `prompts/`, else the default."""
+        return load_prompt(self.path / PROMPTS_FOLDER, name)
+
     def code_of(self, stage: Stage) -> dict[str, Any]:
         """What the result of a stage depends on besides its inputs, read from disk."""
-        from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+        return code_of(
+            stage,
+            self.settings,
+            self._embedding_fingerprint() if stage.embeds else "",
+            self.static_embedder.fingerprint if stage.embeds_statically else "",
+            {name: self.prompt(name).sha256[:_SHOWN_DIGITS] for name in prompts_of(stage, self.settings)},
+        )
 
-        embedding_fingerprint = self.embedder.fingerprint if stage.embeds else ""
-        static_fingerprint = load_static_embeddings().fingerprint if stage.embeds_statically else ""
-        return code_of(stage, self.settings, embedding_fingerprint, static_fingerprint)
+    def _embedding_fingerprint(self) -> str:
+        if self.settings.embeddings.engine != "model":
+            return self.static_embedder.fingerprint
+        from graphrag_pipeline.models.openai_embedder import fingerprint_of
+
+        return fingerprint_of(self.settings.embedding_model)  # known without opening the cache

@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 
 from graphrag_pipeline.errors import SettingsError
+from graphrag_pipeline.model_settings import BudgetSettings, ChatModelSettings, EmbeddingModelSettings
 
 SETTINGS_FILE = "settings.yaml"
 OVERRIDES_FILE = "entity_overrides.csv"
@@ -24,8 +26,43 @@ OVERRIDES_FILE = "entity_overrides.csv"
 ENVIRONMENT_PREFIX = "GRAPHRAG__"
 
 
+Engine = Literal["embedded", "model"]
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def result_options(self) -> dict[str, Any]:
+        """Options that change a result: all but limits and those of an engine that is not set."""
+        engine = getattr(self, "engine", None)
+        values = self.model_dump(mode="json")
+        return {name: values[name] for name, field in type(self).model_fields.items() if _counts(field, engine)}
+
+
+def _counts(field: FieldInfo, engine: str | None) -> bool:
+    marks = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+    return marks.get("engine") in (None, engine) and not marks.get("is_limit")
+
+
+def _limit(description: str, **constraints: Any) -> Any:
+    """An option that bounds what a stage uses, or says whom it asks, not what it makes."""
+    return Field(description=description, json_schema_extra={"is_limit": True}, **constraints)
+
+
+def _for_model(default: Any, description: str, **constraints: Any) -> Any:
+    """An option that counts only where `engine: model` is set."""
+    marks: dict[str, Any] = {"engine": "model"}
+    return Field(default, description=f"model: {description}", json_schema_extra=marks, **constraints)
+
+
+def _model_overrides() -> Any:
+    return _limit(
+        default_factory=dict,
+        description="model: options over those of chat_model, such as {model: gpt-4o-mini}.",
+    )
+
+
+_LANGUAGE = "language to write in: auto (the text's own) or a name, such as German."
 
 
 class InputSettings(_Section):
@@ -41,6 +78,13 @@ class InputSettings(_Section):
     creation_date_column: str = Field(
         "creation_date", description="Structured files: dotted path of a record's date (ISO 8601), if it has one."
     )
+    document_id_column: str = Field(
+        "document_id",
+        description="Chunk files (rows have this column, type_column and page_column): id of the row's document; "
+        "rows of one id become one document. Empty: no file is one.",
+    )
+    type_column: str = Field("type", description="Chunk files: title, paragraph, table or list. Empty: not asked for.")
+    page_column: str = Field("page", description="Chunk files: the page, a whole number. Empty: not asked for.")
 
 
 class StorageSettings(_Section):
@@ -51,6 +95,10 @@ class StorageSettings(_Section):
         ge=1,
         le=96,
         description="Partitions that documents are spread over. Fixed once a root has an index; over 32 costs time.",
+    )
+    cache_url: str | None = _limit(
+        default=None,
+        description="SQLAlchemy URL of the replies' cache, such as postgresql+psycopg://...; null: SQLite in cache/.",
     )
 
 
@@ -63,6 +111,20 @@ class TextUnitsSettings(_Section):
         0.6, gt=0, le=1, description="A text unit ends at a sentence between this share of size and size itself."
     )
     encoding: str = Field("o200k_base", description="tiktoken encoding that counts tokens (o200k_base is bundled).")
+    aggregation_target: int = Field(
+        1200, ge=16, description="Chunk files: tokens that chunks are combined to, in order, along their bounds."
+    )
+    aggregation_max: int = Field(1500, ge=16, description="Chunk files: most tokens of combined chunks.")
+    aggregation_max_pages: int = Field(3, ge=1, description="Chunk files: most pages that combined chunks span.")
+
+    @model_validator(mode="after")
+    def _target_fits(self) -> TextUnitsSettings:
+        if self.aggregation_target > self.aggregation_max:
+            raise ValueError(
+                f"aggregation_target ({self.aggregation_target}) must not exceed aggregation_max "
+                f"({self.aggregation_max})"
+            )
+        return self
 
     @model_validator(mode="after")
     def _overlap_fits(self) -> TextUnitsSettings:
@@ -77,10 +139,23 @@ class TextUnitsSettings(_Section):
 class ExtractionSettings(_Section):
     """How entities, relationships and claims are found in text units."""
 
-    engine: Literal["embedded"] = Field("embedded", description="embedded: names by rule, no model, no key.")
+    engine: Engine = Field("embedded", description="embedded: names by rule, no model, no key; model: a chat model.")
     max_entities_per_sentence: int = Field(
-        8, ge=2, description="A sentence naming more entities than this (a list) relates only those next to each other."
+        8,
+        ge=2,
+        description="embedded: a sentence naming more entities (a list) relates only those next to each other.",
+        json_schema_extra={"engine": "embedded"},
     )
+    model: dict[str, Any] = _model_overrides()
+    entity_types: tuple[str, ...] = _for_model(
+        ("ORGANIZATION", "PERSON", "GEO", "EVENT"), "types to look for; others are kept and counted.", min_length=1
+    )
+    max_gleanings: int = _for_model(1, "most follow-up calls per text unit for what was missed.", ge=0)
+    has_claims: bool = _for_model(False, "whether claims are extracted too, in calls of their own.")
+    claim_description: str = _for_model(
+        "Any claims or facts that could be relevant to information discovery.", "what counts as a claim."
+    )
+    language: str = _for_model("auto", _LANGUAGE)
 
 
 class GraphSettings(_Section):
@@ -89,14 +164,20 @@ class GraphSettings(_Section):
     weight: Literal["strength", "n_mentions"] = Field(
         "strength", description="Relationship weight: sum of the mentions' strengths, or their number."
     )
-    max_memory: str = Field("4GB", description="Memory DuckDB may use for the merge before it spills to disk.")
+    max_memory: str = Field("2GB", description="Memory DuckDB may use for the merge before it spills to disk.")
 
 
 class DescriptionsSettings(_Section):
     """How the descriptions of one entity or relationship become one."""
 
-    engine: Literal["embedded"] = Field("embedded", description="embedded: the most telling sentences, verbatim.")
+    engine: Engine = Field(
+        "embedded", description="embedded: the most telling sentences, verbatim; model: a summary by a chat model."
+    )
     max_sentences: int = Field(5, ge=1, description="embedded: most sentences in a description.")
+    model: dict[str, Any] = _model_overrides()
+    max_input_tokens: int = _for_model(4000, "most tokens of descriptions in one call; more are folded.", ge=100)
+    max_words: int = _for_model(500, "most words of a summary.", ge=10)
+    language: str = _for_model("auto", _LANGUAGE)
 
 
 class CommunitiesSettings(_Section):
@@ -110,26 +191,52 @@ class CommunitiesSettings(_Section):
 class ReportsSettings(_Section):
     """Community reports."""
 
-    engine: Literal["embedded"] = Field("embedded", description="embedded: an extractive report, no model.")
+    engine: Engine = Field("embedded", description="embedded: an extractive report; model: by a chat model.")
     max_input_tokens: int = Field(8000, ge=200, description="Most tokens of context behind a report.")
     min_report_size: int = Field(
         3, ge=1, description="Communities with fewer entities get a report without a model call."
     )
-    max_findings: int = Field(8, ge=1, le=10, description="Most findings in a report.")
+    max_findings: int = Field(8, ge=1, le=10, description="embedded: most findings in a report.")
+    model: dict[str, Any] = _model_overrides()
+    max_words: int = _for_model(1500, "most words of a report.", ge=50)
+    language: str = _for_model("auto", _LANGUAGE)
 
 
 class EmbeddingsSettings(_Section):
     """Vectors of text units, entities, relationships and reports."""
 
-    engine: Literal["embedded"] = Field("embedded", description="embedded: bundled static vectors, 256 dimensions.")
+    engine: Engine = Field(
+        "embedded", description="embedded: bundled static vectors, 256 dimensions; model: see embedding_model."
+    )
+
+
+class VectorStoreSettings(_Section):
+    """Where the vectors of a snapshot live."""
+
+    kind: str = Field("lancedb", min_length=1, description="lancedb: in the root; or a kind that a module registers.")
+    module: str = _limit("Python module that registers another kind when it is imported.", default="")
+    options: dict[str, Any] = Field(
+        default_factory=dict, description="What another kind is opened with, such as {endpoint: ..., key_env: ...}."
+    )
+
+
+class PublishingSettings(_Section):
+    """What a candidate must satisfy to be published."""
+
+    max_failed_share: float = Field(
+        0.02, ge=0, le=1, description="Largest share of a stage's records without a usable reply of the model."
+    )
 
 
 class LocalSearchSettings(_Section):
     """Local search: entities near the question and what surrounds them."""
 
-    strategy: Literal["depth_first", "round_robin", "minimum_guarantee", "per_entity_cap", "weighted_quota"] = Field(
-        "minimum_guarantee",
-        description="Text units by depth_first, round_robin, minimum_guarantee, per_entity_cap or weighted_quota.",
+    strategy: Literal[
+        "balanced", "graph", "depth_first", "round_robin", "minimum_guarantee", "per_entity_cap", "weighted_quota"
+    ] = Field(
+        "balanced",
+        description="Text units by balanced, graph, depth_first, round_robin, minimum_guarantee, per_entity_cap or "
+        "weighted_quota.",
     )
     top_k_entities: int = Field(10, ge=1, description="Entities matched to the question.")
     top_k_relationships: int = Field(10, ge=0, description="Out-network relationships per matched entity.")
@@ -169,11 +276,26 @@ class BasicSearchSettings(_Section):
     max_context_tokens: int = Field(12000, ge=100, description="Most tokens of context.")
 
 
+class RatingSettings(_Section):
+    """Global search, dynamic selection: who rates community reports against the question."""
+
+    engine: Engine = Field("embedded", description="embedded: by words and vectors; model: by a chat model, 0 to 5.")
+    model: dict[str, Any] = _model_overrides()
+    rated_text: Literal["full_content", "summary"] = _for_model("full_content", "what of a report it reads.")
+    num_repeats: int = _for_model(1, "times a report is rated; the rating that comes most often counts.", ge=1, le=9)
+
+
 class AnswersSettings(_Section):
     """How an answer is written from the context."""
 
-    engine: Literal["embedded"] = Field("embedded", description="embedded: the sentences that answer best, quoted.")
+    engine: Engine = Field(
+        "embedded", description="embedded: the sentences that answer best, quoted; model: written by a chat model."
+    )
     max_sentences: int = Field(6, ge=1, description="embedded: most sentences in an answer.")
+    model: dict[str, Any] = _model_overrides()
+    response_type: str = _for_model("multiple paragraphs", "form of an answer, such as a list of 3 to 7 points.")
+    max_words: int = _for_model(800, "most words of an answer, and of the points made of one batch of reports.", ge=20)
+    language: str = _for_model("auto", "language to answer in: auto (the question's own) or a name, such as German.")
 
 
 class Settings(_Section):
@@ -188,10 +310,58 @@ class Settings(_Section):
     communities: CommunitiesSettings = CommunitiesSettings()
     reports: ReportsSettings = ReportsSettings()
     embeddings: EmbeddingsSettings = EmbeddingsSettings()
+    vector_store: VectorStoreSettings = VectorStoreSettings()
+    publishing: PublishingSettings = PublishingSettings()
     local_search: LocalSearchSettings = LocalSearchSettings()
     global_search: GlobalSearchSettings = GlobalSearchSettings()
     basic_search: BasicSearchSettings = BasicSearchSettings()
+    rating: RatingSettings = RatingSettings()
     answers: AnswersSettings = AnswersSettings()
+    chat_model: ChatModelSettings = ChatModelSettings()
+    embedding_model: EmbeddingModelSettings = EmbeddingModelSettings()
+    budget: BudgetSettings = BudgetSettings()
+
+    @model_validator(mode="after")
+    def _models_are_named(self) -> Settings:
+        for section in type(self).model_fields:
+            values = getattr(self, section)
+            if hasattr(values, "model") and hasattr(values, "engine"):
+                named, option = self.chat_model_for(section).model, "chat_model.model"
+            else:
+                named, option = self.embedding_model.model, "embedding_model.model"
+            if getattr(values, "engine", None) == "model" and not named:
+                raise ValueError(f"{section}.engine is model, but no model is named: set {option}")
+        return self
+
+    def chat_model_for(self, section: str) -> ChatModelSettings:
+        """The chat model that a section asks: `chat_model`, with the section's own options over it."""
+        try:
+            return ChatModelSettings.model_validate(self.chat_model.model_dump() | getattr(self, section).model)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            option = ".".join((section, "model", *map(str, problem["loc"])))
+            raise ValueError(f"{option}: {problem['msg']}") from None
+
+
+def settings_for_model(
+    chat_model: str, embedding_model: str | None, base_url: str | None = None, api_key_env: str | None = None
+) -> Settings:
+    """Settings in which a model does every stage that it can.
+
+    Args:
+        embedding_model: None leaves the bundled embeddings.
+        base_url, api_key_env: of both models; OpenAI's where None.
+    """
+    place = {"base_url": base_url, "api_key_env": api_key_env}
+    endpoint = {name: value for name, value in place.items() if value}
+    values: dict[str, dict[str, Any]] = {"chat_model": {"model": chat_model, **endpoint}}
+    for section, field in Settings.model_fields.items():
+        if {"engine", "model"} <= type(field.default).model_fields.keys():
+            values[section] = {"engine": "model"}
+    if embedding_model:
+        values["embedding_model"] = {"model": embedding_model, **endpoint}
+        values["embeddings"] = {"engine": "model"}
+    return Settings.model_validate(values)
 
 
 def load_settings(root: Path, environment: Mapping[str, str] | None = None) -> Settings:
@@ -310,7 +480,9 @@ def render_settings(settings: Settings | None = None) -> str:
         lines = [f"# {type(section).__doc__}", f"{name}:"]
         for key, field in type(section).model_fields.items():
             value = getattr(section, key)
-            rendered = yaml.safe_dump(list(value) if isinstance(value, tuple) else value, default_flow_style=True)
+            rendered = yaml.safe_dump(
+                list(value) if isinstance(value, tuple) else value, default_flow_style=True, width=1000
+            )
             lines += [f"  # {field.description}", f"  {key}: {rendered.splitlines()[0]}"]
         blocks.append("\n".join(lines) + "\n")
     return "\n".join(blocks)

@@ -7,6 +7,7 @@ a stage's code changes its result. Keep out: Dagster, disk, the computation itse
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -30,6 +31,8 @@ class Stage:
         files: files of the root that a person edits and it reads; each may be missing.
         packages: optional packages that change its result by being installed, by distribution name.
         algorithm: version of its code.
+        engine: section of the settings whose `engine` says who makes it: the embedded engine or a model.
+        prompts: prompts that its model is asked with.
         is_partitioned: one partition per bucket, else one for the whole corpus.
         embeds: whether its result depends on the embedding model.
         embeds_statically: whether it depends on the bundled static embeddings, whatever the embedding model is.
@@ -43,6 +46,8 @@ class Stage:
     uses: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+    engine: str = ""
+    prompts: tuple[str, ...] = ()
     algorithm: int = 1
     is_partitioned: bool = False
     embeds: bool = False
@@ -65,6 +70,7 @@ STAGES: dict[str, Stage] = {
             tables=("corpus_manifest",),
             uses=("input", "storage.n_buckets"),
             packages=("markitdown",),
+            algorithm=2,
             is_partitioned=True,
         ),
         Stage(
@@ -75,15 +81,17 @@ STAGES: dict[str, Stage] = {
             tables=("documents",),
             uses=("input",),
             packages=("markitdown",),
+            algorithm=2,
             is_partitioned=True,
         ),
         Stage(
             "text_units",
             "documents",
-            "Documents cut at content-defined sentence ends.",
+            "Documents cut at content-defined sentence ends; chunks of a document combined.",
             reads=("documents",),
             tables=("text_units",),
             uses=("text_units",),
+            algorithm=2,
             is_partitioned=True,
         ),
         Stage(
@@ -91,10 +99,12 @@ STAGES: dict[str, Stage] = {
             "graph",
             "Mentions of entities, relationships and claims, raw, per text unit.",
             reads=("documents", "text_units"),
-            tables=("entity_mentions", "relationship_mentions", "claim_mentions"),
+            tables=("entity_mentions", "relationship_mentions", "claim_mentions", "extracted_graph_failures"),
             uses=("extraction",),
+            engine="extraction",
+            prompts=("extract_graph", "extract_graph_continue", "extract_claims", "extract_claims_continue"),
             packages=("jieba",),
-            algorithm=2,
+            algorithm=3,
             is_partitioned=True,
         ),
         Stage(
@@ -112,10 +122,12 @@ STAGES: dict[str, Stage] = {
             "graph",
             "One description per entity and relationship.",
             reads=("entities", "relationships"),
-            tables=("descriptions",),
-            uses=("descriptions",),
-            algorithm=2,
-            embeds=True,
+            tables=("descriptions", "summarized_descriptions_failures"),
+            uses=("descriptions", "text_units.encoding"),
+            engine="descriptions",
+            prompts=("summarize_descriptions",),
+            algorithm=3,
+            embeds_statically=True,
         ),
         Stage(
             "communities",
@@ -130,9 +142,12 @@ STAGES: dict[str, Stage] = {
             "communities",
             "A report on every community, deepest level first.",
             reads=("communities", *_GRAPH_TABLES, "descriptions"),
-            tables=("community_reports",),
+            tables=("community_reports", "community_reports_failures"),
             uses=("reports", "text_units.encoding"),
-            embeds=True,
+            algorithm=2,
+            engine="reports",
+            prompts=("community_report",),
+            embeds_statically=True,
         ),
         Stage(
             "sentence_embeddings",
@@ -148,7 +163,7 @@ STAGES: dict[str, Stage] = {
             "embeddings",
             "Vectors of text units, by text.",
             reads=("text_units",),
-            tables=("text_unit_embeddings",),
+            tables=("text_unit_embeddings", "text_unit_embeddings_failures"),
             uses=("embeddings",),
             is_partitioned=True,
             embeds=True,
@@ -158,7 +173,7 @@ STAGES: dict[str, Stage] = {
             "embeddings",
             "Vectors of entities' titles and descriptions, by text.",
             reads=("entities", "descriptions"),
-            tables=("entity_embeddings",),
+            tables=("entity_embeddings", "entity_embeddings_failures"),
             uses=("embeddings",),
             embeds=True,
         ),
@@ -167,7 +182,7 @@ STAGES: dict[str, Stage] = {
             "embeddings",
             "Vectors of relationships' descriptions, by text.",
             reads=("relationships", "descriptions"),
-            tables=("relationship_embeddings",),
+            tables=("relationship_embeddings", "relationship_embeddings_failures"),
             uses=("embeddings",),
             embeds=True,
         ),
@@ -176,7 +191,7 @@ STAGES: dict[str, Stage] = {
             "embeddings",
             "Vectors of community reports, by text.",
             reads=("community_reports",),
-            tables=("report_embeddings",),
+            tables=("report_embeddings", "report_embeddings_failures"),
             uses=("embeddings",),
             embeds=True,
         ),
@@ -190,9 +205,10 @@ CANDIDATE = Stage(
     "The frozen candidate: contract tables, vectors and adjacency; carries every blocking check.",
     reads=tuple(STAGE_TABLES),
     tables=(),
-    uses=("storage.n_buckets", "text_units.encoding"),
+    uses=("storage.n_buckets", "text_units.encoding", "vector_store"),
     embeds=True,
     embeds_statically=True,
+    algorithm=2,
 )
 SNAPSHOT = Stage(
     "index_snapshot",
@@ -228,14 +244,26 @@ def input_partitions(stage: Stage, partition: str, settings: Settings) -> list[t
 
 
 def code_of(
-    stage: Stage, settings: Settings, embedding_fingerprint: str, static_fingerprint: str = ""
+    stage: Stage,
+    settings: Settings,
+    embedding_fingerprint: str,
+    static_fingerprint: str = "",
+    prompt_versions: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """What the result of a stage depends on besides its inputs, by a name a user recognises."""
+    """What the result of a stage depends on besides its inputs, by a name a user recognises.
+
+    Args:
+        prompt_versions: hash of every prompt of `prompts_of`.
+    """
     code: dict[str, Any] = {"algorithm": stage.algorithm}
     for use in stage.uses:
         section, _, key = use.partition(".")
-        values = getattr(settings, section).model_dump(mode="json")
+        values = getattr(settings, section).result_options()
         code |= {f"{section}.{name}": value for name, value in values.items() if key in ("", name)}
+    if asks_model(stage, settings):
+        model = settings.chat_model_for(stage.engine)
+        code |= {f"{stage.engine} model": model.model, f"{stage.engine} parameters": model.parameters}
+        code |= {f"prompt {name}": version for name, version in (prompt_versions or {}).items()}
     owned = CONTRACT_TABLES if stage is CANDIDATE else {name: STAGE_TABLES[name] for name in stage.tables}
     code |= {f"schema of {name}": table.schema_hash for name, table in owned.items()}
     for package in stage.packages:
@@ -245,6 +273,18 @@ def code_of(
     if stage.embeds_statically:
         code["static embeddings"] = static_fingerprint
     return code
+
+
+def asks_model(stage: Stage, settings: Settings) -> bool:
+    """Whether a chat model makes the stage's result."""
+    return bool(stage.engine) and getattr(settings, stage.engine).engine == "model"
+
+
+def prompts_of(stage: Stage, settings: Settings) -> tuple[str, ...]:
+    """The prompts that a stage sends as it is set."""
+    if not asks_model(stage, settings):
+        return ()
+    return tuple(name for name in stage.prompts if "claims" not in name or settings.extraction.has_claims)
 
 
 @cache

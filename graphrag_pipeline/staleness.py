@@ -1,4 +1,4 @@
-"""What is stale and why, by comparing heads with the input folder, the settings and each other.
+"""What is stale and why, and what failed, by comparing heads with the input folder, the settings and each other.
 
 Only files are read, never Dagster's events. `find_stale` looks at what is there now: a stage below a stale one is
 listed too (its inputs may come out equal, and then it is not run). Keep out: running anything.
@@ -19,7 +19,7 @@ from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES, Stage, input_partitions, owner_of
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.table_store import Head, code_version_of, parquet_bytes
-from graphrag_pipeline.tables import CORPUS_MANIFEST, WHOLE, bucket_keys, bucket_of, stable_hash
+from graphrag_pipeline.tables import ASKING_STAGES, CORPUS_MANIFEST, WHOLE, bucket_keys, bucket_of, stable_hash
 
 INPUT = "input folder"
 """Name of the input folder among a head's inputs."""
@@ -47,6 +47,17 @@ def list_problems(manifests: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
     """(path, problem) of every document that cannot be read, by path."""
     rows = [row for manifest in manifests.values() for row in manifest.select(["path", "problem"]).to_pylist()]
     return sorted((row["path"], row["problem"]) for row in rows if row["problem"])
+
+
+def list_failures(root: Root) -> list[dict[str, str]]:
+    """What got no usable reply of a model, as the heads have it: stage, partition and the columns of its table."""
+    failures = []
+    for name in ASKING_STAGES:
+        for partition in STAGES[name].partitions(root.settings):
+            head = root.tables.head(f"{name}_failures", partition)
+            rows = root.tables.read_head(head).to_pylist() if head and head.n_rows else []
+            failures += [{"stage": name, "partition": partition, **row} for row in rows]
+    return failures
 
 
 def _without_text(record: SourceRecord) -> SourceRecord:
@@ -106,6 +117,9 @@ def why_stale(
     for head in owned:
         if head is not None:
             reasons += [reason for reason in _differences(head, code, inputs) if reason not in reasons]
+    n_failed = sum(head.n_rows for head in owned if head is not None and head.table == f"{stage.name}_failures")
+    if n_failed:
+        reasons.append(f"{n_failed:,} failures to try again")
     if stage is CANDIDATE and not reasons:
         reasons += _why_damaged(root, owned[0].data_version)
     return reasons

@@ -20,6 +20,18 @@ import pyarrow.compute as pc
 STRINGS = pa.list_(pa.string())
 INT8_VECTOR = pa.binary(256)
 """One int8 per dimension of the bundled static embeddings; a direction, its length says nothing."""
+CHUNKS = pa.list_(
+    pa.struct(
+        [
+            ("start", pa.int64()),  # character offsets into the document's text
+            ("end", pa.int64()),
+            ("type", pa.string()),  # title, paragraph, table, list, or as the input has it
+            ("page", pa.int32()),  # null if not known
+            ("id", pa.string()),  # of the chunk in the input; null if it has none
+        ]
+    )
+)
+"""The chunks that a document came in, in order."""
 FINDINGS = pa.list_(pa.struct([("summary", pa.string()), ("explanation", pa.string())]))
 
 
@@ -114,6 +126,7 @@ DOCUMENTS = Table(
         ("content_hash", pa.string()),
         ("creation_date", pa.string(), "null"),  # from the document's own metadata, never from the clock
         ("metadata", pa.string()),  # JSON object, keys sorted
+        ("chunks", CHUNKS, "null"),  # where the input holds the document in typed chunks
     ),
     key=("id",),
     owner="documents",
@@ -339,12 +352,37 @@ ENTITY_EMBEDDINGS = _embedding_table("entity_embeddings", "entity_embeddings")
 RELATIONSHIP_EMBEDDINGS = _embedding_table("relationship_embeddings", "relationship_embeddings")
 REPORT_EMBEDDINGS = _embedding_table("report_embeddings", "report_embeddings")
 
+_FAILURE_COLUMNS = (
+    ("record", pa.string()),  # what was asked about: a text unit id, a title, a community id, the hash of a text
+    ("reason", pa.string()),  # in words for a person
+    ("reply", pa.string()),  # how the reply starts, "" if there was none
+    ("request_key", pa.string()),
+)
+
+
+def failures_table(stage: str) -> Table:
+    """The table of the records of a stage that got no usable reply of its model."""
+    return Table(f"{stage}_failures", _schema(*_FAILURE_COLUMNS), key=("record", "request_key"), owner=stage)
+
+
+ASKING_STAGES = (
+    "extracted_graph",
+    "summarized_descriptions",
+    "community_reports",
+    "text_unit_embeddings",
+    "entity_embeddings",
+    "relationship_embeddings",
+    "report_embeddings",
+)
+"""Stages that a settings line moves to a model: each owns a table of failures."""
+
 STAGE_TABLES: dict[str, Table] = {
     table.name: table
     for table in (
         CORPUS_MANIFEST, DOCUMENTS, TEXT_UNITS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, CLAIM_MENTIONS,
         ENTITIES, RELATIONSHIPS, COVARIATES, ENTITY_MERGES, DESCRIPTIONS, COMMUNITIES, COMMUNITY_REPORTS,
         SENTENCE_EMBEDDINGS, TEXT_UNIT_EMBEDDINGS, ENTITY_EMBEDDINGS, RELATIONSHIP_EMBEDDINGS, REPORT_EMBEDDINGS,
+        *map(failures_table, ASKING_STAGES),
     )
 }  # fmt: skip
 
@@ -527,12 +565,22 @@ RECORD_NUMBERS = Table(
     key=("kind", "id"),
     owner=_CANDIDATE,
 )
+CONTRACT_FAILURES = Table(
+    "failures",
+    _schema(
+        ("stage", pa.string()),
+        *_FAILURE_COLUMNS,
+        ("n_asked", pa.int64()),  # records of the stage that its model was asked about
+    ),
+    key=("stage", "record", "request_key"),
+    owner=_CANDIDATE,
+)
 
 CONTRACT_TABLES: dict[str, Table] = {
     table.name: table
     for table in (
         CONTRACT_DOCUMENTS, CONTRACT_TEXT_UNITS, CONTRACT_ENTITIES, CONTRACT_RELATIONSHIPS, CONTRACT_COVARIATES,
-        CONTRACT_COMMUNITIES, CONTRACT_COMMUNITY_REPORTS, RECORD_NUMBERS,
+        CONTRACT_COMMUNITIES, CONTRACT_COMMUNITY_REPORTS, CONTRACT_FAILURES, RECORD_NUMBERS,
     )
 }  # fmt: skip
 

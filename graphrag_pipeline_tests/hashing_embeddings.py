@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from graphrag_pipeline.models.ports import Failure
+
 
 class HashingEmbeddings:
     """Counts of hashed words, of length 1; counts the texts it was asked for."""
@@ -25,3 +27,6 @@ class HashingEmbeddings:
                 vectors[row, zlib.crc32(word.strip(".,!?\"'").encode()) % self.dimensions] += 1
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+
+    def try_embed(self, texts: Sequence[str]) -> tuple[np.ndarray, list[Failure]]:
+        return self.embed(texts), []

@@ -99,7 +99,7 @@ def stage_tables() -> dict[str, pa.Table]:
             for key, level, _, titles in _COMMUNITIES
         ],
     }  # fmt: skip
-    return {name: STAGE_TABLES[name].from_rows(rows[name]) for name in JOINED_TABLES}
+    return {name: STAGE_TABLES[name].from_rows(rows.get(name, [])) for name in JOINED_TABLES}
 
 
 def contract_tables(previous_numbers: pa.Table | None = None) -> dict[str, pa.Table]:

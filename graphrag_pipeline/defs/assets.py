@@ -5,12 +5,17 @@ Keep out: loops, parsing, files, networks.
 """
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from graphrag_pipeline.defs import metadata
 from graphrag_pipeline.defs.stage_run import StageRun, stage_body
+from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.tables import STAGE_TABLES, VECTOR_TABLES
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.indexing.model_stages import ModelWriter, Summarize
 
 
 @stage_body("corpus_manifest")
@@ -37,20 +42,46 @@ def documents(run: StageRun) -> None:
 
 @stage_body("text_units")
 def text_units(run: StageRun) -> None:
+    from graphrag_pipeline.indexing.aggregation_report import report_aggregation
     from graphrag_pipeline.indexing.text_units import split_documents
 
-    units = split_documents(run.read("documents"), run.settings.text_units)
+    documents, settings = run.read("documents"), run.settings
+    units = split_documents(documents, settings.text_units)
     run.details |= metadata.of_tokens(units["n_tokens"])
+    run.details |= report_aggregation(
+        documents, units, settings.embedding_model, run.root.static_embedder, settings.text_units.encoding
+    )
     run.write(text_units=units)
 
 
 @stage_body("extracted_graph")
 def extracted_graph(run: StageRun) -> None:
-    from graphrag_pipeline.indexing.extracted_graph import extract_graph
-
     units = run.read("text_units")
     run.details |= metadata.of_tokens(units["n_tokens"])
+    extract = _extract_by_model if run.asks_model else _extract_by_rule
+    extract(run, units)
+
+
+def _extract_by_rule(run: StageRun, units: pa.Table) -> None:
+    from graphrag_pipeline.indexing.extracted_graph import extract_graph
+
     run.write(**extract_graph(run.read("documents"), units, run.settings.extraction))
+
+
+def _extract_by_model(run: StageRun, units: pa.Table) -> None:
+    from graphrag_pipeline.defs.call_pool import take_mentions
+    from graphrag_pipeline.indexing.model_stages import ask_about_units, collect_extracted, extraction_works
+    from graphrag_pipeline.plans import plan_extraction
+
+    results = take_mentions(run.root, run.partition, units["id"].to_pylist())
+    if results is None:
+        plan = plan_extraction(run.root)
+        works = extraction_works(units, plan, run.chat_model)
+        results = ask_about_units(works, plan, run.chat_model, run.model_name, run.progress())
+    found = collect_extracted(results)
+    run.details |= metadata.of_counts("types outside the list", found.outside_types)
+    run.details |= metadata.of_counts("records mended or left out", found.problems)
+    run.write(found.failures, **found.tables)
 
 
 @stage_body("graph")
@@ -77,16 +108,33 @@ def graph(run: StageRun) -> None:
 def summarized_descriptions(run: StageRun) -> None:
     from graphrag_pipeline.indexing.summarized_descriptions import summarize_descriptions
 
-    descriptions = summarize_descriptions(
-        run.read("entities"),
-        run.read("relationships"),
-        run.settings.descriptions,
-        run.root.embedder,
-        known=run.known("descriptions"),
-    )
+    summarize = partial(summarize_descriptions, settings=run.settings.descriptions, embedder=run.root.static_embedder)
+    known = run.known("descriptions")
+    failures: list[Failure] = []
+    if run.asks_model:
+        descriptions, failures = _summarize_by_model(run, summarize, known)
+    else:
+        descriptions = summarize(run.read("entities"), run.read("relationships"), known=known)
     run.details |= metadata.of_descriptions(descriptions)
     run.count_tokens(descriptions["description"])
-    run.write(descriptions=descriptions)
+    run.write(failures, descriptions=descriptions)
+
+
+def _summarize_by_model(
+    run: StageRun, fall_back: "Summarize", known: pa.Table | None
+) -> tuple[pa.Table, list[Failure]]:
+    from graphrag_pipeline.indexing.model_stages import summarize_descriptions_by_model
+    from graphrag_pipeline.plans import plan_summaries
+
+    return summarize_descriptions_by_model(
+        run.read("entities"),
+        run.read("relationships"),
+        plan_summaries(run.root),
+        run.chat_model,
+        fall_back,
+        known,
+        run.progress(),
+    )
 
 
 @stage_body("communities")
@@ -104,6 +152,7 @@ def community_reports(run: StageRun) -> None:
     from graphrag_pipeline.indexing.contract_tables import with_full_content
     from graphrag_pipeline.tokens import count_tokens_each
 
+    writer = _report_writer(run) if run.asks_model else None
     reports = report_communities(
         run.read("communities"),
         run.read("entities"),
@@ -111,12 +160,25 @@ def community_reports(run: StageRun) -> None:
         run.read("covariates"),
         run.read("descriptions"),
         run.settings.reports,
-        run.root.embedder,
+        run.root.static_embedder,
         known=run.known("community_reports"),
         count_tokens=partial(count_tokens_each, encoding=run.settings.text_units.encoding),
+        write=writer,
     )
+    if writer:
+        run.details |= metadata.of_counts("records mended or left out", writer.problems)
     run.count_tokens(with_full_content(reports)["full_content"])
-    run.write(community_reports=reports)
+    run.write(writer.failures if writer else [], community_reports=reports)
+
+
+def _report_writer(run: StageRun) -> "ModelWriter":
+    from graphrag_pipeline.indexing.community_reports import write_reports
+    from graphrag_pipeline.indexing.model_stages import ModelWriter
+    from graphrag_pipeline.plans import plan_reports
+
+    settings = run.settings.reports
+    fall_back = partial(write_reports, settings=settings, embedder=run.root.static_embedder)
+    return ModelWriter(plan_reports(run.root), run.chat_model, settings.min_report_size, fall_back, run.progress())
 
 
 @stage_body("sentence_embeddings")
@@ -162,7 +224,8 @@ def _embed(run: StageRun, vector_table: str, rows: pa.Table) -> None:
     name = VECTOR_TABLES[vector_table][1]
     texts = embedded_texts(vector_table, rows)
     run.count_tokens(texts)
-    run.write(**{name: embed_texts(texts, STAGE_TABLES[name], run.root.embedder, known=run.known(name))})
+    rows, failures = embed_texts(texts, STAGE_TABLES[name], run.root.embedder, known=run.known(name))
+    run.write(failures, **{name: rows})
 
 
 @stage_body("index_candidate")
@@ -196,5 +259,5 @@ def index_snapshot(run: StageRun) -> None:
     from graphrag_pipeline.storage.candidates import publish
 
     candidate = run.root.tables.need(CANDIDATE.name)
-    publish(run.root.snapshots, candidate.data_version)
+    publish(run.root.snapshots, candidate.data_version, run.settings.publishing.max_failed_share)
     run.details["snapshot"] = candidate.data_version

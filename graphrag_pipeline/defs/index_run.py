@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.errors import InputChangedError, NoSnapshotError, PipelineError, SettingsError
+from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.root import DAGSTER_YAML, Root
 from graphrag_pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.staleness import StalePartition, detect_input, find_stale, list_problems, stage_data_version
@@ -41,7 +42,7 @@ _DISK_ERRORS = ("No space left on device", "Read-only file system", "Permission 
 _INTERRUPTED = "DagsterExecutionInterruptedError"
 """Dagster turns both Ctrl-C and SIGTERM into this one while a stage runs."""
 
-Listener = Callable[[str, str, bool], None]
+Listener = Callable[[str, str, bool, CallStats], None]
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,17 @@ class IndexReport:
 
 
 def run_index(
-    root: Root, on_plan: Callable[[list[StalePartition]], None] | None = None, listener: Listener | None = None
+    root: Root,
+    on_plan: Callable[[list[StalePartition]], None] | None = None,
+    listener: Listener | None = None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> IndexReport:
     """Bring the index of a root up to date and publish it.
 
     Args:
         on_plan: told what is stale before anything runs.
         listener: told of every stage that ends.
+        say: told in words how far calls of models are.
 
     Raises:
         PipelineError: a stage or check failed, no document is readable, or the root holds an imported index; what was
@@ -78,19 +83,22 @@ def run_index(
         KeyboardInterrupt: Ctrl-C, or SIGTERM while a stage ran; likewise.
     """
     with one_index_run(root.path):
-        return _run_index(root, on_plan, listener)
+        return _run_index(root, on_plan, listener, say)
 
 
 def _run_index(
-    root: Root, on_plan: Callable[[list[StalePartition]], None] | None, listener: Listener | None
+    root: Root,
+    on_plan: Callable[[list[StalePartition]], None] | None,
+    listener: Listener | None,
+    say: Callable[[str], None],
 ) -> IndexReport:
     ran: list[tuple[str, str]] = []
     reused: list[tuple[str, str]] = []
 
-    def listen(stage: str, partition: str, is_fresh: bool) -> None:
+    def listen(stage: str, partition: str, is_fresh: bool, account: CallStats) -> None:
         (reused if is_fresh else ran).append((stage, partition))
         if listener:
-            listener(stage, partition, is_fresh)
+            listener(stage, partition, is_fresh, account)
 
     for attempt in range(1, _MAX_ATTEMPTS + 1):
         manifests = detect_input(root)
@@ -104,7 +112,7 @@ def _run_index(
         if on_plan:
             on_plan(stale)
         try:
-            _materialize(root, stale, listen)
+            _materialize(root, stale, listen, say)
             break
         except InputChangedError:
             if attempt == _MAX_ATTEMPTS:
@@ -131,22 +139,74 @@ def _refuse_empty(root: Root, problems: list[tuple[str, str]]) -> None:
     )
 
 
-def _materialize(root: Root, stale: list[StalePartition], listener: Listener) -> None:
-    """Run what is stale, bucket by bucket, then the rest; the first failure is raised."""
+def _materialize(root: Root, stale: list[StalePartition], listener: Listener, say: Callable[[str], None]) -> None:
+    """Run what is stale: buckets one by one, their calls of models in one pool, then the rest.
+
+    Raises:
+        BaseException: the first failure.
+    """
     if not stale:
         return
+    from graphrag_pipeline.defs.call_pool import ask_ahead, pooled_stages
+    from graphrag_pipeline.defs.resources import listening
+
+    whole = [item for item in stale if item.partition == WHOLE]
+    pooled = pooled_stages(root)
+    buckets = [item for item in stale if item.partition != WHOLE]
+    first = [item for item in buckets if item.stage not in pooled]
+    second = [item for item in buckets if item.stage in pooled]
+    with open_instance(root) as instance, listening(listener), _costs_kept(root, say) as estimate:
+        materialize = _materializer(root, instance)
+        materialize(first)
+        estimate([*second, *whole])
+        ask_ahead(root, sorted({item.partition for item in second}), say)
+        materialize(second)
+        materialize(whole)
+
+
+@contextmanager
+def _costs_kept(root: Root, say: Callable[[str], None]) -> Iterator[Callable[[list[StalePartition]], None]]:
+    """Gives a function that estimates what is stale; at the end, whatever it is, that and what was paid are logged."""
+    from graphrag_pipeline.defs.resources import listening
+    from graphrag_pipeline.estimates import StageEstimate, asks_any_model, estimate_index
+
+    if not asks_any_model(root.settings):
+        yield lambda stale: None
+        return
+    from graphrag_pipeline.costs import append_costs, render_estimates
+
+    estimates: list[StageEstimate] = []
+    paid: dict[str, CallStats] = {}
+
+    def estimate(stale: list[StalePartition]) -> None:
+        estimates.extend(estimate_index(root, stale))
+        for line in render_estimates(estimates):
+            say(line)
+
+    def add(stage: str, partition: str, is_fresh: bool, account: CallStats) -> None:
+        paid[stage] = paid.get(stage, CallStats()).merge(account)
+
+    try:
+        with listening(add):
+            yield estimate
+    finally:
+        append_costs(root, estimates, paid)
+
+
+def _materializer(root: Root, instance: DagsterInstance) -> Callable[[list[StalePartition]], None]:
+    """Runs stale partitions, one Dagster run per bucket; raises the first failure."""
     import dagster as dg
 
     from graphrag_pipeline.defs.build import build_definitions
-    from graphrag_pipeline.defs.resources import listening
     from graphrag_pipeline.defs.stage_run import ONLY_STALE_TAG
 
     job = build_definitions(root).resolve_implicit_global_asset_job_def()
-    selections: dict[str, list[dg.AssetKey]] = {}
-    for item in stale:
-        selections.setdefault(item.partition, []).append(dg.AssetKey(item.stage))
-    with open_instance(root) as instance, listening(listener):
-        for partition in sorted(selections, key=lambda key: (key == WHOLE, key)):
+
+    def materialize(stale: list[StalePartition]) -> None:
+        selections: dict[str, list[dg.AssetKey]] = {}
+        for item in stale:
+            selections.setdefault(item.partition, []).append(dg.AssetKey(item.stage))
+        for partition in sorted(selections):
             result = job.execute_in_process(
                 instance=instance,
                 partition_key=None if partition == WHOLE else partition,
@@ -157,6 +217,8 @@ def _materialize(root: Root, stale: list[StalePartition], listener: Listener) ->
             )
             if not result.success:
                 raise _failure_of(result, partition)
+
+    return materialize
 
 
 def _failure_of(result: ExecuteInProcessResult, partition: str) -> BaseException:

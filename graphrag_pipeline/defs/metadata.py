@@ -12,6 +12,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.stages import CANDIDATE, Stage
 from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES
 
@@ -98,6 +99,16 @@ def of_contract(snapshot_id: str, tables: Mapping[str, pa.Table]) -> dict[str, A
 def of_tokens(counts: Iterable[int] | pa.ChunkedArray) -> dict[str, Any]:
     """How many tokens of text a stage worked on."""
     return {"tokens": (pc.sum(counts).as_py() or 0) if isinstance(counts, pa.ChunkedArray) else sum(counts)}
+
+
+def of_calls(account: CallStats) -> dict[str, Any]:
+    """What the calls of models took: numbers that plot over time; nothing where none was needed."""
+    return account.as_metadata() if account.n_calls or account.n_cached or account.n_retries else {}
+
+
+def of_counts(title: str, counts: Mapping[str, int]) -> dict[str, Any]:
+    """How many of each, in words."""
+    return {title: dict(counts)} if counts else {}
 
 
 def _plot(title: str, bars: list[tuple[str, int]]) -> dg.MarkdownMetadataValue:

@@ -11,11 +11,12 @@ import dagster as dg
 from pydantic import Field
 
 from graphrag_pipeline.defs.resources import IndexRoot
-from graphrag_pipeline.query import basic_search, global_search, local_search
-from graphrag_pipeline.query.answers import write_answer, write_global_answer
+from graphrag_pipeline.query import basic_search, engines, global_search, local_search
 from graphrag_pipeline.query.graph_index import METHODS, GraphIndex
+from graphrag_pipeline.query.model_accounts import Account, accounted
+from graphrag_pipeline.query.model_points import MappedPoints
 from graphrag_pipeline.query.question import read_question
-from graphrag_pipeline.query.results import Answer, Context
+from graphrag_pipeline.query.results import Answer, Context, Usage
 from graphrag_pipeline.stages import SNAPSHOT
 
 
@@ -97,23 +98,29 @@ def answer_question(
     context: dg.OpExecutionContext, index_root: IndexRoot, query: Query, found: Context
 ) -> dict[str, Any]:
     index = query.open(index_root)
-    return _show(context, query, write_answer(index, query.question, found, index.settings.answers))
+    with accounted() as account:
+        answer = engines.write_answer(index, query.question, found)
+    return _show(context, query, answer, _paid(index, account))
 
 
 @dg.op(description="Rate community reports against the question and keep those that matter.")
 def rate_reports(context: dg.OpExecutionContext, index_root: IndexRoot, query: Query) -> global_search.Selection:
-    selection = global_search.rate_reports(query.open(index_root), query.question, query.settings)
-    context.add_output_metadata({key: str(value) for key, value in selection.account().items()})
+    index = query.open(index_root)
+    with accounted() as account:
+        selection = global_search.rate_reports(index, query.question, query.settings)
+    context.add_output_metadata({key: str(value) for key, value in selection.account().items()} | _paid(index, account))
     return selection
 
 
 @dg.op(description="Map the kept reports to scored points.")
 def map_points(
     context: dg.OpExecutionContext, index_root: IndexRoot, query: Query, selection: global_search.Selection
-) -> list[global_search.Point]:
-    points = global_search.map_points(query.open(index_root), query.question, selection)
-    context.add_output_metadata({"points": len(points)})
-    return list(points)
+) -> MappedPoints:
+    index = query.open(index_root)
+    with accounted() as account:
+        mapped = engines.map_points(index, query.question, selection, query.settings)
+    context.add_output_metadata({"points": len(mapped.points), **mapped.details(), **_paid(index, account)})
+    return mapped
 
 
 @dg.op(description="Reduce the points to one answer, each statement cited.")
@@ -122,25 +129,34 @@ def reduce_points(
     index_root: IndexRoot,
     query: Query,
     selection: global_search.Selection,
-    points: list[global_search.Point],
+    mapped: MappedPoints,
 ) -> dict[str, Any]:
     index = query.open(index_root)
-    limits = query.settings.max_answer_tokens, index.settings.answers.max_sentences
-    chosen = global_search.reduce_points(index, tuple(points), *limits)
-    return _show(context, query, write_global_answer(index, query.question, chosen, selection))
+    with accounted() as account:
+        answer = engines.write_global_answer(index, query.question, mapped, selection, query.settings)
+    return _show(context, query, answer, _paid(index, account))
 
 
 def _counts(found: Context) -> dict[str, Any]:
     return {name: len(records) for name, records in vars(found).items()} | {"tokens": found.n_tokens}
 
 
-def _show(context: dg.OpExecutionContext, query: Query, answer: Answer) -> dict[str, Any]:
+def _paid(index: GraphIndex, account: Account) -> dict[str, Any]:
+    """What models were asked for in an op; empty where none was."""
+    line = Usage(account.by_model(index.settings)).to_line()
+    return {"models": line} if line else {}
+
+
+def _show(context: dg.OpExecutionContext, query: Query, answer: Answer, paid: dict[str, Any]) -> dict[str, Any]:
     """The answer as markdown in the UI; as a value for what comes after."""
     shown = {
         "question": query.question,
         "answer": dg.MetadataValue.md(answer.to_markdown()),
         "snapshot": query.snapshot,
+        **paid,
     }
+    if answer.n_invented:
+        shown["invented citations removed"] = answer.n_invented
     context.add_output_metadata(shown)
     return {"question": query.question, "snapshot": query.snapshot, "answer": answer.text}
 

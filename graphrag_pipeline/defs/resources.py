@@ -8,10 +8,11 @@ from contextlib import contextmanager
 
 import dagster as dg
 
+from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.root import Root, find_root
 
-Listener = Callable[[str, str, bool], None]
-"""Told (stage, partition, was it fresh) after each stage: the command line's progress bar."""
+Listener = Callable[[str, str, bool, CallStats], None]
+"""Told (stage, partition, was it fresh, calls of models) after each stage: the command line's progress bar."""
 
 _listeners: list[Listener] = []
 
@@ -39,7 +40,7 @@ def listening(listener: Listener) -> Iterator[None]:
         _listeners.remove(listener)
 
 
-def notify(stage: str, partition: str, is_fresh: bool) -> None:
+def notify(stage: str, partition: str, is_fresh: bool, account: CallStats) -> None:
     """Tell every listener that a partition of a stage is done."""
     for listener in _listeners:
-        listener(stage, partition, is_fresh)
+        listener(stage, partition, is_fresh, account)

@@ -8,7 +8,7 @@ what it depends on.
 import contextlib
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import dagster as dg
@@ -17,14 +17,20 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from graphrag_pipeline.defs import metadata
+from graphrag_pipeline.defs.call_pool import take_account
 from graphrag_pipeline.defs.resources import IndexRoot, notify
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.indexing.failures import failure_rows
+from graphrag_pipeline.models.accounting import CallStats, booked_to
+from graphrag_pipeline.models.pool import Progress
+from graphrag_pipeline.models.ports import ChatModel, Failure
+from graphrag_pipeline.progress import PoolProgress
 from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import ALL_STAGES, SNAPSHOT, Stage, input_partitions, upstream_of
+from graphrag_pipeline.stages import ALL_STAGES, SNAPSHOT, Stage, asks_model, input_partitions, upstream_of
 from graphrag_pipeline.staleness import file_versions, stage_data_version, why_stale
 from graphrag_pipeline.storage.locks import one_writer
 from graphrag_pipeline.storage.table_store import Head, code_version_of
-from graphrag_pipeline.tables import STAGE_TABLES, WHOLE, bucket_keys
+from graphrag_pipeline.tables import ASKING_STAGES, STAGE_TABLES, WHOLE, bucket_keys
 
 ONLY_STALE_TAG = "graphrag/only_stale"
 """Run tag: a partition that turns out to be fresh, because what is above it came out equal, is not computed again."""
@@ -38,15 +44,21 @@ class StageRun:
         stage: which stage.
         partition: which partition; "all" for a stage over the whole corpus.
         details: metadata the step adds to what is always shown.
+        account: calls of models for this partition.
+        log: writes a line to the log of the run.
     """
 
-    def __init__(self, root: Root, stage: Stage, partition: str) -> None:
+    def __init__(
+        self, root: Root, stage: Stage, partition: str, log: Callable[[str], None] = lambda line: None
+    ) -> None:
         self.root = root
         self.stage = stage
         self.partition = partition
         self.settings = root.settings
         self.code = root.code_of(stage)
         self.details: dict[str, Any] = {}
+        self.account = CallStats()
+        self.log = log
         self._heads: dict[str, list[Head]] = {}
         self._inputs: dict[str, str] = {}
         self._written: dict[str, pa.Table] = {}
@@ -89,8 +101,29 @@ class StageRun:
         """Record the version of something read that is no table."""
         self._inputs[name] = version
 
-    def write(self, **tables: pa.Table) -> None:
-        """Save every table the stage owns, in the order of `stage.tables`."""
+    @property
+    def asks_model(self) -> bool:
+        """Whether a chat model makes the result."""
+        return asks_model(self.stage, self.settings)
+
+    @property
+    def chat_model(self) -> ChatModel:
+        """The model that the stage asks."""
+        return self.root.models.chat_model(self.stage.engine)
+
+    @property
+    def model_name(self) -> str:
+        return self.settings.chat_model_for(self.stage.engine).model
+
+    def progress(self) -> Progress:
+        """Tells the log how far the calls of the stage are."""
+        return PoolProgress(self.account, self.log)
+
+    def write(self, failures: Iterable[Failure] = (), **tables: pa.Table) -> None:
+        """Save every table the stage owns, in the order of `stage.tables`; that of failures comes from `failures`."""
+        if self.stage.name in ASKING_STAGES:
+            rows = tables[f"{self.stage.name}_failures"] = failure_rows(self.stage.name, failures)
+            self.details["failures"] = rows.num_rows
         if tuple(tables) != self.stage.tables:
             raise ValueError(f"{self.stage.name} owns {self.stage.tables}, not {tuple(tables)}")
         for name, rows in tables.items():
@@ -112,7 +145,14 @@ class StageRun:
         self.details |= metadata.of_tokens(count_tokens_each(values, self.settings.text_units.encoding))
 
     def metadata(self, seconds: float) -> dict[str, Any]:
-        return {**metadata.of_tables(self._written), "seconds": seconds, **self.details}
+        shown = {name: rows for name, rows in self._written.items() if rows.num_rows or not name.endswith("_failures")}
+        return {**metadata.of_tables(shown), "seconds": seconds, **metadata.of_calls(self.account), **self.details}
+
+    def book_calls_ahead(self) -> None:
+        """Add the calls that were made for this partition ahead of its turn."""
+        ahead = take_account(self.root, self.partition, self.stage.name)
+        if ahead:  # what was paid ahead now came from the store, and is no saving
+            self.account = replace(ahead.merge(self.account), n_cached=ahead.n_cached)
 
 
 def _by_level(rows: pa.Table) -> list[pa.Table]:
@@ -177,7 +217,7 @@ def run_stage(
     root = index_root.open()
     partition = context.partition_key if stage.is_partitioned else WHOLE
     root.tables.check_layout(root.settings.storage.n_buckets)
-    run = StageRun(root, stage, partition)
+    run = StageRun(root, stage, partition, context.log.info)
     _check_loaded_code(context, run)
     with one_writer(root.path) if not stage.is_partitioned else contextlib.nullcontext():
         is_fresh = context.run.tags.get(ONLY_STALE_TAG) == "true" and _is_fresh(run)
@@ -185,8 +225,10 @@ def run_stage(
             run.details["reused"] = True
         else:
             run.pin_inputs()
-            body(run)
-    notify(stage.name, partition, is_fresh)
+            with booked_to(run.account):
+                body(run)
+    run.book_calls_ahead()
+    notify(stage.name, partition, is_fresh, run.account)
     return dg.MaterializeResult(
         data_version=dg.DataVersion(stage_data_version(root, stage, partition) or ""),
         metadata=run.metadata(round(time.monotonic() - started, 3)),

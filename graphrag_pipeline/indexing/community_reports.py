@@ -6,7 +6,8 @@ same contexts and returns the same `Report`.
 
 The embedded report: the title names the central entities; summary and findings are sentences of the context, chosen by
 `models/extractive.py`, where sentences about entities with many relationships inside the community count more; each is
-followed by a citation with stable ids. A finding gathers up to `FINDING_SENTENCES` sentences about the same entities.
+followed by a citation with stable ids. A finding gathers up to `FINDING_SENTENCES` sentences about the same entities;
+findings about common nouns ("door") or made of talk only fill up to `MIN_FINDINGS`.
 The rank is 10 x ln(1 + n) / ln(1 + `RANK_FULL`), at most 10, where n counts entities, relationships and claims inside.
 A community with fewer than `min_report_size` entities gets its descriptions as they are.
 
@@ -16,11 +17,14 @@ Keep out: human-readable numbers and periods (the candidate adds them), prompts,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from graphrag_pipeline.citations import render_citation, split_cited
 from graphrag_pipeline.indexing.report_contexts import (
@@ -28,13 +32,19 @@ from graphrag_pipeline.indexing.report_contexts import (
     CommunityContext,
     build_context,
 )
-from graphrag_pipeline.indexing.report_records import GraphRecords, Record, TokenCounter, iterate_levels
+from graphrag_pipeline.indexing.report_records import (
+    GraphRecords,
+    Record,
+    TokenCounter,
+    iterate_levels,
+)
 from graphrag_pipeline.models.extractive import (
     embed_distinct,
     is_sentence,
     leans_on_context,
     rank_sentences,
     sentences_of,
+    weigh_form,
 )
 from graphrag_pipeline.models.ports import Embedder
 from graphrag_pipeline.settings import ReportsSettings
@@ -44,14 +54,26 @@ from graphrag_pipeline.tokens import count_tokens_each
 MAX_STATEMENTS = 120
 SUMMARY_SENTENCES = 3
 FINDING_SENTENCES = 3
+MIN_FINDINGS = 5
 CENTRAL_BONUS = 0.5
+COMMON_NOUN_FACTOR = 0.6
+WELL_FORMED = 0.55
+"""A sentence whose form weighs less (short talk, a broken quotation) is weak."""
 RANK_FULL = 10_000
 BATCH_COMMUNITIES = 500
+
+_HEADING_JOINT = re.compile(r", | and ")
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a writer returns; `findings` are (heading, explanation), texts cite stable ids."""
+    """What a writer returns; `findings` are (heading, explanation), texts cite stable ids.
+
+    Attributes:
+        is_verbatim: descriptions as they are, of a community too small to be worth a model call.
+        is_fallback: by the embedded engine, because the model failed.
+        request_key: of the model's reply it was read from.
+    """
 
     title: str
     summary: str
@@ -59,6 +81,12 @@ class Report:
     rank: float
     rating_explanation: str
     is_verbatim: bool = False
+    is_fallback: bool = False
+    request_key: str | None = None
+
+
+Writer = Callable[[Sequence[CommunityContext]], Sequence[Report]]
+"""Writes one report per context, in order."""
 
 
 def report_communities(
@@ -71,28 +99,32 @@ def report_communities(
     embedder: Embedder,
     known: pa.Table | None = None,
     count_tokens: TokenCounter = count_tokens_each,
+    write: Writer | None = None,
 ) -> pa.Table:
     """Write a report on every community.
 
     Args:
         communities, entities, relationships, covariates, descriptions: stage tables of one run, any row order.
         known: rows of `tables.COMMUNITY_REPORTS` made by the same code version; a context found there is not
-            written about again.
+            written about again, unless its report is a fallback.
         count_tokens: tokens of each of a list of texts.
+        write: who writes; the embedded engine, if nobody is named.
 
     Returns:
         `tables.COMMUNITY_REPORTS`: one row per community.
     """
     records = GraphRecords(entities, relationships, covariates, descriptions, count_tokens)
     del entities, relationships, covariates, descriptions  # large, and what is needed of them is in the records
-    reused = {} if known is None else {row["context_key"]: row for row in known.to_pylist()}
+    write = write or partial(write_reports, settings=settings, embedder=embedder)
+    rows_known = [] if known is None else known.filter(pc.invert(known["is_fallback"])).to_pylist()
+    reused = {row["context_key"]: row for row in rows_known}
     parts = [COMMUNITY_REPORTS.empty()]
     reports: dict[str, ChildReport] = {}
     for level in iterate_levels(communities, records):
         finer, reports = reports, {}
         for batch in _batched(level, BATCH_COMMUNITIES):
             contexts = [build_context(rows, records, finer, settings.max_input_tokens) for rows in batch]
-            rows = _report_rows(contexts, reused, settings, embedder)
+            rows = _report_rows(contexts, reused, write)
             reports.update((row["community_id"], _as_child(row)) for row in rows)
             parts.append(COMMUNITY_REPORTS.from_rows(rows))
     return COMMUNITY_REPORTS.sort(pa.concat_tables(parts))
@@ -102,12 +134,10 @@ def _batched(rows: Sequence, size: int) -> Iterator[Sequence]:
     return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
-def _report_rows(
-    contexts: Sequence[CommunityContext], reused: Mapping[str, dict], settings: ReportsSettings, embedder: Embedder
-) -> list[dict]:
+def _report_rows(contexts: Sequence[CommunityContext], reused: Mapping[str, dict], write: Writer) -> list[dict]:
     keys = [context.context_key for context in contexts]
     missing = [context for context, key in zip(contexts, keys, strict=True) if key not in reused]
-    written = iter(write_reports(missing, settings, embedder))
+    written = iter(write(missing))
     rows = []
     for context, key in zip(contexts, keys, strict=True):
         row = dict(reused[key]) if key in reused else _as_row(next(written), key)
@@ -123,9 +153,9 @@ def _as_row(report: Report, context_key: str) -> dict:
         "rank": report.rank,
         "rating_explanation": report.rating_explanation,
         "is_verbatim": report.is_verbatim,
-        "is_fallback": False,
+        "is_fallback": report.is_fallback,
         "context_key": context_key,
-        "request_key": None,
+        "request_key": report.request_key,
     }
 
 
@@ -139,13 +169,17 @@ def _as_child(row: Mapping) -> ChildReport:
 
 @dataclass(frozen=True)
 class _Statement:
-    """A sentence of a context, its place there, citation, the heading it belongs under and how much it weighs."""
+    """A sentence of a context, its place there, citation, the heading it belongs under and how much it weighs.
+
+    `is_weak`: the heading holds a common noun, or the sentence reads badly alone.
+    """
 
     position: int
     text: str
     citation: str
     heading: str
     prior: float
+    is_weak: bool
 
     @property
     def cited(self) -> str:
@@ -202,23 +236,29 @@ def _write_extractive(
 
 
 def _pick_summary(ranked: Sequence[_Statement], n: int) -> tuple[list[_Statement], list[_Statement]]:
-    """The best statements under different headings, those that stand alone first, and the others in order."""
+    """The best statements under different headings that read well alone (else one that does not), and the others."""
     headings: set[str] = set()
     chosen: list[_Statement] = []
-    for statement in sorted(ranked, key=lambda statement: leans_on_context(statement.text)):
-        if len(chosen) < n and statement.heading not in headings:
+    for statement in sorted(ranked, key=_reads_badly):
+        if len(chosen) < n and statement.heading not in headings and not (chosen and _reads_badly(statement)):
             headings.add(statement.heading)
             chosen.append(statement)
     return chosen, [statement for statement in ranked if statement not in chosen]
 
 
+def _reads_badly(statement: _Statement) -> bool:
+    return statement.is_weak or leans_on_context(statement.text)
+
+
 def _group_findings(statements: Iterable[_Statement], max_findings: int) -> Iterator[tuple[str, str]]:
-    """One finding per heading, in the order of their best statements."""
+    """One finding per heading, in the order of their best statements; weak ones only where findings are few."""
     groups: dict[str, list[_Statement]] = {}
-    for statement in statements:
-        has_room = len(groups.get(statement.heading, ())) < FINDING_SENTENCES
-        if is_sentence(statement.text) and has_room and (statement.heading in groups or len(groups) < max_findings):
-            groups.setdefault(statement.heading, []).append(statement)
+    for statement in sorted(filter(lambda s: is_sentence(s.text), statements), key=lambda s: s.is_weak):
+        group = groups.get(statement.heading)
+        if group is None and len(groups) < (min(max_findings, MIN_FINDINGS) if statement.is_weak else max_findings):
+            groups[statement.heading] = [statement]
+        elif group is not None and len(group) < FINDING_SENTENCES and statement.is_weak <= group[0].is_weak:
+            group.append(statement)
     for heading, group in groups.items():
         yield heading, " ".join(statement.cited for statement in _put_in_reading_order(group))
 
@@ -252,10 +292,17 @@ def _gather_statements(context: CommunityContext) -> list[_Statement]:
             gathered += [(text, citation, heading, prior) for text in _first_sentences(record.description)]
     for report in context.reports:
         gathered += _gather_from_child(report)
-    statements = [_Statement(position, *statement) for position, statement in enumerate(gathered)]
+    statements = [_make_statement(i, said, context.common_nouns) for i, said in enumerate(gathered)]
     if len(statements) <= MAX_STATEMENTS:
         return statements
     return sorted(statements, key=lambda statement: (-statement.prior, statement.position))[:MAX_STATEMENTS]
+
+
+def _make_statement(position: int, said: tuple[str, str, str, float], common_nouns: Collection[str]) -> _Statement:
+    text, citation, heading, prior = said
+    has_noun = any(name.lower() in common_nouns for name in _HEADING_JOINT.split(heading))
+    is_weak = has_noun or weigh_form(text) < WELL_FORMED
+    return _Statement(position, text, citation, heading, prior * (COMMON_NOUN_FACTOR if has_noun else 1.0), is_weak)
 
 
 def _first_sentences(description: str) -> list[str]:

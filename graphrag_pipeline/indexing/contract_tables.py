@@ -17,13 +17,14 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.citations import number_citations, parse_citations, render_full_content
 from graphrag_pipeline.indexing.adjacency import compress, list_pairs, one_chunk, positions
+from graphrag_pipeline.indexing.failures import FAILURE_TABLES, join_failures
 from graphrag_pipeline.tables import CONTRACT_TABLES, RECORD_NUMBERS, stable_hash
 
 TokenCounter = Callable[[Sequence[str]], list[int]]
 
 JOINED_TABLES = (
     "documents", "text_units", "entities", "relationships", "covariates", "descriptions", "communities",
-    "community_reports",
+    "community_reports", *FAILURE_TABLES,
 )  # fmt: skip
 """Stage tables that contract tables are joined from."""
 
@@ -50,6 +51,7 @@ def join_contract_tables(
         count_tokens_each: counts the tokens of texts.
     """
     stage = dict(stage)  # a stage table is let go as soon as it is joined: together they are large
+    failures = join_failures(stage)
     numbers = Numbering(previous_numbers)
     documents = numbers.number("document", stage.pop("documents"), _document_order)
     by_document = partial(_text_unit_order, document_ids=documents["id"])
@@ -69,11 +71,13 @@ def join_contract_tables(
         "covariates": _covariates(covariates, count_tokens_each),
         "communities": _communities(communities, entities, relationships, unit_ids),
         "record_numbers": numbers.table(),
+        "failures": failures,
     }
     del documents, text_units, entities, relationships, covariates, communities
+    del unit_ids, by_document, by_unit
     reports = stage.pop("community_reports")
     tables["community_reports"] = _reports(tables["communities"], reports, numbers, count_tokens_each)
-    return {name: CONTRACT_TABLES[name].sort(rows) for name, rows in tables.items()}
+    return {name: CONTRACT_TABLES[name].sort(tables.pop(name)) for name in list(tables)}
 
 
 class Numbering:

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from graphrag_pipeline.citations import strip_citations
 from graphrag_pipeline.indexing.adjacency import one_chunk, positions
-from graphrag_pipeline.models.ports import Embedder
+from graphrag_pipeline.models.ports import Embedder, Failure
 from graphrag_pipeline.tables import VECTOR_TABLES, Table, entity_text, text_hash
 
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+VectorReader: TypeAlias = "Callable[[str], pa.Table | ds.Dataset]"
+
 _BATCH_TEXTS = 4096
-_SLICE_ROWS = 65_536
+_BATCH_VECTORS = 8192
+_SLICE_ROWS = 16_384
 
 
 def embedded_texts(vector_table: str, rows: pa.Table) -> list[str]:
@@ -35,12 +41,15 @@ def embedded_texts(vector_table: str, rows: pa.Table) -> list[str]:
     return [strip_citations(text) for text in rows["full_content"].to_pylist()]
 
 
-def embed_texts(texts: Sequence[str], table: Table, embedder: Embedder, known: pa.Table | None = None) -> pa.Table:
-    """One row per distinct text: its hash and its vector.
+def embed_texts(
+    texts: Sequence[str], table: Table, embedder: Embedder, known: pa.Table | None = None
+) -> tuple[pa.Table, list[Failure]]:
+    """One row per distinct text: its hash and its vector, zeros where the model failed.
 
     Args:
         table: the embedding table to make.
-        known: rows of an earlier run with the same model; what is found there is not embedded again.
+        known: rows of an earlier run with the same model; what is found there is not embedded again, unless it is
+            zeros, which a model behind an endpoint gives for nothing but a failure or a blank text.
     """
     text_of = {text_hash(text): text for text in texts}
     keys = pa.array(sorted(text_of), pa.string())
@@ -49,11 +58,14 @@ def embed_texts(texts: Sequence[str], table: Table, embedder: Embedder, known: p
     found = np.flatnonzero(known_rows >= 0)
     if known is not None:
         matrix[found] = _matrix_of(known, embedder.dimensions)[known_rows[found]]
+        known_rows[(known_rows >= 0) & ~matrix.any(axis=1)] = -1
     fresh = np.flatnonzero(known_rows < 0)
+    failures: list[Failure] = []
     for start in range(0, len(fresh), _BATCH_TEXTS):
         rows = fresh[start : start + _BATCH_TEXTS]
-        matrix[rows] = embedder.embed([text_of[key] for key in keys.take(pa.array(rows)).to_pylist()])
-    return pa.table({"text_hash": keys, "vector": _variable_lists(matrix)}, schema=table.schema)
+        matrix[rows], failed = embedder.try_embed([text_of[key] for key in keys.take(pa.array(rows)).to_pylist()])
+        failures += failed
+    return pa.table({"text_hash": keys, "vector": _variable_lists(matrix)}, schema=table.schema), failures
 
 
 @dataclass(frozen=True)
@@ -76,7 +88,9 @@ class SharedVectors:
         return self.matrix[self.rows[rows]]
 
 
-def look_up_vectors(vector_table: str, rows: pa.Table, embeddings: pa.Table, dimensions: int) -> SharedVectors:
+def look_up_vectors(
+    vector_table: str, rows: pa.Table, embeddings: pa.Table | ds.Dataset, dimensions: int
+) -> SharedVectors:
     """The vector of each row of a contract table, in order.
 
     Args:
@@ -86,7 +100,7 @@ def look_up_vectors(vector_table: str, rows: pa.Table, embeddings: pa.Table, dim
     Raises:
         KeyError: a row has no vector; the embedding stage is older than the table it embeds.
     """
-    keys = one_chunk(embeddings["text_hash"])
+    keys, matrix = _read_vectors(embeddings, dimensions)
     found = [np.zeros(0, dtype=np.int64)]
     for start in range(0, len(rows), _SLICE_ROWS):
         hashes = [text_hash(text) for text in embedded_texts(vector_table, rows.slice(start, _SLICE_ROWS))]
@@ -94,7 +108,7 @@ def look_up_vectors(vector_table: str, rows: pa.Table, embeddings: pa.Table, dim
     shared = np.concatenate(found)
     if (shared < 0).any():
         raise KeyError(f"{vector_table}: {int((shared < 0).sum())} rows have no vector: embeddings are older than they")
-    return SharedVectors(_matrix_of(embeddings, dimensions), shared)
+    return SharedVectors(matrix, shared)
 
 
 class StoredVectors(Mapping[str, Any]):
@@ -102,10 +116,10 @@ class StoredVectors(Mapping[str, Any]):
 
     Args:
         tables: contract tables by name.
-        read: gives a stage table of vectors by its name.
+        read: gives a stage table of vectors by its name, or a dataset of it, which is read a batch at a time.
     """
 
-    def __init__(self, tables: Mapping[str, pa.Table], read: Callable[[str], pa.Table], dimensions: int) -> None:
+    def __init__(self, tables: Mapping[str, pa.Table], read: VectorReader, dimensions: int) -> None:
         self._tables = tables
         self._read = read
         self._dimensions = dimensions
@@ -122,11 +136,26 @@ class StoredVectors(Mapping[str, Any]):
         return len(VECTOR_TABLES)
 
 
-def look_up_all_vectors(
-    tables: Mapping[str, pa.Table], read: Callable[[str], pa.Table], dimensions: int
-) -> Mapping[str, Any]:
+def look_up_all_vectors(tables: Mapping[str, pa.Table], read: VectorReader, dimensions: int) -> Mapping[str, Any]:
     """All vector tables of a candidate, one in memory at a time: see `StoredVectors`."""
     return StoredVectors(tables, read, dimensions)
+
+
+def _read_vectors(embeddings: pa.Table | ds.Dataset, dimensions: int) -> tuple[pa.Array, np.ndarray]:
+    """Text hashes and vectors of a stage table; of a dataset a batch at a time, so that the vectors are held once."""
+    if isinstance(embeddings, pa.Table):
+        return one_chunk(embeddings["text_hash"]), _matrix_of(embeddings, dimensions)
+    matrix = np.empty((embeddings.count_rows(), dimensions), dtype=np.float32)
+    keys, start = [pa.array([], pa.string())], 0
+    # Little at a time and nothing ahead: reading as the scanner would takes a GB more for 600 MB of vectors.
+    for batch in embeddings.to_batches(
+        batch_size=_BATCH_VECTORS, use_threads=False, fragment_readahead=0, batch_readahead=0
+    ):
+        matrix[start : start + len(batch)] = batch["vector"].flatten().to_numpy().reshape(len(batch), dimensions)
+        keys.append(batch["text_hash"])
+        start += len(batch)
+    pa.default_memory_pool().release_unused()
+    return pa.concat_arrays(keys), matrix
 
 
 def _matrix_of(embeddings: pa.Table, dimensions: int) -> np.ndarray:

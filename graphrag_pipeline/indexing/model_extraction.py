@@ -21,7 +21,7 @@ from typing import Any
 
 from graphrag_pipeline.indexing.reply_fields import ClaimRecord, EntityRecord, RelationshipRecord, read_type
 from graphrag_pipeline.indexing.reply_records import Reply, parse_claims_reply, parse_graph_reply
-from graphrag_pipeline.models.ports import ChatModel, ChatReply, ChatRequest, Message, ReplyFormatError
+from graphrag_pipeline.models.ports import EXCERPT, ChatModel, ChatReply, ChatRequest, Message, ReplyFormatError
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
 from graphrag_pipeline.tables import normalize_title
 
@@ -69,6 +69,7 @@ class UnitMentions:
         outside_types: type that is not in the list -> number of mentions.
         problems: reason -> number of records left out or mended for it.
         n_replies: of the model.
+        first_reply: how the first one starts.
     """
 
     entities: list[Row]
@@ -77,6 +78,7 @@ class UnitMentions:
     outside_types: Mapping[str, int]
     problems: Mapping[str, int]
     n_replies: int
+    first_reply: str = ""
 
 
 async def extract_text_unit(unit_id: str, text: str, plan: ExtractionPlan, model: ChatModel) -> UnitMentions:
@@ -190,6 +192,7 @@ def collect_mentions(
         dict(sorted(outside.items())),
         dict(sorted(problems.items())),
         len(replies) + len(claim_replies),
+        replies[0].text[:EXCERPT] if replies else "",
     )
 
 

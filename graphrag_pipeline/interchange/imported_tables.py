@@ -186,6 +186,7 @@ def _assemble(
         for row in parts[name]:
             row[column] = sorted(row[column], key=numbers[other].__getitem__)
     parts["record_numbers"] = numbering.record_numbers(parts)
+    parts["failures"] = []  # whoever made the index did not keep them
     return {name: table.from_rows(_select(parts[name], table)) for name, table in CONTRACT_TABLES.items()}
 
 

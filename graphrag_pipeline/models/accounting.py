@@ -12,11 +12,13 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 _CLASS = math.log(1.05)
 _SHORTEST_S = 1e-4
 _lock = threading.Lock()
+_accounts: ContextVar[tuple[CallStats, ...]] = ContextVar("accounts", default=())
 
 
 @dataclass
@@ -27,6 +29,7 @@ class CallStats:
         n_calls: answered by the endpoint, corrective calls included.
         n_cached: requests answered from the store.
         n_retries: attempts repeated after an error of the endpoint.
+        seconds: time of all calls together, those side by side counted each.
         cost: US dollars; calls without a known price are in `n_unpriced`.
         latencies: class of seconds -> number of calls.
     """
@@ -38,27 +41,33 @@ class CallStats:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
+    seconds: float = 0.0
     latencies: Counter[int] = field(default_factory=Counter)
 
     def add_call(self, prompt_tokens: int, completion_tokens: int, cost: float | None, seconds: float) -> None:
         """Count one answered call."""
+        latency = round(math.log(max(seconds, _SHORTEST_S)) / _CLASS)
         with _lock:
-            self.n_calls += 1
-            self.prompt_tokens += prompt_tokens
-            self.completion_tokens += completion_tokens
-            self.cost += cost or 0.0
-            self.n_unpriced += cost is None
-            self.latencies[round(math.log(max(seconds, _SHORTEST_S)) / _CLASS)] += 1
+            for stats in (self, *_accounts.get()):
+                stats.n_calls += 1
+                stats.prompt_tokens += prompt_tokens
+                stats.completion_tokens += completion_tokens
+                stats.cost += cost or 0.0
+                stats.seconds += seconds
+                stats.n_unpriced += cost is None
+                stats.latencies[latency] += 1
 
     def add_retry(self) -> None:
         """Count one attempt that has to be repeated."""
         with _lock:
-            self.n_retries += 1
+            for stats in (self, *_accounts.get()):
+                stats.n_retries += 1
 
     def add_cached(self, n: int = 1) -> None:
         """Count requests answered from the store."""
         with _lock:
-            self.n_cached += n
+            for stats in (self, *_accounts.get()):
+                stats.n_cached += n
 
     def merge(self, other: CallStats) -> CallStats:
         """The statistics of both together."""
@@ -70,6 +79,7 @@ class CallStats:
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
             self.cost + other.cost,
+            self.seconds + other.seconds,
             self.latencies + other.latencies,
         )
 
@@ -95,6 +105,16 @@ class CallStats:
             "latency_p50_s": round(self.latency_s(0.5), 4),
             "latency_p95_s": round(self.latency_s(0.95), 4),
         }
+
+
+@contextmanager
+def booked_to(account: CallStats) -> Iterator[None]:
+    """Count what is called meanwhile, by this thread or task and what they start, in `account` too."""
+    token = _accounts.set((*_accounts.get(), account))
+    try:
+        yield
+    finally:
+        _accounts.reset(token)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 import numpy as np
-from sqlalchemy import Connection, bindparam, delete, select
+from sqlalchemy import Connection, bindparam, delete, func, select
 
 from graphrag_pipeline.models.database import CHUNK, RESPONSES, VECTORS, SharedDatabase
 from graphrag_pipeline.models.ports import CallFailedError
@@ -62,6 +62,12 @@ class ResponseCache:
             rows = self._database.read(statement, parameters)
             found |= {row[0]: StoredReply(*row[1:]) for row in rows}
         return found
+
+    def mean_completion(self, stage: str, model: str) -> tuple[int, float]:
+        """How many replies are stored of a model for a stage, and their mean length in tokens."""
+        is_of = (RESPONSES.c.stage == stage) & (RESPONSES.c.model == model)
+        rows = self._database.read(select(func.count(), func.avg(RESPONSES.c.completion_tokens)).where(is_of))
+        return rows[0][0], float(rows[0][1] or 0)
 
     def write(self, request_key: str, reply: StoredReply) -> Future[None]:
         """Store a reply, over an older one; the future is done when it is committed."""

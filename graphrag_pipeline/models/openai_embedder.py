@@ -43,6 +43,12 @@ _PATH = "/embeddings"
 _METHOD = "1"  # raise when splitting or averaging changes
 
 
+def fingerprint_of(settings: EmbeddingModelSettings) -> str:
+    """Changes whenever the vector of a text may change."""
+    identity = [settings.model, settings.parameters, settings.dimensions, settings.batch_max_tokens, _METHOD]
+    return stable_hash("embedding", canonical_json(identity))
+
+
 class OpenAIEmbedder:
     """An embedding model with its store. Implements `ports.Embedder`.
 
@@ -57,8 +63,7 @@ class OpenAIEmbedder:
     def __init__(self, stage: str, settings: EmbeddingModelSettings, cache: ResponseCache, spending: Spending) -> None:
         self.stage = stage
         self.stats = CallStats()
-        identity = [settings.model, settings.parameters, settings.dimensions, settings.batch_max_tokens, _METHOD]
-        self.fingerprint = stable_hash("embedding", canonical_json(identity))
+        self.fingerprint = fingerprint_of(settings)
         self._settings = settings
         self._cache = cache
         defaults: dict[str, Any] = {"encoding_format": "base64"}

@@ -10,7 +10,7 @@ like a reply; what fails for every record (a wrong key, a spent budget) is a `Pi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypedDict, TypeVar
 
@@ -133,6 +133,17 @@ class ChatModel(Protocol):
         """
         ...
 
+    def stream(self, request: ChatRequest[Any]) -> AsyncIterator[str]:
+        """The same reply in pieces as they come; a stored one in one piece. Stored when it has come whole.
+
+        It is tried again until its first piece; what does not parse at the end cannot be asked for once more.
+
+        Raises:
+            CallFailedError: there is no usable reply, or it broke off; `reply` starts with what arrived.
+            PipelineError: no request can have one, or the budget is spent.
+        """
+        ...
+
     def recall(self, requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
         """Stored replies in the order of the requests, None where there is none that still parses; sends nothing."""
         ...
@@ -153,4 +164,8 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """float32 (n texts, dimensions): rows of length 1, or all zeros for a text that says nothing to the model."""
+        ...
+
+    def try_embed(self, texts: Sequence[str]) -> tuple[np.ndarray, list[Failure]]:
+        """Like `embed`, but a text that fails has a row of zeros and a Failure, whose record is the text's hash."""
         ...

@@ -36,9 +36,20 @@ _PLACEHOLDERS: dict[str, tuple[set[str], set[str]]] = {
     "extract_claims_continue": (set(), set()),
     "summarize_descriptions": ({"description_list"}, {"entity_name", "max_length"}),
     "community_report": ({"input_text"}, {"max_report_length"}),
+    "local_search_answer": ({"context_data"}, {"response_type", "max_length"}),
+    "basic_search_answer": ({"context_data"}, {"response_type", "max_length"}),
+    "rate_report": ({"description"}, {"question"}),
+    "global_search_map": ({"context_data"}, {"max_length"}),
+    "global_search_reduce": ({"report_data"}, {"response_type", "max_length"}),
 }
 PROMPT_NAMES = tuple(_PLACEHOLDERS)
-_OTHER_FILES = {"community_report": ("community_report_graph.txt",)}  # as Microsoft GraphRAG names it
+_OTHER_FILES = {  # as Microsoft GraphRAG names them
+    "community_report": ("community_report_graph.txt",),
+    "local_search_answer": ("local_search_system_prompt.txt",),
+    "basic_search_answer": ("basic_search_system_prompt.txt",),
+    "global_search_map": ("global_search_map_system_prompt.txt",),
+    "global_search_reduce": ("global_search_reduce_system_prompt.txt",),
+}
 _BRACES = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
 _PLAIN = re.compile(r"\{([A-Za-z_]\w*)\}")
 
@@ -96,6 +107,12 @@ class Prompt:
         return _BRACES if self._is_escaped else _PLAIN
 
 
+def default_prompts() -> dict[str, str]:
+    """The files of the default prompts, by name."""
+    files = (f"{name}.txt" for name in PROMPT_NAMES)
+    return {file: (DEFAULTS_FOLDER / file).read_text(encoding="utf-8") for file in files}
+
+
 def load_prompt(folder: Path | None, name: str) -> Prompt:
     """Read a prompt: the user's file in `folder` (the root's `prompts/`) if it is there, else the default.
 
@@ -103,9 +120,7 @@ def load_prompt(folder: Path | None, name: str) -> Prompt:
         PipelineError: the file is not UTF-8 text, lacks a placeholder without which nothing would be sent, or has one
             that nothing fills.
     """
-    names = (f"{name}.txt", *_OTHER_FILES.get(name, ()))
-    users = [folder / file for file in names if (folder / file).is_file()] if folder else []
-    path = users[0] if users else DEFAULTS_FOLDER / names[0]
+    path = _find_prompt(folder, name)
     try:
         data = path.read_bytes()
         text = data.decode("utf-8-sig")
@@ -114,6 +129,17 @@ def load_prompt(folder: Path | None, name: str) -> Prompt:
     prompt = Prompt(name, text.replace("\r\n", "\n"), hashlib.sha256(data).hexdigest(), str(path))
     _check(prompt)
     return prompt
+
+
+def _find_prompt(folder: Path | None, name: str) -> Path:
+    """The user's file, else the default; Microsoft's file beats a copy of the default that nobody edited."""
+    default = DEFAULTS_FOLDER / f"{name}.txt"
+    others = [folder / file for file in _OTHER_FILES.get(name, ()) if (folder / file).is_file()] if folder else []
+    own = folder / default.name if folder else default
+    if not own.is_file():
+        return others[0] if others else default
+    is_edited = not others or own.read_bytes() != default.read_bytes()
+    return own if is_edited else others[0]
 
 
 def open_conversation(prompt: Prompt, language: str, **values: str) -> list[Message]:

@@ -81,6 +81,13 @@ class Spending:
         rows = self._database.read(select(SPENDING.c.tokens, SPENDING.c.cost).where(SPENDING.c.scope == self._scope))
         return (rows[0][0], rows[0][1]) if rows else (0, 0.0)
 
+    def describe(self) -> str:
+        """What is spent of what may be, in words."""
+        tokens, cost = self.total()
+        max_tokens = "no limit" if self.budget.max_tokens is None else f"{self.budget.max_tokens:,}"
+        max_cost = "no limit" if self.budget.max_cost is None else f"{self.budget.max_cost:g}"
+        return f"spent so far: {tokens:,} tokens (budget: {max_tokens}), {cost:.4f} USD (budget: {max_cost})"
+
     async def reserve(self, tokens: int, cost: float, timeout_s: float) -> str:
         """Set aside what a call may cost at most.
 

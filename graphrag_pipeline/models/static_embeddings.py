@@ -30,6 +30,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.models.ports import Failure
+
 if TYPE_CHECKING:
     import numpy as np
     from tokenizers import Tokenizer
@@ -82,6 +84,10 @@ class StaticEmbeddings:
             vectors[row : row + len(batch)] = totals / np.where(lengths > 0, lengths, 1.0)
             row += len(batch)
         return vectors
+
+    def try_embed(self, texts: Sequence[str]) -> tuple[np.ndarray, list[Failure]]:
+        """See `ports.Embedder`; nothing fails here."""
+        return self.embed(texts), []
 
     def _read_pieces(self, texts: list[str]) -> Iterator[list[int]]:
         """The word pieces of each text: those of its words, one after the other."""

@@ -7,10 +7,9 @@ candidate whose checks pass. Keep out: how the tables are made.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from graphrag_pipeline.errors import PipelineError
@@ -19,11 +18,14 @@ from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.indexing.sentence_embeddings import embed_sentences, stack_sentences
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.storage import files
-from graphrag_pipeline.storage.checks import CheckResult, check_snapshot
+from graphrag_pipeline.storage.checks import CheckResult, check_failures, check_snapshot
+from graphrag_pipeline.storage.lookups import build_lookups
+from graphrag_pipeline.storage.mentions import build_mentions
 from graphrag_pipeline.storage.snapshots import Manifest, Snapshot, SnapshotStore
-from graphrag_pipeline.storage.vectors import vector_rows
+from graphrag_pipeline.storage.vectors import VectorFolder, VectorMatrix, vector_rows
 from graphrag_pipeline.tables import VECTOR_TABLES
 
+_SLICE_ROWS = 16_384
 _FULL_TEXT = {"default-text_unit-text"}
 _ATTRIBUTES = {
     "default-text_unit-text": ("document_id",),
@@ -36,7 +38,7 @@ _ATTRIBUTES = {
 def freeze_candidate(
     store: SnapshotStore,
     tables: Mapping[str, pa.Table],
-    vectors: Mapping[str, np.ndarray],
+    vectors: Mapping[str, VectorMatrix],
     embedding_fingerprint: str,
     sentences: pa.Table | None = None,
     heads: Mapping[str, dict[str, Any]] | None = None,
@@ -57,39 +59,66 @@ def freeze_candidate(
     static_embeddings = load_static_embeddings()
     if sentences is None:
         sentences = embed_sentences(tables["text_units"], static_embeddings)
-    folders = {}
-    for name, (table, _) in VECTOR_TABLES.items():
-        rows = tables[table]
-        attributes = [json.dumps(row, ensure_ascii=False) for row in rows.select(_ATTRIBUTES[name]).to_pylist()]
-        content = vector_rows(rows["id"].to_pylist(), _searched_texts(name, tables), vectors[name], attributes)
-        folders[name] = store.write_vectors(name, content, name in _FULL_TEXT, previous)
+    sentence_folder = store.write_sentences(stack_sentences(tables["text_units"], sentences))
+    del sentences  # large, as is each of the vector tables, which come last and one at a time
     manifest = Manifest(
         origin=origin,
         heads=dict(heads or {}),
         tables={name: store.write_table(name, rows) for name, rows in tables.items()},
-        vectors=folders,
-        adjacency=store.write_adjacency(build_adjacency(tables)),
+        adjacency=store.write_adjacency(build_adjacency(tables) | build_lookups(tables) | build_mentions(tables)),
+        vectors={name: _write_vectors(store, name, tables, vectors, previous) for name in VECTOR_TABLES},
         embedding_fingerprint=embedding_fingerprint,
         notes=notes,
-        sentences=store.write_sentences(stack_sentences(tables["text_units"], sentences)),
+        sentences=sentence_folder,
         sentence_fingerprint=static_embeddings.fingerprint,
+        vector_store=store.vector_store.kind,
     )
     return store.write_manifest(manifest)
 
 
-def _searched_texts(vector_table: str, tables: Mapping[str, pa.Table]) -> list[str]:
+def _write_vectors(
+    store: SnapshotStore,
+    name: str,
+    tables: Mapping[str, pa.Table],
+    vectors: Mapping[str, VectorMatrix],
+    previous: Manifest | None,
+) -> VectorFolder:
+    rows = tables[VECTOR_TABLES[name][0]]
+    matrix = vectors[name]  # before the texts: looking vectors up takes more memory than it leaves
+    content = vector_rows(rows["id"], _searched_texts(name, tables), matrix, _attributes(name, rows))
+    return store.write_vectors(name, content, name in _FULL_TEXT, previous)
+
+
+def _attributes(vector_table: str, rows: pa.Table) -> pa.ChunkedArray:
+    """The `attributes` column of a vector table."""
+    return _map_rows(
+        rows.select(_ATTRIBUTES[vector_table]),
+        lambda part: [json.dumps(row, ensure_ascii=False) for row in part.to_pylist()],
+    )
+
+
+def _searched_texts(vector_table: str, tables: Mapping[str, pa.Table]) -> pa.ChunkedArray:
     """The `text` column of a vector table: what is embedded, under the document's title where full text is searched.
 
     People ask by title, and a passage that says "the film" is found by the title of its document alone.
     """
     rows = tables[VECTOR_TABLES[vector_table][0]]
-    texts = embedded_texts(vector_table, rows)
     if vector_table not in _FULL_TEXT:
-        return texts
+        return _map_rows(rows, lambda part: embedded_texts(vector_table, part))
     documents = tables["documents"]
     title_of = dict(zip(documents["id"].to_pylist(), documents["title"].to_pylist(), strict=True))
-    titles = [title_of[document_id] for document_id in rows["document_id"].to_pylist()]
-    return [f"{title}\n{text}" for title, text in zip(titles, texts, strict=True)]
+
+    def write_under_titles(part: pa.Table) -> list[str]:
+        titles = [title_of[document_id] for document_id in part["document_id"].to_pylist()]
+        return [f"{title}\n{text}" for title, text in zip(titles, embedded_texts(vector_table, part), strict=True)]
+
+    return _map_rows(rows, write_under_titles)
+
+
+def _map_rows(rows: pa.Table, write: Callable[[pa.Table], list[str]]) -> pa.ChunkedArray:
+    """A column of strings made of slices of rows, so that Python holds few of them at a time."""
+    slices = (rows.slice(start, _SLICE_ROWS) for start in range(0, len(rows), _SLICE_ROWS))
+    return pa.chunked_array([pa.array(write(part), pa.string()) for part in slices], pa.string())
 
 
 def verify(store: SnapshotStore, snapshot: Snapshot) -> list[CheckResult]:
@@ -103,14 +132,18 @@ def verify(store: SnapshotStore, snapshot: Snapshot) -> list[CheckResult]:
     return results
 
 
-def publish(store: SnapshotStore, snapshot_id: str) -> None:
+def publish(store: SnapshotStore, snapshot_id: str, max_failed_share: float = 1.0) -> None:
     """Point readers at a snapshot, if all its checks pass.
+
+    Args:
+        max_failed_share: see `checks.check_failures`.
 
     Raises:
         PipelineError: a check failed; the published snapshot stays what it was.
     """
     snapshot = store.open(snapshot_id)
-    failed = [result for result in verify(store, snapshot) if not result.passed]
+    results = [*verify(store, snapshot), CheckResult("failures", check_failures(snapshot, max_failed_share))]
+    failed = [result for result in results if not result.passed]
     if failed:
         reasons = "; ".join(f"{result.name}: {result.problems[0]}" for result in failed)
         raise PipelineError(f"candidate {snapshot_id} is not published, {len(failed)} checks failed: {reasons}")

@@ -62,7 +62,8 @@ def check_unique_keys(snapshot: Snapshot) -> list[str]:
     problems = []
     for name, table in CONTRACT_TABLES.items():
         rows = snapshot.table(name)
-        uniques = [table.key, *([(column,) for column in ("id", "human_readable_id") if name != "record_numbers"])]
+        has_ids = "human_readable_id" in table.schema.names
+        uniques = [table.key, *([("id",), ("human_readable_id",)] if has_ids else [])]
         uniques += [("title",)] if name == "entities" else []
         for columns in dict.fromkeys(uniques):
             n_distinct = rows.select(columns).group_by(list(columns)).aggregate([]).num_rows
@@ -184,6 +185,22 @@ def check_heads(snapshot: Snapshot) -> list[str]:
             if read in heads and heads[read]["data_version"] != version:
                 problems.append(f"{name} was built from an older {read}; materialise {name.split('/')[0]} again")
     return problems
+
+
+def check_failures(snapshot: Snapshot, max_failed_share: float) -> list[str]:
+    """No stage has more than `publishing.max_failed_share` of its records without a usable reply of its model."""
+    problems = []
+    for row in (
+        snapshot.table("failures").group_by("stage").aggregate([("n_asked", "max"), ([], "count_all")]).to_pylist()
+    ):
+        n_failed, n_asked = row["count_all"], row["n_asked_max"]
+        if n_failed > max_failed_share * n_asked:
+            problems.append(
+                f"{row['stage']}: {n_failed:,} of {n_asked:,} records failed, over publishing.max_failed_share = "
+                f"{max_failed_share:g}; see why with `graphrag-pipeline status`, then run again - only these are asked "
+                "again - or raise the share"
+            )
+    return sorted(problems)
 
 
 CHECKS: dict[str, Callable[[Snapshot], list[str]]] = {

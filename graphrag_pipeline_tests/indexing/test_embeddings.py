@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 from graphrag_pipeline.indexing import embeddings
@@ -35,36 +38,48 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_equal_texts_are_embedded_once_and_rows_are_in_file_order() -> None:
     embedder = CountingEmbeddings()
-    made = embed_texts(TEXTS, TEXT_UNIT_EMBEDDINGS, embedder)
+    made, _ = embed_texts(TEXTS, TEXT_UNIT_EMBEDDINGS, embedder)
     assert sorted(embedder.embedded) == sorted(set(TEXTS))
     assert made.equals(TEXT_UNIT_EMBEDDINGS.sort(made))
     assert made["text_hash"].to_pylist() == sorted(map(text_hash, set(TEXTS)))
 
 
 def test_known_vectors_are_taken_over_and_those_of_texts_that_are_gone_are_dropped() -> None:
-    known = embed_texts(["Bob wept.", "gone", "Marley was dead."], TEXT_UNIT_EMBEDDINGS, HashingEmbeddings())
+    known, _ = embed_texts(["Bob wept.", "gone", "Marley was dead."], TEXT_UNIT_EMBEDDINGS, HashingEmbeddings())
     embedder = CountingEmbeddings()
-    assert embed_texts(TEXTS, TEXT_UNIT_EMBEDDINGS, embedder, known).equals(
-        embed_texts(TEXTS, TEXT_UNIT_EMBEDDINGS, HashingEmbeddings())
+    assert embed_texts(TEXTS, TEXT_UNIT_EMBEDDINGS, embedder, known)[0].equals(
+        embed_texts(TEXTS, TEXT_UNIT_EMBEDDINGS, HashingEmbeddings())[0]
     )
     assert sorted(embedder.embedded) == ["", "Scrooge knew it."]
 
 
 def test_no_texts_give_an_empty_table() -> None:
-    made = embed_texts([], TEXT_UNIT_EMBEDDINGS, HashingEmbeddings())
+    made, _ = embed_texts([], TEXT_UNIT_EMBEDDINGS, HashingEmbeddings())
     assert made.equals(TEXT_UNIT_EMBEDDINGS.empty())
 
 
 def test_each_row_finds_the_vector_of_its_text() -> None:
     embedder = HashingEmbeddings()
-    stored = {"text_unit_embeddings": embed_texts(TEXTS, TEXT_UNIT_EMBEDDINGS, embedder)}
+    stored = {"text_unit_embeddings": embed_texts(TEXTS, TEXT_UNIT_EMBEDDINGS, embedder)[0]}
     rows = {"text_units": pa.table({"text": TEXTS})}
     vectors = StoredVectors(rows, stored.__getitem__, embedder.dimensions)[NAME]
     assert vectors.shape == (5, embedder.dimensions)
     assert np.array_equal(vectors[np.array([4, 0, 2])], embedder.embed([TEXTS[4], TEXTS[0], TEXTS[2]]))
 
 
+def test_vectors_of_a_dataset_are_read_a_batch_at_a_time_and_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embeddings, "_BATCH_VECTORS", 3)
+    stored, _ = embed_texts(TEXTS, TEXT_UNIT_EMBEDDINGS, HashingEmbeddings())
+    pq.write_table(stored, tmp_path / "a.parquet", row_group_size=2)
+    rows, dataset = pa.table({"text": TEXTS}), ds.dataset(tmp_path, schema=TEXT_UNIT_EMBEDDINGS.schema)
+    wanted = look_up_vectors(NAME, rows, stored, HashingEmbeddings().dimensions)
+    found = look_up_vectors(NAME, rows, dataset, HashingEmbeddings().dimensions)
+    assert np.array_equal(found[np.arange(len(TEXTS))], wanted[np.arange(len(TEXTS))])
+
+
 def test_a_text_without_a_vector_is_an_error() -> None:
-    stored = embed_texts(TEXTS, TEXT_UNIT_EMBEDDINGS, HashingEmbeddings())
+    stored, _ = embed_texts(TEXTS, TEXT_UNIT_EMBEDDINGS, HashingEmbeddings())
     with pytest.raises(KeyError, match="1 rows have no vector"):
         look_up_vectors(NAME, pa.table({"text": ["Bob wept.", "new"]}), stored, HashingEmbeddings().dimensions)

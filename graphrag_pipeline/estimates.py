@@ -1,0 +1,277 @@
+"""What a run would ask its models: calls, tokens and money per stage, before anything is spent.
+
+Where the records are known (text units of the input folder; entities, relationships and communities that are up to
+date) the estimate walks the same steps with a model that answers from the store alone and counts what is missing. What
+depends on replies not had yet is scaled from the index there is, else from `PER_UNIT`, and marked so. How long replies
+will be is always a guess: the mean of those stored, else `REPLY_TOKENS`. Nothing is sent or written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from graphrag_pipeline.indexing.community_reports import Report, report_communities
+from graphrag_pipeline.indexing.documents import build_documents
+from graphrag_pipeline.indexing.embeddings import embedded_texts
+from graphrag_pipeline.indexing.model_descriptions import iterate_subjects, summarize_subject
+from graphrag_pipeline.indexing.model_extraction import ExtractionPlan
+from graphrag_pipeline.indexing.model_reports import build_request
+from graphrag_pipeline.indexing.model_stages import extraction_works
+from graphrag_pipeline.indexing.report_contexts import CommunityContext
+from graphrag_pipeline.indexing.text_units import split_documents
+from graphrag_pipeline.models.openai_client import OpenAIChatModel
+from graphrag_pipeline.models.pool import Work, run_all
+from graphrag_pipeline.models.ports import CallFailedError, ChatReply, ChatRequest
+from graphrag_pipeline.models.prices import find_price
+from graphrag_pipeline.plans import plan_extraction, plan_reports, plan_summaries
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.settings import Settings
+from graphrag_pipeline.stages import STAGES, asks_model
+from graphrag_pipeline.staleness import StalePartition
+from graphrag_pipeline.tables import VECTOR_TABLES, text_hash
+from graphrag_pipeline.tokens import count_tokens_each
+
+T = TypeVar("T")
+
+PER_UNIT = {"summarized_descriptions": 3.1, "community_reports": 0.6, "entity_embeddings": 9.0,
+            "relationship_embeddings": 5.0, "report_embeddings": 6.0}  # fmt: skip
+"""Calls (or texts to embed) per text unit, as measured on A Christmas Carol with units of 1,200 tokens."""
+PROMPT_TOKENS = {"summarized_descriptions": 400, "community_reports": 1500, "entity_embeddings": 60,
+                 "relationship_embeddings": 40, "report_embeddings": 100}  # fmt: skip
+REPLY_TOKENS = {"extracted_graph": 500, "summarized_descriptions": 120, "community_reports": 800}
+_REPORTED = ("communities", "entities", "relationships", "covariates", "descriptions")
+_MIN_REPLIES = 20  # stored ones that their mean is believed from
+
+
+@dataclass(frozen=True)
+class StageEstimate:
+    """What one stage would ask.
+
+    Attributes:
+        n_calls, n_cached: calls to be sent, and those answered from the store.
+        cost: US dollars; None where the model has no known price.
+        is_scaled: whether the number of calls is scaled rather than counted.
+    """
+
+    stage: str
+    n_calls: int = 0
+    n_cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    is_scaled: bool = False
+
+
+def estimate_index(root: Root, stale: Iterable[StalePartition]) -> list[StageEstimate]:
+    """One estimate per stale stage that asks a model, in running order.
+
+    Args:
+        stale: as `staleness.find_stale` gives it for the input folder as it is now.
+    """
+    partitions: dict[str, list[str]] = {}
+    for item in stale:
+        partitions.setdefault(item.stage, []).append(item.partition)
+    return _Estimator(root, partitions).run()
+
+
+def asks_any_model(settings: Settings) -> bool:
+    """Whether any stage of the index is set to ask a model."""
+    return settings.embeddings.engine == "model" or any(asks_model(stage, settings) for stage in STAGES.values())
+
+
+class _Estimator:
+    def __init__(self, root: Root, stale: Mapping[str, Sequence[str]]) -> None:
+        self._root = root
+        self._stale = stale
+        self._settings = root.settings
+        self._n_written: dict[str, int] = {}  # texts that change, by the stage that embeds them
+
+    def run(self) -> list[StageEstimate]:
+        chats = {
+            "extracted_graph": self._extraction,
+            "summarized_descriptions": self._summaries,
+            "community_reports": self._reports,
+        }
+        estimates = [
+            self._priced(estimate(), STAGES[stage].engine)
+            for stage, estimate in chats.items()
+            if stage in self._stale and asks_model(STAGES[stage], self._settings)
+        ]
+        if self._settings.embeddings.engine == "model":
+            names = [stage for _, stage in VECTOR_TABLES.values() if stage in self._stale]
+            estimates += [self._priced(self._embedding(stage), None) for stage in names]
+        return sorted(estimates, key=lambda estimate: list(STAGES).index(estimate.stage))
+
+    def _priced(self, estimate: StageEstimate, section: str | None) -> StageEstimate:
+        model = self._settings.chat_model_for(section) if section else self._settings.embedding_model
+        price = find_price(model.model, model.base_url, model.prompt_price, model.completion_price)
+        cost = price.cost(estimate.prompt_tokens, estimate.completion_tokens) if price else None
+        return replace(estimate, cost=cost)
+
+    def _reply_tokens(self, stage: str) -> int:
+        section = STAGES[stage].engine
+        model = self._settings.chat_model_for(section).model
+        n_replies, mean = self._root.models.cache.mean_completion(section, model)
+        return round(mean) if n_replies >= _MIN_REPLIES else REPLY_TOKENS[stage]
+
+    # ------------------------------------------------------------------------------------------------- text units
+
+    def _text_units(self, stage: str) -> pa.Table:
+        """Text units of the buckets that are stale for a stage, as they will be."""
+        return pa.concat_tables(
+            [self._root.tables.read("text_units", bucket) if self._is_split(bucket) else self._split(bucket)
+             for bucket in self._stale[stage]]
+        )  # fmt: skip
+
+    def _is_split(self, bucket: str) -> bool:
+        return not any(bucket in self._stale.get(name, ()) for name in ("documents", "text_units"))
+
+    def _split(self, bucket: str) -> pa.Table:
+        return split_documents(build_documents(list(self._root.read_input({bucket}))), self._settings.text_units)
+
+    # --------------------------------------------------------------------------------------------------- chat models
+
+    def _extraction(self) -> StageEstimate:
+        units, plan = self._text_units("extracted_graph"), plan_extraction(self._root)
+        model = _StoredOnly(self._root.models.chat_model("extraction"))
+        model.ask_all(extraction_works(units, plan, model))
+        tokens_of = dict(zip(units["id"].to_pylist(), units["n_tokens"].to_pylist(), strict=True))
+        reply_tokens = self._reply_tokens("extracted_graph")
+        n_calls = prompt_tokens = 0
+        frame = _frame_tokens(plan)
+        for request in model.missing:
+            n_replies = sum(message["role"] == "assistant" for message in request.messages)
+            n_left = plan.max_gleanings + 1 - n_replies
+            n_calls += n_left
+            opening = frame + tokens_of[request.record]
+            prompt_tokens += sum(opening + (n_replies + turn) * reply_tokens for turn in range(n_left))
+        if plan.claims:
+            opened = sum(1 for request in model.missing if len(request.messages) <= 2)
+            n_calls += opened * (plan.max_gleanings + 1)
+            prompt_tokens += opened * (plan.max_gleanings + 1) * (frame + self._settings.text_units.size // 2)
+        self._n_new_units = len({request.record for request in model.missing})
+        return StageEstimate("extracted_graph", n_calls, model.n_cached, prompt_tokens, n_calls * reply_tokens)
+
+    def _summaries(self) -> StageEstimate:
+        name = "summarized_descriptions"
+        if "graph" in self._stale or not self._is_made("descriptions"):
+            return self._scaled(name)
+        plan, model = plan_summaries(self._root), _StoredOnly(self._root.models.chat_model("descriptions"))
+        tables = self._root.tables.read("entities"), self._root.tables.read("relationships")
+        subjects = iterate_subjects(*tables)
+        model.ask_all([Work(s.name, partial(summarize_subject, s, plan, model)) for s in subjects])
+        return self._counted(name, model)
+
+    def _reports(self) -> StageEstimate:
+        name = "community_reports"
+        if {"graph", "summarized_descriptions", "communities"} & self._stale.keys():
+            return self._scaled(name)
+        plan, model = plan_reports(self._root), _StoredOnly(self._root.models.chat_model("reports"))
+        settings = self._settings.reports
+
+        def count(contexts: Sequence[CommunityContext]) -> list[Report]:
+            asked = [c for c in contexts if c.n_entities >= settings.min_report_size]
+            model.ask_all([Work(c.community_id, partial(model.complete, build_request(c, plan))) for c in asked])
+            return [Report(", ".join(c.central), c.text[:2000], (), 0.0, "") for c in contexts]
+
+        report_communities(
+            **{table: self._root.tables.read(table) for table in _REPORTED},
+            settings=settings,
+            embedder=self._root.static_embedder,
+            write=count,
+        )
+        return self._counted(name, model)
+
+    def _counted(self, stage: str, model: _StoredOnly) -> StageEstimate:
+        n_calls = len(model.missing)
+        self._n_written["report_embeddings" if stage == "community_reports" else "entity_embeddings"] = n_calls
+        texts = [message["content"] for request in model.missing for message in request.messages]
+        prompt_tokens = sum(count_tokens_each(texts, self._settings.text_units.encoding))
+        return StageEstimate(stage, n_calls, model.n_cached, prompt_tokens, n_calls * self._reply_tokens(stage))
+
+    def _scaled(self, stage: str) -> StageEstimate:
+        n_calls = round(self._per_unit(stage) * self._n_changed_units())
+        prompt_tokens = n_calls * PROMPT_TOKENS[stage]
+        return StageEstimate(stage, n_calls, 0, prompt_tokens, n_calls * self._reply_tokens(stage), is_scaled=True)
+
+    _n_new_units: int | None = None
+
+    def _n_changed_units(self) -> int:
+        """Text units that are asked about anew; all that are stale where the embedded engine extracts."""
+        if self._n_new_units is None:
+            is_stale = "extracted_graph" in self._stale
+            self._n_new_units = self._text_units("extracted_graph").num_rows if is_stale else 0
+        return self._n_new_units
+
+    def _per_unit(self, stage: str) -> float:
+        """Calls per text unit in the index there is, else as measured elsewhere."""
+        partitions = STAGES["text_units"].partitions(self._settings)
+        heads = [self._root.tables.head("text_units", bucket) for bucket in partitions]
+        n_units = sum(head.n_rows for head in heads if head)
+        table = STAGES[stage].tables[0]
+        if not n_units or not self._is_made(table):
+            return PER_UNIT[stage]
+        rows = self._root.tables.read(table)
+        if stage == "summarized_descriptions":
+            return (pc.sum(pc.greater(rows["n_descriptions"], 1)).as_py() or 0) / n_units
+        if stage == "community_reports":
+            return (pc.sum(pc.invert(rows["is_verbatim"])).as_py() or 0) / n_units
+        return rows.num_rows / n_units
+
+    def _is_made(self, table: str) -> bool:
+        return self._root.tables.head(table) is not None
+
+    # ---------------------------------------------------------------------------------------------------- embeddings
+
+    def _embedding(self, stage: str) -> StageEstimate:
+        vector_table = next(name for name, (_, owner) in VECTOR_TABLES.items() if owner == stage)
+        if stage != "text_unit_embeddings":
+            n_texts = max(round(self._per_unit(stage) * self._n_changed_units()), self._n_written.get(stage, 0))
+            n_calls = -(-n_texts // self._settings.embedding_model.batch_size)
+            return StageEstimate(stage, n_calls, 0, n_texts * PROMPT_TOKENS[stage], is_scaled=True)
+        units = self._text_units(stage)
+        keys = [text_hash(text) for text in embedded_texts(vector_table, units)]
+        embedder = self._root.models.embedder
+        stored = self._root.models.cache.read_vectors(embedder.fingerprint, keys)
+        tokens = dict(zip(keys, units["n_tokens"].to_pylist(), strict=True))
+        missing = [n for key, n in tokens.items() if key not in stored]
+        n_calls = -(-len(missing) // self._settings.embedding_model.batch_size)
+        return StageEstimate(stage, n_calls, len(tokens) - len(missing), sum(missing))
+
+
+def _frame_tokens(plan: ExtractionPlan) -> int:
+    """Tokens of the extraction prompt around the text."""
+    from graphrag_pipeline.indexing.model_extraction import build_graph_prompt
+
+    return sum(count_tokens_each([message["content"] for message in build_graph_prompt("", plan)]))
+
+
+class _StoredOnly:
+    """A chat model that answers from the store alone and keeps the requests that are not there."""
+
+    def __init__(self, model: OpenAIChatModel) -> None:
+        self._model = model
+        self.stage, self.fingerprint, self.max_concurrency = model.stage, model.fingerprint, 1
+        self.missing: list[ChatRequest[Any]] = []
+        self.n_cached = 0
+
+    def ask_all(self, works: Sequence[Work[Any]]) -> None:
+        run_all(self.stage, works, self.max_concurrency)
+
+    async def complete(self, request: ChatRequest[T]) -> ChatReply[T]:
+        [reply] = self.recall([request])
+        if reply is None:
+            self.missing.append(request)
+            raise CallFailedError("not asked yet", "")
+        return reply
+
+    def recall(self, requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
+        replies = self._model.recall(requests)
+        self.n_cached += sum(reply is not None for reply in replies)
+        return replies

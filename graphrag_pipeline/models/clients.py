@@ -1,0 +1,66 @@
+"""The model clients of a root: one chat model per section of the settings, one embedder, over one cache and budget.
+
+Clients are shared by everything in a process that asks the same models with the same settings, so that stages and
+queries keep one limit of concurrency and one connection pool, and send an identical request once. Keep out: which step
+asks which model.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+from graphrag_pipeline.models.cache import ResponseCache
+from graphrag_pipeline.models.database import SharedDatabase
+from graphrag_pipeline.models.openai_client import OpenAIChatModel
+from graphrag_pipeline.models.openai_embedder import OpenAIEmbedder
+from graphrag_pipeline.models.spending import Spending
+from graphrag_pipeline.settings import Settings
+
+CACHE_FILE = "responses.sqlite"
+
+
+class ModelClients:
+    """What a root asks its models with.
+
+    Args:
+        location: the SQLite file, or the URL of the database, that holds replies and spending.
+
+    Attributes:
+        cache: validated replies and vectors.
+        spending: the budget and rates of the root.
+    """
+
+    def __init__(self, settings: Settings, location: Path | str) -> None:
+        self._settings = settings
+        self._chat_models: dict[str, OpenAIChatModel] = {}
+        database, self.cache = _open_cache(location)
+        self.spending = Spending(database, settings.budget)
+
+    def chat_model(self, section: str) -> OpenAIChatModel:
+        """The chat model that a section of the settings asks."""
+        if section not in self._chat_models:
+            settings = self._settings.chat_model_for(section)
+            self._chat_models[section] = OpenAIChatModel(section, settings, self.cache, self.spending)
+        return self._chat_models[section]
+
+    @functools.cached_property
+    def embedder(self) -> OpenAIEmbedder:
+        """The embedding model."""
+        return OpenAIEmbedder("embeddings", self._settings.embedding_model, self.cache, self.spending)
+
+
+def open_clients(settings: Settings, root: Path) -> ModelClients:
+    """The clients of a root; those of equal settings are shared."""
+    return _open_clients(settings.model_dump_json(), settings.storage.cache_url or root / "cache" / CACHE_FILE)
+
+
+@functools.cache
+def _open_clients(settings: str, location: Path | str) -> ModelClients:
+    return ModelClients(Settings.model_validate_json(settings), location)
+
+
+@functools.cache
+def _open_cache(location: Path | str) -> tuple[SharedDatabase, ResponseCache]:
+    database = SharedDatabase(location)
+    return database, ResponseCache(database)

@@ -1,0 +1,49 @@
+"""What the settings and prompts of a root make of the stages that a chat model does.
+
+One function per stage; each reads the prompts as they are on disk now. Keep out: what a plan is used for.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from graphrag_pipeline.indexing.model_descriptions import SummaryPlan
+from graphrag_pipeline.indexing.model_extraction import ClaimsPlan, ExtractionPlan
+from graphrag_pipeline.indexing.model_reports import ReportPlan
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.tokens import count_tokens_each
+
+
+def plan_extraction(root: Root) -> ExtractionPlan:
+    """How text units are asked about."""
+    settings = root.settings.extraction
+    claims = None
+    if settings.has_claims:
+        prompts = root.prompt("extract_claims"), root.prompt("extract_claims_continue")
+        claims = ClaimsPlan(*prompts, settings.claim_description)
+    return ExtractionPlan(
+        prompt=root.prompt("extract_graph"),
+        continue_prompt=root.prompt("extract_graph_continue"),
+        entity_types=settings.entity_types,
+        max_gleanings=settings.max_gleanings,
+        language=settings.language,
+        claims=claims,
+    )
+
+
+def plan_summaries(root: Root) -> SummaryPlan:
+    """How descriptions are summarized."""
+    settings = root.settings.descriptions
+    return SummaryPlan(
+        prompt=root.prompt("summarize_descriptions"),
+        max_input_tokens=settings.max_input_tokens,
+        max_words=settings.max_words,
+        language=settings.language,
+        count_tokens=partial(count_tokens_each, encoding=root.settings.text_units.encoding),
+    )
+
+
+def plan_reports(root: Root) -> ReportPlan:
+    """How community reports are asked for."""
+    settings = root.settings.reports
+    return ReportPlan(root.prompt("community_report"), settings.max_words, settings.language)

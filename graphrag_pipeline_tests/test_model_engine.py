@@ -1,0 +1,370 @@
+"""The model engine end to end: a real root, Dagster, Parquet and cache, and a model behind real HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from graphrag_pipeline.costs import read_costs
+from graphrag_pipeline.defs.index_run import IndexReport, dagster_home, run_index
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.estimates import estimate_index
+from graphrag_pipeline.root import Root, init_root
+from graphrag_pipeline.settings import Settings, settings_for_model
+from graphrag_pipeline.staleness import detect_input, find_stale
+from graphrag_pipeline.tables import ASKING_STAGES
+from graphrag_pipeline_tests.bench.articles import write_articles
+from graphrag_pipeline_tests.command_line import environment, run
+from graphrag_pipeline_tests.model_server import running_model_server
+from graphrag_pipeline_tests.model_server.server import ModelServer
+from graphrag_pipeline_tests.roots import contract_bytes, put
+
+KEY_VARIABLE = "GRAPHRAG_TESTS_KEY"
+KEY = "sk-test-0123456789abcdef-very-secret"
+FAULTS = {
+    "429": 0.1, "500": 0.05, "drop": 0.05, "hang": 0.02, "garbage": 0.05, "truncated": 0.05, "fenced": 0.1,
+    "refused": 0.02, "empty": 0.02,
+}  # fmt: skip
+TEXT = (
+    "Ada Lovelace wrote to Charles Babbage from London. Charles Babbage built the Difference Engine. "
+    "Ada Lovelace admired Mary Somerville, who taught Ada Lovelace."
+)
+
+
+def make_model_root(path: Path, base_url: str, n_articles: int = 12, **sections: dict) -> Root:
+    """A root whose stages all ask the model at an address."""
+    settings = settings_for_model("test-chat", "test-embedding", base_url, KEY_VARIABLE)
+    values = settings.model_dump(mode="json")
+    defaults = {"storage": {"n_buckets": 2}, "chat_model": {"timeout_s": 5, "backoff_s": 0.05}}
+    for section, options in {**defaults, **sections}.items():
+        values[section] |= options
+    init_root(path, Settings.model_validate(values))
+    write_articles(path / "input", n_articles)
+    return Root(path)
+
+
+def failures_of(root: Root) -> dict[str, list[dict]]:
+    """The rows of every table of failures that has any, by stage."""
+    found = {}
+    for stage in ASKING_STAGES:
+        heads = (root.path / "heads" / f"{stage}_failures").glob("*.json")
+        tables = [root.tables.read(f"{stage}_failures", head.stem) for head in heads]
+        rows = [row for table in tables for row in table.to_pylist()]
+        if rows:
+            found[stage] = rows
+    return found
+
+
+def units_of(root: Root) -> pa.Table:
+    return root.snapshots.open().table("text_units")
+
+
+def index(root: Root) -> IndexReport:
+    return run_index(Root(root.path))
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+
+
+def test_every_stage_is_done_by_the_model_and_a_second_run_asks_nothing(tmp_path: Path) -> None:
+    with running_model_server() as server:
+        root = make_model_root(tmp_path / "root", server.base_url)
+        index(root)
+        n_calls = server.count()
+        assert {call.kind for call in server.calls} >= {"extraction", "gleaning", "summary", "report", "embedding"}
+        snapshot = root.snapshots.open()
+        assert snapshot.n_rows("failures") == 0
+        mentions = pa.concat_tables(root.tables.read("entity_mentions", bucket) for bucket in ("000", "001"))
+        assert mentions.num_rows and not mentions["request_key"].null_count
+        assert not index(root).ran
+        assert server.count() == n_calls
+
+
+def test_a_rebuild_from_the_cache_asks_nothing_and_gives_the_same_bytes(tmp_path: Path) -> None:
+    with running_model_server() as server:
+        root = make_model_root(tmp_path / "root", server.base_url)
+        index(root)
+        n_calls, before = server.count(), contract_bytes(root)
+        for folder in ("tables", "heads", "snapshots", "dagster"):
+            os.rename(root.path / folder, tmp_path / folder)
+        index(root)
+        assert server.count() == n_calls
+        assert contract_bytes(root) == before
+
+
+def test_a_changed_prompt_makes_its_stage_stale_by_name_and_nothing_above_it_is_paid_again(tmp_path: Path) -> None:
+    with running_model_server() as server:
+        root = make_model_root(tmp_path / "root", server.base_url)
+        index(root)
+        server.reset()
+        prompt = root.path / "prompts" / "community_report.txt"
+        prompt.write_text("Be brief.\n" + prompt.read_text(encoding="utf-8"), encoding="utf-8")
+        stale = run("--root", root.path, "status").stdout
+        assert "stale community_reports: prompt community_report: " in stale
+        assert "stale extracted_graph" not in stale and "stale summarized_descriptions" not in stale
+        index(root)
+        assert {call.kind for call in server.calls} == {"report"}  # which come out equal: nothing to embed
+
+
+def test_embedded_and_model_stages_mix(tmp_path: Path) -> None:
+    with running_model_server() as server:
+        root = make_model_root(
+            tmp_path / "root", server.base_url, extraction={"engine": "embedded"}, embeddings={"engine": "embedded"}
+        )
+        index(root)
+        assert {call.kind for call in server.calls} <= {"summary", "report"}
+        assert server.count("report")
+
+
+def test_under_all_faults_the_index_is_published_and_the_next_run_asks_for_failures_alone(tmp_path: Path) -> None:
+    with running_model_server(faults=FAULTS, seed=3) as server:
+        root = make_model_root(
+            tmp_path / "root",
+            server.base_url,
+            publishing={"max_failed_share": 0.1},
+            chat_model={"timeout_s": 0.5, "backoff_s": 0.01},
+            embedding_model={"timeout_s": 0.5, "backoff_s": 0.01},
+        )
+        index(root)
+        snapshot = root.snapshots.open()
+        failed = {row["record"] for row in failures_of(root).get("extracted_graph", [])}
+        in_graph = {unit["id"] for unit in units_of(root).to_pylist() if unit["entity_ids"]}
+        assert in_graph | failed == set(units_of(root)["id"].to_pylist())
+        assert snapshot.n_rows("failures") == sum(len(rows) for rows in failures_of(root).values())
+    with running_model_server(port=server.port) as server:
+        n_failures = sum(map(len, failures_of(root).values()))
+        failed_units = {row["record"] for row in failures_of(root).get("extracted_graph", [])}
+        index(root)
+        extracted = [call for call in server.calls if call.kind == "extraction"]
+        assert len(extracted) <= len(failed_units)
+        if not n_failures:
+            assert not server.calls
+        assert not failures_of(root)
+
+
+def test_a_refused_text_unit_is_a_failure_and_publishing_stops_above_the_allowed_share(tmp_path: Path) -> None:
+    def refuse_some(asked: object) -> str | None:
+        return "Sorry, I cannot help." if "Ada Lovelace" in asked.prompt and asked.kind == "extraction" else None
+
+    with running_model_server(script=refuse_some) as server:
+        root = make_model_root(tmp_path / "root", server.base_url, n_articles=10)
+        put(root.path, "ada.txt", TEXT)
+        with pytest.raises(PipelineError, match=r"over publishing\.max_failed_share = 0\.02"):
+            index(root)
+        assert root.snapshots.current() is None
+        [row] = failures_of(root)["extracted_graph"]
+        assert row["reply"].startswith("Sorry") and "no record could be read" in row["reason"]
+        status = run("--root", root.path, "status").stdout
+        assert "1 failures to try again" in status and row["record"] in status
+        server.reset()
+        settings = root.path / "settings.yaml"
+        text = settings.read_text(encoding="utf-8").replace("max_failed_share: 0.02", "max_failed_share: 0.2")
+        settings.write_text(text, encoding="utf-8")
+        index(root)
+        assert root.snapshots.open().n_rows("failures") == 1
+        assert {call.kind for call in server.calls} <= {"extraction"}
+
+
+def test_a_failed_summary_or_report_is_filled_by_the_embedded_engine_and_flagged(tmp_path: Path) -> None:
+    def fail_writing(asked: object) -> str | None:
+        return "{}" if asked.kind == "report" else "..." if asked.kind == "summary" else None
+
+    with running_model_server(script=fail_writing) as server:
+        root = make_model_root(tmp_path / "root", server.base_url, publishing={"max_failed_share": 1.0})
+        index(root)
+        reports, descriptions = root.tables.read("community_reports"), root.tables.read("descriptions")
+        asked = [row for row in reports.to_pylist() if not row["is_verbatim"]]
+        assert asked and all(row["is_fallback"] and row["summary"] for row in asked)
+        several = [row for row in descriptions.to_pylist() if row["n_descriptions"] > 1]
+        assert several and all(row["is_fallback"] and row["description"] for row in several)
+    with running_model_server(port=server.port) as server:
+        index(root)
+        assert not any(root.tables.read("community_reports")["is_fallback"].to_pylist())
+        assert not any(root.tables.read("descriptions")["is_fallback"].to_pylist())
+        assert not server.count("extraction")
+
+
+def test_a_run_whose_first_text_units_yield_nothing_stops_and_shows_prompt_model_and_reply(tmp_path: Path) -> None:
+    with running_model_server(script=lambda asked: "I would rather talk about the weather.") as server:
+        root = make_model_root(tmp_path / "root", server.base_url, n_articles=40, chat_model={"max_concurrency": 4})
+        with pytest.raises(PipelineError) as error:
+            index(root)
+        assert server.count() < 40
+    for part in ("test-chat", "extract_graph.txt", "talk about the weather", "yield nothing"):
+        assert part in str(error.value)
+
+
+def test_a_spent_budget_stops_the_run_and_keeps_what_was_paid(tmp_path: Path) -> None:
+    with running_model_server() as server:
+        root = make_model_root(tmp_path / "root", server.base_url, budget={"max_tokens": 60_000})
+        with pytest.raises(PipelineError, match="budget"):
+            index(root)
+        n_calls = server.count("extraction") + server.count("gleaning")
+        settings = root.path / "settings.yaml"
+        text = settings.read_text(encoding="utf-8").replace("max_tokens: 60000", "max_tokens: null")
+        settings.write_text(text, encoding="utf-8")
+        server.reset()
+        index(root)
+        n_extracted = server.count("extraction") + server.count("gleaning")
+        assert n_calls and n_calls + n_extracted == 2 * units_of(root).num_rows
+
+
+def test_a_dry_run_counts_the_calls_of_extraction_exactly_and_sends_nothing(tmp_path: Path) -> None:
+    with running_model_server() as server:
+        root = make_model_root(tmp_path / "root", server.base_url, chat_model={"prompt_price": 1.0})
+        told = run("--root", root.path, "index", "--dry-run", "--json", changes={KEY_VARIABLE: KEY})
+        assert told.returncode == 0, told.stderr
+        estimates = {row["stage"]: row for row in json.loads(told.stdout)["estimates"]}
+        assert not server.calls and not (root.path / "heads").exists()
+        index(root)
+        extraction = estimates["extracted_graph"]
+        paid = read_costs(root)[-1]["stages"]["extracted_graph"]
+        assert extraction["n_calls"] == paid["actual"]["calls"] == server.count("extraction") + server.count("gleaning")
+        assert paid["estimated"]["n_calls"] == extraction["n_calls"]
+        assert extraction["cost"] > 0 and paid["actual"]["cost_usd"] > 0
+        again = estimate_index(Root(root.path), find_stale(root, detect_input(root)))
+        assert again == []
+
+
+def test_a_dry_run_after_a_changed_prompt_counts_its_own_calls_alone(tmp_path: Path) -> None:
+    with running_model_server() as server:
+        root = make_model_root(tmp_path / "root", server.base_url)
+        index(root)
+        server.reset()
+        prompt = root.path / "prompts" / "summarize_descriptions.txt"
+        prompt.write_text("Be brief.\n" + prompt.read_text(encoding="utf-8"), encoding="utf-8")
+        root = Root(root.path)
+        [summaries, *below] = estimate_index(root, find_stale(root, detect_input(root)))
+        index(root)
+        assert summaries.stage == "summarized_descriptions" and not summaries.is_scaled
+        assert summaries.n_calls == server.count("summary")
+        assert all(estimate.is_scaled for estimate in below)
+
+
+def test_claims_reach_the_published_covariates(tmp_path: Path) -> None:
+    with running_model_server() as server:
+        root = make_model_root(tmp_path / "root", server.base_url, extraction={"has_claims": True})
+        index(root)
+        assert server.count("claims")
+        assert root.snapshots.open().n_rows("covariates")
+
+
+def test_the_key_is_in_no_file_log_or_output(tmp_path: Path) -> None:
+    with running_model_server(api_key=KEY, faults={"500": 0.1}) as server:
+        root = make_model_root(tmp_path / "root", server.base_url)
+        result = run("--root", root.path, "index", changes={KEY_VARIABLE: KEY})
+        assert result.returncode == 0, result.stderr
+        wrong = run("--root", root.path, "index", changes={KEY_VARIABLE: KEY + "x"})
+        put(root.path, "ada.txt", TEXT)
+        refused = run("--root", root.path, "index", changes={KEY_VARIABLE: KEY + "-wrong"})
+        assert refused.returncode == 1 and KEY_VARIABLE in refused.stderr
+    told = result.stdout + result.stderr + wrong.stdout + wrong.stderr + refused.stdout + refused.stderr
+    assert KEY not in told
+    files = [path for path in root.path.rglob("*") if path.is_file()]
+    assert [path for path in files if KEY.encode() in path.read_bytes()] == []
+
+
+def test_calls_show_in_dagster_beside_the_bucket_that_needed_them(tmp_path: Path) -> None:
+    from dagster import AssetKey, DagsterInstance
+
+    with running_model_server() as server:
+        root = make_model_root(tmp_path / "root", server.base_url)
+        index(root)
+        n_extraction = server.count("extraction") + server.count("gleaning")
+    shown = []
+    with DagsterInstance.from_config(str(dagster_home(root))) as instance:
+        for result in instance.fetch_materializations(AssetKey("extracted_graph"), limit=10).records:
+            shown.append({name: entry.value for name, entry in result.asset_materialization.metadata.items()})
+    assert sum(values["calls"] for values in shown) == n_extraction
+    assert all(values["prompt_tokens"] > 0 and values["latency_p95_s"] >= 0 for values in shown)
+
+
+# ---------------------------------------------------------------------------------------------------- killed processes
+
+
+@contextmanager
+def indexing(root: Root) -> Iterator[subprocess.Popen[bytes]]:
+    """`index` in a process of its own, killed at the end if it still runs."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "graphrag_pipeline", "--root", str(root.path), "index"],
+        env=environment(**{KEY_VARIABLE: KEY}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def kill_after_calls(root: Root, server: ModelServer, n_calls: int) -> None:
+    """Kill an `index` as soon as the server has had this many calls more; it may end before."""
+    wanted = server.count() + n_calls
+    with indexing(root) as process:
+        while process.poll() is None and server.count() < wanted:
+            time.sleep(0.005)
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_the_next_run_gives_the_bytes_of_an_undisturbed_one(tmp_path: Path) -> None:
+    with running_model_server(latency_s=0.02) as server:
+        calm = make_model_root(tmp_path / "calm", server.base_url)
+        index(calm)
+        n_undisturbed = server.count()
+        server.reset()
+        root = make_model_root(tmp_path / "root", server.base_url, chat_model={"max_concurrency": 4})
+        for n_calls in (1, 7, 3, 11, 2, 13, 5, 17, 4, 9):
+            kill_after_calls(root, server, n_calls)
+        index(root)
+        assert contract_bytes(root) == contract_bytes(calm)
+        # A reply under way when its process dies is lost; one that was stored is never asked for again.
+        assert server.count() <= n_undisturbed + 10 * 8
+
+
+@pytest.mark.slow
+def test_two_processes_on_one_cache_keep_it_whole(tmp_path: Path) -> None:
+    location = f"sqlite:///{tmp_path / 'shared.sqlite'}"
+    with running_model_server() as server:
+        roots = [
+            make_model_root(tmp_path / name, server.base_url, storage={"n_buckets": 2, "cache_url": location})
+            for name in ("one", "two")
+        ]
+        with indexing(roots[0]) as first, indexing(roots[1]) as second:
+            for process in (first, second):
+                output, _ = process.communicate(timeout=240)
+                assert process.returncode == 0, output.decode()
+        assert contract_bytes(roots[0]) == contract_bytes(roots[1])
+        server.reset()
+        assert not index(roots[0]).ran and not server.calls
+
+
+def test_settings_name_what_is_missing(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    result = run("init", root, "--engine", "model")
+    assert result.returncode == 2 and "--chat-model" in result.stderr
+    result = run("init", root, "--engine", "model", "--chat-model", "m", "--base-url", "http://127.0.0.1:1/v1")
+    assert result.returncode == 0
+    values = yaml.safe_load((root / "settings.yaml").read_text(encoding="utf-8"))
+    assert values["extraction"]["engine"] == "model" and values["embeddings"]["engine"] == "embedded"
+    assert (root / "prompts" / "extract_graph.txt").is_file()
+    again = run("init", root, "--engine", "model", "--chat-model", "other")
+    assert again.returncode == 1 and "not overwritten" in again.stderr
+    environment_only = run("--root", root, "status", changes={"GRAPHRAG__CHAT_MODEL__MODEL": "''"})
+    assert environment_only.returncode == 1 and "no model is named" in environment_only.stderr
