@@ -38,15 +38,9 @@ from graphrag_pipeline.indexing.report_records import (
     TokenCounter,
     iterate_levels,
 )
-from graphrag_pipeline.models.extractive import (
-    embed_distinct,
-    is_sentence,
-    leans_on_context,
-    rank_sentences,
-    sentences_of,
-    weigh_form,
-)
+from graphrag_pipeline.models.extractive import embed_distinct, rank_sentences, sentences_of
 from graphrag_pipeline.models.ports import Embedder
+from graphrag_pipeline.models.sentence_forms import is_sentence, leans_on_context, weigh_form
 from graphrag_pipeline.settings import ReportsSettings
 from graphrag_pipeline.tables import COMMUNITY_REPORTS
 from graphrag_pipeline.tokens import count_tokens_each
@@ -251,11 +245,12 @@ def _reads_badly(statement: _Statement) -> bool:
 
 
 def _group_findings(statements: Iterable[_Statement], max_findings: int) -> Iterator[tuple[str, str]]:
-    """One finding per heading, in the order of their best statements; weak ones only where findings are few."""
+    """One finding per heading, in the order of their best statements; such as read badly only where there are few."""
     groups: dict[str, list[_Statement]] = {}
-    for statement in sorted(filter(lambda s: is_sentence(s.text), statements), key=lambda s: s.is_weak):
+    for statement in sorted(filter(lambda s: is_sentence(s.text), statements), key=_reads_badly):
         group = groups.get(statement.heading)
-        if group is None and len(groups) < (min(max_findings, MIN_FINDINGS) if statement.is_weak else max_findings):
+        n_most = min(max_findings, MIN_FINDINGS) if _reads_badly(statement) else max_findings
+        if group is None and len(groups) < n_most:
             groups[statement.heading] = [statement]
         elif group is not None and len(group) < FINDING_SENTENCES and statement.is_weak <= group[0].is_weak:
             group.append(statement)

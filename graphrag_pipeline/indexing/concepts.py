@@ -25,12 +25,16 @@ _MIN_WORD_COUNT = 4
 _MIN_PHRASE_COUNT = 2  # in a document of up to _LONG words, else one more
 _LONG = 2_500
 _MIN_KEYNESS = 45.0
+_MIN_EVERYDAY_KEYNESS = 100.0
 _MIN_NOUN_SHARE = 0.5  # of a word's occurrences at the end of a noun phrase
 _MIN_HEAD_SHARE = 0.35
 _COMMON_RANK = 3_000
 _UNKNOWN_RANK = 60_000  # of a word of several tokens
 _ZIPF = 12.0  # the n-th word of English is one in 12 n
 
+_SPEAKS = re.compile(
+    r"['\"\u2019\u201d]\s+(?:said|cried|replied|answered|exclaimed|whispered|muttered)\s+(?:the|an?)\s+$"
+)
 _TOKEN = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*|[^\w\s]|\d+")
 _STOP = frozenset(word.lower() for word in STOPWORDS | LONERS)
 _BEFORE_NOUNS = frozenset(
@@ -47,7 +51,8 @@ _NO_NOUNS = ("ING", "MAL", "FUL", "OUS", "LESS", "IVE", "ABLE")  # of single wor
 _VAGUE = words("""
 hand hands head heads face faces eye eyes arm arms finger fingers foot feet leg legs knee knees hair ear ears nose mouth
 lip lips voice voices breast breath skin shoulder shoulders neck back body heart hearts mind minds soul spirits tear
-tears smile laugh cry look looks glance word words name names man men woman women boy boys girl girls child children
+tears smile laugh cry look looks glance chuckle sob sigh grin frown nod whisper word words name names man men woman
+women boy boys girl girls child children
 baby person persons people fellow fellows gentleman gentlemen lady ladies friend friends stranger crowd folk folks
 mr mrs sir dear parent parents family families father mother brother sister son daughter wife husband uncle aunt nephew
 niece clerk time times day days night nights morning evening afternoon hour hours minute minutes moment moments second
@@ -61,6 +66,14 @@ light darkness shadow shadows air subject object question questions answer answe
 types level levels size length height width distance top bottom front edge corner inside outside position direction
 work works job business affair affairs trade home house room street town city village country bed chair table
 use uses role roles career film films movie song songs album book books story stories chapter page paper article
+""")
+# Furniture, clothes and meals of any story: alone they count only where the document dwells on them ("trap door" does).
+_EVERYDAY = words("""
+door doorway doors window windows wall walls floor floors ceiling roof stair stairs staircase step hall chamber kitchen
+parlour cellar fire fireplace hearth lamp candle candles light lights clock watch curtain curtains carpet blanket pillow
+sheet desk drawer stool bench shelf lock key box bag basket bundle parcel bottle glass cup plate dish spoon knife fork
+breakfast lunch dinner supper meal meals bread coat hat cap cloak robe gown dress shirt skirt trousers shoe shoes boot
+boots glove gloves scarf pocket button ribbon clothes stick rope wheel rain snow wind fog mist sky cloud clouds
 """)
 _VAGUE_FIRST = words("""
 other such much many more most very own whole single certain several various different similar main major minor
@@ -109,6 +122,11 @@ def find_concepts(text: str, names: Iterable[Name], starts: list[int]) -> list[N
         form = forms[" ".join(match.group().lower().split())]
         found.append(Name(form, match.start(), match.end(), bisect_right(starts, match.start()) - 1))
     return found
+
+
+def find_speakers(text: str, concepts: Iterable[Name]) -> set[str]:
+    """Forms of those that say something: ", cried the phantom" is somebody."""
+    return {c.form for c in concepts if _SPEAKS.search(text, max(c.start - 24, 0), c.start)}
 
 
 def choose_concepts(text: str, taken: set[str]) -> dict[str, list[str]]:
@@ -181,7 +199,7 @@ def _score_words(counts: _Counts) -> dict[str, float]:
         if rank is not None and rank < _COMMON_RANK:
             continue
         keyness = _keyness(count, counts.n_tokens / (_ZIPF * (rank or _UNKNOWN_RANK)))
-        if keyness >= _MIN_KEYNESS:
+        if keyness >= (_MIN_EVERYDAY_KEYNESS if word.upper() in _EVERYDAY else _MIN_KEYNESS):
             scores[word] = keyness
     return scores
 

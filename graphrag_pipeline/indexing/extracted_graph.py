@@ -11,8 +11,9 @@ units counts in both, as in the GraphRAG paper. `start` and `end` are offsets in
 occurrence in the sentence for an entity, of the sentence for a relationship.
 
 `name` is the form that stands for the entity in its document ("Ebenezer Scrooge" where the text says "Mr. Scrooge"), so
-that `normalize_title(name)` is its key; `written` is what is written, `document.text[start:end]`. The first text unit
-of a document with a name for a title has one mention more, with `is_about` and without a place.
+that `normalize_title(name)` is its key; `written` is what is written, `document.text[start:end]`, with its article
+where the document mostly writes the name so ("the Ghost"). The first text unit of a document with a name for a title
+has one mention more, with `is_about` and without a place.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ import pyarrow as pa
 
 from graphrag_pipeline.indexing.aliases import tie_names
 from graphrag_pipeline.indexing.cjk_names import find_chinese_names, find_japanese_names
-from graphrag_pipeline.indexing.concepts import find_concepts
+from graphrag_pipeline.indexing.concepts import find_concepts, find_speakers
 from graphrag_pipeline.indexing.dates import find_dates
 from graphrag_pipeline.indexing.document_titles import DocumentTitle, find_title, read_title
 from graphrag_pipeline.indexing.german_names import keep_german_names
 from graphrag_pipeline.indexing.languages import SMALL_WORDS, detect_language
-from graphrag_pipeline.indexing.name_types import CONCEPT, UNKNOWN, type_by_words, type_names, vote_types
-from graphrag_pipeline.indexing.names import Name, find_names, title_of
+from graphrag_pipeline.indexing.name_types import CONCEPT, PERSON, UNKNOWN, type_by_words, type_names, vote_types
+from graphrag_pipeline.indexing.names import Name, find_names, take_in_articles, title_of
 from graphrag_pipeline.indexing.phrases import is_heading
 from graphrag_pipeline.indexing.predicates import find_predicate
 from graphrag_pipeline.sentences import split_sentences
@@ -127,7 +128,7 @@ def read_document(title: str, text: str) -> tuple[list[_Sentence], _About | None
     about = read_title(title, text)
     names, ties, types = _name_things(text, spans, headings, about)
     by_sentence: defaultdict[int, list[_Occurrence]] = defaultdict(list)
-    for name in sorted(names, key=lambda name: (name.start, name.end)):
+    for name in sorted(take_in_articles(names, text), key=lambda name: (name.start, name.end)):
         form = ties[name.form]
         by_sentence[name.sentence].append(
             _Occurrence(title_of(form), form, types[form], name.start, name.end, text[name.start : name.end])
@@ -177,7 +178,7 @@ def _name_things(
         concepts = find_concepts(text, names, starts)
         names += concepts
         ties |= {concept.form: concept.form for concept in concepts}
-        types |= {concept.form: CONCEPT for concept in concepts}
+        types |= {concept.form: CONCEPT for concept in concepts} | dict.fromkeys(find_speakers(text, concepts), PERSON)
     return names, ties, types
 
 

@@ -111,8 +111,10 @@ inquired observed remarked added continued told tells sighed laughed smiled nodd
 growled pursued faltered interposed resumed explained argued insisted admitted wrote recalled joked who whom presided
 detto déclaré écrit dicho sagte meinte fragte schrieb starb dijo afirmó nació escribió murió disse dichiarò nacque
 scrisse dipinse naquit écrivit resigned died married studied taught testified graduated sang wept knelt frowned
-shrugged grinned
+shrugged grinned beckoned bowed glided stared gazed glanced shuddered sobbed
 """)
+# After "X's": X has a body.
+BODY = words("hand hands eyes voice shoulder shoulders lips cheek cheeks knees hair forehead throat")
 PLACE_PREPOSITIONS = words("in near throughout outside inside around across à en vicino")
 
 # In small letters right before a name ("her husband, Pierre", "the river Po", "the company, Acme").

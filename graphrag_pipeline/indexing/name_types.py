@@ -14,6 +14,7 @@ import regex
 from graphrag_pipeline.indexing.dates import is_date
 from graphrag_pipeline.indexing.gazetteer import load_places
 from graphrag_pipeline.indexing.name_cues import (
+    BODY,
     EVENT_HEADS,
     EVENT_TAILS,
     EVENTS,
@@ -45,7 +46,7 @@ _LIFE = regex.compile(
     r"\s*\(\s*(?:born|died|b\.|d\.|(?:c\.\s*)?\d{4}\s*[-–—]\s*\d{4}|"
     r"(?:\d{1,2}\s\p{Lu}\p{Ll}+|\p{Lu}\p{Ll}+\s\d{1,2},)\s\d{3,4}\s*[-–—])"
 )
-_AFTER = regex.compile(r"(?:['’]s)?\s+(?:(?:has|had|have|later|also|once|then|ha|a|hat)\s+)?(\p{Ll}+)")
+_AFTER = regex.compile(r"(['’]s)?\s+(?:(?:has|had|have|later|also|once|then|ha|a|hat)\s+)?(\p{Ll}+)")
 _TOGETHER = regex.compile(r",\s|,?\s(?:and|or|und|et|y|e)\s")
 _LANGUAGE = ("ISH", "ESE", "IAN", "CH", "AN", "IC")
 _MIN_PLACE_SHARE = 0.3  # of a name's occurrences that follow "in", "at", ...
@@ -141,8 +142,8 @@ def _read_cues(text: str, name: Name) -> Iterator[str]:
         yield "person role"
     after = _AFTER.match(text, name.end)
     if after:
-        following = after.group(1).upper()
-        if following in PERSON_VERBS:
+        following = after.group(2).upper()
+        if following in PERSON_VERBS or (after.group(1) and following in BODY):
             yield PERSON
         elif following in ORGANIZATION_NOUNS:
             yield ORGANIZATION

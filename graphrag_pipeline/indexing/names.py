@@ -10,19 +10,22 @@ word lists are in `name_cues.py`. Keep out: which names are the same (`aliases.p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 import regex
 
-from graphrag_pipeline.indexing.capitals import Evidence, is_common_word
+from graphrag_pipeline.indexing.capitals import Evidence, is_common_word, is_proper_word, token_rank
 from graphrag_pipeline.indexing.gazetteer import load_places
 from graphrag_pipeline.indexing.name_cues import (
     ACRONYMS,
     DAY_NAMES_BEFORE,
     DAYS,
     EVENT_TAILS,
+    GIVEN_NAMES,
     GREETINGS,
     HOLDINGS,
     HONORIFICS,
@@ -46,6 +49,8 @@ _AFTER_POSSESSIVE = PLACE_TAILS | ORGANIZATION_TAILS
 _AFTER_DATES = EVENT_TAILS | ORGANIZATION_TAILS | DAYS
 _BREAK = regex.compile(r"[-\u2010\u00ad][ \t]*\n[ \t]*(\p{Ll}++)")  # a word broken at the end of a line
 _DOTTED = regex.compile(r"\.\p{Lu}\.$")  # U.S.
+_LISTED = regex.compile(r",?\s+(?:and\s+|or\s+)?")
+_ARTICLE = regex.compile(r"\b[Tt]he\s+$")
 _HELD = regex.compile(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
 
 title_of = lru_cache(maxsize=1 << 16)(normalize_title)
@@ -90,7 +95,56 @@ def find_names(
             names.append(name)
             if pieces[-1].is_possessive:
                 names.extend(_find_held(name, text, sentences[phrase.sentence][1]))
-    return names
+    return _drop_kinds(names, text, evidence)
+
+
+def take_in_articles(names: Iterable[Name], text: str) -> list[Name]:
+    """Names of one word that the document mostly writes after "the" ("the Ghost") with their article.
+
+    The form stays "Ghost": the article is part of what is written, not of the key. Only of common words: the article
+    of "the Dampierre family" is not the name's.
+    """
+    names = list(names)
+    articles = [_find_article(name, text) for name in names]
+    n_names = Counter(name.form for name in names)
+    n_articles = Counter(name.form for name, start in zip(names, articles, strict=True) if start is not None)
+    return [
+        replace(name, start=start) if start is not None and 2 * n_articles[name.form] > n_names[name.form] else name
+        for name, start in zip(names, articles, strict=True)
+    ]
+
+
+def _find_article(name: Name, text: str) -> int | None:
+    """Where the "the" before a common word with a capital starts; None if there is none."""
+    if name.form.isalpha() and name.form[0].isupper() and _is_also_a_word(name.form):
+        match = _ARTICLE.search(text, max(name.start - 6, 0), name.start)
+        return match.start() if match else None
+    return None
+
+
+def _is_also_a_word(form: str) -> bool:
+    """Whether English has the word in small letters too and does not mostly write it with a capital."""
+    return token_rank(form.lower()) is not None and not is_proper_word(form.upper())
+
+
+def _drop_kinds(names: list[Name], text: str, evidence: Evidence) -> list[Name]:
+    """Without bare plurals that are listed together, one of them of a name: "Cains and Abels" are kinds of people."""
+    kinds: set[Name] = set()
+    for a, b in pairwise(names):
+        is_list = _may_be_kind(a, evidence) and _may_be_kind(b, evidence) and _LISTED.fullmatch(text, a.end, b.start)
+        if is_list and (a in kinds or _is_plural_of_name(a.form) or _is_plural_of_name(b.form)):
+            kinds |= {a, b}
+    return [name for name in names if name not in kinds] if kinds else names
+
+
+def _may_be_kind(name: Name, evidence: Evidence) -> bool:
+    key = name.form.upper()
+    return key.endswith("S") and key.isalpha() and evidence.capital[key] == 1 and not is_proper_word(key)
+
+
+def _is_plural_of_name(form: str) -> bool:
+    singular = form.upper().removesuffix("S")
+    return singular in GIVEN_NAMES or is_proper_word(singular)
 
 
 def _split_phrase(phrase: Phrase, evidence: Evidence) -> Iterator[list[Piece]]:

@@ -20,16 +20,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
+import pyarrow as pa
 
 from graphrag_pipeline.citations import number_citations, parse_citations, render_full_content
-from graphrag_pipeline.indexing.report_records import CommunityRows, GraphRecords, Record, RecordRows, render_row
+from graphrag_pipeline.indexing.report_records import (
+    CommunityRows,
+    GraphRecords,
+    Record,
+    RecordRows,
+    is_common_noun,
+    render_row,
+)
 from graphrag_pipeline.tables import stable_hash
 
 REPORTS_SHARE = 0.75
 CLAIMS_SHARE = 0.25
 N_CENTRAL = 3
+MAX_CENTRAL_CANDIDATES = 20
+COMMON_NOUN_SHARE = 1 / 3
+"""What a relationship of a common noun counts for when central entities are chosen; behind two names it is left out."""
 
 _MIN_ROW_TOKENS = 4
 _LONG_NUMBERS = 1000  # from here on a record number may take two tokens
@@ -65,11 +77,12 @@ class CommunityContext:
     Attributes:
         community_id, level: of the community; not in the text.
         n_entities, n_relationships, n_claims: inside the community, shown or not.
-        central: titles of the entities with most relationships inside, at most `N_CENTRAL`.
+        central: titles of the entities with most relationships inside, at most `N_CENTRAL`, names before common nouns.
+        common_nouns: titles inside that are one common noun, shown or not, sorted.
         entities, relationships, claims, reports: what is shown, in order.
         numbers: kind of citation -> stable id -> its number in the text.
         text: the tables of a prompt.
-        context_key: hash of the text and of the ids behind its numbers.
+        context_key: hash of the text, of the ids behind its numbers and of the common nouns.
     """
 
     community_id: str
@@ -78,6 +91,7 @@ class CommunityContext:
     n_relationships: int
     n_claims: int
     central: tuple[str, ...]
+    common_nouns: tuple[str, ...]
     entities: tuple[Record, ...]
     relationships: tuple[Record, ...]
     claims: tuple[Record, ...]
@@ -88,7 +102,7 @@ class CommunityContext:
     @property
     def context_key(self) -> str:
         ids = [part for kind, listed in self.numbers.items() for part in (kind, *listed)]
-        return stable_hash("context", self.text, *ids)
+        return stable_hash("context", self.text, *ids, "nouns", *self.common_nouns)
 
 
 def build_context(
@@ -289,6 +303,9 @@ def _render(
         n_relationships=len(community.relationships),
         n_claims=len(community.claims),
         central=_central(community, records),
+        common_nouns=tuple(
+            sorted(filter(is_common_noun, records.names.take(pa.array(community.entities)).to_pylist()))
+        ),
         entities=entity_records,
         relationships=relationship_records,
         claims=claim_records,
@@ -336,7 +353,17 @@ def _render_frame(community: CommunityRows, records: GraphRecords) -> str:
 
 
 def _central(community: CommunityRows, records: GraphRecords) -> tuple[str, ...]:
-    return tuple(records.names[i].as_py() for i in community.entities[:N_CENTRAL].tolist())
+    rows = community.entities[:MAX_CENTRAL_CANDIDATES].tolist()
+    names = [records.names[i].as_py() for i in rows]
+    ends = np.concatenate([records.sources[community.relationships], records.targets[community.relationships]])
+    weights = [
+        (COMMON_NOUN_SHARE if is_common_noun(name) else 1.0) * (1 + np.count_nonzero(ends == row))
+        for row, name in zip(rows, names, strict=True)
+    ]
+    order = sorted(range(len(rows)), key=lambda i: -weights[i])
+    central = [names[i] for i in order][:N_CENTRAL]
+    before_nouns = list(takewhile(lambda name: not is_common_noun(name), central))
+    return tuple(before_nouns if len(before_nouns) > 1 else central)
 
 
 def _render_community(community: CommunityRows, records: GraphRecords) -> str:

@@ -260,6 +260,11 @@ def _collect_rows(
     )
 
 
+def is_common_noun(name: str) -> bool:
+    """Whether a title as people write it is one word in small letters ("door"): a key word of a text, no name."""
+    return name.islower() and " " not in name
+
+
 def render_row(fields: Sequence[str]) -> str:
     """A CSV row without its number; it starts with a comma and ends its line, so that the tokens of rows add up."""
     return "".join(f",{_quote(field)}" for field in fields) + "\n"
@@ -309,7 +314,7 @@ def _display_name(title: str, kind: str, names: Sequence[str], description: str)
     found = re.search(rf"(?<!\w){re.escape(title)}(?!\w)", description, re.IGNORECASE)
     if found and found.group(0) != title:
         return found.group(0)
-    is_acronym = len(title) <= 5 and " " not in title and kind not in ("PERSON", "GEO")
+    is_acronym = " " not in title and kind != "PERSON" and len(title) <= (3 if kind == "GEO" else 5)
     return title if is_acronym else _capitalize(title)
 
 

@@ -13,22 +13,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.indexing.adjacency import one_chunk
-from graphrag_pipeline.models.extractive import (
-    embed_distinct,
-    is_near_repeat,
-    is_sentence,
-    rank_sentences,
-    sentences_of,
-    weigh_form,
-    words_of,
-)
+from graphrag_pipeline.models.extractive import embed_distinct, is_near_repeat, rank_sentences, sentences_of, words_of
 from graphrag_pipeline.models.ports import Embedder
+from graphrag_pipeline.models.sentence_forms import is_sentence, weigh_form
 from graphrag_pipeline.settings import DescriptionsSettings
 from graphrag_pipeline.tables import DESCRIPTIONS
 
@@ -70,14 +64,16 @@ def summarize_descriptions(
         parts.append(known.filter(pc.is_in(known["description_key"], value_set=subjects["description_key"])))
         is_known = pc.is_in(subjects["description_key"], value_set=known["description_key"])
         subjects = subjects.filter(pc.invert(is_known))
-    parts += _summarize(subjects, settings.max_sentences, embedder)
+    texts = one_chunk(entities["descriptions"]), one_chunk(relationships["descriptions"])
+    parts += _summarize(subjects, texts, settings.max_sentences, embedder)
     return DESCRIPTIONS.sort(pa.concat_tables([DESCRIPTIONS.empty(), *parts]))
 
 
 def _distinct_subjects(entities: pa.Table, relationships: pa.Table) -> pa.Table:
-    """One row per key: kind, title ("" for a relationship), descriptions, first text unit.
+    """One row per key: kind, title ("" for a relationship), row (of the entities, then the relationships).
 
-    They are in the order of text units, since subjects that meet in one share its sentences, which are then read once.
+    They are in the order of their first text units, since subjects that meet in one share its sentences, which are then
+    read once. Descriptions stay where they are: they are most of the graph.
     """
     rows = pa.concat_tables(
         [
@@ -85,13 +81,14 @@ def _distinct_subjects(entities: pa.Table, relationships: pa.Table) -> pa.Table:
             _subject_rows(relationships, "relationship", _repeat("", relationships.num_rows)),
         ]
     )
+    rows = rows.append_column("row", pa.array(np.arange(len(rows))))
     order = pc.sort_indices(rows, [(name, "ascending") for name in ("description_key", "kind", "title")])
     keys = rows["description_key"].take(order).combine_chunks()
     if len(keys) < 2:
         return rows
     is_first = np.concatenate(([True], pc.not_equal(keys[1:], keys[:-1]).to_numpy(zero_copy_only=False)))
     rows = rows.take(order.filter(pa.array(is_first)))
-    return rows.take(pc.sort_indices(rows["first_text_unit"]))
+    return rows.take(pc.sort_indices(rows["first_text_unit"])).drop_columns("first_text_unit")
 
 
 def _subject_rows(rows: pa.Table, kind: str, titles: pa.ChunkedArray | pa.Array) -> pa.Table:
@@ -99,7 +96,6 @@ def _subject_rows(rows: pa.Table, kind: str, titles: pa.ChunkedArray | pa.Array)
         "description_key": rows["description_key"],
         "kind": _repeat(kind, rows.num_rows),
         "title": titles,
-        "descriptions": rows["descriptions"],
         "first_text_unit": _first_values(one_chunk(rows["text_unit_ids"])),
     }
     return pa.table(columns)
@@ -115,17 +111,31 @@ def _repeat(value: str, n: int) -> pa.Array:
     return pa.repeat(pa.scalar(value, pa.string()), n)
 
 
-def _summarize(subjects: pa.Table, max_sentences: int, embedder: Embedder) -> Iterator[pa.Table]:
+_Texts: TypeAlias = "tuple[pa.ListArray, pa.ListArray]"
+"""Descriptions of the entities, and of the relationships."""
+
+
+def _read_descriptions(rows: np.ndarray, texts: _Texts) -> list[list[str]]:
+    """Descriptions of rows of the entities, then the relationships."""
+    of_entities, of_relationships = texts
+    is_entity = rows < len(of_entities)
+    parts = of_entities.take(rows[is_entity]), of_relationships.take(rows[~is_entity] - len(of_entities))
+    place = np.empty(len(rows), dtype=np.int64)
+    place[np.r_[np.flatnonzero(is_entity), np.flatnonzero(~is_entity)]] = np.arange(len(rows))
+    return [found or [] for found in pa.concat_arrays(parts).take(place).to_pylist()]
+
+
+def _summarize(subjects: pa.Table, texts: _Texts, max_sentences: int, embedder: Embedder) -> Iterator[pa.Table]:
     for start in range(0, subjects.num_rows, SLICE_ROWS):
         rows = subjects.slice(start, SLICE_ROWS)
-        descriptions = [texts or [] for texts in rows["descriptions"].to_pylist()]
-        summaries = [texts[0] if len(texts) == 1 else "" for texts in descriptions]
+        descriptions = _read_descriptions(rows["row"].to_numpy(), texts)
+        summaries = [found[0] if len(found) == 1 else "" for found in descriptions]
         titles = rows["title"].to_pylist()
         several = (_Subject(i, titles[i], _collect_sentences(descriptions[i])) for i in _several(descriptions))
         for batch in _batch(several):
             for subject, picked in zip(batch, _pick(batch, max_sentences, embedder), strict=True):
                 summaries[subject.position] = _join(picked)
-        yield _description_rows(rows, summaries, [len(texts) for texts in descriptions])
+        yield _description_rows(rows, summaries, [len(found) for found in descriptions])
 
 
 @dataclass(frozen=True)

@@ -6,80 +6,53 @@ Descriptions, community reports and answers of the embedded engine are sentences
    `MAX_CANDIDATES` those nearest to the mean vector (to the question, if there is one).
 2. centrality: LexRank (Erkan and Radev 2004) with cosines as weights, the stationary distribution of a walk between
    sentences that prefers similar ones, damping 0.85. With a question, likeness to it counts first and centrality
-   little. A sentence that reads badly alone (`weigh_form`: "She also ...", talk, too short or long) counts less.
+   little. A sentence that reads badly alone (`sentence_forms.py`: "She also ...", talk, too short or long) counts less.
 3. diversity: maximal marginal relevance (Carbonell and Goldstein 1998), each pick maximises score minus likeness to
    what is already picked. A near-repeat (by vector or by words) is never picked.
 
 The result is a function of the set of sentences: candidates are put in text order first and ties go to the first text,
-so the order of arrival does not matter. What a sentence's form says is remembered for the last `MAX_REMEMBERED`, since
-a sentence stands in the descriptions of all whom it names and in reports on every level. Keep out: records, citations,
-where sentences come from.
+so the order of arrival does not matter. Keep out: records, citations, where sentences come from.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from graphrag_pipeline.models.ports import Embedder
+from graphrag_pipeline.models.sentence_forms import (
+    MAX_REMEMBERED,
+    MAX_REMEMBERED_LENGTH,
+    find_words,
+    fold,
+    form_of,
+)
 from graphrag_pipeline.sentences import split_sentences
 
 MAX_CANDIDATES = 512
 DAMPING = 0.85
 DIVERSITY = 0.5
 QUESTION_SHARE = 0.85
-LEANING = 0.7
-TALK = 0.6
-SHORT, MIN_WORDS = 0.7, 6
-LONG, MAX_WORDS = 0.5, 40
 NEAR_REPEAT_COSINE = 0.93
 NEAR_REPEAT_WORDS = 0.8
-MAX_REMEMBERED = 32_768
-MAX_REMEMBERED_LENGTH = 1_000  # characters; longer texts are read each time, so that memory stays bounded
 
 _N_STEPS = 30
 _DECIMALS = 6
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_CJK}]|[^\W_]+(?:['\u2019][^\W_]+)*")
-_CJK_CHARACTER = re.compile(rf"[{_CJK}]")
-_TERMINAL = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"'\u2019\u201d)\]\u300d\u300f*_]*$")
-_OPENERS = "\"'\u2018\u201c([\u300c\u300e_*\u2014-\u00bf\u00a1 "
-_SMALL_WORDS = frozenset(
-    ("a", "an", "and", "as", "at", "but", "by", "de", "des", "du", "for", "from", "in", "into", "la", "le", "nor", "of",
-     "on", "or", "the", "to", "van", "von", "with")
-)  # fmt: skip
-_TALK = re.compile(r"^[^\w]*[\"'\u2018\u201c\u00ab]|\bI\b|[!?]\W*$|\b(?i:me|my|mine|we|us|our|you|your|yours)\b")
-_OPENING_QUOTE = re.compile(r"(?<![^\s(\u2014-])['\u2018](?=\w)")
-_CLOSING_QUOTE = re.compile(r"(?<=[.,!?;\u2014-])['\u2019](?![\w])")
-_LEANING = re.compile(
-    r"""[^\w]*(?:
-      he|she|it|they|him|his|her|hers|its|their|theirs|this|these|those|such|another|both|together
-    | and|but|so|or|nor|yet|then|thus|also|however|therefore|moreover|furthermore|additionally|meanwhile|instead
-    | nevertheless|nonetheless|hence|overall|ultimately|consequently|similarly|likewise|as\ (?:a\ result|such|well)
-    | in\ (?:addition|summary|conclusion|contrast|turn|particular|this|these|that|those|doing\ so|essence|short)
-    | (?:through|with|by|from|at|on|during|after|before|despite)\ (?:this|these|that|those|his|her|its|their|doing\ so)
-    | for\ (?:example|instance|this|these)|on\ the\ other\ hand
-    )\b""",
-    re.IGNORECASE | re.VERBOSE,
-)
 
 
 def sentences_of(text: str) -> list[str]:
     """The sentences of a text, in order, white space folded."""
-    return list(_remember_sentences(text) if len(text) <= MAX_REMEMBERED_LENGTH else _fold_sentences(text))
+    return list(_remember_sentences(text) if len(text) <= MAX_REMEMBERED_LENGTH else _split_and_fold(text))
 
 
-def _fold_sentences(text: str) -> tuple[str, ...]:
+def _split_and_fold(text: str) -> tuple[str, ...]:
     pieces = (" ".join(text[start:end].split()) for start, end in split_sentences(text))
     return tuple(piece for piece in pieces if piece)
 
 
-_remember_sentences = lru_cache(MAX_REMEMBERED)(_fold_sentences)
+_remember_sentences = lru_cache(MAX_REMEMBERED)(_split_and_fold)
 
 
 def embed_distinct(texts: Sequence[str], embedder: Embedder) -> np.ndarray:
@@ -92,94 +65,9 @@ def embed_distinct(texts: Sequence[str], embedder: Embedder) -> np.ndarray:
     return vectors if len(rows) == len(order) else vectors[order]
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """What the words of a sentence alone say: its wording (folded words), weight and whether it can stand alone."""
-
-    wording: str
-    weight: float
-    is_sentence: bool
-
-
-def _form_of(text: str) -> _Form:
-    return _remember_form(text) if len(text) <= MAX_REMEMBERED_LENGTH else _read_form(text)
-
-
-def _read_form(text: str) -> _Form:
-    stripped = text.strip()
-    words = _WORD.findall(stripped)
-    return _Form(_fold(" ".join(words)), _weigh_form(text), _can_stand_alone(stripped, words))
-
-
-_remember_form = lru_cache(MAX_REMEMBERED)(_read_form)
-
-
-def is_sentence(text: str) -> bool:
-    """Whether a text can stand alone: no heading, list item, table row, fragment or shout.
-
-    It starts like a sentence, ends like one (a text of seven words or more may lack the full stop), has at least four
-    words (six characters where words are not spaced) and is not written like a title.
-    """
-    return _form_of(text).is_sentence
-
-
-def _can_stand_alone(text: str, words: Sequence[str]) -> bool:
-    if not words or text[0] in "#|>=*+\u2022" or text[-1] in ":;,-\u2014|\u3001\uff0c\uff1a":
-        return False
-    is_closed = bool(_TERMINAL.search(text, max(len(text) - 8, 0)))
-    if not text.isascii() and _CJK_CHARACTER.search(text):
-        return is_closed and len(words) >= 6
-    if len(words) < (4 if is_closed else 7) or sum(map(len, words)) < 0.5 * len(text):
-        return False
-    return not _starts_midway(text) and not _is_title(words)
-
-
-def _starts_midway(text: str) -> bool:
-    first = text.lstrip(_OPENERS)[:2]
-    return not first or (first[0].islower() and not first[1:].isupper()) or not first[0].isalnum()
-
-
-def _is_title(words: Sequence[str]) -> bool:
-    """Every word that counts starts upper case or is a number; scripts without case have no such titles."""
-    return all(word[0].isupper() or word[0].isdigit() or word in _SMALL_WORDS for word in words)
-
-
-def leans_on_context(text: str) -> bool:
-    """Whether a sentence opens with a pronoun or connective that points at what came before (English only)."""
-    return bool(_LEANING.match(text))
-
-
-def weigh_form(text: str) -> float:
-    """How well a sentence reads alone, 1 = well, by its form; the words of rules that need them are English."""
-    return _form_of(text).weight
-
-
-def _weigh_form(text: str) -> float:
-    factor = LEANING if leans_on_context(text) else 1.0
-    if _TALK.search(text) or _has_open_quote(text):
-        factor *= TALK
-    n_words = text.count(" ") + 1
-    if n_words > MAX_WORDS:
-        return factor * max(LONG, MAX_WORDS / n_words)
-    return factor * SHORT if n_words < MIN_WORDS else factor
-
-
-def _has_open_quote(text: str) -> bool:
-    """Whether a quotation is opened and not closed, or closed and not opened."""
-    if text.count('"') % 2 or text.count("\u201c") != text.count("\u201d"):
-        return True
-    if "'" not in text and "\u2018" not in text and "\u2019" not in text:
-        return False
-    return len(_OPENING_QUOTE.findall(text)) != len(_CLOSING_QUOTE.findall(text))
-
-
 def words_of(text: str) -> frozenset[str]:
     """The words of a text, folded; single characters where words are not spaced."""
-    return frozenset(_WORD.findall(_fold(text)))
-
-
-def _fold(text: str) -> str:
-    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
+    return frozenset(find_words(fold(text)))
 
 
 def is_near_repeat(words: frozenset[str], others: Iterable[frozenset[str]]) -> bool:
@@ -209,7 +97,7 @@ def rank_sentences(
     """
     if n < 1:
         return []
-    factors = np.array([_form_of(sentence).weight for sentence in sentences])
+    factors = np.array([form_of(sentence).weight for sentence in sentences])
     if query is not None:  # what answers may well be talk: form decides less
         factors = np.sqrt(factors)
     if prior is not None:
@@ -231,9 +119,23 @@ def rank_sentences(
     return [int(chosen[i]) for i in _pick_diverse([sentences[i] for i in chosen], similarity, score, n)]
 
 
+def pick_diverse(texts: Sequence[str], vectors: np.ndarray, score: np.ndarray, n: int) -> list[int]:
+    """At most n texts, best first, by a score that the caller made: step 3 alone.
+
+    Args:
+        texts: (m,) in any order.
+        vectors: (m, d) one per text, rows of length 1 or zero.
+        score: (m,) positive, its scale does not matter.
+    """
+    order = sorted(range(len(texts)), key=lambda i: texts[i])
+    rows = np.asarray(vectors, dtype=np.float64)[order]
+    similarity = np.clip(rows @ rows.T, 0.0, 1.0)
+    return [order[i] for i in _pick_diverse([texts[i] for i in order], similarity, _scale(score[order]), n)]
+
+
 def _pick_candidates(sentences: Sequence[str], factors: np.ndarray) -> list[int]:
     """One index per distinct wording, in text order; of equal wordings the one with the highest factor."""
-    forms = [_form_of(sentence) for sentence in sentences]
+    forms = [form_of(sentence) for sentence in sentences]
     weights = factors.tolist()
     best: dict[str, int] = {}
     for i in sorted(range(len(sentences)), key=lambda i: (-weights[i], sentences[i], i)):

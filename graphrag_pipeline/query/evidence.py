@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphrag_pipeline.citations import parse_citations
-from graphrag_pipeline.models.extractive import is_sentence
+from graphrag_pipeline.models.sentence_forms import LEANING, count_words, is_sentence, leans_on_context
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.question import content_words
 from graphrag_pipeline.query.relevance import make_background, score_relevance
@@ -81,13 +81,13 @@ def passages_of(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:
     """From each sentence on, as many (at most `MAX_PASSAGE_SENTENCES`) as make `MIN_PASSAGE_WORDS` in its paragraph."""
     for first in range(len(sentences)):
         passage = [sentences[first]]
-        n_words = len(passage[0].text.split())
+        n_words = count_words(passage[0].folded)
         for following in sentences[first + 1 : first + MAX_PASSAGE_SENTENCES]:
             gap = following.unit.text[passage[-1].end : following.start]
             if n_words >= MIN_PASSAGE_WORDS or gap.count("\n") > 1:
                 break
             passage.append(following)
-            n_words += len(following.text.split())
+            n_words += count_words(following.folded)
         yield passage
 
 
@@ -97,10 +97,14 @@ def text_of(passage: Sequence[Sentence]) -> str:
 
 
 def telling(text: str) -> float:
-    """How much a text can tell by its form, 0-1: a heading, a question or a shout of three words says little."""
+    """How much a text can tell by its form, 0-1: a heading, a question or a shout of three words says little.
+
+    One that leans on what came before tells less, but what answers may well be "He was ...".
+    """
     form = 1.0 if is_sentence(text) else 0.5
     asks = 1.0 if "." in text or not text.rstrip("'\"\u2019\u201d)]_ ").endswith(("!", "?")) else 0.6
-    return form * asks * min(1.0, (len(text.split()) + 2) / MIN_PASSAGE_WORDS)
+    leans = LEANING**0.5 if leans_on_context(text) else 1.0
+    return form * asks * leans * min(1.0, (count_words(text) + 2) / MIN_PASSAGE_WORDS)
 
 
 def cite(number: int, unit: TextUnitRecord, start: int, end: int, record: CitedRecord) -> Citation:
@@ -140,21 +144,24 @@ class EvidenceFinder:
         self._forms: dict[int, np.ndarray] = {}
 
     def resolve(self, citations: str, report_row: int) -> list[CitedRecord]:
+        """The records that a text cites (`read_cited`); without any, the report, with its community's text units."""
+        return self.read_cited(citations) or [self._report(report_row)]
+
+    def read_cited(self, citations: str) -> list[CitedRecord]:
         """The records that a text's citations name by human-readable id, the most telling kind first.
 
-        Numbers that name nothing are left out. Without any, the report itself, with its community's text units.
+        Numbers that name nothing, and records without text units, are left out.
         """
         cited: dict[str, list[int]] = {}
         for kind, numbers in parse_citations(citations):
             cited.setdefault(kind, []).extend(int(n) for n in numbers if n.isdecimal() and len(n) < 16)
-        found = [
+        return [
             record
             for kind in _TABLE_OF_KIND
             if kind in cited
             for record in self._read_records(kind, list(dict.fromkeys(cited[kind])))
             if record.text_unit_rows
         ]
-        return found or [self._report(report_row)]
 
     def read_record(self, kind: str, record_id: str) -> CitedRecord:
         """An entity or relationship by id, with the text units it comes from."""

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from graphrag_pipeline.citations import parse_citations, split_cited, strip_citations
 from graphrag_pipeline.indexing.communities import detect_communities
 from graphrag_pipeline.indexing.community_reports import report_communities
-from graphrag_pipeline.models.extractive import is_sentence, sentences_of
+from graphrag_pipeline.models.extractive import sentences_of
+from graphrag_pipeline.models.sentence_forms import is_sentence
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.settings import CommunitiesSettings, ReportsSettings
 from graphrag_pipeline.tables import COMMUNITY_REPORTS, entity_id, relationship_id
@@ -86,6 +87,34 @@ def test_a_report_repeats_no_sentence_and_quotes_no_heading():
     assert len(said) == len(set(said)) == 7
     assert all(is_sentence(sentence) for sentence in said)
     assert len({finding["summary"] for finding in row["findings"]}) == len(row["findings"]) == 5
+
+
+SAID_OF = {
+    "BOB CRATCHIT": "Bob Cratchit copies letters in a cold cell and fears Scrooge a little.",
+    "FRED": "Fred asks his uncle Scrooge to dinner every single Christmas in spite of all.",
+    "MARTHA": "Martha hears from her mother that Scrooge pays very badly for hard work.",
+    "PETER": "Peter reads aloud from the book that Scrooge once gave him as a present.",
+    "TINY TIM": "Tiny Tim blesses Scrooge and all the world from a stool beside the hearth.",
+    "MARLEY": "Marley warns Scrooge of three spirits and drags a long iron chain behind him.",
+    "BELLE": "Belle gives Scrooge his ring back, since another idol has displaced her.",
+    "FAN": "Fan comes to school in a coach to bring Scrooge home for the holidays.",
+    "DICK": "Dick clears the warehouse with Scrooge so that there is room to dance.",
+}
+
+
+def test_findings_about_common_nouns_or_of_talk_only_fill_up():
+    people = {("SCROOGE", name): [text] for name, text in SAID_OF.items()}
+    others = {
+        ("DOOR", "SCROOGE"): ["Scrooge looks at the old door of his house for a long time that night."],
+        ("JOE", "SCROOGE"): ["'You are welcome to my parlour, I am sure, says old Joe to Scrooge."],
+    }
+    the_door = {"DOOR": ["The door is open."]}
+    headings = {f["summary"] for f in the_report(make_graph(people | others, the_door))["findings"]}
+    assert len(headings) >= 5
+    assert not headings & {"Scrooge and door", "Door", "Scrooge and Joe"}
+    row = the_report(make_graph({("SCROOGE", "MARLEY"): [SAID_OF["MARLEY"]]} | others, the_door))
+    assert {f["summary"] for f in row["findings"]} & {"Scrooge and door", "Scrooge and Joe"}
+    assert row["title"] == "Scrooge, Joe and Marley"
 
 
 def test_the_rank_grows_with_the_community_and_says_how():

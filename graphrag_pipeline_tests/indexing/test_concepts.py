@@ -1,6 +1,6 @@
 import pytest
 
-from graphrag_pipeline.indexing.concepts import choose_concepts, find_concepts
+from graphrag_pipeline.indexing.concepts import choose_concepts, find_concepts, find_speakers
 from graphrag_pipeline.indexing.names import Name
 
 TIDES = """A tidal barrage holds water back. When the sea is low, the barrage lets the water through a turbine. The
@@ -28,6 +28,21 @@ def test_plurals_go_with_their_singular() -> None:
 
 def test_a_phrase_that_is_a_name_is_no_concept() -> None:
     assert "turbine" not in choose_concepts(TIDES * 4, {"TURBINE"})
+
+
+def test_everyday_things_are_concepts_only_where_the_document_dwells_on_them() -> None:
+    talk = "He said what he had to say about it and went on his way to where nobody knew him or his trade at all. "
+    seldom = talk * 200 + "It lay by the candle. " * 6
+    assert choose_concepts(seldom, set()) == {}
+    assert list(choose_concepts(seldom.replace("candle", "goblet"), set())) == ["goblet"]
+    assert list(choose_concepts(seldom + "It lay by the candle. " * 14, set())) == ["candle"]
+
+
+def test_who_says_something_is_somebody() -> None:
+    text = "The phantom rose. 'Captive!' cried the phantom. The turbine said nothing."
+    places = [(form, text.index(form, start)) for form, start in (("phantom", 0), ("phantom", 30), ("turbine", 0))]
+    concepts = [Name(form, start, start + len(form), 0) for form, start in places]
+    assert find_speakers(text, concepts) == {"phantom"}
 
 
 @pytest.mark.parametrize("text", ["", "word", "The cat sat. The cat ran. The cat slept.", "!" * 500])

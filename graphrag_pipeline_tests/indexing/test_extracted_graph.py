@@ -16,9 +16,10 @@ from graphrag_pipeline_tests.indexing import news_paragraphs
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = Path(__file__).parents[1] / "data" / "microsoft_christmas_carol" / "entities.parquet"
-# Titles among our 100 most frequent that a reader of the book would not look up.
+# Titles among our 100 most frequent, past or present, that a reader of the book would not look up, read strictly.
 JUNK = frozenset({
-    "ANGELIC", "BALEFUL", "BOILED", "BUNDLE", "CATCH", "CHRISTMAS EVES", "CHUCKLE",
+    "ABELS", "ABRAHAMS", "ANGELIC", "BALEFUL", "BELL", "BELSHAZZARS", "BOILED", "BUNDLE", "CAINS", "CANDLE", "CATCH",
+    "CHESTNUTS", "CHRISTMAS EVES", "CHUCKLE", "CURTAINS", "DINNER", "DOOR", "FIRE", "ROBE", "WINDOW",
     "COLD BOILED", "COLD ROAST", "COMING", "DAY", "DESK", "DISMAL", "DOOM", "FIRST OF EXCHANGE",
     "FOUNDER", "FUTURE", "GAIN", "GENII", "GIANT", "GLEE", "GLIMPSE", "GOD", "GRAVE", "GROCERS", "GROOM", "HE",
     "HIMSELF", "HOPE", "HUMBUG", "I", "IDOL", "MAN", "MASTER", "MERRY CHRISTMAS", "MISS", "MR", "OGRE", "OH",
@@ -208,7 +209,10 @@ def carol() -> tuple[list[str], dict[str, pa.Table]]:
 
 
 def test_carol_finds_the_most_frequent_people_and_places(carol: tuple[list[str], dict[str, pa.Table]]) -> None:
-    """Of the 40 most frequent titles that the book has in any letters; the article makes no difference."""
+    """Of the 40 most frequent titles that the book has in any letters 90 % are found.
+
+    Found is a title that our table has, letter for letter, as a title or as a written form of an entity.
+    """
     texts, graph = carol
     found = set(graph["entities"]["title"].to_pylist())
     found.update(normalize_title(name) for names in graph["entities"]["names"].to_pylist() for name in names)
@@ -216,7 +220,7 @@ def test_carol_finds_the_most_frequent_people_and_places(carol: tuple[list[str],
     reference = [row for row in pq.read_table(REFERENCE).to_pylist() if row["type"] in ("PERSON", "GEO")]
     reference = [row for row in reference if re.search(rf"(?<!\w){re.escape(row['title'])}(?!\w)", book, re.IGNORECASE)]
     top = [row["title"] for row in sorted(reference, key=lambda row: (-row["frequency"], row["title"]))[:40]]
-    missed = [title for title in top if title not in found and title.removeprefix("THE ") not in found]
+    missed = [title for title in top if title not in found]
     assert len(missed) <= 4, missed
 
 
@@ -226,7 +230,7 @@ def test_carol_has_little_junk_among_its_most_frequent(carol: tuple[list[str], d
     top = sorted(mentions, key=lambda title: (-mentions[title], title))[:100]
     assert top[0] == "EBENEZER SCROOGE"
     junk = [title for title in top if title in JUNK]
-    assert len(junk) <= 7, junk
+    assert len(junk) <= 8, junk
 
 
 def test_carol_resolves_scrooge_across_staves(carol: tuple[list[str], dict[str, pa.Table]]) -> None:

@@ -33,6 +33,8 @@ def test_words_tell_the_type(form: str, expected: str | None) -> None:
         ("in Cornhill", "Cornhill", "GEO"),
         ("said Scrooge", "Scrooge", "PERSON"),
         ("Topper said", "Topper", "PERSON"),
+        ("Topper's hand", "Topper", "PERSON"),
+        ("Topper's house", "Topper", "UNKNOWN"),
         ("Belinda Cratchit", "Belinda Cratchit", "PERSON"),
         ("NASA", "NASA", "ORGANIZATION"),
         ("WHO said", "WHO", "ORGANIZATION"),

@@ -1,7 +1,7 @@
 import pytest
 
 from graphrag_pipeline.indexing.dates import find_dates
-from graphrag_pipeline.indexing.names import find_names
+from graphrag_pipeline.indexing.names import find_names, take_in_articles
 from graphrag_pipeline.indexing.phrases import is_heading
 from graphrag_pipeline.sentences import split_sentences
 
@@ -45,6 +45,8 @@ def names_in(text: str) -> list[str]:
         ("STAVE ONE\n\nMARLEY'S GHOST\n\nThey said that Marley was dead.", ["MARLEY", "Marley"]),
         ("Lothair II\nLothair II was a king. We met Lothair II.", ["Lothair II", "Lothair II", "Lothair II"]),
         ("Le président a vu Émile Zola à Besançon.", ["Émile Zola", "Besançon"]),
+        ("There were Cains and Abels, Abrahams, Belshazzars and doubts about it.", []),
+        ("She met Adams and Roberts, not Cain.", ["Adams", "Roberts", "Cain"]),
         ("萧炎是谁？萧炎是一个年轻人。", []),
         ("", []),
     ],
@@ -79,6 +81,22 @@ def test_heading_is_short_without_full_stop_or_in_capitals(sentence: str, expect
 )
 def test_full_dates_are_names(text: str, expected: list[str]) -> None:
     assert [name.form for name in find_dates(text, [(0, len(text))])] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("We saw the Ghost. He asked the\nGhost, and Ghost it was.", ["the Ghost", "the\nGhost", "Ghost"]),
+        ("We saw a Ghost, this Ghost, the Ghost.", ["Ghost", "Ghost", "Ghost"]),
+        ("We saw the Cratchit house and the London road.", ["Cratchit", "London"]),
+    ],
+)
+def test_an_article_is_written_with_a_common_word_that_mostly_has_it(text: str, written: list[str]) -> None:
+    spans = split_sentences(text)
+    names = find_names(text, spans, [False] * len(spans))
+    found = take_in_articles(names, text)
+    assert [text[name.start : name.end] for name in found] == written
+    assert [name.form for name in found] == [name.form for name in names]
 
 
 def test_spans_hold_what_is_written() -> None:

@@ -118,6 +118,21 @@ def test_everything_that_fits_is_there_by_degree_inside_the_community():
     assert context.central == ("Bob", "Scrooge", "Fred")
 
 
+HALL = make_graph(
+    {("BOB", "DOOR"): ["Bob sees the door."], ("FRED", "DOOR"): ["Fred knocks."], ("DOOR", "KNOCKER"): ["A knocker."]},
+    {"DOOR": ["The door is open."], "KNOCKER": ["The knocker hangs there."]},
+)
+
+
+def test_central_are_names_before_common_nouns():
+    everything = tree(["BOB", "DOOR", "FRED", "KNOCKER"])
+    context = root_of(everything, contexts_of(HALL, everything, 8000))
+    assert context.common_nouns == ("door", "knocker")
+    assert context.central == ("Bob", "Fred")
+    nouns = tree(["DOOR", "KNOCKER"])
+    assert root_of(nouns, contexts_of(HALL, nouns, 8000)).central == ("door", "knocker")
+
+
 def test_only_what_is_inside_counts():
     """Scrooge's relationships to the outside change nothing in the context of a community without them."""
     communities = COMMUNITIES.from_rows([community(0, None, ["BOB", "TIM"]), community(0, None, ["SCROOGE", "FRED"])])

@@ -7,14 +7,12 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.models.extractive import (
     MAX_CANDIDATES,
-    MAX_REMEMBERED_LENGTH,
     embed_distinct,
-    is_sentence,
-    leans_on_context,
+    pick_diverse,
     rank_sentences,
     sentences_of,
-    weigh_form,
 )
+from graphrag_pipeline.models.sentence_forms import MAX_REMEMBERED_LENGTH
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline_tests.hashing_embeddings import HashingEmbeddings
 
@@ -40,74 +38,6 @@ sentences = st.lists(
 
 def rank(texts, n, **options):
     return [texts[i] for i in rank_sentences(texts, HashingEmbeddings().embed(texts), n, **options)]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Scrooge was a miser.",
-        '"Bah!" said Scrooge, "Humbug!"',
-        "“I wear the chain I forged in life,” replied the Ghost.",
-        "In 1843 the firm had been Scrooge and Marley for years.",
-        "The team is credited as a producer of the eBook",
-        "萧炎是乌坦城萧家的少爷。",
-        "Скрудж был скупым человеком.",
-    ],
-)
-def test_a_sentence_stands_alone(text):
-    assert is_sentence(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "   ",
-        "...",
-        "STAVE ONE",
-        "# Marley's Ghost",
-        "The Last of the Spirits.",
-        "A Christmas Carol in Prose, by Charles Dickens.",
-        "and so he went to bed.",
-        "He said:",
-        "Bah! Humbug!",
-        "| Name | Age | Town |",
-        "- a list item that goes on for a while",
-        "* * * * *",
-        "第一章",
-    ],
-)
-def test_a_heading_or_fragment_does_not(text):
-    assert not is_sentence(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("She also welcomes Martha.", True),
-        ("Through these actions, Fred shows affection.", True),
-        ("“He died seven years ago,” Scrooge replied.", True),
-        ("Hermione reads.", False),
-        ("Scrooge likes her.", False),
-    ],
-)
-def test_a_sentence_that_points_back_is_known(text, expected):
-    assert leans_on_context(text) is expected
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "She also welcomes her daughter Martha warmly.",
-        '"Bah!" said Scrooge to his nephew and the clerk.',
-        "Scrooge said, 'it is not my business to be kind.",
-        "Is there nobody who would keep Christmas with him?",
-        "Marley was dead.",
-        "Scrooge " + "and the clerk and the nephew and the ghost " * 8 + "met.",
-    ],
-)
-def test_a_sentence_that_reads_badly_alone_weighs_less(text):
-    assert weigh_form(text) < weigh_form("Scrooge was the sole executor of Jacob Marley's will.") == 1.0
 
 
 def test_sentences_of_a_text_have_their_white_space_folded():
@@ -143,6 +73,14 @@ def test_a_repeat_in_other_case_or_punctuation_is_not_picked():
 def test_headings_are_picked_only_where_there_is_nothing_else():
     assert rank(["STAVE ONE", "Marley was dead as a door-nail."], 5) == ["Marley was dead as a door-nail."]
     assert rank(["STAVE ONE", "miser"], 5) != []
+
+
+def test_a_given_score_decides_and_repeats_are_left_out():
+    texts = [*CAROL, CAROL[4].upper()]
+    vectors = HashingEmbeddings().embed(texts)
+    picked = pick_diverse(texts, vectors, np.array([1, 1, 1, 2, 5, 5.0]), 2)
+    assert [texts[i].casefold() for i in picked] == [CAROL[4].casefold(), CAROL[3].casefold()]
+    assert pick_diverse([], np.zeros((0, 8)), np.zeros(0), 2) == []
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["...", "!!!"]])

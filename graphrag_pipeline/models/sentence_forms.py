@@ -1,0 +1,152 @@
+"""What the form of one sentence says: whether it can stand alone, and how well it reads.
+
+By rule, without a model; what needs words is English, with pronouns in Chinese. What a form says is remembered for the
+last `MAX_REMEMBERED` sentences, since a sentence stands in the descriptions of all whom it names and in reports on
+every level. Keep out: comparing sentences.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+LEANING = 0.7
+TALK = 0.6
+OPEN_QUOTE = 0.5
+SHORT, MIN_WORDS = 0.5, 12
+LONG, MAX_WORDS = 0.5, 40
+MAX_REMEMBERED = 262_144
+MAX_REMEMBERED_LENGTH = 1_000  # characters; longer texts are read each time, so that memory stays bounded
+
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{_CJK}]|[^\W_]+(?:['\u2019][^\W_]+)*")
+_CJK_CHARACTER = re.compile(rf"[{_CJK}]")
+_TERMINAL = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"'\u2019\u201d)\]\u300d\u300f*_]*$")
+_OPENERS = "\"'\u2018\u201c([\u300c\u300e_*\u2014-\u00bf\u00a1 "
+_SMALL_WORDS = frozenset(
+    ("a", "an", "and", "as", "at", "but", "by", "de", "des", "du", "for", "from", "in", "into", "la", "le", "nor", "of",
+     "on", "or", "the", "to", "van", "von", "with")
+)  # fmt: skip
+_TALK = re.compile(r"^[^\w]*[\"'\u2018\u201c\u00ab]|\bI\b|[!?]\W*$|\b(?i:me|my|mine|we|us|our|you|your|yours)\b")
+_OPENING_QUOTE = re.compile(r"(?<![^\s(\u2014-])['\u2018](?=\w)")
+_CLOSING_QUOTE = re.compile(r"(?<=[.,!?;\u2014-])['\u2019](?![\w])")
+_LEANING = re.compile(
+    r"""[^\w]*(?:
+      he|she|it|they|him|his|her|hers|its|their|theirs|this|these|those|such|another|both|together
+    | and|but|so|or|nor|yet|then|thus|also|however|therefore|moreover|furthermore|additionally|meanwhile|instead
+    | nevertheless|nonetheless|hence|overall|ultimately|consequently|similarly|likewise|as\ (?:a\ result|such|well)
+    | in\ (?:addition|summary|conclusion|contrast|turn|particular|this|these|that|those|doing\ so|essence|short)
+    | (?:through|with|by|from|at|on|during|after|before|despite)\ (?:this|these|that|those|his|her|its|their|doing\ so)
+    | for\ (?:example|instance|this|these)|on\ the\ other\ hand
+    )\b|[^\w]*(?:[\u4ed6\u5979\u5b83\u8fd9\u90a3\u4f46]|\u4e8e\u662f|\u53ef\u662f|\u56e0\u6b64|\u6240\u4ee5)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_POINTS_BACK = re.compile(
+    r"\b(?:the\ same\b(?!\ (?:as|time|way|day|year))|the\ (?:former|latter)|such\ a\ thing)\b", re.VERBOSE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceForm:
+    """What the words of a sentence alone say: its wording (folded words), weight and whether it can stand alone."""
+
+    wording: str
+    weight: float
+    is_sentence: bool
+
+
+def form_of(text: str) -> SentenceForm:
+    return _remember_form(text) if len(text) <= MAX_REMEMBERED_LENGTH else _read_form(text)
+
+
+def _read_form(text: str) -> SentenceForm:
+    stripped = text.strip()
+    words = _WORD.findall(stripped)
+    return SentenceForm(fold(" ".join(words)), _weigh_form(text), _can_stand_alone(stripped, words))
+
+
+_remember_form = lru_cache(MAX_REMEMBERED)(_read_form)
+
+
+def is_sentence(text: str) -> bool:
+    """Whether a text can stand alone: no heading, list item, table row, fragment or shout.
+
+    It starts like a sentence, ends like one (a text of seven words or more may lack the full stop, unless it breaks off
+    at "of" or "the"), has at least four
+    words (six characters where words are not spaced) and is not written like a title.
+    """
+    return form_of(text).is_sentence
+
+
+def _can_stand_alone(text: str, words: Sequence[str]) -> bool:
+    if not words or text[0] in "#|>=*+\u2022" or text[-1] in ":;,-\u2014|\u3001\uff0c\uff1a":
+        return False
+    is_closed = bool(_TERMINAL.search(text, max(len(text) - 8, 0)))
+    if not text.isascii() and _CJK_CHARACTER.search(text):
+        return is_closed and len(words) >= 6
+    if len(words) < (4 if is_closed else 7) or sum(map(len, words)) < 0.5 * len(text):
+        return False
+    breaks_off = not is_closed and words[-1] in _SMALL_WORDS
+    return not breaks_off and not _starts_midway(text) and not _is_title(words)
+
+
+def _starts_midway(text: str) -> bool:
+    first = text.lstrip(_OPENERS)[:2]
+    return not first or (first[0].islower() and not first[1:].isupper()) or not first[0].isalnum()
+
+
+def _is_title(words: Sequence[str]) -> bool:
+    """Every word that counts starts upper case or is a number; scripts without case have no such titles."""
+    return all(word[0].isupper() or word[0].isdigit() or word in _SMALL_WORDS for word in words)
+
+
+def leans_on_context(text: str) -> bool:
+    """Whether a sentence points at what came before, by a pronoun or connective that opens it or by "the same".
+
+    English, and pronouns in Chinese.
+    """
+    return bool(_LEANING.match(text)) or bool(_POINTS_BACK.search(text))
+
+
+def weigh_form(text: str) -> float:
+    """How well a sentence reads alone, 1 = well, by its form; the words of rules that need them are English."""
+    return form_of(text).weight
+
+
+def _weigh_form(text: str) -> float:
+    factor = LEANING if leans_on_context(text) else 1.0
+    if _TALK.search(text):
+        factor *= TALK
+    if _has_open_quote(text):
+        factor *= OPEN_QUOTE
+    n_words = count_words(text)
+    if n_words > MAX_WORDS:
+        return factor * max(LONG, MAX_WORDS / n_words)
+    return factor * (SHORT + (1 - SHORT) * min(n_words / MIN_WORDS, 1.0))
+
+
+def count_words(text: str) -> float:
+    """Words by their spaces; a word for every two characters of a script without."""
+    n_spaced = text.count(" ") + 1
+    return n_spaced if text.isascii() else n_spaced + len(_CJK_CHARACTER.findall(text)) / 2
+
+
+def _has_open_quote(text: str) -> bool:
+    """Whether a quotation is opened and not closed, or closed and not opened."""
+    if text.count('"') % 2 or text.count("\u201c") != text.count("\u201d"):
+        return True
+    if "'" not in text and "\u2018" not in text and "\u2019" not in text:
+        return False
+    return len(_OPENING_QUOTE.findall(text)) != len(_CLOSING_QUOTE.findall(text))
+
+
+def find_words(text: str) -> list[str]:
+    """The words of a text as they are; single characters where words are not spaced."""
+    return _WORD.findall(text)
+
+
+def fold(text: str) -> str:
+    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
