@@ -11,7 +11,7 @@ import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 
-from graphrag_pipeline.indexing.reply_json import clean_text
+from graphrag_pipeline.models.reply_json import clean_text
 from graphrag_pipeline.tables import normalize_title
 
 MAX_NAME = 400  # characters

@@ -16,28 +16,18 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from graphrag_pipeline.citations import render_citation, strip_citations
+from graphrag_pipeline.citations import Cited, render_citation, replace_written, strip_citations
 from graphrag_pipeline.indexing.community_reports import Report
-from graphrag_pipeline.indexing.reply_json import clean_text, read_json
 from graphrag_pipeline.indexing.report_contexts import CommunityContext
 from graphrag_pipeline.models.extractive import sentences_of
 from graphrag_pipeline.models.ports import ReplyFormatError
+from graphrag_pipeline.models.reply_json import clean_text, read_json
 
 MAX_FINDINGS = 10
 MAX_TITLE = 300  # characters
 MAX_TEXT = 20_000
 MIDDLE_RATING = 5.0
 
-_OPEN, _CLOSE = r"\[\uff3b\u3010", r"\]\uff3d\u3011"
-_CITATION = re.compile(rf"([ \t]*+)[{_OPEN}]\s*+Data\s*+[:\uff1a]([^{_OPEN}{_CLOSE}]*)[{_CLOSE}]", re.IGNORECASE)
-_PART = re.compile(r"(?<![A-Za-z])([A-Za-z][A-Za-z ]{0,30})[(\uff08]([^()\uff08\uff09]*)[)\uff09]")
-_ITEM = re.compile(r"(\d{1,9})(?:\s*[-\u2013]\s*(\d{1,9}))?")
-_LONGEST_RANGE = 50
-_KINDS = {
-    "entity": "Entities", "entities": "Entities", "relationship": "Relationships", "relationships": "Relationships",
-    "claim": "Claims", "claims": "Claims", "covariates": "Claims", "report": "Reports", "reports": "Reports",
-    "source": "Sources", "sources": "Sources",
-}  # fmt: skip
 _BLANKS = re.compile(r"[ \t]{2,}+")
 _NUMBER = re.compile(r"[-+]?\d{1,9}(?:[.,]\d{1,6})?")
 
@@ -130,30 +120,17 @@ def cite_ids(text: str, ids: Mapping[str, Mapping[str, str]], problems: Counter[
         problems: counts the numbers that are none, which are removed.
     """
 
-    def replace(match: re.Match[str]) -> str:
+    def replace(parts: Cited) -> str:
         cited: dict[str, dict[str, None]] = {}
-        for name, listed in _PART.findall(match.group(2)):
-            kind = _KINDS.get(name.split()[-1].casefold(), name)
-            for number in _read_numbers(listed):
+        for kind, numbers in parts:
+            for number in numbers:
                 if number in ids.get(kind, ()):
                     cited.setdefault(kind, {})[ids[kind][number]] = None
                 else:
                     problems["invented citation"] += 1
-        citation = render_citation(cited.items())
-        return match.group(1) + citation if citation else ""
+        return render_citation(cited.items())
 
-    return _CITATION.sub(replace, text).strip()
-
-
-def _read_numbers(listed: str) -> Iterator[str]:
-    """ "1, 2, 5-7, +more" -> 1 2 5 6 7, without leading zeros."""
-    for item in re.split(r"[,;\uff0c\u3001]", listed):
-        match = _ITEM.fullmatch(item.strip().lstrip("#"))
-        if match:
-            first, last = int(match.group(1)), int(match.group(2) or match.group(1))
-            yield from (str(n) for n in range(first, min(last, first + _LONGEST_RANGE) + 1))
-        elif item.strip() and "more" not in item:
-            yield item.strip()
+    return replace_written(text, replace).strip()
 
 
 def _read_rating(value: Any, problems: Counter[str]) -> float:

@@ -1,27 +1,25 @@
-"""Structured replies: the JSON schema to ask for, and reading JSON from whatever came instead.
+"""Structured replies: the JSON schema to ask for, and the pydantic model that must come of whatever came instead.
 
 An endpoint that knows `response_format` gets a strict schema; one that does not gets the schema in words (see
-`openai_client.py`). Either way the reply is read here: code fences, prose around the object, trailing commas and cut
-ends are forgiven (json-repair); what then does not fit the pydantic model is not.
+`openai_client.py`). Either way the reply is read by `reply_json.py`, which forgives code fences, prose around the
+object, trailing commas and cut ends; what then does not fit the pydantic model is not forgiven.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from graphrag_pipeline.models.ports import ReplyFormatError
+from graphrag_pipeline.models.reply_json import read_json
 
 M = TypeVar("M", bound=BaseModel)
 
-MAX_REPAIR = 200_000  # characters; above this only correct JSON is read
-MAX_DEPTH = 100
+MAX_TRIED = 20  # objects of a reply; a real one has one, or a draft before it
 
-_FENCE = re.compile(r"```[a-zA-Z0-9]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.DOTALL)
 _LEFT_OUT = frozenset({"default", "title"})
 
 
@@ -41,71 +39,38 @@ def describe_schema(response_format: Mapping[str, Any]) -> str:
 
 
 def parse_reply(text: str, model: type[M]) -> M:
-    """Read a reply as a pydantic model.
+    """Read a reply as a pydantic model: the first of its JSON objects that fits.
 
     Raises:
-        ReplyFormatError: no JSON object can be found, or it does not fit; the message is fit for the model.
+        ReplyFormatError: no JSON object can be found, or none fits; the message is fit for the model.
     """
-    try:
-        return model.model_validate(parse_json(text))
-    except ValidationError as error:
-        problems = (f"{'.'.join(map(str, one['loc'])) or 'reply'}: {one['msg']}" for one in error.errors()[:5])
-        raise ReplyFormatError("the JSON does not fit the schema: " + "; ".join(problems)) from None
-    except RecursionError:
-        raise ReplyFormatError("the JSON is nested too deeply") from None
+    problems = f"no JSON object found; the reply starts {text[:80]!r}"
+    for number, candidate in enumerate(_objects(text)):
+        try:
+            return model.model_validate(candidate)
+        except ValidationError as error:
+            problems = problems if number else _describe(error)
+    raise ReplyFormatError(problems)
 
 
 def parse_json(text: str) -> dict[str, Any]:
-    """The JSON object in a reply.
+    """The first JSON object in a reply.
 
     Raises:
         ReplyFormatError: there is none.
     """
-    for candidate in _candidates(text):
-        value = _load(candidate)
-        if isinstance(value, dict):
-            return value
+    for value in _objects(text):
+        return value
     raise ReplyFormatError(f"no JSON object found; the reply starts {text[:80]!r}")
 
 
-def _candidates(text: str) -> list[str]:
-    found = [text.strip()]
-    fence = _FENCE.search(text)
-    if fence:
-        found.append(fence.group(1).strip())
-    start, end = text.find("{"), text.rfind("}")
-    if start >= 0:
-        found.append(text[start : end + 1] if end > start else text[start:])
-    return found
+def _objects(text: str) -> list[dict[str, Any]]:
+    return [value for value in read_json(text) if isinstance(value, dict)][:MAX_TRIED]
 
 
-def _load(text: str) -> object:
-    """The value of a JSON text, mended if need be; None if it is hopeless."""
-    if not text.startswith(("{", "[")):
-        return None
-    try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        if len(text) > MAX_REPAIR or _depth(text) > MAX_DEPTH:
-            return None
-    from json_repair import repair_json
-
-    try:
-        return json.loads(repair_json(text), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _refuse_constant(name: str) -> object:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _depth(text: str) -> int:
-    depth = deepest = 0
-    for bracket in re.findall(r"[\[\]{}]", text):
-        depth += 1 if bracket in "[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
+def _describe(error: ValidationError) -> str:
+    problems = (f"{'.'.join(map(str, one['loc'])) or 'reply'}: {one['msg']}" for one in error.errors()[:5])
+    return "the JSON does not fit the schema: " + "; ".join(problems)
 
 
 def _make_strict(schema: Any) -> Any:

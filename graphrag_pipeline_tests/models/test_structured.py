@@ -52,13 +52,17 @@ def test_a_report_is_read_however_it_is_wrapped(text: str) -> None:
         ('{"title": "x", "findings": []}', "rating: Field required"),
         ('{"a":' * 2000 + "1" + "}" * 2000, "no JSON object"),
         ("{" * 100_000, "no JSON object"),
-        ('{"title": "' + "\\u0000" * 100_000, "no JSON object"),
+        ('{"title": "' + "\\u0000" * 100_000, "rating: Field required"),
     ],
     ids=range(10),
 )
 def test_what_is_no_report_is_refused_with_the_reason(text: str, reason: str) -> None:
     with pytest.raises(ReplyFormatError, match=reason):
         parse_reply(text, Report)
+
+
+def test_an_example_before_the_report_is_passed_over() -> None:
+    assert parse_reply(f'As in {{"title": "..."}}, here is mine [Data: Reports (1)]:\n{WHOLE}', Report).rating == 7
 
 
 def test_a_strict_schema_requires_all_keys_and_allows_no_others_at_any_depth() -> None:
