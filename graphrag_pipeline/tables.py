@@ -367,6 +367,7 @@ def failures_table(stage: str) -> Table:
 
 ASKING_STAGES = (
     "extracted_graph",
+    "graph",
     "summarized_descriptions",
     "community_reports",
     "text_unit_embeddings",

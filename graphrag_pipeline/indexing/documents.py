@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import InputChangedError, PipelineError
+from graphrag_pipeline.indexing.chunked_documents import describe_notes, is_chunk_file, join_chunks
 from graphrag_pipeline.indexing.document_formats import (
     CONVERTED,
     FORMATS,
@@ -63,6 +64,7 @@ class SourceRecord:
     creation_date: str | None  # ISO 8601, as the record has it
     metadata: str  # JSON object, keys sorted
     problem: str | None
+    chunks: list[dict[str, Any]] | None = None  # `tables.CHUNKS`, where a structured file holds the document in parts
 
 
 def document_id_of(path: str, record: str = "") -> str:
@@ -85,6 +87,9 @@ def problem_record(path: str, problem: str, record: str = "", n_bytes: int = 0) 
 
 def read_records(path: str, data: bytes, settings: InputSettings) -> list[SourceRecord]:
     """Read one file: one record for a text or office file, one per row for csv, json, jsonl and parquet.
+
+    Rows that are chunks of documents make one record per document (see `chunked_documents.py`), and one more, with a
+    problem, for what was odd about its rows.
 
     Args:
         path: relative to the input folder; decides the ids and, by its extension, the format.
@@ -188,8 +193,41 @@ def _read_rows(path: str, format: str, data: bytes, settings: InputSettings) -> 
             f"no column {settings.text_column!r}; found: {', '.join(found[:_MAX_COLUMNS_NAMED])}{more}; "
             "name the one that holds the text in input.text_column"
         )
+    if is_chunk_file(valid, settings):
+        return list(_read_chunks(path, rows, settings))
     seen: dict[str, str] = {}  # record -> where it stands
     return [_read_row(path, row, settings, seen) for row in rows]
+
+
+def _read_chunks(path: str, rows: list[Row], settings: InputSettings) -> Iterator[SourceRecord]:
+    """A record per document, one per document with notes that tells them, one per row that cannot be read."""
+    seen: set[str] = set()
+
+    def unique(record: str) -> str:
+        while record in seen:
+            record += "#"
+        seen.add(record)
+        return record
+
+    documents = join_chunks(rows, settings)
+    names = [unique(document.record) for document in documents]
+    for name, document in zip(names, documents, strict=True):
+        if document.text:
+            yield _make_record(
+                path,
+                name,
+                len(document.text.encode()),
+                document.title,
+                document.text,
+                document.creation_date,
+                document.values,
+                document.chunks,
+            )
+        if document.notes:
+            yield problem_record(path, describe_notes(document), unique(f"{name} rows"))
+    for row in rows:
+        if row.values is None:
+            yield problem_record(path, row.problem or f"{row.where}: no values", unique(f"#{row.number}"))
 
 
 def _iterate_rows(format: str, data: bytes, settings: InputSettings) -> Iterator[Row]:
@@ -245,7 +283,14 @@ def _make_row_record(
 
 
 def _make_record(
-    path: str, record: str, n_bytes: int, title: str, text: str, creation_date: str | None, values: dict[str, Any]
+    path: str,
+    record: str,
+    n_bytes: int,
+    title: str,
+    text: str,
+    creation_date: str | None,
+    values: dict[str, Any],
+    chunks: list[dict[str, Any]] | None = None,
 ) -> SourceRecord:
     title = normalize_text(title).replace("\x00", "").strip()
     metadata = normalize_text(canonical_json(values))
@@ -255,10 +300,15 @@ def _make_record(
         record=normalize_text(record),
         format=format_of(path),
         n_bytes=n_bytes,
-        content_hash=stable_hash(title, text, metadata, creation_date or ""),
+        content_hash=stable_hash(title, text, metadata, creation_date or "", *_chunks_key(chunks)),
         title=title,
         text=text,
         creation_date=creation_date,
         metadata=metadata,
         problem=None,
+        chunks=chunks,
     )
+
+
+def _chunks_key(chunks: list[dict[str, Any]] | None) -> list[str]:
+    return [] if chunks is None else [canonical_json(chunks)]

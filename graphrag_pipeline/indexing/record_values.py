@@ -1,4 +1,4 @@
-"""Values of a structured record: nested objects by dotted path, and any value as text, date or canonical JSON.
+"""Values of a structured record: nested objects by dotted path, and any value as text, number, date or canonical JSON.
 
 Records come from csv (text only), JSON and Parquet (numbers, times, bytes, nested). Keep out what a column means
 (documents.py) and how a file is parsed (document_formats.py).
@@ -14,6 +14,7 @@ from datetime import date, datetime, time
 from typing import Any
 
 _YEAR_OR_MONTH = re.compile(r"\d{4}(?:-(?:0[1-9]|1[0-2]))?")
+_INTEGER = re.compile(r"[-+]?[0-9]{1,18}(?:\.0+)?")
 
 KeyPath = tuple[str, ...]
 
@@ -67,6 +68,16 @@ def as_text(value: Any) -> str:
         return value
     plain = _plain(value)
     return "" if plain is None else plain if isinstance(plain, str) else canonical_json(plain)
+
+
+def as_integer(value: Any) -> int | None:
+    """The whole number that a value is or writes (7, 7.0, "7", " -7 "); else None."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    text = as_text(value).strip()
+    return int(text.partition(".")[0]) if _INTEGER.fullmatch(text) else None
 
 
 def as_iso_date(value: Any) -> str | None:

@@ -18,9 +18,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
+from graphrag_pipeline.indexing.chunk_aggregation import aggregate_chunks
 from graphrag_pipeline.sentences import grapheme_start, split_sentences
 from graphrag_pipeline.settings import TextUnitsSettings
 from graphrag_pipeline.tables import TEXT_UNITS, stable_hash
@@ -50,18 +52,19 @@ class _Segment:
 
 
 def split_documents(documents: pa.Table, settings: TextUnitsSettings) -> pa.Table:
-    """Split every document.
+    """Split every document; one that came in chunks along their bounds (`chunk_aggregation.py`).
 
     Args:
-        documents: needs `id` and `text`.
+        documents: needs `id` and `text`; `chunks` where documents came in chunks.
 
     Returns:
         `tables.TEXT_UNITS`; no row for a document without text.
     """
     rows = []
-    for document in documents.select(["id", "text"]).to_pylist():
+    columns = [name for name in ("id", "text", "chunks") if name in documents.schema.names]
+    for document in documents.select(columns).to_pylist():
         text, occurrences = document["text"], Counter[str]()
-        for position, span in enumerate(split_text(text, settings)):
+        for position, span in enumerate(_split_document(text, document.get("chunks"), settings)):
             unit_text = text[span.start : span.end]
             rows.append(
                 {
@@ -76,6 +79,12 @@ def split_documents(documents: pa.Table, settings: TextUnitsSettings) -> pa.Tabl
             )
             occurrences[unit_text] += 1
     return TEXT_UNITS.from_rows(rows)
+
+
+def _split_document(text: str, chunks: list[dict[str, Any]] | None, settings: TextUnitsSettings) -> Iterator[TextSpan]:
+    if chunks is None:
+        return split_text(text, settings)
+    return (TextSpan(*span) for span in aggregate_chunks(text, chunks, settings))
 
 
 def split_text(text: str, settings: TextUnitsSettings) -> Iterator[TextSpan]:

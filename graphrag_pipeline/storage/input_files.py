@@ -32,15 +32,16 @@ from graphrag_pipeline.indexing.document_formats import CONVERTED, FORMATS, STRU
 from graphrag_pipeline.indexing.documents import SourceRecord, document_id_of, format_of, problem_record, read_records
 from graphrag_pipeline.settings import InputSettings
 from graphrag_pipeline.storage import files
-from graphrag_pipeline.tables import bucket_of, stable_hash
+from graphrag_pipeline.tables import CHUNKS, bucket_of, stable_hash
 
-READER_VERSION = "1"
+READER_VERSION = "2"
 """Raise it when a reader returns something else for the same bytes: cached records are then read anew."""
 
 _CACHE = "documents"
 _IGNORED = ("Thumbs.db", "desktop.ini", "__MACOSX")
+_COLUMN_TYPES = {"n_bytes": pa.int64(), "chunks": CHUNKS}  # of a cached record; the others are text
 _RECORD_SCHEMA = pa.schema(
-    [(field.name, pa.int64() if field.name == "n_bytes" else pa.string()) for field in dataclasses.fields(SourceRecord)]
+    [(field.name, _COLUMN_TYPES.get(field.name, pa.string())) for field in dataclasses.fields(SourceRecord)]
 )
 
 
