@@ -152,6 +152,28 @@ def _print_estimates(project: Any, as_json: bool) -> None:
 
 
 @app.command()
+def merges(
+    root: RootOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="What the settings as they are now would merge; write and ask nothing.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Which names became one entity, and why."""
+    from dataclasses import asdict
+
+    from graphrag_pipeline.merge_report import list_merges, preview_merges, render_report
+
+    project = _open_root(root)
+    report = preview_merges(project) if dry_run else list_merges(project)
+    if as_json:
+        _print_json(asdict(report))
+        return
+    for line in render_report(report):
+        typer.echo(line)
+
+
+@app.command()
 def costs(root: RootOption = None, as_json: JsonOption = False) -> None:
     """What runs cost in calls of models, beside what was estimated."""
     from graphrag_pipeline.costs import read_costs, render_costs

@@ -7,9 +7,15 @@ from __future__ import annotations
 
 from functools import partial
 
+import pyarrow as pa
+
 from graphrag_pipeline.indexing.model_descriptions import SummaryPlan
 from graphrag_pipeline.indexing.model_extraction import ClaimsPlan, ExtractionPlan
 from graphrag_pipeline.indexing.model_reports import ReportPlan
+from graphrag_pipeline.indexing.resolution import Merge
+from graphrag_pipeline.indexing.semantic_resolution import ask_verdicts, merge_similar, pairs_to_ask, propose_similar
+from graphrag_pipeline.models.pool import Progress
+from graphrag_pipeline.models.ports import ChatModel, Failure
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.tokens import count_tokens_each
 
@@ -47,3 +53,20 @@ def plan_reports(root: Root) -> ReportPlan:
     """How community reports are asked for."""
     settings = root.settings.reports
     return ReportPlan(root.prompt("community_report"), settings.max_words, settings.language)
+
+
+def propose_by_meaning(
+    root: Root, entities: pa.Table, relationships: pa.Table, model: ChatModel | None, progress: Progress | None = None
+) -> tuple[list[Merge], list[Failure]]:
+    """Merges that vectors suggest and, where a model is given, its verdicts on pairs that are less near."""
+    settings = root.settings.resolution
+    floors = [settings.min_similarity, settings.min_asked_similarity if model else None]
+    floor = min(floor for floor in floors if floor is not None)
+    pairs = propose_similar(entities, relationships, root.embedder, floor)
+    merges = merge_similar(entities, pairs, settings)
+    failures: list[Failure] = []
+    if model:
+        asked = pairs_to_ask(pairs, settings)
+        judged, failures = ask_verdicts(entities, asked, root.prompt("resolve_entities"), model, progress)
+        merges += judged
+    return merges, failures

@@ -170,10 +170,13 @@ class Root:
         return code_of(
             stage,
             self.settings,
-            self._embedding_fingerprint() if stage.embeds else "",
+            self._embedding_fingerprint() if self._embeds(stage) else "",
             self.static_embedder.fingerprint if stage.embeds_statically else "",
             {name: self.prompt(name).sha256[:_SHOWN_DIGITS] for name in prompts_of(stage, self.settings)},
         )
+
+    def _embeds(self, stage: Stage) -> bool:
+        return stage.embeds or (stage.engine == "resolution" and self.settings.resolution.is_semantic)
 
     def _embedding_fingerprint(self) -> str:
         if self.settings.embeddings.engine != "model":

@@ -167,6 +167,25 @@ class GraphSettings(_Section):
     max_memory: str = Field("2GB", description="Memory DuckDB may use for the merge before it spills to disk.")
 
 
+class ResolutionSettings(_Section):
+    """Which entities are one although their names differ, beside the rules on names, which always hold."""
+
+    engine: Engine = Field(
+        "embedded", description="embedded: rules, and vectors if min_similarity is set; model: also a chat model."
+    )
+    min_similarity: float | None = Field(
+        None, gt=0, le=1, description="Cosine of names and descriptions from which two of one type are one; null: none."
+    )
+    model: dict[str, Any] = _model_overrides()
+    min_asked_similarity: float = _for_model(0.8, "cosine from which it is asked whether two are one.", gt=0, le=1)
+    max_asked: int = _for_model(1000, "most pairs asked about, the nearest first.", ge=0)
+
+    @property
+    def is_semantic(self) -> bool:
+        """Whether vectors have a say."""
+        return self.engine == "model" or self.min_similarity is not None
+
+
 class DescriptionsSettings(_Section):
     """How the descriptions of one entity or relationship become one."""
 
@@ -306,6 +325,7 @@ class Settings(_Section):
     text_units: TextUnitsSettings = TextUnitsSettings()
     extraction: ExtractionSettings = ExtractionSettings()
     graph: GraphSettings = GraphSettings()
+    resolution: ResolutionSettings = ResolutionSettings()
     descriptions: DescriptionsSettings = DescriptionsSettings()
     communities: CommunitiesSettings = CommunitiesSettings()
     reports: ReportsSettings = ReportsSettings()
@@ -346,7 +366,7 @@ class Settings(_Section):
 def settings_for_model(
     chat_model: str, embedding_model: str | None, base_url: str | None = None, api_key_env: str | None = None
 ) -> Settings:
-    """Settings in which a model does every stage that it can.
+    """Settings in which a model does every stage that it can; resolution stays by rules until somebody sets it.
 
     Args:
         embedding_model: None leaves the bundled embeddings.
@@ -356,7 +376,7 @@ def settings_for_model(
     endpoint = {name: value for name, value in place.items() if value}
     values: dict[str, dict[str, Any]] = {"chat_model": {"model": chat_model, **endpoint}}
     for section, field in Settings.model_fields.items():
-        if {"engine", "model"} <= type(field.default).model_fields.keys():
+        if {"engine", "model"} <= type(field.default).model_fields.keys() and section != "resolution":
             values[section] = {"engine": "model"}
     if embedding_model:
         values["embedding_model"] = {"model": embedding_model, **endpoint}
@@ -380,6 +400,17 @@ def load_settings(root: Path, environment: Mapping[str, str] | None = None) -> S
         raise SettingsError(_explain(error, path, variables)) from None
 
 
+def parse_yaml(text: str) -> Any:
+    """Plain values of a YAML text, read by libyaml where it is there: ten times as fast, and every stage reads settings.
+
+    Raises:
+        yaml.YAMLError: it is none.
+    """
+    import yaml
+
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
 def _read_yaml(path: Path) -> dict[str, Any]:
     import yaml
 
@@ -392,7 +423,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: cannot be read as UTF-8 text ({error}); mend or replace the file") from None
     try:
-        values = yaml.safe_load(text)
+        values = parse_yaml(text)
     except yaml.YAMLError as error:
         raise SettingsError(f"{path}: not valid YAML: {error}") from None
     if values is None:
@@ -424,7 +455,7 @@ def _apply_environment(values: dict[str, Any], environment: Mapping[str, str]) -
         if not isinstance(target, dict):
             raise SettingsError(f"{SETTINGS_FILE}: section {section!r} must hold options, found {target!r}")
         try:
-            target[key] = yaml.safe_load(environment[name])
+            target[key] = parse_yaml(environment[name])
         except yaml.YAMLError as error:
             raise SettingsError(f"environment variable {name}: {error}") from None
         variables[section, key] = name

@@ -112,8 +112,10 @@ STAGES: dict[str, Stage] = {
             "graph",
             "Mentions merged and resolved into entities, relationships and claims.",
             reads=("entity_mentions", "relationship_mentions", "claim_mentions"),
-            tables=(*_GRAPH_TABLES, "entity_merges"),
-            uses=("graph.weight",),
+            tables=(*_GRAPH_TABLES, "entity_merges", "graph_failures"),
+            uses=("graph.weight", "resolution"),
+            engine="resolution",
+            prompts=("resolve_entities",),
             files=(OVERRIDES_FILE,),
             algorithm=2,
         ),
@@ -253,6 +255,7 @@ def code_of(
     """What the result of a stage depends on besides its inputs, by a name a user recognises.
 
     Args:
+        embedding_fingerprint: of the embedding model, "" if the result does not depend on it.
         prompt_versions: hash of every prompt of `prompts_of`.
     """
     code: dict[str, Any] = {"algorithm": stage.algorithm}
@@ -268,7 +271,7 @@ def code_of(
     code |= {f"schema of {name}": table.schema_hash for name, table in owned.items()}
     for package in stage.packages:
         code[f"package {package}"] = _installed_version(package)
-    if stage.embeds:
+    if embedding_fingerprint:
         code["embedding model"] = embedding_fingerprint
     if stage.embeds_statically:
         code["static embeddings"] = static_fingerprint

@@ -70,6 +70,7 @@ def test_every_part_has_a_rule_or_is_an_edge() -> None:
         "model_settings",
         "definitions",
         "plans",
+        "merge_report",
         "costs",
         "estimates",
         "progress",

@@ -254,6 +254,34 @@ def test_a_dry_run_after_a_changed_prompt_counts_its_own_calls_alone(tmp_path: P
         assert all(estimate.is_scaled for estimate in below)
 
 
+def test_verdicts_of_the_model_merge_entities_and_a_dry_run_shows_them_first(tmp_path: Path) -> None:
+    def judge(asked: object) -> str | None:
+        return '{"same": true, "reason": "One person."}' if "Entity A:" in asked.prompt else None
+
+    with running_model_server(script=judge) as server:
+        root = make_model_root(tmp_path / "root", server.base_url, n_articles=4)
+        index(root)
+        n_entities = root.snapshots.open().n_rows("entities")
+        settings = root.path / "settings.yaml"
+        values = yaml.safe_load(settings.read_text(encoding="utf-8"))
+        values["resolution"] |= {"engine": "model", "min_asked_similarity": 0.5, "max_asked": 5}
+        settings.write_text(yaml.safe_dump(values), encoding="utf-8")
+        before = server.count()
+        told = run("--root", root.path, "merges", "--dry-run", "--json")
+        report = json.loads(told.stdout)
+        assert told.returncode == 0 and len(report["unasked"]) == 5 and not report["added"]
+        assert server.count() - before == 0 or all(call.kind == "embedding" for call in server.calls[before:])
+        index(root)
+        assert root.snapshots.open().n_rows("entities") < n_entities
+        rules = [row["rule"] for row in json.loads(run("--root", root.path, "merges", "--json").stdout)["merges"]]
+        assert "verdict" in rules
+        values["resolution"]["engine"] = "embedded"
+        settings.write_text(yaml.safe_dump(values), encoding="utf-8")
+        assert "- " in run("--root", root.path, "merges", "--dry-run").stdout
+        index(root)
+        assert root.snapshots.open().n_rows("entities") == n_entities
+
+
 def test_claims_reach_the_published_covariates(tmp_path: Path) -> None:
     with running_model_server() as server:
         root = make_model_root(tmp_path / "root", server.base_url, extraction={"has_claims": True})

@@ -16,6 +16,7 @@ from graphrag_pipeline.tables import STAGE_TABLES, VECTOR_TABLES
 
 if TYPE_CHECKING:
     from graphrag_pipeline.indexing.model_stages import ModelWriter, Summarize
+    from graphrag_pipeline.indexing.resolution import Merge
 
 
 @stage_body("corpus_manifest")
@@ -91,17 +92,30 @@ def graph(run: StageRun) -> None:
     from graphrag_pipeline.settings import OVERRIDES_FILE
 
     overrides = read_overrides(run.root.read_file(OVERRIDES_FILE))
-    tables = merge_graph(
+    merge = partial(
+        merge_graph,
         run.scan("entity_mentions"),
         run.scan("relationship_mentions"),
         run.scan("claim_mentions"),
         run.settings.graph,
         overrides=overrides,
     )
+    tables = merge()
+    failures: list[Failure] = []
+    if run.settings.resolution.is_semantic:
+        proposals, failures = _propose_by_meaning(run, tables)
+        tables = merge(proposals=proposals) if proposals else tables
     run.details["overrides without effect"] = find_unused(overrides, tables["entities"])
     run.details |= metadata.of_degrees(tables["entities"])
     run.count_tokens(tables["entities"]["title"])
-    run.write(**tables)
+    run.write(failures, **tables)
+
+
+def _propose_by_meaning(run: StageRun, tables: dict[str, pa.Table]) -> "tuple[list[Merge], list[Failure]]":
+    from graphrag_pipeline.plans import propose_by_meaning
+
+    asked = run.chat_model if run.asks_model else None
+    return propose_by_meaning(run.root, tables["entities"], tables["relationships"], asked, run.progress())
 
 
 @stage_body("summarized_descriptions")
@@ -207,8 +221,8 @@ def entity_embeddings(run: StageRun) -> None:
 def relationship_embeddings(run: StageRun) -> None:
     from graphrag_pipeline.indexing.contract_tables import with_descriptions
 
-    relationships = with_descriptions(run.read("relationships"), run.read("descriptions"))
-    _embed(run, "default-relationship-description", relationships)
+    rows = with_descriptions(run.read("relationships"), run.read("descriptions"))
+    _embed(run, "default-relationship-description", rows.select(["source", "target", "description"]))
 
 
 @stage_body("report_embeddings")
@@ -239,7 +253,7 @@ def index_candidate(run: StageRun) -> None:
     numbers = run.root.snapshots.record_numbers(previous)
     count_tokens = partial(count_tokens_each, encoding=run.settings.text_units.encoding)
     tables = join_contract_tables({name: run.read(name) for name in JOINED_TABLES}, numbers, count_tokens)
-    vectors = look_up_all_vectors(tables, run.read, run.root.embedder.dimensions)
+    vectors = look_up_all_vectors(tables, run.scan, run.root.embedder.dimensions)
     snapshot_id = freeze_candidate(
         run.root.snapshots,
         tables,

@@ -272,11 +272,14 @@ def open_instance(root: Root) -> Iterator[DagsterInstance]:
         PipelineError: it cannot be read or written.
     """
     from dagster import DagsterInstance
+    from dagster._core.instance.ref import InstanceRef
     from sqlalchemy.exc import SQLAlchemyError
+
+    from graphrag_pipeline.defs.event_log import overrides_for
 
     home = dagster_home(root)
     try:
-        with DagsterInstance.from_config(str(home)) as instance:
+        with DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=overrides_for(home))) as instance:
             yield instance
     except (SQLAlchemyError, OSError) as error:
         reason = getattr(error, "orig", None) or error

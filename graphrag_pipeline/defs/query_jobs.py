@@ -16,7 +16,8 @@ from graphrag_pipeline.query.graph_index import METHODS, GraphIndex
 from graphrag_pipeline.query.model_accounts import Account, accounted
 from graphrag_pipeline.query.model_points import MappedPoints
 from graphrag_pipeline.query.question import read_question
-from graphrag_pipeline.query.results import Answer, Context, Usage
+from graphrag_pipeline.query.results import Answer, Context
+from graphrag_pipeline.query.usage import Usage
 from graphrag_pipeline.stages import SNAPSHOT
 
 

@@ -16,12 +16,13 @@ from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.tables import ASKING_STAGES, CONTRACT_FAILURES, failures_table
 
 FAILURE_TABLES = tuple(f"{stage}_failures" for stage in ASKING_STAGES)
-_EMBEDDED = {
+_ASKED_TABLES = {
+    "graph": "entities",
     "entity_embeddings": "entities",
     "relationship_embeddings": "relationships",
     "report_embeddings": "community_reports",
 }
-"""Stage -> the table whose rows it embeds, where it is not `text_units`."""
+"""Stage -> the table whose rows it asks about, where it is not `text_units`."""
 
 
 def failure_rows(stage: str, failures: Iterable[Failure]) -> pa.Table:
@@ -58,4 +59,4 @@ def _count_asked(name: str, stage: Mapping[str, pa.Table]) -> int:
         return pc.sum(pc.greater(stage["descriptions"]["n_descriptions"], 1)).as_py() or 0
     if name == "community_reports":
         return pc.sum(pc.invert(stage["community_reports"]["is_verbatim"])).as_py() or 0
-    return stage[_EMBEDDED.get(name, "text_units")].num_rows
+    return stage[_ASKED_TABLES.get(name, "text_units")].num_rows

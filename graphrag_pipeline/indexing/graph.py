@@ -10,7 +10,7 @@ mentions; `frequency` is the number of text units. Which title a name gets is de
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.indexing.graph_titles import create_titles
+from graphrag_pipeline.indexing.resolution import Merge
 from graphrag_pipeline.settings import GraphSettings
 from graphrag_pipeline.tables import COVARIATES, ENTITIES, RELATIONSHIPS, Table
 
@@ -52,6 +53,7 @@ def merge_graph(
     settings: GraphSettings,
     n_threads: int = _N_THREADS,
     overrides: pa.Table | None = None,
+    proposals: Sequence[Merge] = (),
 ) -> dict[str, pa.Table]:
     """Merge the mentions of all text units.
 
@@ -66,6 +68,7 @@ def merge_graph(
         n_threads: DuckDB's threads; the result does not depend on it.
         overrides: what a person decided, from `overrides.read_overrides`; rows with names that no document has do
             nothing (see `overrides.find_unused`).
+        proposals: merges that `semantic_resolution.py` found in an earlier result.
 
     Returns:
         `entities`, `relationships`, `covariates`, `entity_merges` by table name. `entity_merges` has a row for each
@@ -84,7 +87,7 @@ def merge_graph(
         ):
             connection.register(f"stored_{name}", mentions)
             connection.execute(f"CREATE TEMP VIEW {name} AS FROM stored_{name}")
-        entity_merges = create_titles(connection, overrides)
+        entity_merges = create_titles(connection, overrides, proposals)
         weight = "sum(strength)" if settings.weight == "strength" else "count(*)"
         _create_relationship_rows(connection)
         _create_pairs(connection, weight)

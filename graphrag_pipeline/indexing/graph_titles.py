@@ -7,7 +7,7 @@ out: aggregating mentions (`graph.py`), the rules themselves.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,12 +23,17 @@ if TYPE_CHECKING:
     Forms = dict[str, set[str]]  # name in the mentions -> its written forms
 
 
-def create_titles(connection: duckdb.DuckDBPyConnection, overrides: pa.Table | None) -> pa.Table:
+def create_titles(
+    connection: duckdb.DuckDBPyConnection, overrides: pa.Table | None, proposals: Sequence[Merge] = ()
+) -> pa.Table:
     """From the views `entity_mentions`, `relationship_mentions`, `claim_mentions` make the tables that others join.
 
     `names` (name, title_id), `titles` (title_id, title, id; numbered in the order of titles) and `written_names`
     (title_id, name: every form that stands for the title). Where a person keeps apart names that one document tied, the
     two views are replaced by ones that part them again.
+
+    Args:
+        proposals: merges beside those that the rules propose.
 
     Returns:
         `entity_merges`.
@@ -41,7 +46,7 @@ def create_titles(connection: duckdb.DuckDBPyConnection, overrides: pa.Table | N
         forms = _read_forms(connection)
     titles = {name: title for name in _read_names(connection) if (title := normalize_title(name))}
     _register_titles(connection, titles, forms)
-    merges = _resolve(connection, _decided_merges(merged, titles, forms), apart)
+    merges = _resolve(connection, [*_decided_merges(merged, titles, forms), *proposals], apart)
     if merges:
         titles = {name: merges[title].into if title in merges else title for name, title in titles.items()}
         _register_titles(connection, titles, forms)
@@ -178,10 +183,10 @@ def _resolve(
                 FROM entity_mentions JOIN names USING (name) GROUP BY title_id, upper(trim(type))
             ) JOIN titles USING (title_id) GROUP BY title ORDER BY title""").fetchall()
     ]
-    proposals = propose_merges(records)
-    ends = sorted({title for merge in proposals for title in (merge.title, merge.into)})
+    by_rule = propose_merges(records)
+    ends = sorted({title for merge in by_rule for title in (merge.title, merge.into)})
     n_mentions = Counter({record.title: record.n_mentions for record in records})
-    return resolve_titles([*decided, *proposals], _neighbours(connection, ends), n_mentions, apart)
+    return resolve_titles([*decided, *by_rule], _neighbours(connection, ends), n_mentions, apart)
 
 
 def _neighbours(connection: duckdb.DuckDBPyConnection, titles: list[str]) -> dict[str, set[str]]:

@@ -2,10 +2,11 @@
 
 The rungs of the ladder above exact match, most certain first: `override` (a person said so), `unicode` (accents,
 punctuation), `possessive`, `alias` (articles, legal forms, qualifiers, a person's short name), `acronym`, `fuzzy` (one
-letter). What a person keeps apart no rule merges. Types must agree (UNKNOWN agrees with all), numbers must be equal,
-and what a name alone cannot tell needs a neighbour in the graph that both share. A wrong merge is worse than a missed
-one: where two readings are open, nothing merges. Proposing reads titles, resolving reads their neighbours; both are
-pure. A merge is a row in `entity_merges`, never an edit of mentions.
+letter); `embedding` and `verdict` come from `semantic_resolution.py`. What a person keeps apart nothing merges. Types
+must agree (UNKNOWN agrees with all), numbers must be equal, and what a name alone cannot tell needs a neighbour in the
+graph that both share. A wrong merge is worse than a missed one: where two readings are open, nothing merges. Proposing
+reads titles, resolving reads their neighbours; both are pure. A merge is a row in `entity_merges`, never an edit of
+mentions.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from graphrag_pipeline.indexing.gazetteer import load_places
 from graphrag_pipeline.indexing.name_cues import FEMALE_HONORIFICS, GIVEN_NAMES, LEGAL_SUFFIXES
 from graphrag_pipeline.tables import normalize_title
 
-RULES = ("override", "unicode", "possessive", "alias", "acronym", "fuzzy")
+RULES = ("override", "unicode", "possessive", "alias", "acronym", "fuzzy", "embedding", "verdict")
 MIN_FUZZY_LENGTH = 10  # characters of the whole title
 MIN_FUZZY_WORD = 6  # characters of the words that differ
 MAX_FUZZY_BLOCK = 500  # titles that are compared with each other; a larger block is too common a beginning
@@ -78,7 +79,7 @@ def propose_merges(records: Iterable[TitleRecord]) -> list[Merge]:
     ):
         proposals.extend(propose(by_title))
     proposals.extend(_propose_fuzzy(by_title))
-    return [p for p in proposals if _types_agree(by_title[p.title].type, by_title[p.into].type)]
+    return [p for p in proposals if types_agree(by_title[p.title].type, by_title[p.into].type)]
 
 
 def resolve_titles(
@@ -144,11 +145,13 @@ def explain_tie(form: str, name: str) -> Merge:
     return Merge(title, into, "alias", f"stands for {into} in one document", 0.95)
 
 
-def _types_agree(a: str, b: str) -> bool:
+def types_agree(a: str, b: str) -> bool:
+    """Whether two types may be of one entity."""
     return a == b or _UNKNOWN in (a, b)
 
 
-def _numbers(title: str) -> list[str]:
+def numbers_of(title: str) -> list[str]:
+    """The numbers in a title, Roman ones too: titles that differ in them are of two entities."""
     return _NUMBER.findall(title)
 
 
@@ -275,7 +278,7 @@ def _fuzzy_blocks(records: Mapping[str, TitleRecord]) -> Iterator[list[str]]:
     for title, record in records.items():
         if len(title) < MIN_FUZZY_LENGTH or record.type == _UNKNOWN:
             continue
-        same = (record.type, title.count(" "), *_numbers(title))
+        same = (record.type, title.count(" "), *numbers_of(title))
         blocks[("first", title[:_FUZZY_KEY], *same)].append(title)
         blocks[("last", title[-_FUZZY_KEY:], *same)].append(title)
     return (titles for titles in blocks.values() if 1 < len(titles) <= MAX_FUZZY_BLOCK)

@@ -36,9 +36,14 @@ _PLACEHOLDERS: dict[str, tuple[set[str], set[str]]] = {
     "extract_claims_continue": (set(), set()),
     "summarize_descriptions": ({"description_list"}, {"entity_name", "max_length"}),
     "community_report": ({"input_text"}, {"max_report_length"}),
+    "resolve_entities": (
+        {"name_a", "name_b"},
+        {"type_a", "type_b", "description_a", "description_b"},
+    ),
     "local_search_answer": ({"context_data"}, {"response_type", "max_length"}),
     "basic_search_answer": ({"context_data"}, {"response_type", "max_length"}),
     "rate_report": ({"description"}, {"question"}),
+    "rate_reports": ({"context_data"}, {"question"}),
     "global_search_map": ({"context_data"}, {"max_length"}),
     "global_search_reduce": ({"report_data"}, {"response_type", "max_length"}),
 }
@@ -120,8 +125,9 @@ def load_prompt(folder: Path | None, name: str) -> Prompt:
         PipelineError: the file is not UTF-8 text, lacks a placeholder without which nothing would be sent, or has one
             that nothing fills.
     """
-    path = _find_prompt(folder, name)
+    path = (folder or DEFAULTS_FOLDER) / f"{name}.txt"
     try:
+        path = _find_prompt(folder, name)
         data = path.read_bytes()
         text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

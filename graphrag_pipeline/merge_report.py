@@ -1,0 +1,116 @@
+"""What entity resolution merged, and what it would merge as the settings are now: read, never written.
+
+Keep out: the rules (`indexing/resolution.py`, `indexing/semantic_resolution.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from graphrag_pipeline.indexing.graph import merge_graph
+from graphrag_pipeline.indexing.overrides import read_overrides
+from graphrag_pipeline.indexing.resolution import Merge
+from graphrag_pipeline.indexing.semantic_resolution import (
+    merge_by_verdict,
+    merge_similar,
+    pairs_to_ask,
+    propose_similar,
+    show_entities,
+    verdict_request,
+)
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.settings import OVERRIDES_FILE
+
+MENTIONS = ("entity_mentions", "relationship_mentions", "claim_mentions")
+
+
+@dataclass(frozen=True)
+class MergeReport:
+    """Rows of `entity_merges`, compared with those of the graph there is.
+
+    Attributes:
+        merges: all of them.
+        added, removed: those that the graph has not yet, and those that it would lose.
+        unasked: (title, title, cosine) of pairs that the model would be asked about and was not yet.
+    """
+
+    merges: list[dict[str, Any]]
+    added: list[dict[str, Any]]
+    removed: list[dict[str, Any]]
+    unasked: list[tuple[str, str, float]]
+
+
+def list_merges(root: Root) -> MergeReport:
+    """The merges of the graph there is.
+
+    Raises:
+        PipelineError: there is none yet.
+    """
+    return MergeReport(root.tables.read("entity_merges").to_pylist(), [], [], [])
+
+
+def preview_merges(root: Root) -> MergeReport:
+    """The merges that settings, prompts and overrides would give now; no model is asked, nothing is written.
+
+    Raises:
+        PipelineError: a bucket has no mentions yet.
+    """
+    stage_settings = root.settings.resolution
+    overrides = read_overrides(root.read_file(OVERRIDES_FILE))
+    entities, relationships, claims = (_scan(root, table) for table in MENTIONS)
+    merge = partial(merge_graph, entities, relationships, claims, root.settings.graph, overrides=overrides)
+    tables = merge()
+    unasked: list[tuple[str, str, float]] = []
+    if stage_settings.is_semantic:
+        proposals, unasked = _propose_from_store(root, tables["entities"], tables["relationships"])
+        tables = merge(proposals=proposals) if proposals else tables
+    wanted = tables["entity_merges"].to_pylist()
+    head = root.tables.head("entity_merges")
+    present = root.tables.read_head(head).to_pylist() if head else []
+    return MergeReport(
+        wanted, [row for row in wanted if row not in present], [row for row in present if row not in wanted], unasked
+    )
+
+
+def _scan(root: Root, table: str) -> Any:
+    from graphrag_pipeline.stages import owner_of
+
+    return root.tables.dataset([root.tables.need(table, key) for key in owner_of(table).partitions(root.settings)])
+
+
+def _propose_from_store(
+    root: Root, entities: pa.Table, relationships: pa.Table
+) -> tuple[list[Merge], list[tuple[str, str, float]]]:
+    """Merges by vectors and by verdicts had before, and the pairs not asked about yet."""
+    settings = root.settings.resolution
+    is_asked = settings.engine == "model"
+    floors = [settings.min_similarity, settings.min_asked_similarity if is_asked else None]
+    pairs = propose_similar(entities, relationships, root.embedder, min(f for f in floors if f is not None))
+    merges = merge_similar(entities, pairs, settings)
+    if not is_asked:
+        return merges, []
+    shown, prompt, asked = show_entities(entities), root.prompt("resolve_entities"), pairs_to_ask(pairs, settings)
+    replies = root.models.chat_model("resolution").recall([verdict_request(shown, pair, prompt) for pair in asked])
+    titles, unasked = shown["title"], []
+    for pair, reply in zip(asked, replies, strict=True):
+        if reply is None:
+            unasked.append((titles[pair.row], titles[pair.into], pair.similarity))
+        elif reply.value.same:
+            merges.append(merge_by_verdict(titles, pair, reply))
+    return merges, unasked
+
+
+def render_report(report: MergeReport) -> list[str]:
+    """A line per merge; what is new is marked +, what would go -."""
+    marks = [("+", row) for row in report.added] + [("-", row) for row in report.removed]
+    marks += [(" ", row) for row in report.merges if row not in report.added]
+    lines = [
+        f"{mark} {row['name']} -> {row['title']}  ({row['rule']}, {row['score']:.2f}: {row['evidence']})"
+        for mark, row in marks
+    ]
+    lines += [f"? {a} / {b}  (cosine {cosine:.2f}: the model would be asked)" for a, b, cosine in report.unasked]
+    return lines or ["no merges"]
