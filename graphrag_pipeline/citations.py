@@ -3,12 +3,14 @@
 Reports and answers cite records this way, as Microsoft GraphRAG does. Stored text cites stable ids; a prompt cites
 numbers that are local to it; a published report cites human-readable numbers. This module turns one into the other and
 is neutral ground: indexing and query both use it. Add here what reads or writes a citation; keep out what a record is.
+
+What we wrote is read strictly; what a model wrote (`replace_written`) with full-width brackets, ranges and singulars.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 KINDS = ("Entities", "Relationships", "Claims", "Reports", "Sources")
 
@@ -16,6 +18,21 @@ _CITATION = re.compile(r"\[\s*Data\s*:\s*([^\[\]]*)\]", re.IGNORECASE)
 _PART = re.compile(r"(\w+)\s*\(([^()]*)\)")
 _KIND_OF = {kind.lower(): kind for kind in KINDS}
 _MORE = "+more"
+
+OPENERS, _CLOSERS = "[\uff3b\u3010", "]\uff3d\u3011"
+"""Brackets that a model may open a citation with."""
+_ANY = re.escape(OPENERS + _CLOSERS)
+_WRITTEN = re.compile(
+    rf"([ \t]*+)[{re.escape(OPENERS)}]\s*+Data\s*+[:\uff1a]([^{_ANY}]*)[{re.escape(_CLOSERS)}]", re.IGNORECASE
+)
+_WRITTEN_PART = re.compile(r"(?<![A-Za-z])([A-Za-z][A-Za-z ]{0,30})[(\uff08]([^()\uff08\uff09]*)[)\uff09]")
+_ITEM = re.compile(r"(\d{1,9})(?:\s*[-\u2013]\s*(\d{1,9}))?")
+_LONGEST_RANGE = 50
+_WRITTEN_KINDS = {
+    "entity": "Entities", "entities": "Entities", "relationship": "Relationships", "relationships": "Relationships",
+    "claim": "Claims", "claims": "Claims", "covariates": "Claims", "report": "Reports", "reports": "Reports",
+    "source": "Sources", "sources": "Sources",
+}  # fmt: skip
 
 
 def render_citation(records: Iterable[tuple[str, Iterable[str]]]) -> str:
@@ -76,6 +93,44 @@ def split_cited(text: str) -> list[tuple[str, str]]:
         start = match.end()
     pieces.append((text[start:].strip(), ""))
     return [(said, citation) for said, citation in pieces if re.search(r"\w", said)]
+
+
+Cited = list[tuple[str, list[str]]]
+"""(kind, numbers) as a model cites them: an unknown kind as it is spelled, a number without leading zeros, and whatever
+else stands for a number."""
+
+
+def split_written(text: str) -> Iterator[tuple[str, str, Cited | None]]:
+    """Cut a model's text at its citations: (text before, blanks before it, what it cites), at the end with None."""
+    start = 0
+    for match in _WRITTEN.finditer(text):
+        parts = _WRITTEN_PART.findall(match.group(2))
+        cited = [
+            (_WRITTEN_KINDS.get(name.split()[-1].casefold(), name), [*_read_items(items)]) for name, items in parts
+        ]
+        yield text[start : match.start()], match.group(1), cited
+        start = match.end()
+    yield text[start:], "", None
+
+
+def replace_written(text: str, replace: Callable[[Cited], str]) -> str:
+    """`text` with something else for each citation that a model wrote, and without the blanks before an empty one."""
+    pieces = []
+    for said, blanks, cited in split_written(text):
+        instead = replace(cited) if cited is not None else ""
+        pieces.append(said + blanks + instead if instead else said)
+    return "".join(pieces)
+
+
+def _read_items(listed: str) -> Iterator[str]:
+    """ "1, 2, 5-7, +more" -> 1 2 5 6 7, without leading zeros."""
+    for item in re.split(r"[,;\uff0c\u3001]", listed):
+        match = _ITEM.fullmatch(item.strip().lstrip("#"))
+        if match:
+            first, last = int(match.group(1)), int(match.group(2) or match.group(1))
+            yield from (str(n) for n in range(first, min(last, first + _LONGEST_RANGE) + 1))
+        elif item.strip() and "more" not in item:
+            yield item.strip()
 
 
 def _parse_parts(body: str) -> list[tuple[str, list[str]]]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from graphrag_pipeline.indexing.reply_fields import ClaimRecord, EntityRecord, RelationshipRecord, read_type
@@ -205,5 +205,5 @@ def _number_rows(unit_id: str, keyed: Iterable[tuple[str, Sequence[_Record]]], p
                 problems["repeated"] += 1
                 continue
             place = {"text_unit_id": unit_id, "position": len(rows), "request_key": request_key}
-            rows[record] = asdict(record) | place
+            rows[record] = vars(record) | place
     return list(rows.values())

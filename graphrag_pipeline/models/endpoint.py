@@ -22,11 +22,12 @@ from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.model_settings import ChatModelSettings, EmbeddingModelSettings
 from graphrag_pipeline.models.accounting import CallStats, call_span
 from graphrag_pipeline.models.limits import AdaptiveLimit, backoff_s
-from graphrag_pipeline.models.ports import CallFailedError, ReplyFormatError
+from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.prices import find_price
-from graphrag_pipeline.models.problems import Problem, describe_problem
+from graphrag_pipeline.models.problems import Problem, attempt_errors, describe_problem
 from graphrag_pipeline.models.requests import sendable
 from graphrag_pipeline.models.spending import Rate, Spending
+from graphrag_pipeline.models.streaming import Post, Tell, make_post
 
 if TYPE_CHECKING:
     import openai
@@ -116,7 +117,13 @@ class Endpoint:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def post(
-        self, path: str, body: Mapping[str, Any], key: str, expected: Usage, read: Callable[[object], T]
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        key: str,
+        expected: Usage,
+        read: Callable[[object], T],
+        tell: Tell | None = None,
     ) -> Sent[T]:
         """Send a request until it is answered.
 
@@ -126,6 +133,7 @@ class Endpoint:
             key: names the request in failures and spreads its retries.
             expected: the most tokens it should take, for budget and rate.
             read: reads the JSON body; raises ReplyFormatError where it is no answer.
+            tell: asks for a stream and gets its text as it comes.
 
         Raises:
             RejectedError: the endpoint refuses the request.
@@ -133,8 +141,9 @@ class Endpoint:
             PipelineError: the endpoint cannot be used, or the budget is spent.
         """
         n_failed = n_limited = n_adapted = 0
+        post = make_post(path, key, self._settings.timeout_s, tell)
         while True:
-            outcome = await self._attempt(path, body, expected, read)
+            outcome = await self._attempt(post, body, expected, read)
             if isinstance(outcome, Sent):
                 return outcome
             if n_adapted < MAX_ADAPTED and self._adapt(outcome):
@@ -152,7 +161,7 @@ class Endpoint:
             await asyncio.sleep(max(pause, outcome.retry_after_s or 0.0))
 
     async def _attempt(
-        self, path: str, body: Mapping[str, Any], expected: Usage, read: Callable[[object], T]
+        self, post: Post, body: Mapping[str, Any], expected: Usage, read: Callable[[object], T]
     ) -> Sent[T] | Problem:
         await self._spending.wait_for_turn(self._rate, expected.tokens)
         async with self._limit.slot() as started_at:
@@ -160,7 +169,7 @@ class Endpoint:
             outcome: Sent[T] | Problem = Problem("the request was abandoned", may_be_paid=True)
             try:
                 with call_span(self._settings.use_spans, self._stage, self._settings.model):
-                    outcome = await self._send(path, body, expected, read)
+                    outcome = await self._send(post, body, expected, read)
             finally:
                 self._book(outcome, expected, reservation)
             if isinstance(outcome, Sent):
@@ -171,21 +180,16 @@ class Endpoint:
             return outcome
 
     async def _send(
-        self, path: str, body: Mapping[str, Any], expected: Usage, read: Callable[[object], T]
+        self, post: Post, body: Mapping[str, Any], expected: Usage, read: Callable[[object], T]
     ) -> Sent[T] | Problem:
-        import openai
-
         client = self._connect()
         loop = asyncio.get_running_loop()
         started = loop.time()
         whole = {"model": self._settings.model, **self._parameters, **body}
         try:
-            async with asyncio.timeout(self._settings.timeout_s):
-                answer = await client.post(path, cast_to=object, body=whole)
+            answer = await post(client, whole)
             value = read(answer)
-        except ReplyFormatError as error:
-            return Problem(str(error).replace(client.api_key, "***"), may_be_paid=True)
-        except (openai.APIError, TimeoutError, ValueError, RecursionError) as error:
+        except attempt_errors() as error:
             return describe_problem(error, client.api_key, self._settings.timeout_s)
         self._is_known_to_answer = True
         usage = _read_usage(answer, expected)

@@ -2,7 +2,7 @@
 
 A request is answered from the store, else by the request that is already under way for the same key, else by sending
 it. A reply is used if it is whole and its request's `parse` reads it; otherwise the model is told why and asked once
-more. Only replies that parse are stored, before anyone sees them.
+more. Only replies that parse are stored, before anyone sees them, but for a stream, which is stored at its end.
 
 Where an endpoint does not know `response_format` (it says so with a 400), the schema goes into the prompt from then on.
 Neither that nor a corrective turn changes the key under which the reply is found again.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -30,6 +30,7 @@ from graphrag_pipeline.models.replies import (
 )
 from graphrag_pipeline.models.requests import canonical_json, request_key_of, sendable
 from graphrag_pipeline.models.spending import Spending
+from graphrag_pipeline.models.streaming import Tell
 from graphrag_pipeline.models.structured import describe_schema
 from graphrag_pipeline.tables import stable_hash
 
@@ -42,7 +43,7 @@ _PATH = "/chat/completions"
 
 
 class OpenAIChatModel:
-    """A chat model with its store. Implements `ports.ChatModel`; requests of one instance share one event loop.
+    """A chat model with its store: a `ports.StreamingChatModel`. Requests of one instance share one event loop.
 
     Args:
         stage: what the model is used for: written with its replies and failures.
@@ -64,6 +65,26 @@ class OpenAIChatModel:
 
     async def complete(self, request: ChatRequest[T]) -> ChatReply[T]:
         """See `ports.ChatModel.complete`."""
+        return await self._complete(request, None)
+
+    async def stream(self, request: ChatRequest[Any]) -> AsyncIterator[str]:
+        """See `ports.StreamingChatModel.stream`."""
+        told: asyncio.Queue[str | None] = asyncio.Queue()
+        n_told = 0
+        asking = asyncio.create_task(self._complete(request, told.put_nowait))
+        asking.add_done_callback(lambda _: told.put_nowait(None))
+        try:
+            while (piece := await told.get()) is not None:
+                n_told += bool(piece.strip())
+                yield piece
+            reply = await asking
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+        if not n_told:  # it was stored, or came whole
+            yield reply.text
+
+    async def _complete(self, request: ChatRequest[T], tell: Tell | None) -> ChatReply[T]:
         key = self._key_of(request)
         under_way = self._cache.in_flight
         while True:
@@ -80,7 +101,7 @@ class OpenAIChatModel:
         under_way[key] = done
         failure = None
         try:
-            return await self._ask(request, key)
+            return await self._ask(request, key, tell)
         except CallFailedError as error:
             failure = error
             raise
@@ -104,13 +125,14 @@ class OpenAIChatModel:
             for key, request in zip(keys, requests, strict=True)
         ]
 
-    async def _ask(self, request: ChatRequest[T], key: str) -> ChatReply[T]:
-        """Ask, and once more where the first reply cannot be used; store what can."""
-        first = await self._send(request.messages, request.response_format, key)
+    async def _ask(self, request: ChatRequest[T], key: str, tell: Tell | None) -> ChatReply[T]:
+        """Ask, and once more where the first reply cannot be used and was not read; store what can."""
+        first = await self._send_first(request, key, tell)
         judged = _judge(request, first.value)
         calls = [first]
         if isinstance(judged, _Fault):
-            messages = correct_messages(request.messages, first.value, judged.reason)
+            has_readers = tell is not None and bool(first.value.text.strip())
+            messages = None if has_readers else correct_messages(request.messages, first.value, judged.reason)
             if messages is None:
                 raise CallFailedError(judged.reason, key, first.value.text or first.value.refusal)
             calls.append(await self._send(messages, request.response_format, key))
@@ -132,6 +154,16 @@ class OpenAIChatModel:
         await asyncio.wrap_future(self._cache.write(key, stored))
         return _reply_of(stored, judged, key, is_cached=False)
 
+    async def _send_first(self, request: ChatRequest[Any], key: str, tell: Tell | None) -> Sent[Answer]:
+        """Streamed if somebody listens; whole where the endpoint knows no streams."""
+        if tell is not None and request.response_format is None:
+            try:
+                return await self._post(request.messages, {}, key, tell)
+            except RejectedError as error:
+                if "stream" not in str(error.problem):
+                    raise
+        return await self._send(request.messages, request.response_format, key)
+
     async def _send(
         self, messages: Sequence[Message], response_format: Mapping[str, Any] | None, key: str
     ) -> Sent[Answer]:
@@ -150,12 +182,14 @@ class OpenAIChatModel:
             messages = add_to_last(messages, describe_schema(response_format))
         return await self._post(messages, {}, key)
 
-    async def _post(self, messages: Sequence[Message], more: Mapping[str, Any], key: str) -> Sent[Answer]:
+    async def _post(
+        self, messages: Sequence[Message], more: Mapping[str, Any], key: str, tell: Tell | None = None
+    ) -> Sent[Answer]:
         turns = [{"role": message["role"], "content": sendable(message["content"])} for message in messages]
         parameters = self._settings.parameters
         limit = parameters.get("max_completion_tokens") or parameters.get("max_tokens") or self._longest_completion
         expected = Usage(sum(estimate_tokens(turn["content"]) for turn in turns), int(limit))
-        sent = await self._endpoint.post(_PATH, {"messages": turns, **more}, key, expected, read_answer)
+        sent = await self._endpoint.post(_PATH, {"messages": turns, **more}, key, expected, read_answer, tell)
         self._longest_completion = max(self._longest_completion, sent.usage.completion_tokens)
         return sent
 

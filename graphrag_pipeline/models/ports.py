@@ -133,6 +133,14 @@ class ChatModel(Protocol):
         """
         ...
 
+    def recall(self, requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
+        """Stored replies in the order of the requests, None where there is none that still parses; sends nothing."""
+        ...
+
+
+class StreamingChatModel(ChatModel, Protocol):
+    """A chat model whose reply somebody reads as it comes."""
+
     def stream(self, request: ChatRequest[Any]) -> AsyncIterator[str]:
         """The same reply in pieces as they come; a stored one in one piece. Stored when it has come whole.
 
@@ -142,10 +150,6 @@ class ChatModel(Protocol):
             CallFailedError: there is no usable reply, or it broke off; `reply` starts with what arrived.
             PipelineError: no request can have one, or the budget is spent.
         """
-        ...
-
-    def recall(self, requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
-        """Stored replies in the order of the requests, None where there is none that still parses; sends nothing."""
         ...
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphrag_pipeline.models.limits import retry_after_s
+from graphrag_pipeline.models.ports import ReplyFormatError
 
 MAX_MESSAGE = 300
 
@@ -90,7 +91,7 @@ def describe_problem(error: Exception, key: str, timeout_s: float) -> Problem:
     """What an exception of an attempt means.
 
     Args:
-        error: of the SDK, a time-out, or a ValueError or RecursionError for a body that is no JSON.
+        error: one of `attempt_errors`; a ValueError or RecursionError is a body that is no JSON.
         key: the key, taken out of every message.
     """
     import openai
@@ -105,7 +106,27 @@ def describe_problem(error: Exception, key: str, timeout_s: float) -> Problem:
         is_unreachable = "Connect" in kind
         text = _clean(f"{'cannot connect' if is_unreachable else 'connection lost'} ({kind}: {cause})", key)
         return Problem(text, may_be_paid=not is_unreachable, is_unreachable=is_unreachable)
+    if isinstance(error, _transport_errors()):
+        return Problem(_clean(f"connection lost ({type(error).__name__}: {error})", key), may_be_paid=True)
+    if isinstance(error, ReplyFormatError):
+        return Problem(_clean(str(error), key), may_be_paid=True)
     return Problem(_clean(f"the answer is no JSON ({type(error).__name__})", key), may_be_paid=True)
+
+
+def attempt_errors() -> tuple[type[Exception], ...]:
+    """What an attempt may raise that `describe_problem` understands."""
+    import openai
+
+    return (openai.APIError, TimeoutError, ValueError, RecursionError, ReplyFormatError, *_transport_errors())
+
+
+def _transport_errors() -> tuple[type[Exception], ...]:
+    """What a lost stream raises in the SDKs that pass on the errors of httpx."""
+    try:
+        from httpx import TransportError  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        return ()
+    return (TransportError,)
 
 
 def _describe_status(error: Any, key: str) -> Problem:

@@ -15,7 +15,7 @@ from graphrag_pipeline.models.requests import sendable
 
 MAX_TOLD = 4000  # characters of a bad reply that are shown to the model again
 
-_THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)  # local reasoning models put them into the text
+THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)  # local reasoning models put them into the text
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def read_answer(body: object) -> Answer:
     if not isinstance(message, Mapping):
         raise ReplyFormatError(f"the endpoint sent no message: {str(body)[:120]!r}")
     text = sendable(_text_of(message.get("content")))
-    thoughts = _THOUGHTS.match(text) if text.lstrip().startswith("<think>") else None
+    thoughts = THOUGHTS.match(text) if text.lstrip().startswith("<think>") else None
     refusal = message.get("refusal")
     return Answer(
         text[thoughts.end() :] if thoughts else text,

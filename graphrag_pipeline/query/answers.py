@@ -132,7 +132,7 @@ def write_global_answer(index: GraphIndex, question: str, points: Sequence[Point
     if not points:
         return _answer_from_texts(index, question, selection)
     finder = EvidenceFinder(index)
-    vector = index.embed([question])[0]
+    vector = index.embed_passages([question])[0]
     citations: list[Citation] = []
     lines = [_introduce(points, selection), ""]
     for point in points:
@@ -192,5 +192,5 @@ def _statements(index: GraphIndex, point: Point, vector: np.ndarray) -> list[tup
     ]
     statements = [(said, citation) for said, citation in statements if is_sentence(said)] or statements
     texts = [said for said, _ in statements]
-    picked = rank_sentences(texts, index.embed(texts), MAX_SENTENCES_PER_POINT, vector)
+    picked = rank_sentences(texts, index.embed_passages(texts), MAX_SENTENCES_PER_POINT, vector)
     return [statements[i] for i in sorted(picked)]

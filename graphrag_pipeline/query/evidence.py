@@ -215,7 +215,7 @@ class EvidenceFinder:
     def _nearest(self, statement: str, rows: Sequence[int]) -> int:
         words = [held for row in rows for held in self._words[row]]
         vectors = np.vstack([self._vectors[row] for row in rows])
-        background = make_background(statement, self._index.embed, words, vectors)
+        background = make_background(statement, self._index.embed_passages, words, vectors)
         forms = np.concatenate([self._forms[row] for row in rows])
         return int(np.argmax(score_relevance(background, words, vectors) * forms))
 
@@ -232,6 +232,6 @@ class EvidenceFinder:
             unit = records.read_text_units(self._index, np.array([row]), np.zeros(1))[0]
             self._passages[row] = list(passages_of(sentences_of(unit)))
             texts = [text_of(passage) for passage in self._passages[row]]
-            self._vectors[row] = self._index.embed(texts)
+            self._vectors[row] = self._index.embed_passages(texts)
             self._words[row] = [content_words(text) for text in texts]
             self._forms[row] = np.array([telling(text) for text in texts])

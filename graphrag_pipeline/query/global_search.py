@@ -4,12 +4,15 @@ Steps (methods.md section 8): `rate_reports` -> `map_points` -> `reduce_points` 
 result is a frozen value. In the embedded engine a report's rating is its relevance to the question (`relevance.py`)
 on a scale of 0 to 5 (`RATING_STEPS`), a point is a finding, and its score is its relevance above `POINT_FLOOR` on a
 scale of 0 to 100. A question that names nothing specific ("What are the main themes?") has no relevance to tell
-reports apart by: then the reports' own ranks count.
+reports apart by: then the reports' own ranks count. A chat model may rate (`model_rating.py`), map (`model_points.py`)
+and answer (`model_answers.py`) instead.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +20,7 @@ import numpy as np
 from graphrag_pipeline.citations import strip_citations
 from graphrag_pipeline.models.extractive import is_near_repeat, words_of
 from graphrag_pipeline.query import records
+from graphrag_pipeline.query.model_rating import ModelRater, Rater
 from graphrag_pipeline.query.question import content_words, is_overview
 from graphrag_pipeline.query.relevance import Background, make_background, score_relevance
 from graphrag_pipeline.query.results import Context
@@ -60,6 +64,7 @@ class Selection:
     Attributes:
         rated: all reports that were rated, by level, then best first.
         is_separated: False where no root stood out, so the best were kept all the same.
+        rating: how ratings were had, where a model was asked (`model_rating.py`).
     """
 
     method: str
@@ -67,6 +72,7 @@ class Selection:
     threshold: int
     is_overview: bool
     is_separated: bool
+    rating: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def kept(self) -> list[RatedReport]:
@@ -74,7 +80,7 @@ class Selection:
         kept = [report for report in self.rated if report.is_kept]
         if self.is_overview:
             return sorted(kept, key=lambda r: (-r.rank, -r.size, r.row))
-        return sorted(kept, key=lambda r: (-r.relevance, -r.size, r.row))
+        return sorted(kept, key=lambda r: (-r.rating, -r.relevance, -r.size, r.row))
 
     def account(self) -> dict[str, Any]:
         return {
@@ -84,12 +90,16 @@ class Selection:
             "pruned": sum(report.rating < self.threshold for report in self.rated) if self.method == "dynamic" else 0,
             "is_overview": self.is_overview,
             "is_separated": self.is_separated,
+            **self.rating,
         }
 
 
 @dataclass(frozen=True)
 class Point:
-    """One finding of a report and how much it says about the question, 1-100; its texts cite human-readable ids."""
+    """One finding of a report and how much it says about the question, 1-100; its texts cite human-readable ids.
+
+    A model's point has no summary; its report is the first that it cites.
+    """
 
     report_row: int
     summary: str
@@ -112,17 +122,18 @@ def rate_reports(index: GraphIndex, question: str, settings: GlobalSearchSetting
     rater = _Rater(index, question)
     if settings.selection == "static":
         return _select_static(index, rater, settings)
-    return _select_dynamic(index, rater, settings)
+    by_model = index.settings.rating.engine == "model"
+    return _select_dynamic(index, ModelRater(index, question, rater) if by_model else rater, settings)
 
 
-def _select_static(index: GraphIndex, rater: _Rater, settings: GlobalSearchSettings) -> Selection:
+def _select_static(index: GraphIndex, rater: Rater, settings: GlobalSearchSettings) -> Selection:
     """All reports of the frontier at a level: never a parent and its child."""
     communities = np.flatnonzero(records.frontier_mask(index, settings.level))
     rated = [_kept(report, True) for report in rater.rate(communities)]
     return Selection("static", tuple(rated), settings.threshold, rater.is_overview, True)
 
 
-def _select_dynamic(index: GraphIndex, rater: _Rater, settings: GlobalSearchSettings) -> Selection:
+def _select_dynamic(index: GraphIndex, rater: Rater, settings: GlobalSearchSettings) -> Selection:
     """From the roots down: a report at or above the threshold is kept and its children are rated, below it is pruned.
 
     Unless `keep_parent`, a report gives way to its children that are kept. Where no root reaches the threshold, or the
@@ -147,14 +158,17 @@ def _select_dynamic(index: GraphIndex, rater: _Rater, settings: GlobalSearchSett
             break
         generation = rater.rate(children)
     final = tuple(_kept(report, kept.get(report.community, False)) for report in rated)
-    return Selection("dynamic", final, settings.threshold, False, True)
+    return Selection("dynamic", final, settings.threshold, False, True, dict(rater.account))
 
 
-def _keep_best_roots(roots: list[RatedReport], rater: _Rater, threshold: int) -> Selection:
-    best = sorted(roots, key=lambda r: (-r.rank if rater.is_overview else -r.relevance, -r.size, r.row))
+def _keep_best_roots(roots: list[RatedReport], rater: Rater, threshold: int) -> Selection:
+    best = sorted(
+        roots,
+        key=lambda r: (-r.rank, -r.size, r.row) if rater.is_overview else (-r.rating, -r.relevance, -r.size, r.row),
+    )
     stay = {report.row for report in best[:MAX_UNSEPARATED_ROOTS]}
     rated = tuple(_kept(report, report.row in stay) for report in roots)
-    return Selection("dynamic", rated, threshold, rater.is_overview, False)
+    return Selection("dynamic", rated, threshold, rater.is_overview, False, dict(rater.account))
 
 
 def _kept(report: RatedReport, is_kept: bool) -> RatedReport:
@@ -166,6 +180,7 @@ class _Rater:
 
     def __init__(self, index: GraphIndex, question: str) -> None:
         self._index = index
+        self.account: Counter[str] = Counter()
         self.is_overview = is_overview(question)
         self.background = _make_background(index, question)
 
@@ -200,14 +215,18 @@ def _make_background(index: GraphIndex, question: str) -> Background:
     largest = np.sort(roots[np.argsort(-sizes, kind="stable")[:MAX_BACKGROUND_REPORTS]])
     numbers = index.column("communities", "community")[largest]
     rows = index.rows_of_numbers("community_reports", "community", numbers)
-    return make_background(question, index.embed, *_read_texts(index, rows[rows >= 0]))
+    return make_background(question, index.embed_passages, *_read_texts(index, rows[rows >= 0]))
 
 
 def _read_texts(index: GraphIndex, rows: np.ndarray) -> tuple[list[frozenset[str]], np.ndarray]:
     """Content words and vectors of reports."""
     reports = index.snapshot.take("community_reports", rows, ["id", "full_content"])
-    vectors = index.snapshot.vectors(REPORT_VECTORS).vectors([report["id"] for report in reports])
-    return [content_words(strip_citations(report["full_content"])) for report in reports], vectors
+    texts = [strip_citations(report["full_content"]) for report in reports]
+    if index.is_static:
+        vectors = index.snapshot.vectors(REPORT_VECTORS).vectors([report["id"] for report in reports])
+    else:
+        vectors = index.embed_passages(texts)
+    return [content_words(text) for text in texts], vectors
 
 
 # ---------------------------------------------------------------------------------------------------------- map, reduce
@@ -228,7 +247,7 @@ def map_points(index: GraphIndex, question: str, selection: Selection) -> tuple[
     else:
         texts = [strip_citations(f"{finding['summary']} {finding['explanation']}") for _, _, finding in found]
         background = _make_background(index, question)
-        own = score_relevance(background, [content_words(text) for text in texts], index.embed(texts))
+        own = score_relevance(background, [content_words(text) for text in texts], index.embed_passages(texts))
         whole = np.array([kept[i].relevance for i, _, _ in found])
         scores = [_score(value) for value in np.where(own < POINT_FLOOR, 0.0, own + REPORT_SHARE * (whole - own))]
     points = [
@@ -251,7 +270,7 @@ def _score(relevance: float) -> int:
 def reduce_points(index: GraphIndex, points: tuple[Point, ...], max_tokens: int, max_points: int) -> tuple[Point, ...]:
     """The best points that fit the budget; none that repeats one before it, as a parent's finding may its child's."""
     texts = [strip_citations(f"{point.summary} {point.explanation}") for point in points]
-    vectors = index.embed(texts)
+    vectors = index.embed_passages(texts)
     chosen: list[int] = []
     left = max_tokens
     for i, n_tokens in enumerate(count_tokens_each(texts)):

@@ -10,10 +10,11 @@ searches, and writing anything.
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import functools
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -23,15 +24,22 @@ import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query import basic_search, global_search, local_search
-from graphrag_pipeline.query.answers import write_answer, write_global_answer
+from graphrag_pipeline.query.engines import map_points, write_answer, write_global_answer
+from graphrag_pipeline.query.model_accounts import EMBEDDINGS, accounted, booked
+from graphrag_pipeline.query.model_answers import Say
+from graphrag_pipeline.query.model_streams import Listener, iterate_said
 from graphrag_pipeline.query.question import NameIndex, read_question, valid_unicode
-from graphrag_pipeline.query.results import Answer, Context, SearchResult, embedded_usage
+from graphrag_pipeline.query.results import Answer, Context, SearchResult
 from graphrag_pipeline.query.selection import check_strategy
+from graphrag_pipeline.query.usage import EMBEDDED, Usage, embedded_usage
 from graphrag_pipeline.settings import BasicSearchSettings, GlobalSearchSettings, LocalSearchSettings, Settings
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.models.ports import Embedder
+    from graphrag_pipeline.models.ports import Embedder, StreamingChatModel
+    from graphrag_pipeline.models.prompts import Prompt
+    from graphrag_pipeline.root import Root
     from graphrag_pipeline.storage.snapshots import Snapshot
 
 NO_ANSWER = Answer("")
@@ -42,15 +50,17 @@ class GraphIndex:
 
     Args:
         snapshot: an opened snapshot.
-        settings: of the root; a search reads its own section and `answers`.
+        settings: of the root; a search reads its own section, `rating` and `answers`.
         embedder: must be the one whose vectors the snapshot holds.
+        root: whose models and prompts are asked where settings say `engine: model`.
 
     Raises:
         PipelineError: the snapshot's vectors come from another embedding model.
     """
 
-    def __init__(self, snapshot: Snapshot, settings: Settings, embedder: Embedder) -> None:
+    def __init__(self, snapshot: Snapshot, settings: Settings, embedder: Embedder, root: Root | None = None) -> None:
         _check_fingerprint(snapshot, embedder)
+        self._root = root
         self.snapshot = snapshot
         self.settings = settings
         self.embedder = embedder
@@ -72,7 +82,7 @@ class GraphIndex:
 
         project = Root(find_root(root))
         settings = project.settings
-        return cls(project.snapshots.open(snapshot), settings, project.embedder)
+        return cls(project.snapshots.open(snapshot), settings, project.embedder, project)
 
     def close(self) -> None:
         """Forget what was loaded; the index is not usable afterwards."""
@@ -95,6 +105,7 @@ class GraphIndex:
         method: str = "local",
         strategy: str | None = None,
         context_only: bool = False,
+        say: Say | None = None,
         **options: Any,
     ) -> SearchResult:
         """Answer a question.
@@ -104,6 +115,7 @@ class GraphIndex:
             method: local, global or basic.
             strategy: local search: how text units are chosen; None is the one in settings.
             context_only: select the context and write no answer.
+            say: gets the answer in pieces: a model's as it comes, and in the end all of it.
             options: override the method's section of the settings, such as `top_k_entities=20`.
 
         Raises:
@@ -113,24 +125,67 @@ class GraphIndex:
         search_method = _look_up_method(method)
         settings = search_method.settings_of(self.settings, strategy, options)
         asked = read_question(question)
-        answer, context, selection = search_method.run(self, asked, settings, context_only)
+        listener = Listener(say, context_only)
+        with accounted() as account:
+            answer, context, selection = search_method.run(self, asked, settings, listener)
+        listener.finish(answer)
+        embedded = embedded_usage(context.n_tokens, 0).by_model if answer.engine == EMBEDDED else {}
         return SearchResult(
             answer=answer.text,
             citations=answer.citations,
             context=context,
-            usage=embedded_usage(context.n_tokens, 0),
+            usage=Usage({**embedded, **account.by_model(self.settings)}),
             seconds=time.perf_counter() - started,
             method=method,
             question=valid_unicode(question),
             snapshot=self.snapshot.id,
             selection=selection,
+            answering={
+                "engine": answer.engine,
+                "invented_citations": answer.n_invented,
+                "failure": answer.failure,
+            },
         )
+
+    def stream(self, question: str, method: str = "local", **options: Any) -> Iterator[str | SearchResult]:
+        """Answer a question: the answer in pieces as they come, and at last the result (see `search`)."""
+        return iterate_said(lambda say: self.search(question, method, say=say, **options))
+
+    async def asearch(self, question: str, method: str = "local", **options: Any) -> SearchResult:
+        """`search` for code that is async."""
+        return await asyncio.to_thread(self.search, question, method, **options)
 
     # ----------------------------------------------------------------------------------------- what the methods read
 
     def embed(self, texts: list[str]) -> np.ndarray:
         """float32 (len(texts), dimensions)."""
-        return self.embedder.embed(texts)
+        with booked(EMBEDDINGS):
+            return self.embedder.embed(texts)
+
+    def embed_passages(self, texts: list[str]) -> np.ndarray:
+        """Vectors by which passages are compared with a question: the bundled ones, so that nothing is paid for it."""
+        return load_static_embeddings().embed(texts)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the vectors of the index are those of `embed_passages`."""
+        return self.embedder.fingerprint == load_static_embeddings().fingerprint
+
+    def chat_model(self, section: str) -> StreamingChatModel:
+        """The chat model that a section of the settings asks."""
+        return self._models_of_root.models.chat_model(section)
+
+    def prompt(self, name: str) -> Prompt:
+        """A prompt of the root."""
+        return self._models_of_root.prompt(name)
+
+    @property
+    def _models_of_root(self) -> Root:
+        if self._root is None:
+            raise PipelineError(
+                "this index was opened without a root, so there is no model to ask: use GraphIndex.open"
+            )
+        return self._root
 
     def column(self, table: str, column: str) -> np.ndarray:
         """A number column of a contract table, kept as an array once read."""
@@ -157,9 +212,9 @@ class GraphIndex:
 
     @functools.cached_property
     def names(self) -> NameIndex:
-        """Entities by their names, built at first use."""
-        entities = self.snapshot.table("entities")
-        return NameIndex(entities["title"].to_pylist(), entities["names"].to_pylist())
+        """Entities by their names."""
+        arrays = self.snapshot.lookups
+        return NameIndex.stored(arrays.array("name_hashes"), arrays.array("name_rows"))
 
 
 def _check_fingerprint(snapshot: Snapshot, embedder: Embedder) -> None:
@@ -176,27 +231,25 @@ def _check_fingerprint(snapshot: Snapshot, embedder: Embedder) -> None:
 Found = tuple[Answer, Context, dict[str, Any]]
 
 
-def _search_locally(index: GraphIndex, question: str, settings: LocalSearchSettings, context_only: bool) -> Found:
+def _search_locally(index: GraphIndex, question: str, settings: LocalSearchSettings, listener: Listener) -> Found:
     context = local_search.select_local_context(index, question, settings)
-    answer = NO_ANSWER if context_only else write_answer(index, question, context, index.settings.answers)
+    answer = write_answer(index, question, context, listener.say) if listener.is_wanted else NO_ANSWER
     return answer, context, {"strategy": settings.strategy}
 
 
-def _search_globally(index: GraphIndex, question: str, settings: GlobalSearchSettings, context_only: bool) -> Found:
+def _search_globally(index: GraphIndex, question: str, settings: GlobalSearchSettings, listener: Listener) -> Found:
     selection = global_search.rate_reports(index, question, settings)
     context = global_search.select_global_context(index, selection)
-    if context_only:
+    if not listener.is_wanted:
         return NO_ANSWER, context, selection.account()
-    points = global_search.map_points(index, question, selection)
-    limits = settings.max_answer_tokens, index.settings.answers.max_sentences
-    chosen = global_search.reduce_points(index, points, *limits)
-    answer = write_global_answer(index, question, chosen, selection)
-    return answer, context, {**selection.account(), "points": len(points)}
+    mapped = map_points(index, question, selection, settings)
+    answer = write_global_answer(index, question, mapped, selection, settings, listener.say)
+    return answer, context, {**selection.account(), "points": len(mapped.points), **mapped.details()}
 
 
-def _search_basically(index: GraphIndex, question: str, settings: BasicSearchSettings, context_only: bool) -> Found:
+def _search_basically(index: GraphIndex, question: str, settings: BasicSearchSettings, listener: Listener) -> Found:
     context = basic_search.select_basic_context(index, question, settings)
-    return NO_ANSWER if context_only else write_answer(index, question, context, index.settings.answers), context, {}
+    return write_answer(index, question, context, listener.say) if listener.is_wanted else NO_ANSWER, context, {}
 
 
 @dataclass(frozen=True)
@@ -204,7 +257,7 @@ class SearchMethod:
     """One way to answer: which section of the settings it reads, and its steps in a row."""
 
     section: str
-    run: Callable[[GraphIndex, str, Any, bool], Found]
+    run: Callable[[GraphIndex, str, Any, Listener], Found]
 
     def settings_of(self, settings: Settings, strategy: str | None, options: dict[str, Any]) -> BaseModel:
         """The method's settings with options over them.

@@ -143,8 +143,8 @@ def _pick_texts(index: GraphIndex, asked: Asked, texts: list[str], n: int, floor
     """
     if n < 1 or not texts:
         return []
-    vectors, words = index.embed(texts), [asked.words_in(text) for text in texts]
-    background = make_background(asked.question, index.embed, words, vectors)
+    vectors, words = index.embed_passages(texts), [asked.words_in(text) for text in texts]
+    background = make_background(asked.question, index.embed_passages, words, vectors)
     rest = asked.words - asked.name_words
     n_shared = np.array([len(asked.words & held) for held in words])
     names_answer = np.array([asked.is_answered_by(text) for text in texts])

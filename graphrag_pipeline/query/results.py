@@ -7,8 +7,11 @@ these values from op to op. Keep out: how they are found.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from graphrag_pipeline.query.usage import Usage
 
 MAX_QUOTE_SHOWN = 160
 """Characters of a quote in a list of sources; the citation holds all of it."""
@@ -103,8 +106,8 @@ class TextUnitRecord:
     """A text unit; `start` and `end` are character offsets into its document, null where an import has none.
 
     Attributes:
-        score: local search: similarity of the entity it was taken for, 0 where only basic search found it; basic
-            search: the fused score.
+        score: local search: the walk's relevance, 0-1, where the strategy ranks by it, else the similarity of the
+            entity it was taken for, 0 where only basic search found it; basic search: the fused score.
         entities: titles of the matched entities that it informs.
     """
 
@@ -164,14 +167,27 @@ class Citation:
 
 @dataclass(frozen=True)
 class Answer:
-    """Text with `[n]` markers and the citations they stand for, in that order."""
+    """Text with `[n]` markers and the citations they stand for, in that order.
+
+    Attributes:
+        engine: which wrote it: "embedded" or "model".
+        n_invented: citations of a model that were of nothing it was shown, and were removed.
+        failure: why the model that was asked gave no answer, empty if it did or none was.
+    """
 
     text: str
     citations: tuple[Citation, ...] = ()
+    engine: str = "embedded"
+    n_invented: int = 0
+    failure: str = ""
 
     def to_markdown(self) -> str:
         """The text, and under it where each marker points."""
-        return "\n\n".join([self.text, "\n".join(_source_line(citation) for citation in self.citations)]).strip()
+        return f"{self.text}\n\n{_list_sources(self.citations)}".strip()
+
+
+def _list_sources(citations: Sequence[Citation]) -> str:
+    return "\n".join(_source_line(citation) for citation in citations)
 
 
 def _source_line(citation: Citation) -> str:
@@ -183,45 +199,6 @@ def _source_line(citation: Citation) -> str:
 
 
 @dataclass(frozen=True)
-class ModelUsage:
-    """What one model did for a query; `cost` in the currency of the price list, 0 for the embedded engine."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float = 0.0
-
-    def __add__(self, other: ModelUsage) -> ModelUsage:
-        return ModelUsage(
-            self.calls + other.calls,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cost + other.cost,
-        )
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Calls, tokens and cost of a query, by model."""
-
-    by_model: dict[str, ModelUsage] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        total = sum(self.by_model.values(), ModelUsage())
-        return {
-            "calls": total.calls,
-            "tokens": total.input_tokens + total.output_tokens,
-            "cost": total.cost,
-            "by_model": {name: asdict(used) for name, used in sorted(self.by_model.items())},
-        }
-
-
-def embedded_usage(n_read: int, n_written: int) -> Usage:
-    """Usage of the embedded engine: tokens read and written, no call, no cost."""
-    return Usage({"embedded": ModelUsage(input_tokens=n_read, output_tokens=n_written)})
-
-
-@dataclass(frozen=True)
 class SearchResult:
     """The answer to a question and everything needed to check it.
 
@@ -230,6 +207,7 @@ class SearchResult:
         seconds: from question to answer, with the index open.
         snapshot: id of the index that answered.
         selection: how the context was chosen: the strategy, or the reports rated, kept and pruned.
+        answering: who wrote the answer (`engine`), how many citations it invented, and why a model gave none.
     """
 
     answer: str
@@ -241,6 +219,7 @@ class SearchResult:
     question: str
     snapshot: str
     selection: dict[str, Any] = field(default_factory=dict)
+    answering: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, dictionaries, strings and numbers."""
@@ -254,6 +233,7 @@ class SearchResult:
             "question": self.question,
             "snapshot": self.snapshot,
             "selection": self.selection,
+            "answering": self.answering,
         }
 
     def to_markdown(self) -> str:
@@ -263,6 +243,10 @@ class SearchResult:
         from graphrag_pipeline.query.context import render_context
 
         return render_context(self.context) or "The context is empty: nothing in the index matches the question."
+
+    def sources_to_markdown(self) -> str:
+        """Where each marker of the answer points, one line each."""
+        return _list_sources(self.citations)
 
     def to_json(self, indent: int | None = 2) -> str:
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)

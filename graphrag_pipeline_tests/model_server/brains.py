@@ -6,6 +6,7 @@
 | `claims`, `claims-gleaning` | `(<subject...` or "claim status" in the prompt | claim records |
 | `report` | "findings" and "rating_explanation", in the prompt or the schema | report JSON with citations |
 | `rating` | "rating" and "reason" as JSON names | `{"reason", "rating"}`, 0-5 by shared words |
+| `ratings` | "ratings" as a JSON name | `{"ratings": [{"number", "rating"}]}`, the same for each numbered record |
 | `map` | "points" and "score" as JSON names | `{"points": [{"description", "score"}]}`, 0-100 |
 | `primer` | "follow_up_queries" | that, `intermediate_answer`, `response`, `score` |
 | `summary` | "description" and "summar..." | the distinct descriptions, joined and cut |
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from graphrag_pipeline_tests.model_server.extraction import (
@@ -44,6 +45,7 @@ _DATA = re.compile(
     r"^-{0,5}[ \t]*(?:data tables|analyst reports|data reports|context|data)[ \t]*-{0,5}:?$(.*?)(?=^---|\Z)",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
+_DATA_TAGS = re.compile(r"^<data>$(.*?)^</data>$", re.MULTILINE | re.DOTALL)
 _N_FINDINGS = 5
 _N_POINTS = 3
 
@@ -62,6 +64,8 @@ def name_kind(conversation: Conversation) -> str:
         return "extraction" if is_graph else "claims"
     if "findings" in names or ("findings" in prompt and "rating_explanation" in prompt):
         return "report"
+    if "ratings" in names or '"ratings"' in prompt:
+        return "ratings"
     if {"rating", "reason"} <= names or ('"rating"' in prompt and '"reason"' in prompt):
         return "rating"
     if "points" in names or ('"points"' in prompt and '"score"' in prompt):
@@ -112,8 +116,22 @@ def _rating(conversation: Conversation) -> dict[str, Any]:
     shared = sorted(question & _content_words(given))
     return {
         "reason": f"Shares {', '.join(shared) or 'no word'} with the question.",
-        "rating": min(5, -(-5 * len(shared) // max(1, len(question)))),
+        "rating": _rate(shared, question),
     }
+
+
+def _ratings(conversation: Conversation) -> dict[str, Any]:
+    question = _content_words(conversation.question)
+    return {
+        "ratings": [
+            {"number": record.number, "rating": _rate(question & _content_words(record.text), question)}
+            for record in read_records(_data_of(conversation), "Reports")
+        ]
+    }
+
+
+def _rate(shared: Iterable[str], question: set[str]) -> int:
+    return min(5, -(-5 * len(list(shared)) // max(1, len(question))))
 
 
 def _map(conversation: Conversation) -> dict[str, Any]:
@@ -162,7 +180,10 @@ def _echo(conversation: Conversation) -> str:
 
 
 def _data_of(conversation: Conversation) -> str:
-    """The part of a query prompt that holds the data: from its heading to the next one, or all of it."""
+    """The part of a query prompt that holds the data: between tags, from its heading to the next one, or all of it."""
+    tagged = _DATA_TAGS.search(conversation.opening)
+    if tagged:
+        return tagged[1]
     found = _DATA.search(conversation.opening)
     return found[1] if found and found[1].strip() else conversation.opening
 
@@ -202,6 +223,7 @@ _BRAINS: dict[str, Callable[[Conversation], Any]] = {
     "claims-gleaning": extract_claims,
     "report": _report,
     "rating": _rating,
+    "ratings": _ratings,
     "map": _map,
     "primer": _primer,
     "summary": _summary,

@@ -3,8 +3,8 @@
 Read the way GraphRAG's prompts are written, Microsoft's or ours, without knowing any of them word for word. The input
 text is the user's, inside `<text>` or `<input_text>` tags, else behind the first `Text:` below a `Real Data` heading,
 else behind the last `Text:` of a prompt with examples or the first of one without, up to `Output:` or a line of `#`;
-else it is all that the user says. Records are lines that begin with a number and `,`, `|`, a tab or `:`, under a
-heading line such as `Entities` or `-----Reports-----`.
+else it is all that the user says. Records are lines that begin with a number and `,`, `|`, a tab or `:`, or with a
+number in brackets, under a heading line such as `Entities` or `-----Reports-----`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HEADING = re.compile(
     r"^[^\w\n]*(entities|relationships|claims|covariates|reports|sources|text ?units|communities)[^\w\n]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_ROW = re.compile(r"^[-*\[( \t\"]*(\d{1,9})[\])\"]*[ \t]*[,|\t:][ \t]*(.*)$", re.MULTILINE)
+_ROW = re.compile(r"^(?:[-*\[( \t\"]*(\d{1,9})[\])\"]*[ \t]*[,|\t:]|\[(\d{1,9})\])[ \t]*(.*)$", re.MULTILINE)
 _QUESTION = re.compile(r"(?:-[ \t]*(?:user )?question[ \t]*-{1,9}|(?:question|query):)\s*(.+)", re.IGNORECASE)
 _DEFAULT_TYPES = ("PERSON", "ORGANIZATION", "GEO", "EVENT")
 
@@ -131,19 +131,28 @@ def read_entity_types(conversation: Conversation) -> list[str]:
 
 
 def read_records(text: str, default_section: str = "Sources") -> list[Record]:
-    """Numbered rows under their headings, in order; a row runs to the next row, heading or blank line."""
-    marks: list[tuple[int, int, str, int | None]] = [  # start, start of the row's text, heading, number
-        *((match.start(), match.end(), match[1].capitalize(), None) for match in _HEADING.finditer(text)),
-        *((match.start(), match.start(2), "", int(match[1])) for match in _ROW.finditer(text)),
-        (len(text), len(text), "", None),
+    """Numbered rows under their headings, in order.
+
+    A row runs to the next row, heading or blank line; one that begins with a number in brackets has paragraphs of its
+    own and runs on over blank lines.
+    """
+    marks: list[tuple[int, int, str, int | None, bool]] = [  # start, start of the row's text, heading, number, is block
+        *((match.start(), match.end(), match[1].capitalize(), None, False) for match in _HEADING.finditer(text)),
+        *(
+            (match.start(), match.start(3), "", int(match[1] or match[2]), match[1] is None)
+            for match in _ROW.finditer(text)
+        ),
+        (len(text), len(text), "", None, False),
     ]
     records: list[Record] = []
     section = default_section
-    for (_, start, heading, number), (end, *_) in itertools.pairwise(sorted(marks, key=lambda mark: mark[0])):
+    ordered = sorted(marks, key=lambda mark: mark[0])
+    for (_, start, heading, number, is_block), (end, *_) in itertools.pairwise(ordered):
         if number is None:
             section = heading
         else:
-            records.append(Record(section, number, text[start:end].partition("\n\n")[0].strip()))
+            row = text[start:end] if is_block else text[start:end].partition("\n\n")[0]
+            records.append(Record(section, number, row.strip()))
     return records
 
 

@@ -145,6 +145,20 @@ def test_ratings_follow_shared_words() -> None:
     assert near["rating"] == 5 and far["rating"] == 0 and near["reason"]
 
 
+def test_several_reports_are_rated_each() -> None:
+    data = "<data>\n# Reports\n[4] Engines\nBabbage built an engine\n\n[9] Cats\nThey sleep\n</data>"
+    kind, text = reply("Who built the engine?", system=f'Rate.\n{data}\n{{"ratings": []}}')
+    assert kind == "ratings"
+    assert json.loads(text)["ratings"] == [{"number": 4, "rating": 5}, {"number": 9, "rating": 0}]
+
+
+def test_an_answer_is_from_the_tagged_data_and_not_from_what_the_prompt_says_of_it() -> None:
+    system = (
+        "- Cite such as [Data: Sources (1)].\n\n<data>\n# Sources\n[3] engines.txt\nBabbage built the engine.\n</data>"
+    )
+    assert reply("Who built it?", system=system)[1] == "engines.txt Babbage built the engine [Data: Sources (3)]."
+
+
 QUERY = """---Role---
 Answer from the tables. "Some sentence [Data: Reports (2, 7)]".{shape}
 ---Data tables---

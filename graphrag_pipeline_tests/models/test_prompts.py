@@ -27,14 +27,9 @@ def write(folder, name, text):
 
 
 def test_every_default_prompt_is_there_and_renders():
-    values = dict.fromkeys(
-        ["entity_types", "input_text", "entity_specs", "claim_description", "description_list", "entity_name",
-         "max_length", "max_report_length", "language"],
-        "VALUE",
-    )  # fmt: skip
     for name in PROMPT_NAMES:
         prompt = load_prompt(None, name)
-        rendered = prompt.render(**values)
+        rendered = prompt.render(**dict.fromkeys(prompt.placeholders, "VALUE"))
         assert prompt.sha256 == hashlib.sha256((DEFAULTS_FOLDER / f"{name}.txt").read_bytes()).hexdigest()
         assert "{{" not in rendered
         assert rendered.count("VALUE") >= len(prompt.placeholders)
@@ -65,6 +60,27 @@ def test_a_prompt_tuned_for_microsoft_graphrag_works_unchanged(tmp_path):
 def test_microsofts_name_of_the_report_prompt_is_read(tmp_path):
     (tmp_path / "community_report_graph.txt").write_text("Data: {input_text}")
     assert load_prompt(tmp_path, "community_report").text == "Data: {input_text}"
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("local_search_answer", "local_search_system_prompt"),
+        ("basic_search_answer", "basic_search_system_prompt"),
+        ("global_search_map", "global_search_map_system_prompt"),
+        ("global_search_reduce", "global_search_reduce_system_prompt"),
+    ],
+)
+def test_microsofts_query_prompts_are_read_over_untouched_copies_of_the_defaults(tmp_path, name, file):
+    theirs = '"points": [{{"score": 1}}] {context_data} {report_data} {response_type} {max_length}'
+    known = theirs if name == "global_search_map" else theirs.replace(" {context_data}", "", "reduce" in name)
+    known = known.replace(" {report_data}", "", "reduce" not in name).replace(" {response_type}", "", "map" in name)
+    (tmp_path / f"{name}.txt").write_bytes((DEFAULTS_FOLDER / f"{name}.txt").read_bytes())
+    (tmp_path / f"{file}.txt").write_text(known)
+    assert load_prompt(tmp_path, name).text == known
+    mine = f"{(DEFAULTS_FOLDER / f'{name}.txt').read_text()} And be brief."
+    (tmp_path / f"{name}.txt").write_text(mine)
+    assert load_prompt(tmp_path, name).text == mine, "an edited file beats it"
 
 
 @given(st.text(st.sampled_from("{}ab_<|>%\\1"), max_size=30))

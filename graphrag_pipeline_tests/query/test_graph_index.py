@@ -88,6 +88,7 @@ def test_the_json_form_is_the_contract(carol):
     result = json.loads(carol.search("Who is Jacob Marley?").to_json())
     assert list(result) == [
         "answer", "citations", "context", "usage", "seconds", "method", "question", "snapshot", "selection",
+        "answering",
     ]  # fmt: skip
     assert list(result["citations"][0]) == [
         "number", "kind", "id", "human_readable_id", "text_unit_id", "document_id", "document_title", "quote", "start",
@@ -102,7 +103,7 @@ def test_the_json_form_is_the_contract(carol):
     assert result["usage"]["calls"] == 0
     assert result["usage"]["cost"] == 0.0
     assert result["usage"]["tokens"] == result["usage"]["by_model"]["embedded"]["input_tokens"] > 0
-    assert result["selection"] == {"strategy": "minimum_guarantee"}
+    assert result["selection"] == {"strategy": "balanced"}
     assert result["snapshot"] == carol.snapshot.id
     assert result["seconds"] > 0
 

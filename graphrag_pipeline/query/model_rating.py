@@ -1,0 +1,187 @@
+"""Ratings of community reports by a chat model, for dynamic community selection (methods.md section 8).
+
+Each report is rated 0 to 5 against the question, `num_repeats` times; what comes most often counts. A rating that
+cannot be had loses itself alone: the embedded engine's rating stands in for it. Reports on tiny communities, of which
+there may be thousands, are rated many at a time. Keep out: what a rating leads to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import compress
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from pydantic import BaseModel
+
+from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
+from graphrag_pipeline.models.prompts import AUTO
+from graphrag_pipeline.models.reply_json import read_json
+from graphrag_pipeline.models.structured import json_schema_format
+from graphrag_pipeline.query import records
+from graphrag_pipeline.query.context import render_context
+from graphrag_pipeline.query.model_requests import as_data, ask_all, open_question
+from graphrag_pipeline.query.results import Context, ReportRecord
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.global_search import RatedReport
+    from graphrag_pipeline.query.graph_index import GraphIndex
+
+MAX_RATING = 5
+BATCH = 20
+"""Reports on communities under `reports.min_report_size` that are rated in one call."""
+_NUMBER = re.compile(r"\s*(\d(?:[.,]\d{1,6})?)\s*(?:/\s*5)?\s*")
+
+
+class RatingReply(BaseModel):
+    """The schema that the model is asked for."""
+
+    reason: str
+    rating: int
+
+
+class NumberedRating(BaseModel):
+    """One of many ratings."""
+
+    number: int
+    rating: int
+
+
+class RatingsReply(BaseModel):
+    """The schema that the model is asked for about several reports."""
+
+    ratings: list[NumberedRating]
+
+
+RESPONSE_FORMAT = json_schema_format(RatingReply, "rating")
+BATCH_FORMAT = json_schema_format(RatingsReply, "ratings")
+Ratings = dict[int, int]
+"""Human-readable id of a report -> rating."""
+
+
+class Rater(Protocol):
+    """Rates the reports of communities against one question.
+
+    Attributes:
+        is_overview: the question names nothing that reports could be told apart by.
+        account: how ratings were had, empty where no model was asked.
+    """
+
+    is_overview: bool
+    account: Counter[str]
+
+    def rate(self, communities: np.ndarray) -> list[RatedReport]:
+        """Rate the reports of community rows; best first. A community without a report is left out."""
+        ...
+
+
+class ModelRater:
+    """A chat model's ratings over those of another rater, which also knows an overview question.
+
+    Args:
+        embedded: rates where the model does not.
+    """
+
+    def __init__(self, index: GraphIndex, question: str, embedded: Rater) -> None:
+        self.is_overview = False  # a model can tell what an overview needs
+        self.account: Counter[str] = Counter({"rated_by_model": 0, "failed_ratings": 0})
+        self._index = index
+        self._question = question
+        self._embedded = embedded
+
+    def rate(self, communities: np.ndarray) -> list[RatedReport]:
+        """See `Rater.rate`; ties in the model's rating by the embedded engine's relevance.
+
+        Raises:
+            PipelineError: no rating can be had, or the budget is spent.
+        """
+        rated = self._embedded.rate(communities)
+        rows = np.array([report.row for report in rated], dtype=np.int64)
+        reports = records.read_reports(self._index, rows, np.zeros(len(rows)))
+        votes = self._ask(reports)
+        by_model = []
+        for report, record in zip(rated, reports, strict=True):
+            of_report = votes.get(record.human_readable_id)
+            self.account["rated_by_model"] += of_report is not None
+            by_model.append(replace(report, rating=_majority(of_report)) if of_report else report)
+        return sorted(by_model, key=lambda r: (-r.rating, -r.relevance, -r.size, r.row))
+
+    def _ask(self, reports: Sequence[ReportRecord]) -> dict[int, list[int]]:
+        """The ratings that each report got, by its human-readable id."""
+        is_tiny = [report.size < self._index.settings.reports.min_report_size for report in reports]
+        tiny = list(compress(reports, is_tiny))
+        requests = [self._ask_about(report) for report, tiny_one in zip(reports, is_tiny, strict=True) if not tiny_one]
+        requests += [self._ask_about_many(tiny[start : start + BATCH]) for start in range(0, len(tiny), BATCH)]
+        n_repeats = self._index.settings.rating.num_repeats
+        repeated = [replace(request, repeat=repeat) for request in requests for repeat in range(n_repeats)]
+        votes: dict[int, list[int]] = {}
+        for reply in ask_all(self._index, "rating", repeated):
+            for number, rating in {} if isinstance(reply, Failure) else reply.value.items():
+                votes.setdefault(number, []).append(rating)
+        self.account["failed_ratings"] += len(reports) * n_repeats - sum(map(len, votes.values()))
+        return votes
+
+    def _ask_about(self, report: ReportRecord) -> ChatRequest[Ratings]:
+        is_whole = self._index.settings.rating.rated_text == "full_content"
+        text = report.content if is_whole else f"{report.title}\n\n{report.summary}"
+        number = report.human_readable_id
+        prompt = self._index.prompt("rate_report")
+        messages = open_question(prompt, AUTO, self._question, description=as_data(text))
+        return ChatRequest(f"report {number}", messages, lambda reply: {number: read_rating(reply)}, RESPONSE_FORMAT)
+
+    def _ask_about_many(self, reports: Sequence[ReportRecord]) -> ChatRequest[Ratings]:
+        numbers = [report.human_readable_id for report in reports]
+        data = as_data(render_context(Context(reports=tuple(reports))))
+        messages = open_question(self._index.prompt("rate_reports"), AUTO, self._question, context_data=data)
+        record = f"reports {', '.join(map(str, numbers))}"
+        return ChatRequest(record, messages, lambda reply: read_ratings(reply, numbers), BATCH_FORMAT)
+
+
+def read_rating(reply: str) -> int:
+    """The rating in a reply: 4, "4", "4/5", 3.6 (4).
+
+    Raises:
+        ReplyFormatError: there is none from 0 to 5.
+    """
+    for value in read_json(reply):
+        fields = {str(key).strip().casefold(): item for key, item in value.items()} if isinstance(value, dict) else {}
+        if "rating" in fields:
+            return _read_number(fields["rating"])
+    raise ReplyFormatError(f"no JSON object with a rating; the reply starts {reply[:80]!r}")
+
+
+def read_ratings(reply: str, numbers: Sequence[int]) -> Ratings:
+    """The ratings of several reports; one that cannot be read, or is of another report, is lost alone.
+
+    Raises:
+        ReplyFormatError: there is none.
+    """
+    found: Ratings = {}
+    for value in read_json(reply):
+        items = value.get("ratings") if isinstance(value, dict) else value
+        for item in items if isinstance(items, list) else ():
+            number = item.get("number") if isinstance(item, dict) else None
+            if isinstance(number, int) and number in numbers:
+                with suppress(ReplyFormatError):
+                    found.setdefault(number, _read_number(item.get("rating")))
+    if not found:
+        raise ReplyFormatError(f"no rating of a report that was asked about; the reply starts {reply[:80]!r}")
+    return found
+
+
+def _read_number(value: Any) -> int:
+    match = _NUMBER.fullmatch(value) if isinstance(value, str) else None
+    number = float(match.group(1).replace(",", ".")) if match else value
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= MAX_RATING:
+        raise ReplyFormatError(f"the rating is {str(value)[:40]!r}, not a number from 0 to {MAX_RATING}")
+    return round(number)
+
+
+def _majority(votes: Sequence[int]) -> int:
+    """What comes most often; of several the highest: a report read in vain costs less than one missed."""
+    counts = Counter(votes)
+    return max(counts, key=lambda rating: (counts[rating], rating))

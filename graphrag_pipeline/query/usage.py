@@ -1,0 +1,70 @@
+"""What a query used: calls, tokens, money and seconds, by model; part of the JSON contract of `results.py`.
+
+Keep out: how it is counted (`model_accounts.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, astuple, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ModelUsage:
+    """What one model did for a query.
+
+    Attributes:
+        calls: answered by the endpoint; `cached` requests were answered from the store.
+        cost: US dollars; without those of the `unpriced` calls. 0 for the embedded engine.
+        seconds: time of all calls together, those side by side counted each.
+    """
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+    cached: int = 0
+    unpriced: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: ModelUsage) -> ModelUsage:
+        return ModelUsage(*(mine + others for mine, others in zip(astuple(self), astuple(other), strict=True)))
+
+    def __str__(self) -> str:
+        cached = f", {self.cached} cached" if self.cached else ""
+        priced = f"${self.cost:.4f}" + (f" and {self.unpriced} calls of unknown price" if self.unpriced else "")
+        cost = priced if self.cost or not self.unpriced else "price unknown"
+        tokens = self.input_tokens + self.output_tokens
+        calls = f"{self.calls} call{'s' * (self.calls != 1)}{cached}"
+        return f"{calls}, {tokens:,} tokens, {cost}, {self.seconds:.1f} s"
+
+
+EMBEDDED = "embedded"
+"""The engine without a model, where usage is told by model."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Calls, tokens and cost of a query, by model."""
+
+    by_model: dict[str, ModelUsage] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        total = sum(self.by_model.values(), ModelUsage())
+        return {
+            "calls": total.calls,
+            "cached": total.cached,
+            "tokens": total.input_tokens + total.output_tokens,
+            "cost": total.cost,
+            "by_model": {name: asdict(used) for name, used in sorted(self.by_model.items())},
+        }
+
+    def to_line(self) -> str:
+        """One line about the models that were asked, "" where none was."""
+        asked = ((name, used) for name, used in sorted(self.by_model.items()) if name != EMBEDDED)
+        return "; ".join(f"{name}: {used}" for name, used in asked)
+
+
+def embedded_usage(n_read: int, n_written: int) -> Usage:
+    """Usage of the embedded engine: tokens read and written, no call, no cost."""
+    return Usage({EMBEDDED: ModelUsage(input_tokens=n_read, output_tokens=n_written)})

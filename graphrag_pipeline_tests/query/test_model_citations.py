@@ -1,0 +1,51 @@
+"""Citations in a model's text: the same markers however the text comes in pieces, and only of what was shown."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.model_citations import CitedText, shown_numbers
+from graphrag_pipeline.query.results import Context
+
+FRAGMENTS = ["Marley ", "haunted Scrooge", "[Data: Sources (1)]", " [data: Entities (1, 2-3)]", "[", "]", "[Da", "ta: ",
+             "Sources (2)]", "【Data：Source（2）】", "\n\n- ", "  ", "[see above]", "(1)", "。"]  # fmt: skip
+
+
+def everything(index: GraphIndex) -> Context:
+    return index.search("Who haunted Scrooge?", context_only=True, top_k_entities=5).context
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=8), st.lists(st.integers(1, 6), min_size=1, max_size=5))
+def test_pieces_change_nothing(small: GraphIndex, fragments: list[str], lengths: list[int]) -> None:
+    text, shown = "".join(fragments), shown_numbers(everything(small))
+    whole = CitedText(small, shown)
+    expected = whole.add(text) + whole.rest()
+    cut = CitedText(small, shown)
+    pieces, start = [], 0
+    for length in itertools.cycle(lengths):
+        if start >= len(text):
+            break
+        pieces.append(cut.add(text[start : start + length]))
+        start += length
+    assert "".join(pieces) + cut.rest() == expected
+    assert (cut.citations, cut.n_invented) == (whole.citations, whole.n_invented)
+    assert [citation.number for citation in whole.citations] == list(range(1, len(whole.citations) + 1))
+
+
+def test_text_is_handed_on_unless_a_citation_may_begin_in_it(small: GraphIndex) -> None:
+    cited = CitedText(small, shown_numbers(everything(small)))
+    assert cited.add("Marley haunted him") == "Marley haunted him"
+    assert cited.add(" [") == "" and cited.add("see") == " [see"
+    assert cited.add("] [Data: Sou") == "]" and cited.add("rces (1)].") == " [1]."
+
+
+def test_one_passage_has_one_marker_and_what_was_not_shown_has_none(small: GraphIndex) -> None:
+    cited = CitedText(small, {"Sources": frozenset({1})})
+    text = "Marley haunted Scrooge [Data: Sources (1)]. Again [Data: Sources (1, 2)] [Data: Entities (1); Maps (3)]."
+    assert cited.add(text) + cited.rest() == "Marley haunted Scrooge [1]. Again [1]."
+    assert cited.n_invented == 3 and len(cited.citations) == 1
