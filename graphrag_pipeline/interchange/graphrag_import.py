@@ -54,7 +54,7 @@ def import_graphrag(
             index fails a check; the root's published snapshot stays what it was.
     """
     with one_writer(root):
-        store = SnapshotStore(root)
+        store = SnapshotStore(root, settings.vector_store)
         previous = _previous_import(root, store)
         mended = mend_tables(
             read_graphrag_tables(source),

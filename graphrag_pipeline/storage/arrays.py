@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.storage import files
 
 
@@ -63,9 +64,25 @@ class ArrayFolder:
         self._arrays: dict[str, np.ndarray] = {}
 
     def array(self, name: str) -> np.ndarray:
+        """One array.
+
+        Raises:
+            NoSnapshotError: the folder is of a release that did not make it yet.
+        """
         if name not in self._arrays:
-            self._arrays[name] = np.load(self._folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+            try:
+                mapped = np.load(self._folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+                self._arrays[name] = mapped.view(np.ndarray)  # a plain array is indexed faster than a `memmap`
+            except FileNotFoundError:
+                raise NoSnapshotError(
+                    f"{self._folder} has no {name!r}: an older release made this snapshot; "
+                    "run `graphrag-pipeline index` (or `import` again)"
+                ) from None
         return self._arrays[name]
+
+    def has(self, name: str) -> bool:
+        """Whether an array is there."""
+        return name in self._arrays or (self._folder / f"{name}.npy").is_file()
 
 
 class Adjacency(ArrayFolder):
@@ -135,3 +152,11 @@ def expand_rows(indptr: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.nd
     positions = np.repeat(np.arange(len(rows)), lengths)
     within = np.arange(len(positions)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     return positions, starts[positions] + within
+
+
+def distinct(values: np.ndarray) -> np.ndarray:
+    """Distinct integers, ascending; by sorting, which for row numbers is several times faster than `np.unique`."""
+    ordered = np.sort(values)
+    is_first = np.ones(len(ordered), dtype=bool)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[is_first]

@@ -118,7 +118,9 @@ def _searched_texts(vector_table: str, tables: Mapping[str, pa.Table]) -> pa.Chu
 def _map_rows(rows: pa.Table, write: Callable[[pa.Table], list[str]]) -> pa.ChunkedArray:
     """A column of strings made of slices of rows, so that Python holds few of them at a time."""
     slices = (rows.slice(start, _SLICE_ROWS) for start in range(0, len(rows), _SLICE_ROWS))
-    return pa.chunked_array([pa.array(write(part), pa.string()) for part in slices], pa.string())
+    written = pa.chunked_array([pa.array(write(part), pa.string()) for part in slices], pa.string())
+    pa.default_memory_pool().release_unused()
+    return written
 
 
 def verify(store: SnapshotStore, snapshot: Snapshot) -> list[CheckResult]:

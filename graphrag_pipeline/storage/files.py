@@ -1,6 +1,7 @@
-"""Files of a root: the four operations the store is built from, each safe against `kill -9` at any moment.
+"""Files of a root: the operations the store is built from, each safe against `kill -9` at any moment.
 
-`put_new` writes a file that is never changed again, `replace` swaps a small one atomically; nothing else ever writes.
+`put_new` and `write_new` write a file that is never changed again, `replace` swaps a small one atomically; nothing else
+ever writes.
 Add an object store here (one PUT is atomic there), not in the modules above.
 """
 
@@ -9,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from graphrag_pipeline.errors import PipelineError
 
@@ -27,24 +30,65 @@ def put_new(path: Path, data: bytes | memoryview) -> None:
         replace(path, data)
 
 
+def write_new(folder: Path, suffix: str, write: Callable[[BinaryIO], object]) -> tuple[str, int]:
+    """Write an immutable file straight to disk, since it may be large, and name it by its content.
+
+    Args:
+        suffix: of the name, such as ".parquet".
+        write: writes the content.
+
+    Returns:
+        Its name in `folder` and its size in bytes.
+
+    Raises:
+        PipelineError: the disk is full or the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = _temporary_path(folder)
+        try:
+            with open(temporary, "x+b") as file:
+                write(file)
+                n_bytes = file.tell()
+                file.seek(0)
+                name = hashlib.file_digest(file, "sha256").hexdigest()[:32] + suffix
+            path = folder / name
+            if not (path.is_file() and path.stat().st_size == n_bytes):
+                os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise write_error(folder, error) from error
+    return name, n_bytes
+
+
 def replace(path: Path, data: bytes | memoryview) -> None:
     """Put `data` at `path` in one step: a reader sees the old file or the new one.
 
     Raises:
         PipelineError: the disk is full or the folder cannot be written.
     """
+    replace_by(path, lambda file: file.write(data))
+
+
+def replace_by(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Like `replace`, with content that is written straight to disk, since it may be large."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Not tempfile: its files are for their owner alone, and a root may be read by others.
-        temporary = path.parent / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
+        temporary = _temporary_path(path.parent)
         try:
             with open(temporary, "xb") as file:
-                file.write(data)
+                write(file)
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise write_error(path, error) from error
+
+
+def _temporary_path(folder: Path) -> Path:
+    # Not tempfile: its files are for their owner alone, and a root may be read by others.
+    return folder / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
 
 
 def flush_to_disk() -> None:

@@ -14,7 +14,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -22,13 +22,35 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.settings import VectorStoreSettings
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.arrays import Adjacency, Sentences, write_arrays
-from graphrag_pipeline.storage.table_store import parquet_bytes
-from graphrag_pipeline.storage.vectors import VectorFolder, VectorTable, build_vector_folder
+from graphrag_pipeline.storage.lookups import LOOKED_UP, find_rows
+from graphrag_pipeline.storage.mentions import Mentions
+from graphrag_pipeline.storage.table_store import put_parquet
+from graphrag_pipeline.storage.vector_stores import (
+    LANCEDB,
+    VectorCollection,
+    VectorStore,
+    collection_of,
+    open_vector_store,
+)
+from graphrag_pipeline.storage.vectors import VectorFolder, VectorRows
 from graphrag_pipeline.tables import CONTRACT_TABLES
 
 _FORMAT = 1
+
+
+def mapped_name(parquet_file: str) -> str:
+    """Name of the memory-mapped form of a contract table, beside its Parquet file."""
+    return parquet_file.removesuffix(".parquet") + ".arrow"
+
+
+def _write_arrow(rows: pa.Table, sink: BinaryIO) -> None:
+    """Write a table as an Arrow IPC file of one uncompressed record batch."""
+    plain = rows.replace_schema_metadata(None).combine_chunks()
+    with pa.ipc.new_file(sink, plain.schema) as writer:
+        writer.write_table(plain)
 
 
 @dataclass(frozen=True)
@@ -39,12 +61,13 @@ class Manifest:
         origin: "pipeline" or "import".
         heads: data version, code version and inputs of every stage partition it was joined from, by "table/partition".
         tables: contract table -> content-named Parquet file and its number of rows.
-        vectors: vector table -> its folder.
+        vectors: vector table -> its folder, or its collection in another store.
         adjacency: folder of the adjacency arrays.
         embedding_fingerprint: the model whose vectors these are.
         notes: what an import mended, in words.
         sentences: folder of the arrays of the text units' sentences; "" in a snapshot made before there were any.
         sentence_fingerprint: the static embeddings whose vectors those are.
+        vector_store: the kind of store that holds the vectors.
     """
 
     origin: str
@@ -56,6 +79,7 @@ class Manifest:
     notes: tuple[str, ...] = field(default=())
     sentences: str = ""
     sentence_fingerprint: str = ""
+    vector_store: str = LANCEDB
     format: int = _FORMAT
 
     def to_json(self) -> bytes:
@@ -82,18 +106,26 @@ class SnapshotStore:
 
     Args:
         root: the project root.
+        vector_store: where the vectors of new snapshots go.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, vector_store: VectorStoreSettings | None = None) -> None:
         self.folder = root / "snapshots"
+        self.vector_store = vector_store or VectorStoreSettings()
 
     # ------------------------------------------------------------------------------------------------------ writing
 
     def write_table(self, name: str, rows: pa.Table) -> dict[str, Any]:
-        """Save a contract table; returns its entry of the manifest."""
-        data = parquet_bytes(CONTRACT_TABLES[name].sort(rows))
-        file = f"{files.content_hash(data)}.parquet"
-        files.put_new(self.folder / "tables" / name / file, memoryview(data))
+        """Save a contract table; returns its entry of the manifest.
+
+        Beside the Parquet file, which is the contract, stands the same table in Arrow's own format: searches map that
+        one, so that opening loads nothing and a few rows cost a few pages.
+        """
+        sorted_rows = CONTRACT_TABLES[name].sort(rows)
+        file, _ = put_parquet(self.folder / "tables" / name, sorted_rows)
+        mapped_file = self.folder / "tables" / name / mapped_name(file)
+        if not mapped_file.is_file():
+            files.replace_by(mapped_file, functools.partial(_write_arrow, sorted_rows))
         return {"file": file, "n_rows": rows.num_rows}
 
     def write_adjacency(self, arrays: Mapping[str, np.ndarray]) -> str:
@@ -104,10 +136,13 @@ class SnapshotStore:
         """Save the arrays of the text units' sentences; returns the name of their folder."""
         return write_arrays(self.folder / "sentences", arrays)
 
-    def write_vectors(self, name: str, rows: pa.Table, has_full_text: bool, previous: Manifest | None) -> VectorFolder:
+    def write_vectors(
+        self, name: str, rows: VectorRows, has_full_text: bool, previous: Manifest | None
+    ) -> VectorFolder:
         """Save a vector table (see `vectors.vector_rows`), from the previous candidate's where that is cheaper."""
-        known = previous.vectors.get(name) if previous else None
-        return build_vector_folder(self.folder / "vectors", name, rows, has_full_text, known)
+        is_same_store = previous is not None and previous.vector_store == self.vector_store.kind
+        known = previous.vectors.get(name) if previous and is_same_store else None
+        return open_vector_store(self.vector_store, self.folder / "vectors").build(name, rows, has_full_text, known)
 
     def write_manifest(self, manifest: Manifest) -> str:
         """Save a manifest; returns the snapshot's id."""
@@ -155,7 +190,7 @@ class SnapshotStore:
         """The record numbers of a snapshot; None without one."""
         if manifest is None:
             return None
-        return Snapshot(self.folder, manifest.id, manifest).table("record_numbers")
+        return Snapshot(self.folder, manifest.id, manifest, self.vector_store).table("record_numbers")
 
     def open(self, snapshot_id: str | None = None) -> Snapshot:
         """Open a snapshot (the published one if None).
@@ -168,7 +203,7 @@ class SnapshotStore:
             raise NoSnapshotError(
                 f"{self.folder.parent}: no published index; run `graphrag-pipeline index`, or `import` one, first"
             )
-        snapshot = Snapshot(self.folder, snapshot_id, self.manifest(snapshot_id))
+        snapshot = Snapshot(self.folder, snapshot_id, self.manifest(snapshot_id), self.vector_store)
         missing = snapshot.missing_files()
         if missing:
             raise NoSnapshotError(
@@ -186,23 +221,27 @@ class Snapshot:
     Args:
         folder: the root's `snapshots` folder.
         id: the snapshot's id.
+        vector_store: options of the store that holds its vectors, if it is the one that is set.
     """
 
-    def __init__(self, folder: Path, id: str, manifest: Manifest) -> None:
+    def __init__(self, folder: Path, id: str, manifest: Manifest, vector_store: VectorStoreSettings) -> None:
         self.folder = folder
         self.id = id
         self.manifest = manifest
         self._tables: dict[str, pa.Table] = {}
         self._id_sets: dict[tuple[str, str], pa.Array] = {}
-        self._vectors: dict[str, VectorTable] = {}
+        self._vectors: dict[str, VectorCollection] = {}
+        self._vector_settings = vector_store
 
-    def missing_files(self) -> list[Path]:
+    def missing_files(self) -> list[Path | str]:
+        """Files, and collections of vectors, that are not there or not whole."""
         paths = [self.table_path(name) for name in self.manifest.tables]
-        paths += [folder.path(self.folder / "vectors") for folder in self.manifest.vectors.values()]
         paths.append(self.folder / "adjacency" / self.manifest.adjacency)
         if self.manifest.sentences:
             paths.append(self.folder / "sentences" / self.manifest.sentences)
-        return [path for path in paths if not path.exists()]
+        collections = [f for f in self.manifest.vectors.values() if not self.vector_store.is_whole(f)]
+        lost = [f"vector collection {collection_of(folder)}" for folder in collections]
+        return [*(path for path in paths if not path.exists()), *lost]
 
     def table_path(self, name: str) -> Path:
         """The Parquet file of a contract table."""
@@ -212,14 +251,22 @@ class Snapshot:
         return int(self.manifest.tables[name]["n_rows"])
 
     def table(self, name: str) -> pa.Table:
-        """A whole contract table (one chunk), in file order."""
+        """A whole contract table (one chunk), in file order; memory-mapped, so what is not read costs nothing."""
         if name not in self._tables:
-            rows = pq.read_table(self.table_path(name), schema=CONTRACT_TABLES[name].schema, memory_map=True)
-            self._tables[name] = rows.combine_chunks()
+            path = self.table_path(name)
+            mapped_file = path.with_name(mapped_name(path.name))
+            if mapped_file.is_file():
+                self._tables[name] = pa.ipc.open_file(pa.memory_map(str(mapped_file))).read_all()
+            else:  # a snapshot made before there were any
+                rows = pq.read_table(path, schema=CONTRACT_TABLES[name].schema, memory_map=True)
+                self._tables[name] = rows.combine_chunks()
         return self._tables[name]
 
     def rows_of(self, name: str, values: list[str] | pa.Array, column: str = "id") -> np.ndarray:
         """Row numbers of `values` in a key column, in their order; -1 where there is none. int64."""
+        if column == "id" and isinstance(values, list) and name in LOOKED_UP and self.lookups.has(f"{name}_id_hashes"):
+            arrays = self.lookups
+            return find_rows(arrays.array(f"{name}_id_hashes"), arrays.array(f"{name}_id_rows"), values)
         key = (name, column)
         if key not in self._id_sets:
             self._id_sets[key] = self.table(name)[column].combine_chunks()
@@ -231,17 +278,32 @@ class Snapshot:
         table = self.table(name)
         return (table.select(columns) if columns else table).take(pa.array(rows, pa.int64())).to_pylist()
 
-    def vectors(self, name: str) -> VectorTable:
-        """A vector table by its LanceDB name (see `tables.VECTOR_TABLES`)."""
+    @functools.cached_property
+    def vector_store(self) -> VectorStore:
+        """The store that holds its vectors, whatever the settings say now."""
+        return open_vector_store(self._vector_settings, self.folder / "vectors", self.manifest.vector_store)
+
+    def vectors(self, name: str) -> VectorCollection:
+        """A vector table by its name (see `tables.VECTOR_TABLES`)."""
         if name not in self._vectors:
             if name not in self.manifest.vectors:
                 raise NoSnapshotError(f"snapshot {self.id} has no vector table {name!r}; run `graphrag-pipeline index`")
-            self._vectors[name] = VectorTable(self.folder / "vectors", self.manifest.vectors[name])
+            self._vectors[name] = self.vector_store.open(self.manifest.vectors[name])
         return self._vectors[name]
 
     @functools.cached_property
     def adjacency(self) -> Adjacency:
         return Adjacency(self.folder / "adjacency" / self.manifest.adjacency)
+
+    @property
+    def lookups(self) -> Adjacency:
+        """Arrays that find rows by id and by name (`storage/lookups.py`); they lie in the adjacency's folder."""
+        return self.adjacency
+
+    @functools.cached_property
+    def mentions(self) -> Mentions:
+        """Which text unit mentions which entity, and where."""
+        return Mentions(self.adjacency)
 
     @functools.cached_property
     def sentences(self) -> Sentences:

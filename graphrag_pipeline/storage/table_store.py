@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -76,9 +77,18 @@ def code_version_of(code: Mapping[str, Any]) -> str:
 def parquet_bytes(rows: pa.Table) -> pa.Buffer:
     """Parquet that depends on the rows and the pyarrow release alone."""
     sink = pa.BufferOutputStream()
+    _write_parquet(rows, sink)
+    return sink.getvalue()
+
+
+def put_parquet(folder: Path, rows: pa.Table) -> tuple[str, int]:
+    """Save rows as the bytes that `parquet_bytes` gives, named by them; returns name and size of the file."""
+    return files.write_new(folder, ".parquet", partial(_write_parquet, rows))
+
+
+def _write_parquet(rows: pa.Table, sink: pa.NativeFile | BinaryIO) -> None:
     rows = rows.replace_schema_metadata(None)
     pq.write_table(rows, sink, compression="zstd", write_page_index=True, row_group_size=_ROW_GROUP)
-    return sink.getvalue()
 
 
 class TableStore:
@@ -151,10 +161,8 @@ class TableStore:
         """
         stored = []
         for rows in parts:
-            data = parquet_bytes(table.sort(rows))
-            file = StoredFile(f"{files.content_hash(data)}.parquet", rows.num_rows, data.size)
-            files.put_new(self.root / "tables" / table.name / partition / file.name, memoryview(data))
-            stored.append(file)
+            name, n_bytes = put_parquet(self.root / "tables" / table.name / partition, table.sort(rows))
+            stored.append(StoredFile(name, rows.num_rows, n_bytes))
         head = Head(
             table.name,
             partition,
@@ -192,7 +200,10 @@ class TableStore:
     def dataset(self, heads: Sequence[Head]) -> ds.Dataset:
         """Partitions of one table as one lazily scanned dataset, in the order given; at least one head."""
         paths = [str(path) for head in heads for path in self.paths(head)]
-        return ds.dataset(paths, schema=STAGE_TABLES[heads[0].table].schema, format="parquet")
+        # Buffering columns ahead would hold a file of vectors twice.
+        options = ds.ParquetFragmentScanOptions(pre_buffer=False)
+        file_format = ds.ParquetFileFormat(default_fragment_scan_options=options)
+        return ds.dataset(paths, schema=STAGE_TABLES[heads[0].table].schema, format=file_format)
 
     def need(self, table: str, partition: str = WHOLE) -> Head:
         """The head of a partition.

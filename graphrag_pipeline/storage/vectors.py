@@ -30,9 +30,12 @@ from graphrag_pipeline.tables import stable_hash
 ANN_MIN_ROWS = 20_000
 """Below this many rows exact search is as fast as an index and always right."""
 SEARCHED = ("default-entity-description", "default-text_unit-text", "default-community-full_content")
-"""Tables that get an index; nothing searches relationships by vector, and an index costs 1 ms a row."""
+"""Tables that get an index; nothing searches relationships by vector, and an index costs processor time."""
 MAX_UNINDEXED_SHARE = 0.1
 """Above this share of rows added since the last whole build, the folder is built anew."""
+_EF_CONSTRUCTION = 150
+"""Neighbours looked at when a row enters the index: of 40,146 entities that costs 0.36 ms of processor a row and finds
+99.3 % of the true 20 nearest; LanceDB's 300 costs 0.56 ms and finds 99.4 %, 100 with 16 links 0.23 ms and 98.6 %."""
 _BATCH_ROWS = 8_192
 
 
@@ -71,11 +74,11 @@ class VectorMatrix(Protocol):
 
 @dataclass(frozen=True)
 class VectorRows:
-    """Rows of a vector table in the order of their ids; vectors are taken from `vectors` a batch at a time.
+    """Rows of a vector table in the order of their ids, taken a batch at a time from columns in any order.
 
     Attributes:
         ids, texts, attributes: strings, one per row.
-        order: row of `vectors` for each.
+        order: their rows in the order of ids.
         vectors: of shape (n, dimensions).
     """
 
@@ -102,9 +105,9 @@ class VectorRows:
         """Batches of all rows, or of those at positions `chosen`, in order."""
         positions = np.arange(self.n_rows) if chosen is None else chosen
         for start in range(0, len(positions), _BATCH_ROWS):
-            here = positions[start : start + _BATCH_ROWS]
+            here = self.order[positions[start : start + _BATCH_ROWS]]
             taken = pa.array(here)
-            flat = np.ascontiguousarray(self.vectors[self.order[here]], dtype=np.float32).ravel()
+            flat = np.ascontiguousarray(self.vectors[here], dtype=np.float32).ravel()
             vectors = pa.FixedSizeListArray.from_arrays(pa.array(flat), self.dimensions)
             columns = [self.ids.take(taken), self.texts.take(taken), vectors, self.attributes.take(taken)]
             yield pa.record_batch(columns, schema=self.schema)
@@ -119,15 +122,9 @@ class VectorRows:
 
 def vector_rows(ids: Strings, texts: Strings, vectors: VectorMatrix, attributes: Strings) -> VectorRows:
     """Rows of a vector table; `vectors` has one row per id."""
-    unsorted = _strings(ids)
-    order = pc.sort_indices(unsorted)
-    return VectorRows(
-        ids=unsorted.take(order),
-        texts=_strings(texts).take(order),
-        attributes=_strings(attributes).take(order),
-        order=order.to_numpy().astype(np.int64),
-        vectors=vectors,
-    )
+    column = _strings(ids)
+    order = pc.sort_indices(column).to_numpy().astype(np.int64)
+    return VectorRows(column, _strings(texts), _strings(attributes), order, vectors)
 
 
 def _strings(values: Strings) -> pa.Array:
@@ -218,7 +215,8 @@ def _build_whole(folder: Path, name: str, rows: VectorRows, has_full_text: bool)
     if rows.n_rows >= ANN_MIN_ROWS and name in SEARCHED:
         from lancedb.index import HnswSq
 
-        table.create_index("vector", config=HnswSq(distance_type="cosine", num_partitions=1))
+        config = HnswSq(distance_type="cosine", num_partitions=1, ef_construction=_EF_CONSTRUCTION)
+        table.create_index("vector", config=config)
 
 
 def _copy_and_upsert(source: Path, target: Path, name: str, rows: VectorRows, difference: _Difference) -> None:

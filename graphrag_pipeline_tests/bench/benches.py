@@ -12,7 +12,9 @@ from functools import cache
 from pathlib import Path
 
 from graphrag_pipeline_tests.bench.articles import write_articles
-from graphrag_pipeline_tests.bench.measuring import Figure, Usage, figures_of, measure_command
+from graphrag_pipeline_tests.bench.measuring import Figure, Usage, figures_of, measure_command, measure_module
+from graphrag_pipeline_tests.bench.model_engine import ask_many, index_by_model
+from graphrag_pipeline_tests.indexing.mention_generator import write_mentions
 
 SAMPLE = Path(__file__).parents[2] / "data"
 QUESTIONS = (
@@ -30,6 +32,12 @@ class Workspace:
 
     def root_of(self, n_articles: int) -> Path:
         return self._folder / f"articles_{n_articles}"
+
+    def empty_folder(self, name: str) -> Path:
+        """A fresh folder of a bench that needs no root."""
+        folder = self._folder / name
+        shutil.rmtree(folder, ignore_errors=True)
+        return folder
 
     def _index_articles(self, n_articles: int) -> Usage:
         root = self.root_of(n_articles)
@@ -96,7 +104,33 @@ def demo(workspace: Workspace) -> list[Figure]:
     ]
 
 
-BENCHES: dict[str, Bench] = {bench.__name__: bench for bench in (demo, index_1400, nothing_changed_1400, index_5600)}
+def retrieval(workspace: Workspace) -> list[Figure]:
+    """How well text units are found without a model: see `retrieval.py`."""
+    from graphrag_pipeline_tests.bench.retrieval import run
+
+    return run(workspace.empty_folder("retrieval"))
+
+
+def graph_merge(workspace: Workspace) -> list[Figure]:
+    """Merge 1,000,000 entity and 5,000,000 relationship mentions into a graph."""
+    folder = workspace.empty_folder("mentions")
+    write_mentions(folder, 1_000_000, 5_000_000, 300_000)
+    usage = measure_module("graphrag_pipeline_tests.bench.graph_merge", str(folder))
+    return figures_of("merge 1M entity and 5M relationship mentions", usage, max_wall_s=90, max_gb=6)
+
+
+def model_engine(workspace: Workspace) -> list[Figure]:
+    """100 articles through the whole model engine, and again."""
+    return index_by_model(workspace.empty_folder("model_engine"))
+
+
+def model_calls(workspace: Workspace) -> list[Figure]:
+    """5,000 calls of extraction at 200 ms, 50 at once."""
+    return ask_many(workspace.empty_folder("model_calls"))
+
+
+_FAST = (demo, index_1400, nothing_changed_1400, index_5600, retrieval, model_engine, model_calls)
+BENCHES: dict[str, Bench] = {bench.__name__: bench for bench in _FAST}
 """Run by default, in this order."""
-SLOW: dict[str, Bench] = {index_20000.__name__: index_20000}
+SLOW: dict[str, Bench] = {bench.__name__: bench for bench in (graph_merge, index_20000)}
 """Run by name, or with `--slow`."""

@@ -27,21 +27,37 @@ class Usage:
 
 @dataclass(frozen=True)
 class Figure:
-    """One row of the table; a figure without a limit is for information."""
+    """One row of the table; a figure without a limit is for information.
+
+    Attributes:
+        unit: "" for a share or a score, which is shown with three decimals instead of two.
+        limit: the most it may be.
+        least: the least it may be.
+    """
 
     what: str
     measured: float
     unit: str
     limit: float | None = None
+    least: float | None = None
 
     @property
     def is_over(self) -> bool:
         return self.limit is not None and self.measured > self.limit
 
+    @property
+    def is_under(self) -> bool:
+        return self.least is not None and self.measured < self.least
+
     def to_row(self) -> str:
-        limit = "" if self.limit is None else f"{self.limit:g} {self.unit}"
-        verdict = "" if self.limit is None else "**over**" if self.is_over else "ok"
-        return f"| {self.what} | {self.measured:.2f} {self.unit} | {limit} | {verdict} |"
+        measured = f"{self.measured:.2f} {self.unit}" if self.unit else f"{self.measured:.3f}"
+        bounds = [self._bound("", self.limit), self._bound("at least ", self.least)]
+        limit = ", ".join(bound for bound in bounds if bound)
+        verdict = "**over**" if self.is_over else "**under**" if self.is_under else "ok" if limit else ""
+        return f"| {self.what} | {measured} | {limit} | {verdict} |"
+
+    def _bound(self, word: str, value: float | None) -> str:
+        return "" if value is None else f"{word}{value:g} {self.unit}".rstrip()
 
 
 def measure_command(root: Path, *arguments: str) -> Usage:
@@ -50,7 +66,16 @@ def measure_command(root: Path, *arguments: str) -> Usage:
     Raises:
         CommandFailedError: it exits with another status than 0.
     """
-    command = [sys.executable, "-m", "graphrag_pipeline", "--root", str(root), *arguments]
+    return measure_module("graphrag_pipeline", "--root", str(root), *arguments)
+
+
+def measure_module(module: str, *arguments: str) -> Usage:
+    """Run `python -m MODULE ...` in a process of its own.
+
+    Raises:
+        CommandFailedError: it exits with another status than 0.
+    """
+    command = [sys.executable, "-m", module, *arguments]
     environment = {name: value for name, value in os.environ.items() if name not in ("DAGSTER_HOME", "GRAPHRAG_ROOT")}
     with tempfile.TemporaryFile() as printed:
         started = time.monotonic()

@@ -13,6 +13,9 @@ def test_a_row_says_whether_the_limit_holds() -> None:
     assert Figure("index: time", 12.345, "s", 90).to_row() == "| index: time | 12.35 s | 90 s | ok |"
     assert Figure("index: time", 91, "s", 90).to_row() == "| index: time | 91.00 s | 90 s | **over** |"
     assert Figure("index: processor", 91, "s").to_row() == "| index: processor | 91.00 s |  |  |"
+    assert Figure("recall@5", 0.6805, "", least=0.652).to_row() == "| recall@5 | 0.680 | at least 0.652 | ok |"
+    assert Figure("recall@5", 0.64, "", least=0.652).to_row() == "| recall@5 | 0.640 | at least 0.652 | **under** |"
+    assert [Figure("x", 3, "s", least=least).is_under for least in (None, 2, 3, 4)] == [False, False, False, True]
     assert [Figure("x", 3, "s", limit).is_over for limit in (None, 2, 3)] == [False, True, False]
 
 

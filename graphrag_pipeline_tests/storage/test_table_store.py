@@ -6,23 +6,25 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import BinaryIO
 
+import pyarrow as pa
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.storage import files
-from graphrag_pipeline.storage.table_store import TableStore
+from graphrag_pipeline.storage.table_store import Head, TableStore, parquet_bytes, put_parquet
 from graphrag_pipeline.tables import STAGE_TABLES
 
 TABLE = STAGE_TABLES["corpus_manifest"]
 
 
-def rows(*ids: str):
+def rows(*ids: str) -> pa.Table:
     base = {"path": "p", "record": "", "format": "txt", "n_bytes": 1, "content_hash": "h"}
     return TABLE.from_rows([{"document_id": i, **base} for i in ids])
 
 
-def write(store: TableStore, *ids: str, code: str = "1"):
+def write(store: TableStore, *ids: str, code: str = "1") -> Head:
     return store.write(TABLE, "000", [rows(*ids)], {"algorithm": code}, {"input": "v"})
 
 
@@ -123,3 +125,23 @@ def test_a_folder_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> Non
     (tmp_path / "tables").write_text("a file where a folder should be")
     with pytest.raises(PipelineError, match="cannot be written"):
         write(TableStore(tmp_path), "a")
+
+
+def test_a_file_written_straight_to_disk_is_named_by_its_content_and_leaves_nothing_else(tmp_path: Path) -> None:
+    numbers = pa.table({"a": [1, 2, 3]})
+    name, n_bytes = put_parquet(tmp_path, numbers)
+    data = parquet_bytes(numbers)
+    assert (name, n_bytes) == (f"{files.content_hash(data)}.parquet", data.size)
+    assert put_parquet(tmp_path, numbers) == (name, n_bytes)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_bytes() == data
+
+
+def test_a_file_whose_writing_fails_leaves_nothing(tmp_path: Path) -> None:
+    def fail(file: BinaryIO) -> None:
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(PipelineError, match="No space left on device"):
+        files.write_new(tmp_path, ".parquet", fail)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,103 @@
+"""Persisted lookups of a snapshot: rows by id and entities by name, as sorted hashes that open in no time.
+
+Arrays, beside the adjacency's in its folder:
+    `<table>_id_hashes` uint64 ascending, `<table>_id_rows` int32: rows by id, for the tables in `LOOKED_UP`;
+    `name_hashes` uint64 ascending, `name_rows` int32: entity rows by the key of each of their names (`name_key`).
+A hash has 64 bits: among a million ids an unknown one is taken for a known one with a chance of 1 in 10^13. Keep out:
+how a question is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from graphrag_pipeline.tables import normalize_title
+
+LOOKED_UP = ("documents", "text_units", "entities", "relationships", "covariates", "community_reports")
+_ARTICLES = frozenset(("the", "a", "an"))
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_ASCII_QUOTES = re.compile("`")
+NAME_WORD = re.compile(rf"[{_CJK}]|[^\W_]+(?:['.\-&][^\W_]+)*")
+"""A word of a name; each character is one where a script does not space words."""
+
+
+def build_lookups(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
+    """All arrays by name, for contract tables in file order."""
+    arrays = {}
+    for name in LOOKED_UP:
+        hashes, rows = sort_hashes(hash_strings(_strings(tables[name]["id"])))
+        arrays[f"{name}_id_hashes"], arrays[f"{name}_id_rows"] = hashes, rows
+    entities = tables["entities"]
+    arrays["name_hashes"], arrays["name_rows"] = name_arrays(entities["title"].to_pylist(), entities["names"])
+    return arrays
+
+
+def name_arrays(titles: Sequence[str], names: Iterable) -> tuple[np.ndarray, np.ndarray]:
+    """`name_hashes` and `name_rows` of entities.
+
+    Args:
+        titles: one per entity.
+        names: the written forms of each, besides its title; lists of strings, plain or of pyarrow.
+    """
+    keys: list[str] = []
+    rows: list[int] = []
+    for row, (title, forms) in enumerate(zip(titles, names, strict=True)):
+        written = forms.as_py() if isinstance(forms, pa.Scalar) else forms
+        folded = {name.casefold() for name in (title, *(written or ()))}
+        own = sorted({name_key(name) for name in folded} - {""})
+        keys += own
+        rows += [row] * len(own)
+    return sort_hashes(hash_strings(keys), np.array(rows, dtype=np.int32))
+
+
+def name_key(name: str) -> str:
+    """Folded words of a name without a leading article."""
+    words = _simple_words(name)
+    return " ".join(words[1:] if len(words) > 1 and words[0] in _ARTICLES else words)
+
+
+def _simple_words(name: str) -> list[str]:
+    folded = name.casefold()
+    words = folded.split()
+    if folded.isascii():
+        return words if folded.replace(" ", "").isalnum() else NAME_WORD.findall(_ASCII_QUOTES.sub("'", folded))
+    return NAME_WORD.findall(normalize_title(name).casefold())
+
+
+def hash_strings(values: Iterable[str]) -> np.ndarray:
+    """64-bit BLAKE2b of strings, uint64 (n,)."""
+    digests = (hashlib.blake2b(value.encode("utf-8", "surrogatepass"), digest_size=8).digest() for value in values)
+    return np.frombuffer(b"".join(digests), dtype="<u8")
+
+
+def sort_hashes(hashes: np.ndarray, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Hashes ascending with the rows they stand for (int32), equal ones in row order."""
+    rows = np.arange(len(hashes), dtype=np.int32) if rows is None else rows
+    order = np.lexsort((rows, hashes))
+    return hashes[order], rows[order]
+
+
+def find_rows(hashes: np.ndarray, rows: np.ndarray, values: Sequence[str]) -> np.ndarray:
+    """The first row of each value, -1 where there is none. int64 (len(values),)."""
+    wanted = hash_strings(values)
+    if not len(hashes):
+        return np.full(len(wanted), -1, dtype=np.int64)
+    places = np.minimum(np.searchsorted(hashes, wanted), len(hashes) - 1)
+    return np.where(hashes[places] == wanted, rows[places], -1).astype(np.int64)
+
+
+def find_all_rows(hashes: np.ndarray, rows: np.ndarray, value: str) -> list[int]:
+    """All rows of one value, ascending."""
+    wanted = hash_strings([value])[0]
+    first = np.searchsorted(hashes, wanted)
+    return [int(row) for row in rows[first : first + np.searchsorted(hashes[first : first + 4096], wanted, "right")]]
+
+
+def _strings(column: pa.ChunkedArray) -> Iterator[str]:
+    for chunk in column.chunks:
+        yield from chunk.to_pylist()

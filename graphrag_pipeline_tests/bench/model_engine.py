@@ -1,0 +1,115 @@
+"""Figures of the model engine: whole commands against the test model server, which runs in a process of its own.
+
+`python -m graphrag_pipeline_tests.bench.model_engine ROOT` asks about all text units of a root in one pool, as `index`
+does before it materialises buckets; its memory is that of the replies and mentions held at once.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from graphrag_pipeline.root import Root, init_root
+from graphrag_pipeline.settings import Settings, settings_for_model
+from graphrag_pipeline_tests.bench.articles import write_articles
+from graphrag_pipeline_tests.bench.measuring import Figure, figures_of, measure_command, measure_module
+from graphrag_pipeline_tests.roots import build_tables
+
+_TO_TEXT_UNITS = ("corpus_manifest", "documents", "text_units")
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[str]:
+    """The base URL of a model server in a process of its own."""
+    command = [sys.executable, "-m", "graphrag_pipeline_tests.model_server", "--port", "0", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().split()[3]
+        finally:
+            process.terminate()
+            process.communicate()
+
+
+def read_stats(base_url: str) -> dict[str, Any]:
+    """What the server has been asked so far."""
+    with urllib.request.urlopen(base_url.removesuffix("/v1") + "/stats") as answer:
+        return json.load(answer)
+
+
+def make_root(folder: Path, base_url: str, n_articles: int) -> Root:
+    """A root of articles whose stages all ask the model at an address."""
+    values = settings_for_model("test-chat", "test-embedding", base_url).model_dump(mode="json")
+    values["chat_model"] |= {"prompt_price": 0.0}
+    values["embedding_model"] |= {"prompt_price": 0.0}
+    init_root(folder, Settings.model_validate(values))
+    write_articles(folder / "input", n_articles)
+    return Root(folder)
+
+
+def index_by_model(folder: Path) -> list[Figure]:
+    """100 articles through the whole model engine, with one gleaning and no latency; and again."""
+    with serving() as base_url:
+        root = make_root(folder, base_url, 100)
+        usage = measure_command(root.path, "index")
+        stats = read_stats(base_url)
+        again = measure_command(root.path, "index")
+        n_again = read_stats(base_url)["n_calls"] - stats["n_calls"]
+    n_calls = stats["n_calls"]
+    tokens = stats["prompt_tokens"] + stats["completion_tokens"]
+    return [
+        *figures_of("model engine, 100 articles", usage, max_wall_s=25, max_gb=None),
+        Figure(
+            "model engine, 100 articles: processor beside 10 s + 4 ms a call", usage.cpu_s - n_calls * 0.004, "s", 10
+        ),
+        Figure("model engine, 100 articles: calls", n_calls, "calls"),
+        Figure("model engine, 100 articles: tokens", tokens / 1e6, "million"),
+        Figure("model engine, 100 articles again: time", again.wall_s, "s", 3),
+        Figure("model engine, 100 articles again: calls", n_again, "calls", 0),
+    ]
+
+
+def ask_many(folder: Path) -> list[Figure]:
+    """5,000 calls of extraction at 200 ms, 50 at once: at best 20 s."""
+    with serving("--latency-ms", "200") as base_url:
+        root = make_root(folder, base_url, 2500)
+        build_tables(root, _TO_TEXT_UNITS)
+        usage = measure_module(__name__, str(root.path))
+        n_calls = read_stats(base_url)["n_calls"]
+    seconds = json.loads((root.path / "pool.json").read_text(encoding="utf-8"))
+    return [
+        Figure(
+            f"extraction, {n_calls:,} calls at 200 ms, 50 at once: time", seconds["seconds"] * 5000 / n_calls, "s", 30
+        ),
+        Figure("extraction, calls at 200 ms: processor", usage.cpu_s, "s"),
+        Figure(f"extraction, {seconds['n_mentions']:,} mentions: peak memory", usage.peak_bytes / 1e9, "GB", 1),
+    ]
+
+
+def _ask(root: Root) -> None:
+    from graphrag_pipeline.defs.call_pool import ask_ahead, take_mentions
+    from graphrag_pipeline.models.ports import Failure
+    from graphrag_pipeline.tables import bucket_keys
+
+    buckets = bucket_keys(root.settings.storage.n_buckets)
+    started = time.monotonic()
+    ask_ahead(root, buckets, print)
+    seconds = time.monotonic() - started
+    n_mentions = 0
+    for bucket in buckets:
+        unit_ids = root.tables.read("text_units", bucket)["id"].to_pylist()
+        for result in take_mentions(root, bucket, unit_ids) or []:
+            if not isinstance(result, Failure):
+                n_mentions += len(result.entities) + len(result.relationships)
+    (root.path / "pool.json").write_text(json.dumps({"seconds": seconds, "n_mentions": n_mentions}), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    _ask(Root(Path(sys.argv[1])))

@@ -1,0 +1,57 @@
+"""Vectors of a snapshot live where `vector_store.kind` says: one registered class moves them, and answers stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline import GraphIndex
+from graphrag_pipeline.defs.index_run import run_index
+from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.staleness import detect_input, find_stale
+from graphrag_pipeline.storage.vector_stores import collection_of
+from graphrag_pipeline.tables import VECTOR_TABLES
+from graphrag_pipeline_tests.memory_vectors import open_memory_store
+from graphrag_pipeline_tests.roots import CAROL, make_root
+
+BUCKETS = "storage:\n  n_buckets: 2\n"
+IN_MEMORY = f"{BUCKETS}vector_store:\n  kind: memory\n  module: graphrag_pipeline_tests.memory_vectors\n"
+QUESTION = "Who carried Tiny Tim home?"
+
+
+@pytest.fixture(autouse=True)
+def _own_dagster_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+
+
+def ask(path: Path, snapshot: str | None = None) -> dict:
+    with GraphIndex.open(path, snapshot) as index:
+        found = index.search(QUESTION, method="local")
+    return {"answer": found.answer, "entities": [entity.title for entity in found.context.entities]}
+
+
+def test_another_store_holds_the_vectors_and_answers_are_the_same(tmp_path: Path) -> None:
+    root = make_root(tmp_path, CAROL, BUCKETS)
+    run_index(root)
+    in_lancedb, expected = root.snapshots.current(), ask(tmp_path)
+
+    (tmp_path / "settings.yaml").write_text(IN_MEMORY, encoding="utf-8")
+    moved = Root(tmp_path)
+    folders = sorted((tmp_path / "snapshots" / "vectors").rglob("*"))
+    assert next(item.stage for item in find_stale(moved, detect_input(moved))) == "index_candidate"
+    assert [stage for stage, _ in run_index(moved).ran] == ["index_candidate", "index_snapshot"]
+    snapshot = moved.snapshots.open()
+    assert snapshot.manifest.vector_store == "memory" and ask(tmp_path) == expected
+    assert sorted((tmp_path / "snapshots" / "vectors").rglob("*")) == folders, "nothing more is in LanceDB"
+    collections = open_memory_store(tmp_path / "snapshots" / "vectors", {}).collections
+    assert set(collections) == {collection_of(folder) for folder in snapshot.manifest.vectors.values()}
+    assert len(collections) == len(VECTOR_TABLES)
+
+    assert ask(tmp_path, in_lancedb) == expected, "the last snapshot stays readable where it is"
+    next(iter(collections.values())).records.popitem()
+    with pytest.raises(NoSnapshotError, match=r"vector collection default-.* is gone"):
+        moved.snapshots.open()
+    assert [stage for stage, _ in run_index(moved).ran] == ["index_candidate"], "equal content, so published already"
+    assert ask(tmp_path) == expected
