@@ -21,6 +21,7 @@ import pytest
 
 from graphrag_pipeline import cli
 from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.selection import STRATEGIES
 from graphrag_pipeline_tests.command_line import ONE_BUCKET, TIMEOUT_S, environment, run
 from graphrag_pipeline_tests.roots import make_root
 
@@ -192,6 +193,15 @@ def test_a_query_takes_a_strategy_options_and_context_only(indexed: Path, call: 
     assert "Bob Cratchit" in call(*arguments, "--root", indexed).out, "the context as a model reads it"
 
 
+def test_explain_shows_what_every_strategy_would_pick(indexed: Path, call: Call) -> None:
+    out = call("query", QUESTION, "--explain", "--strategy", "graph", "--root", indexed).out
+    headings = [line.split(":")[0] for line in out.splitlines() if line.startswith("## ")]
+    assert headings[0] == "## graph"
+    assert sorted(headings) == sorted(f"## {strategy}" for strategy in STRATEGIES)
+    values = json.loads(call("query", QUESTION, "--explain", "--json", "--root", indexed).out)
+    assert values["picks"][0]["strategy"] == "balanced" and values["picks"][0]["place"] == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -224,6 +234,7 @@ def test_an_empty_question_is_an_error(indexed: Path, call: Call) -> None:
         ["query", QUESTION, "--option", "=1"],
         ["query", QUESTION, "--option", "method=local"],
         ["query", QUESTION, "--option", "top_k_entities=["],
+        ["query", QUESTION, "--explain", "--method", "basic"],
     ],
 )
 def test_wrong_usage_is_status_2(indexed: Path, call: Call, arguments: list[str]) -> None:

@@ -7,58 +7,19 @@ they share (methods.md section 7.5):
     - an entity offers its text units by the number of the matched entities' relationships in them, most first, ties in
       reading order; one that no longer fits the budget is passed over;
     - the budget is never exceeded, and nothing is left out that would still fit, a cap apart.
-Add a strategy: a function here and its name in `STRATEGIES`. Keep out: tables, texts, rendering.
+`balanced` and `graph` (in `RANKED`) choose among all candidates, also those of no entity, and put the most relevant
+first. Add a strategy: a function here and its name in `STRATEGIES`. Keep out: tables, texts, rendering.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """The text units of the matched entities; a text unit is a position 0 to n - 1, in reading order.
-
-    Attributes:
-        text_units: one int array per entity, entities best first; a text unit may belong to several.
-        similarity: (n_entities,) of each entity to the question.
-        n_relationships: (n,) relationships of the matched entities in each text unit.
-        costs: (n,) what each text unit takes of the budget: tokens, or ones where the budget counts text units.
-    """
-
-    text_units: tuple[np.ndarray, ...]
-    similarity: np.ndarray
-    n_relationships: np.ndarray
-    costs: np.ndarray
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How much a strategy may take.
-
-    Attributes:
-        budget: in the unit of `Candidates.costs`.
-        guaranteed: minimum_guarantee: text units each entity gets.
-        cap: per_entity_cap: most text units per entity.
-    """
-
-    budget: int
-    guaranteed: int = 2
-    cap: int = 5
-
-
-@dataclass(frozen=True)
-class Pick:
-    """A text unit and the entity (position) it was taken for."""
-
-    text_unit: int
-    entity: int
-
+from graphrag_pipeline.query.candidates import Candidates, Limits, Pick
+from graphrag_pipeline.query.ranked_selection import balanced, graph
 
 Strategy = Callable[[Candidates, Limits], list[Pick]]
 
@@ -199,9 +160,13 @@ def minimum_guarantee(candidates: Candidates, limits: Limits) -> list[Pick]:
 
 
 STRATEGIES: dict[str, Strategy] = {
+    "balanced": balanced,
+    "graph": graph,
     "depth_first": depth_first,
     "per_entity_cap": per_entity_cap,
     "round_robin": round_robin,
     "weighted_quota": weighted_quota,
     "minimum_guarantee": minimum_guarantee,
 }
+RANKED = frozenset(("balanced", "graph"))
+"""Strategies that put the most relevant text unit first, whichever entity it is of."""

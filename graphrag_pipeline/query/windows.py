@@ -65,6 +65,16 @@ def is_latin(question: str) -> bool:
     return 2 * n_latin >= len(letters)
 
 
+def score_sentences(sentences: Sentences, vector: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Cosine of some sentences to a question's vector, float32 (len(rows),); 0 for a sentence without known words."""
+    products = np.zeros(len(rows), dtype=np.float32)
+    for start in range(0, len(rows), _BLOCK_SENTENCES):
+        block = rows[start : start + _BLOCK_SENTENCES]
+        products[start : start + len(block)] = sentences.vectors[block].astype(np.float32) @ vector
+    lengths = np.maximum(sentences.ends[rows] - sentences.starts[rows], 1)
+    return products * sentences.scales[rows] / lengths.astype(np.float32)
+
+
 def find_best_windows(sentences: Sentences, vector: np.ndarray, rows: np.ndarray) -> BestWindows:
     """The best window of some text units.
 

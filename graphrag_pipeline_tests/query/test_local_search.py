@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from graphrag_pipeline.query import basic_search, local_search, records
-from graphrag_pipeline.query.selection import STRATEGIES
+from graphrag_pipeline.query import basic_search, local_search, local_text_units, records
+from graphrag_pipeline.query.selection import RANKED, STRATEGIES
 from graphrag_pipeline.settings import BasicSearchSettings, LocalSearchSettings
 
 
@@ -65,6 +65,15 @@ def test_relationships_agree_with_a_scan_of_the_table(carol):
     assert set(rows[is_inside].tolist()) == {i for i, n in enumerate(n_ends) if n == 2}
 
 
+def test_the_best_few_outside_are_the_first_of_all(carol):
+    entities = rows_of(carol, "SCROOGE", "BOB CRATCHIT", "FRED")
+    entities = entities[entities >= 0]
+    every, _, is_inside = local_search.rank_relationships(carol, entities, max_outside=10**6)
+    for n in (0, 1, 7, 40):
+        few, _, _ = local_search.rank_relationships(carol, entities, max_outside=n)
+        assert few.tolist() == every[: int(is_inside.sum()) + n].tolist()
+
+
 def test_claims_take_turns_between_entities(carol):
     entities = rows_of(carol, "SCROOGE", "JACOB MARLEY")
     rows, claimants = local_search.rank_claims(carol, entities)
@@ -74,8 +83,8 @@ def test_claims_take_turns_between_entities(carol):
 
 
 def test_candidates_count_the_matched_entities_relationships_per_text_unit(small):
-    matches = [local_search.Match(int(row), 0.5, False) for row in rows_of(small, "SCROOGE", "FOG")]
-    rows, candidates = local_search.gather_candidates(small, matches)
+    matches = [local_text_units.Match(int(row), 0.5, False) for row in rows_of(small, "SCROOGE", "FOG")]
+    rows, candidates = local_text_units.gather_candidates(small, matches)
     texts = [unit["text"] for unit in small.snapshot.take("text_units", rows, ["text"])]
     assert [t.split()[0] for t in texts] == ["Marley", "Scrooge", "The"]
     assert [units.tolist() for units in candidates.text_units] == [[0, 1], [2]]
@@ -108,9 +117,33 @@ def test_the_best_text_units_of_basic_search_are_always_there(carol, strategy):
     question = "What happens to Tiny Tim?"
     settings = LocalSearchSettings(strategy=strategy, max_context_tokens=30_000)
     context = local_search.select_local_context(carol, question, settings)
-    best = basic_search.select_basic_context(carol, question, BasicSearchSettings()).text_units[: local_search.N_BASIC]
-    assert [unit.id for unit in context.text_units[: local_search.N_BASIC]] == [unit.id for unit in best]
-    assert len(context.text_units) > local_search.N_BASIC
+    best = basic_search.select_basic_context(carol, question, BasicSearchSettings()).text_units[
+        : local_text_units.N_BASIC
+    ]
+    found = [unit.id for unit in context.text_units]
+    if strategy in RANKED:
+        assert {unit.id for unit in best} <= set(found)
+    else:
+        assert found[: local_text_units.N_BASIC] == [unit.id for unit in best]
+    assert len(found) > local_text_units.N_BASIC
+
+
+def test_strategies_that_rank_put_the_most_relevant_first(carol):
+    for strategy in RANKED:
+        settings = LocalSearchSettings(strategy=strategy)
+        scores = [unit.score for unit in local_search.select_local_context(carol, "Who is Fred?", settings).text_units]
+        assert scores == sorted(scores, reverse=True)
+        assert scores[0] > 0
+
+
+def test_without_a_known_name_graph_keeps_the_order_of_basic_search(carol):
+    question = "how cold was it outside?"
+    settings = LocalSearchSettings(strategy="graph")
+    assert not carol.names.take_apart(question).names
+    context = local_search.select_local_context(carol, question, settings)
+    best = [unit_id for unit_id, _ in basic_search.rank_text_units(carol, question, local_text_units.N_SEEDS)]
+    found = [unit.id for unit in context.text_units]
+    assert found == [unit_id for unit_id in best if unit_id in found]
 
 
 @pytest.mark.parametrize("max_tokens", [100, 1_000, 3_000, 12_000])

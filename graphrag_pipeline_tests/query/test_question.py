@@ -79,3 +79,23 @@ def test_a_long_question_is_cut_to_its_two_ends():
 def test_an_empty_question_is_refused(question):
     with pytest.raises(PipelineError, match="question is empty"):
         read_question(question)
+
+
+FILM_NAMES = NameIndex(["DIRECTOR", "BLOOD STREET", "PALO ALTO (2013 FILM)", "PALO ALTO", "萧炎"], [[]] * 5)
+
+
+@pytest.mark.parametrize(
+    ("question", "rows", "words"),
+    [
+        ("Where was the director of film Blood Street born?", ((1,),), ("director", "film", "born")),
+        ("where was the director of blood street born?", ((0,), (1,)), ("born",)),
+        ("Who is the father of the director of Palo Alto (2013 Film)?", ((2,),), ("father", "director")),
+        ("Is Palo Alto older than Blood Street?", ((3,), (1,)), ("older",)),
+        ("萧炎是谁？", ((4,),), ()),
+        ("What is it?", (), ()),
+    ],
+)
+def test_a_question_is_taken_apart_into_names_and_what_is_asked_of_them(question, rows, words):
+    named = FILM_NAMES.take_apart(question)
+    assert named.names == rows
+    assert named.words == words

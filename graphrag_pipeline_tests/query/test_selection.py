@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.query.candidates import Candidates, Limits
 from graphrag_pipeline.query.selection import (
+    RANKED,
     STRATEGIES,
-    Candidates,
-    Limits,
     largest_remainder,
     select_text_units,
 )
@@ -53,6 +53,8 @@ def test_every_other_strategy_reaches_the_rare_entities(strategy):
         ("depth_first", True),
         ("weighted_quota", True),
         ("minimum_guarantee", True),
+        ("balanced", True),
+        ("graph", True),
         ("round_robin", False),
         ("per_entity_cap", False),
     ],
@@ -109,7 +111,7 @@ def test_equal_quotas_where_nothing_is_similar():
 
 
 def test_an_unknown_strategy_names_the_valid_ones():
-    with pytest.raises(PipelineError, match=r"'best'; valid: depth_first, .*minimum_guarantee"):
+    with pytest.raises(PipelineError, match=r"'best'; valid: balanced, graph, depth_first, .*minimum_guarantee"):
         select_text_units("best", CHAMAZULENE, Limits(20))
 
 
@@ -132,9 +134,12 @@ def test_laws_of_every_strategy(strategy, candidates, budget):
     left = budget - int(candidates.costs[chosen].sum())
     assert left >= 0
     assert len(chosen) == len(set(chosen))
-    assert all(pick.text_unit in candidates.text_units[pick.entity] for pick in picks)
+    of_entities = set(np.concatenate(candidates.text_units).tolist())
+    for pick in picks:
+        units = candidates.text_units[pick.entity].tolist() if pick.entity >= 0 else None
+        assert pick.text_unit in units if units is not None else pick.text_unit not in of_entities
     if strategy != "per_entity_cap":
-        offered = set(np.concatenate(candidates.text_units).tolist())
+        offered = set(range(len(candidates.costs))) if strategy in RANKED else of_entities
         assert all(candidates.costs[unit] > left for unit in offered - set(chosen))
 
 

@@ -37,6 +37,16 @@ def test_the_best_window_is_that_of_the_definition(carol: GraphIndex) -> None:
     assert found.scores == pytest.approx([best_by_hand(text, vector) for text in texts], abs=2e-3)
 
 
+@pytest.mark.parametrize("block", [1, 100_000])
+def test_a_sentence_scores_by_its_own_vector(carol: GraphIndex, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr(windows, "_BLOCK_SENTENCES", block)
+    sentences, vector = carol.snapshot.sentences, embed_question(carol.snapshot, QUESTION)
+    text = carol.snapshot.take("text_units", [3])[0]["text"]
+    exact = load_static_embeddings().embed([text[start:end] for start, end in split_sentences(text)]) @ vector
+    rows = np.arange(sentences.indptr[3], sentences.indptr[4])
+    assert windows.score_sentences(sentences, vector, rows) == pytest.approx(exact, abs=5e-3)  # int8
+
+
 def test_a_window_is_quoted_by_its_offsets(carol: GraphIndex) -> None:
     found = find_all_best_windows(carol.snapshot.sentences, embed_question(carol.snapshot, QUESTION))
     row = int(found.scores.argmax())
