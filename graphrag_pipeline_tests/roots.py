@@ -7,7 +7,7 @@ from pathlib import Path
 
 from graphrag_pipeline.root import Root, init_root
 from graphrag_pipeline.stages import ALL_STAGES, STAGES
-from graphrag_pipeline.staleness import detect_input, find_stale, owned_tables
+from graphrag_pipeline.staleness import StalePartition, detect_input, find_stale, owned_tables
 
 CAROL = {
     "one.txt": "Marley was dead, to begin with. Old Scrooge signed the register. Everyone knew that Scrooge and Marley "
@@ -45,12 +45,20 @@ def build_tables(root: Root, stages: Iterable[str] = tuple(STAGES)) -> list[tupl
     ran: list[tuple[str, str]] = []
     wanted = set(stages)
     while stale := [item for item in find_stale(root, detect_input(root)) if item.stage in wanted]:
+        stale = [item for item in stale if (item.stage, item.partition) not in ran or not _only_failed(item)]
+        if not stale:
+            break
         for item in stale:
             run = StageRun(root, ALL_STAGES[item.stage], item.partition)
             run.pin_inputs()
             BODIES[item.stage](run)
             ran.append((item.stage, item.partition))
     return ran
+
+
+def _only_failed(item: StalePartition) -> bool:
+    """Whether there is nothing to do but ask a model again."""
+    return all("failures to try again" in reason for reason in item.reasons)
 
 
 def table_bytes(root: Root, stages: Iterable[str] = tuple(STAGES)) -> dict[str, list[bytes]]:

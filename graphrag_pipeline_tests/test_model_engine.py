@@ -24,11 +24,12 @@ from graphrag_pipeline.root import Root, init_root
 from graphrag_pipeline.settings import Settings, settings_for_model
 from graphrag_pipeline.staleness import detect_input, find_stale
 from graphrag_pipeline.tables import ASKING_STAGES
-from graphrag_pipeline_tests.bench.articles import write_articles
+from graphrag_pipeline_tests.bench.articles import iterate_articles, write_articles
 from graphrag_pipeline_tests.command_line import environment, run
-from graphrag_pipeline_tests.model_server import running_model_server
+from graphrag_pipeline_tests.indexing.hostile_replies import HOSTILE_REPLIES
+from graphrag_pipeline_tests.model_server import Asked, running_model_server
 from graphrag_pipeline_tests.model_server.server import ModelServer
-from graphrag_pipeline_tests.roots import contract_bytes, put
+from graphrag_pipeline_tests.roots import build_tables, contract_bytes, put
 
 KEY_VARIABLE = "GRAPHRAG_TESTS_KEY"
 KEY = "sk-test-0123456789abcdef-very-secret"
@@ -156,7 +157,7 @@ def test_under_all_faults_the_index_is_published_and_the_next_run_asks_for_failu
 
 
 def test_a_refused_text_unit_is_a_failure_and_publishing_stops_above_the_allowed_share(tmp_path: Path) -> None:
-    def refuse_some(asked: object) -> str | None:
+    def refuse_some(asked: Asked) -> str | None:
         return "Sorry, I cannot help." if "Ada Lovelace" in asked.prompt and asked.kind == "extraction" else None
 
     with running_model_server(script=refuse_some) as server:
@@ -179,7 +180,7 @@ def test_a_refused_text_unit_is_a_failure_and_publishing_stops_above_the_allowed
 
 
 def test_a_failed_summary_or_report_is_filled_by_the_embedded_engine_and_flagged(tmp_path: Path) -> None:
-    def fail_writing(asked: object) -> str | None:
+    def fail_writing(asked: Asked) -> str | None:
         return "{}" if asked.kind == "report" else "..." if asked.kind == "summary" else None
 
     with running_model_server(script=fail_writing) as server:
@@ -255,7 +256,7 @@ def test_a_dry_run_after_a_changed_prompt_counts_its_own_calls_alone(tmp_path: P
 
 
 def test_verdicts_of_the_model_merge_entities_and_a_dry_run_shows_them_first(tmp_path: Path) -> None:
-    def judge(asked: object) -> str | None:
+    def judge(asked: Asked) -> str | None:
         return '{"same": true, "reason": "One person."}' if "Entity A:" in asked.prompt else None
 
     with running_model_server(script=judge) as server:
@@ -280,6 +281,49 @@ def test_verdicts_of_the_model_merge_entities_and_a_dry_run_shows_them_first(tmp
         assert "- " in run("--root", root.path, "merges", "--dry-run").stdout
         index(root)
         assert root.snapshots.open().n_rows("entities") == n_entities
+
+
+def test_fifty_hostile_replies_change_nothing_but_their_own_text_units(tmp_path: Path) -> None:
+    n_hostile = len(HOSTILE_REPLIES)
+    names = [article.name for article in iterate_articles(2 * n_hostile)]
+    hostile = {unit_title(name): reply for name, reply in zip(names[::2], HOSTILE_REPLIES, strict=True)}
+
+    def spoil(asked: Asked) -> str | None:
+        if asked.kind not in ("extraction", "gleaning"):
+            return None
+        return next((reply for title, reply in hostile.items() if title in asked.prompt), None)
+
+    mentions = []
+    for name, script in (("calm", None), ("spoilt", spoil)):
+        with running_model_server(script) as server:
+            root = make_model_root(tmp_path / name, server.base_url, 2 * n_hostile)
+            for path in sorted((root.path / "input").iterdir()):
+                path.write_text(f"{unit_title(path.name)}. {path.read_text(encoding='utf-8')}", encoding="utf-8")
+            build_tables(root, ("corpus_manifest", "documents", "text_units", "extracted_graph"))
+            mentions.append(mentions_by_unit(root))
+    calm, spoilt = mentions
+    untouched = [unit for unit, (title, _) in calm.items() if title not in hostile]
+    assert len(untouched) >= n_hostile
+    assert {unit: calm[unit] for unit in untouched} == {unit: spoilt[unit] for unit in untouched}
+
+
+def unit_title(name: str) -> str:
+    """A word that only the text of this file holds."""
+    return "Dispatch" + "".join(chr(ord("a") + int(digit)) for digit in name if digit.isdigit()) + "x"
+
+
+def mentions_by_unit(root: Root) -> dict[str, tuple[str, list[dict]]]:
+    """Text unit -> the first word of its document, and its mentions without the keys of their requests."""
+    found: dict[str, tuple[str, list[dict]]] = {}
+    for bucket in ("000", "001"):
+        for document in root.tables.read("documents", bucket).to_pylist():
+            for unit in root.tables.read("text_units", bucket).to_pylist():
+                if unit["document_id"] == document["id"]:
+                    found[unit["id"]] = (document["text"].partition(".")[0], [])
+        for table in ("entity_mentions", "relationship_mentions"):
+            for row in root.tables.read(table, bucket).to_pylist():
+                found[row["text_unit_id"]][1].append(row)
+    return found
 
 
 def test_claims_reach_the_published_covariates(tmp_path: Path) -> None:

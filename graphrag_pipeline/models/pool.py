@@ -49,7 +49,7 @@ class FirstLook(Generic[T]):
     """A look at the first results, to stop a run that pays for nothing.
 
     Attributes:
-        n: results to wait for (fewer if there are no more), in the order in which they come.
+        n: how many works, the first in order, to wait for (fewer if there are no more).
         check: raises PipelineError to stop the run.
     """
 
@@ -123,8 +123,8 @@ class _Run(Generic[T]):
         self._left = iter(enumerate(works))
         self._results: list[Any] = [None] * len(works)
         self._is_stopped = threading.Event()
-        self._first: list[T | Failure] | None = [] if first_look else None
         self._first_look = first_look
+        self._n_awaited = min(first_look.n, len(works)) if first_look else 0
         self._error: PipelineError | None = None
 
     async def do(self, n_workers: int) -> None:
@@ -170,20 +170,20 @@ class _Run(Generic[T]):
                 return
             self._results[index] = result
             self.n_done += 1
-            self._look(result)
+            self._look(index)
 
     def _fail(self, error: PipelineError) -> None:
         self._error = self._error or error
         self.stop()
 
-    def _look(self, result: T | Failure) -> None:
-        if self._first is None or self._first_look is None:
+    def _look(self, index: int) -> None:
+        """Check the first results once they are all there; not those that came first, which are the short ones."""
+        if self._first_look is None or index >= self._first_look.n:
             return
-        self._first.append(result)
-        if len(self._first) >= min(self._first_look.n, len(self._works)):
-            first, self._first = self._first, None
+        self._n_awaited -= 1
+        if not self._n_awaited:
             try:
-                self._first_look.check(first)
+                self._first_look.check(self._results[: self._first_look.n])
             except PipelineError as error:
                 self._fail(error)
 
