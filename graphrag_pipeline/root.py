@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.models.ports import Embedder
 from graphrag_pipeline.models.prompts import Prompt, default_prompts, load_prompt
-from graphrag_pipeline.settings import SETTINGS_FILE, Settings, load_settings, render_settings
+from graphrag_pipeline.settings import SETTINGS_FILE, Settings
+from graphrag_pipeline.settings_file import load_settings, render_settings
 from graphrag_pipeline.stages import Stage, code_of, prompts_of
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.snapshots import SnapshotStore

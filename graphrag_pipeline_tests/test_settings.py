@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import SettingsError
-from graphrag_pipeline.settings import Settings, load_settings, render_settings
+from graphrag_pipeline.settings import Settings
+from graphrag_pipeline.settings_file import load_settings, render_settings
 
 SAMPLE = Path(__file__).parents[1] / "data" / "settings.yaml"
 

@@ -15,11 +15,13 @@ from graphrag_pipeline.interchange.graphrag_files import read_graphrag_tables
 from graphrag_pipeline.interchange.graphrag_vectors import choose_vectors, read_graphrag_vectors
 from graphrag_pipeline.interchange.imported_tables import mend_tables
 from graphrag_pipeline.models.ports import Embedder
-from graphrag_pipeline.settings import SETTINGS_FILE, Settings, render_settings
+from graphrag_pipeline.settings import SETTINGS_FILE, Settings
+from graphrag_pipeline.settings_file import render_settings
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.candidates import freeze_candidate, publish
 from graphrag_pipeline.storage.locks import one_writer
-from graphrag_pipeline.storage.snapshots import Manifest, SnapshotStore
+from graphrag_pipeline.storage.manifests import Manifest
+from graphrag_pipeline.storage.snapshots import SnapshotStore
 from graphrag_pipeline.tokens import count_tokens_each
 
 

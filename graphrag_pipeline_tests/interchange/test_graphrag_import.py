@@ -12,7 +12,8 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
-from graphrag_pipeline.settings import Settings, load_settings
+from graphrag_pipeline.settings import Settings
+from graphrag_pipeline.settings_file import load_settings
 from graphrag_pipeline.storage.checks import check_snapshot
 from graphrag_pipeline.storage.snapshots import SnapshotStore
 from graphrag_pipeline.storage.vectors import connect

@@ -9,7 +9,8 @@ from graphrag_pipeline.errors import NoSnapshotError, PipelineError, SettingsErr
 from graphrag_pipeline.query import global_search, local_search
 from graphrag_pipeline.query.answers import EMPTY_INDEX
 from graphrag_pipeline.query.graph_index import METHODS, GraphIndex
-from graphrag_pipeline.settings import GlobalSearchSettings, LocalSearchSettings, Settings, render_settings
+from graphrag_pipeline.settings import GlobalSearchSettings, LocalSearchSettings, Settings
+from graphrag_pipeline.settings_file import render_settings
 from graphrag_pipeline.storage.snapshots import SnapshotStore
 from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests import small_index

@@ -1,0 +1,121 @@
+"""Where an export goes: a new or empty folder, or an earlier export's, whole or not at all."""
+
+import json
+
+import pytest
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.interchange import index_export
+from graphrag_pipeline.interchange.index_export import FORMATS, MARKER, export_snapshot
+from graphrag_pipeline.root import init_root
+from graphrag_pipeline.storage.snapshots import SnapshotStore
+from graphrag_pipeline.tables import CONTRACT_TABLES
+from graphrag_pipeline_tests import small_index
+from graphrag_pipeline_tests.command_line import run
+from graphrag_pipeline_tests.interchange.exported_index import freeze_hard_index
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    root = tmp_path_factory.mktemp("root")
+    init_root(root)
+    SnapshotStore(root).point_at(freeze_hard_index(root).id)
+    return root
+
+
+@pytest.fixture(scope="module")
+def snapshot(root):
+    return SnapshotStore(root).open()
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_new_and_an_empty_folder_are_filled_and_nothing_is_left_beside(snapshot, tmp_path):
+    (tmp_path / "empty").mkdir()
+    for target in (tmp_path / "empty", tmp_path / "not" / "there"):
+        assert export_snapshot(snapshot, target, "graphml").folder == target
+        marker = json.loads((target / MARKER).read_text())
+        assert marker["snapshot"] == snapshot.id and marker["names"] == ["graph.graphml"]
+        assert [path.name for path in target.parent.iterdir() if path.name.startswith(".")] == []
+
+
+def test_an_empty_index_is_exported(tmp_path):
+    tables = {name: table.empty() for name, table in CONTRACT_TABLES.items()}
+    empty = small_index.freeze(tmp_path / "root", tables)
+    for format in FORMATS:
+        report = export_snapshot(empty, tmp_path / "out", format)
+        assert set(report.rows.values()) == {0}
+
+
+def test_an_earlier_export_of_any_format_is_replaced(snapshot, tmp_path):
+    for format in (*FORMATS, "csv"):
+        export_snapshot(snapshot, tmp_path / "out", format)
+        assert json.loads((tmp_path / "out" / MARKER).read_text())["format"] == format
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [MARKER, "nodes", "relationships"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("marker", [None, "no JSON", '{"names": 3}', '{"names": ["nodes"]}'])
+def test_a_folder_with_other_files_is_refused_and_left_alone(snapshot, tmp_path, marker):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    if marker:
+        (tmp_path / MARKER).write_text(marker)
+    before = contents(tmp_path)
+    with pytest.raises(PipelineError, match="no export wrote"):
+        export_snapshot(snapshot, tmp_path, "csv")
+    assert contents(tmp_path) == before
+
+
+def test_a_file_added_to_an_export_is_not_deleted(snapshot, tmp_path):
+    export_snapshot(snapshot, tmp_path / "out", "csv")
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    with pytest.raises(PipelineError, match=r"notes\.txt"):
+        export_snapshot(snapshot, tmp_path / "out", "csv")
+
+
+def test_a_file_and_a_folder_below_a_file_are_no_targets(snapshot, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PipelineError, match="is no folder"):
+        export_snapshot(snapshot, tmp_path / "file", "csv")
+    with pytest.raises(PipelineError, match="cannot be written"):
+        export_snapshot(snapshot, tmp_path / "file" / "out", "csv")
+
+
+def test_a_write_that_fails_leaves_the_earlier_export(snapshot, tmp_path, monkeypatch):
+    export_snapshot(snapshot, tmp_path / "out", "csv")
+    before = contents(tmp_path)
+
+    def fill_the_disk(_, folder):
+        (folder / "half").write_text("")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setitem(index_export.FORMATS, "csv", fill_the_disk)
+    with pytest.raises(PipelineError, match="No space left on device"):
+        export_snapshot(snapshot, tmp_path / "out", "csv")
+    assert contents(tmp_path) == before
+
+
+def test_the_same_snapshot_gives_the_same_bytes(snapshot, tmp_path):
+    for format in FORMATS:
+        for name in ("one", "two"):
+            export_snapshot(snapshot, tmp_path / name, format)
+        one, two = (contents(tmp_path / name) for name in ("one", "two"))
+        own = {path for path in one if path.parts[0] != "lancedb"}  # LanceDB names its files by chance
+        assert {path: one[path] for path in own} == {path: two.get(path) for path in own}
+
+
+def test_a_link_to_a_folder_stays_a_link(snapshot, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "behind")
+    export_snapshot(snapshot, tmp_path / "link", "graphml")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "behind" / "graph.graphml").is_file()
+
+
+def test_the_command_exports_what_is_published(root, snapshot, tmp_path):
+    finished = run("export", tmp_path / "out", "--format", "csv", "--root", root)
+    assert finished.returncode == 0, finished.stderr
+    assert "nodes/Entity.csv: 5" in finished.stdout and snapshot.id in finished.stdout
+    (tmp_path / "out" / "mine").write_text("")
+    refused = run("--root", root, "export", tmp_path / "out")
+    assert refused.returncode == 1 and "no export wrote" in refused.stderr
