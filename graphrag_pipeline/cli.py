@@ -8,8 +8,6 @@ usage, 130 an interruption. Heavy imports stay inside commands. Keep out: anythi
 from __future__ import annotations
 
 import io
-import json
-import math
 import os
 import signal
 import sys
@@ -19,6 +17,8 @@ from typing import Annotated, Any, Literal, NoReturn
 import typer
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.snapshot_commands import add_snapshot_commands, waiting_lines
+from graphrag_pipeline.terminal import JsonOption, RootOption, named_before, open_root, print_json
 
 app = typer.Typer(
     help="GraphRAG as a Dagster pipeline: index documents as a knowledge graph, ask questions over it.",
@@ -27,15 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-RootOption = Annotated[
-    Path | None, typer.Option("--root", help="Project root; else $GRAPHRAG_ROOT, the current folder or ./data.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
 Engine = Literal["embedded", "model"]
-
-_before: dict[str, Path | None] = {"root": None}
-"""--root given before the subcommand."""
 
 
 def _print_version(is_asked: bool) -> None:
@@ -53,13 +45,7 @@ def _remember_root(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    _before["root"] = root
-
-
-def _open_root(root: Path | None) -> Any:
-    from graphrag_pipeline.root import Root, find_root
-
-    return Root(find_root(root or _before["root"]))
+    named_before["root"] = root
 
 
 @app.command()
@@ -95,25 +81,28 @@ def index(
         bool, typer.Option("--dry-run", help="Estimate calls, tokens and money per stage; run nothing.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON.")] = False,
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Publish an empty index if the input folder has no document.")
+    ] = False,
 ) -> None:
     """Detect what changed, materialise what is stale, check, publish."""
     from graphrag_pipeline.defs.index_run import run_index
     from graphrag_pipeline.progress import IndexProgress
 
-    project = _open_root(root)
+    project = open_root(root)
     if dry_run:
         _print_estimates(project, as_json)
         return
     try:
         with IndexProgress() as progress:
-            report = run_index(project, progress.plan, progress.advance, progress.say)
+            report = run_index(project, progress.plan, progress.advance, progress.say, allow_empty)
     except KeyboardInterrupt:
         typer.echo("interrupted: what was finished is kept; run `graphrag-pipeline index` again to go on", err=True)
         raise typer.Exit(130) from None
     for path, problem in report.problems:
         typer.echo(f"not read: {path}: {problem}", err=True)
     if report.ran:
-        snapshot = project.snapshots.open(report.snapshot)
+        snapshot = project.snapshots.open(report.waiting or report.snapshot)
         counts = ", ".join(
             f"{snapshot.n_rows(name):,} {label}"
             for name, label in (
@@ -127,6 +116,8 @@ def index(
     else:
         typer.echo(f"{report.n_documents:,} documents: nothing changed")
     typer.echo(f"published snapshot {report.snapshot}")
+    for line in waiting_lines(project.snapshots.pinned(), report.waiting):
+        typer.echo(line)
 
 
 def _print_estimates(project: Any, as_json: bool) -> None:
@@ -142,7 +133,7 @@ def _print_estimates(project: Any, as_json: bool) -> None:
     if as_json:
         partitions = [{"stage": s.stage, "partition": s.partition, "reasons": list(s.reasons)} for s in stale]
         budget = spent.describe() if spent else None
-        _print_json({"stale": partitions, "estimates": [asdict(e) for e in estimates], "budget": budget})
+        print_json({"stale": partitions, "estimates": [asdict(e) for e in estimates], "budget": budget})
         return
     typer.echo(f"{len(stale):,} partitions of stages would run")
     for line in render_estimates(estimates):
@@ -164,10 +155,10 @@ def merges(
 
     from graphrag_pipeline.merge_report import list_merges, preview_merges, render_report
 
-    project = _open_root(root)
+    project = open_root(root)
     report = preview_merges(project) if dry_run else list_merges(project)
     if as_json:
-        _print_json(asdict(report))
+        print_json(asdict(report))
         return
     for line in render_report(report):
         typer.echo(line)
@@ -178,9 +169,9 @@ def costs(root: RootOption = None, as_json: JsonOption = False) -> None:
     """What runs cost in calls of models, beside what was estimated."""
     from graphrag_pipeline.costs import read_costs, render_costs
 
-    runs = read_costs(_open_root(root))
+    runs = read_costs(open_root(root))
     if as_json:
-        _print_json(runs)
+        print_json(runs)
         return
     for line in render_costs(runs):
         typer.echo(line)
@@ -189,9 +180,9 @@ def costs(root: RootOption = None, as_json: JsonOption = False) -> None:
 @app.command()
 def status(root: RootOption = None, as_json: JsonOption = False) -> None:
     """What is stale and why, and which snapshot is published."""
-    from graphrag_pipeline.staleness import detect_input, find_stale, list_failures, list_problems
+    from graphrag_pipeline.staleness import detect_input, find_stale, find_waiting, list_failures, list_problems
 
-    project = _open_root(root)
+    project = open_root(root)
     manifests = detect_input(project)
     is_imported = project.is_imported  # then the input folder has no part in the index
     stale = [] if is_imported else find_stale(project, manifests)
@@ -199,6 +190,8 @@ def status(root: RootOption = None, as_json: JsonOption = False) -> None:
     values = {
         "root": str(project.path),
         "snapshot": project.snapshots.current(),
+        "pinned": project.snapshots.pinned(),
+        "waiting": find_waiting(project),
         "is_imported": is_imported,
         "documents": sum(rows.num_rows for rows in manifests.values()) - len(problems),
         "problems": problems,
@@ -206,10 +199,12 @@ def status(root: RootOption = None, as_json: JsonOption = False) -> None:
         "stale": [{"stage": s.stage, "partition": s.partition, "reasons": list(s.reasons)} for s in stale],
     }
     if as_json:
-        _print_json(values)
+        print_json(values)
         return
     origin = " (imported; documents of the input folder are not in it)" if is_imported else ""
     typer.echo(f"root {values['root']}\nsnapshot {values['snapshot'] or 'none published'}{origin}")
+    for line in waiting_lines(values["pinned"], values["waiting"]):
+        typer.echo(line)
     typer.echo(f"{values['documents']:,} documents, {len(problems)} not readable")
     for problem in problems:
         typer.echo(f"  {problem['path']}: {problem['problem']}")
@@ -267,7 +262,7 @@ def query(
     options = dict(_parse_option(text) for text in option or [])
     if explain and method != "local":
         raise typer.BadParameter("only local search has text unit selection strategies", param_hint="--explain")
-    index = GraphIndex.open(_open_root(root).path)
+    index = GraphIndex.open(open_root(root).path)
     if explain:
         _explain(index, _as_text(question), strategy, options, as_json)
         return
@@ -277,7 +272,7 @@ def query(
         _as_text(question), method, strategy, context_only, _print_piece if is_streamed else None, **options
     )
     if as_json:
-        _print_json(result.to_dict())
+        print_json(result.to_dict())
         return
     typer.echo(f"\n\n{result.sources_to_markdown()}".rstrip() if is_streamed else result.to_markdown())
     if line := result.usage.to_line():
@@ -296,7 +291,7 @@ def _explain(index: Any, question: str, strategy: str | None, options: dict[str,
     settings: Any = METHODS["local"].settings_of(index.settings, strategy, options)
     picks = explain_strategies(index, question, settings)
     if as_json:
-        _print_json({"question": question, "snapshot": index.snapshot.id, "picks": to_records(picks)})
+        print_json({"question": question, "snapshot": index.snapshot.id, "picks": to_records(picks)})
     else:
         typer.echo(render_explanation(picks))
 
@@ -330,16 +325,32 @@ def import_index(
     from graphrag_pipeline.interchange.graphrag_import import import_graphrag
     from graphrag_pipeline.root import init_root
 
-    target = root or _before["root"]
+    target = root or named_before["root"]
     if target is None:
         raise PipelineError("import needs --root DIR: the folder that becomes the root of the imported index")
     init_root(target)
-    project = _open_root(target)
+    project = open_root(target)
     report = import_graphrag(directory, project.path, project.embedder, project.settings, keep_vectors)
     for note in report.notes:
         typer.echo(f"mended: {note}")
     typer.echo(", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.rows.items()))
     typer.echo(f"published snapshot {report.snapshot}")
+
+
+@app.command("export")
+def export_index(
+    directory: Annotated[Path, typer.Argument(help="Folder to make; an earlier export there is replaced.")],
+    format: Annotated[Literal["graphrag", "graphml", "csv"], typer.Option(help="What to write.")] = "graphrag",
+    root: RootOption = None,
+) -> None:
+    """Write the published index for Microsoft GraphRAG, as GraphML, or as CSV for graph databases."""
+    from graphrag_pipeline.interchange.index_export import export_snapshot
+
+    snapshot = open_root(root).snapshots.open()
+    report = export_snapshot(snapshot, directory, format)
+    for path, n_rows in report.rows.items():
+        typer.echo(f"{path}: {n_rows:,}")
+    typer.echo(f"exported snapshot {snapshot.id} to {report.folder}")
 
 
 @app.command()
@@ -351,9 +362,9 @@ def sql(
     """Query the published snapshot's tables with DuckDB."""
     from graphrag_pipeline.storage.sql import render_rows, run_sql
 
-    result = run_sql(_open_root(root).snapshots.open(), _as_text(statement))
+    result = run_sql(open_root(root).snapshots.open(), _as_text(statement))
     if as_json:
-        _print_json(result.to_pylist())
+        print_json(result.to_pylist())
     else:
         typer.echo(render_rows(result))
 
@@ -368,7 +379,7 @@ def dev(
     from graphrag_pipeline.defs.index_run import dagster_home, open_instance
     from graphrag_pipeline.root import ROOT_VARIABLE
 
-    project = _open_root(root)
+    project = open_root(root)
     project.tables.check_layout(project.settings.storage.n_buckets)
     _check_port(host, port)
     with open_instance(project):  # made here, or a clear error
@@ -392,18 +403,7 @@ def _check_port(host: str, port: int) -> None:
         ) from None
 
 
-def _print_json(values: Any) -> None:
-    """JSON that any reader takes: no NaN, and only ASCII where the terminal is not UTF-8."""
-    is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    typer.echo(json.dumps(_without_nan(values), indent=1, ensure_ascii=not is_utf8, allow_nan=False, default=str))
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+add_snapshot_commands(app)
 
 
 def main() -> NoReturn:

@@ -78,6 +78,8 @@ def find_stale(root: Root, manifests: Mapping[str, pa.Table]) -> list[StaleParti
     """
     stale: dict[tuple[str, str], tuple[str, ...]] = {}
     for stage in ALL_STAGES.values():
+        if stage is SNAPSHOT and root.snapshots.pinned():
+            continue  # it waits for `unpin`, not for a run
         code = root.code_of(stage)
         for partition in stage.partitions(root.settings):
             folder_version = input_version(manifests[partition]) if stage.name == "corpus_manifest" else None
@@ -177,6 +179,14 @@ def _why_unpublished(root: Root) -> list[str]:
     if current != candidate.data_version:
         return [f"published snapshot is {current}, candidate is {candidate.data_version}"]
     return []
+
+
+def find_waiting(root: Root) -> str | None:
+    """The candidate that `snapshots unpin` and `index` would publish; None if nothing waits."""
+    candidate = root.tables.head(CANDIDATE.name)
+    if root.snapshots.pinned() is None or candidate is None or candidate.data_version == root.snapshots.current():
+        return None
+    return candidate.data_version
 
 
 def owned_tables(stage: Stage) -> tuple[str, ...]:

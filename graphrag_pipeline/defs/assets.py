@@ -249,7 +249,8 @@ def index_candidate(run: StageRun) -> None:
     from graphrag_pipeline.storage.candidates import freeze_candidate
     from graphrag_pipeline.tokens import count_tokens_each
 
-    previous = run.root.snapshots.current_manifest()
+    last = run.root.tables.head(run.stage.name)
+    previous = run.root.snapshots.last_manifest(last.data_version if last else None)
     numbers = run.root.snapshots.record_numbers(previous)
     count_tokens = partial(count_tokens_each, encoding=run.settings.text_units.encoding)
     tables = join_contract_tables({name: run.read(name) for name in JOINED_TABLES}, numbers, count_tokens)

@@ -18,7 +18,14 @@ from graphrag_pipeline.errors import InputChangedError, NoSnapshotError, Pipelin
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.root import DAGSTER_YAML, Root
 from graphrag_pipeline.stages import ALL_STAGES, STAGES
-from graphrag_pipeline.staleness import StalePartition, detect_input, find_stale, list_problems, stage_data_version
+from graphrag_pipeline.staleness import (
+    StalePartition,
+    detect_input,
+    find_stale,
+    find_waiting,
+    list_problems,
+    stage_data_version,
+)
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.locks import one_index_run
 from graphrag_pipeline.tables import WHOLE
@@ -55,6 +62,7 @@ class IndexReport:
         n_documents: readable documents in the input folder.
         problems: (path, problem) of documents that could not be read.
         snapshot: id of the published snapshot.
+        waiting: id of the candidate that is not published because another snapshot is pinned; None without one.
     """
 
     ran: list[tuple[str, str]]
@@ -62,6 +70,7 @@ class IndexReport:
     n_documents: int
     problems: list[tuple[str, str]]
     snapshot: str
+    waiting: str | None = None
 
 
 def run_index(
@@ -69,13 +78,15 @@ def run_index(
     on_plan: Callable[[list[StalePartition]], None] | None = None,
     listener: Listener | None = None,
     say: Callable[[str], None] = lambda line: None,
+    allow_empty: bool = False,
 ) -> IndexReport:
-    """Bring the index of a root up to date and publish it.
+    """Bring the index of a root up to date and publish it, unless a snapshot is pinned.
 
     Args:
         on_plan: told what is stale before anything runs.
         listener: told of every stage that ends.
         say: told in words how far calls of models are.
+        allow_empty: an input folder without a readable document is meant so: an empty index is published.
 
     Raises:
         PipelineError: a stage or check failed, no document is readable, or the root holds an imported index; what was
@@ -83,7 +94,7 @@ def run_index(
         KeyboardInterrupt: Ctrl-C, or SIGTERM while a stage ran; likewise.
     """
     with one_index_run(root.path):
-        return _run_index(root, on_plan, listener, say)
+        return _run_index(root, on_plan, listener, say, allow_empty)
 
 
 def _run_index(
@@ -91,6 +102,7 @@ def _run_index(
     on_plan: Callable[[list[StalePartition]], None] | None,
     listener: Listener | None,
     say: Callable[[str], None],
+    allow_empty: bool,
 ) -> IndexReport:
     ran: list[tuple[str, str]] = []
     reused: list[tuple[str, str]] = []
@@ -105,7 +117,7 @@ def _run_index(
         problems = list_problems(manifests)
         n_documents = sum(rows.num_rows for rows in manifests.values()) - len(problems)
         _refuse_import(root)
-        if not n_documents:
+        if not n_documents and not allow_empty:
             _refuse_empty(root, problems)
         root.tables.check_layout(root.settings.storage.n_buckets)
         stale = find_stale(root, manifests)
@@ -118,7 +130,7 @@ def _run_index(
             if attempt == _MAX_ATTEMPTS:
                 raise
     report_missing_events(root)
-    return IndexReport(ran, reused, n_documents, problems, root.snapshots.current() or "")
+    return IndexReport(ran, reused, n_documents, problems, root.snapshots.current() or "", find_waiting(root))
 
 
 def _refuse_import(root: Root) -> None:
@@ -132,7 +144,8 @@ def _refuse_import(root: Root) -> None:
 def _refuse_empty(root: Root, problems: list[tuple[str, str]]) -> None:
     reasons = "".join(f"\n  {path}: {problem}" for path, problem in problems[:_MAX_PROBLEMS_NAMED])
     more = f"\n  and {len(problems) - _MAX_PROBLEMS_NAMED} more" if len(problems) > _MAX_PROBLEMS_NAMED else ""
-    kept = "" if root.snapshots.current() is None else "; the published index stays as it is"
+    kept = "; the published index stays as it is (`index --allow-empty` publishes an empty one)"
+    kept = "" if root.snapshots.current() is None else kept
     raise PipelineError(
         f"{root.input_folder}: no readable documents; put txt, md, csv, json, jsonl or parquet files there{kept}"
         f"{reasons}{more}"

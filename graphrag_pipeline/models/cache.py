@@ -82,6 +82,20 @@ class ResponseCache:
 
         return self._database.submit(change).result()
 
+    def forget_stages(self, stages: Collection[str]) -> int:
+        """Delete all replies that were asked for by these stages; returns how many there were."""
+        statement = delete(RESPONSES).where(RESPONSES.c.stage.in_(stages))
+        return self._database.submit(lambda connection: connection.execute(statement).rowcount).result()
+
+    def forget_vectors(self, text_hashes: Collection[str]) -> int:
+        """Delete the vectors of texts, whatever model made them; returns how many there were."""
+
+        def change(connection: Connection) -> int:
+            statements = (delete(VECTORS).where(VECTORS.c.text_hash.in_(keys)) for keys in _chunks(text_hashes))
+            return sum(connection.execute(statement).rowcount for statement in statements)
+
+        return self._database.submit(change).result()
+
     def read_vectors(self, fingerprint: str, text_hashes: Collection[str]) -> dict[str, np.ndarray]:
         """The stored vectors (float32) of a model among `text_hashes`."""
         found: dict[str, np.ndarray] = {}

@@ -85,9 +85,10 @@ class GraphIndex:
         return cls(project.snapshots.open(snapshot), settings, project.embedder, project)
 
     def close(self) -> None:
-        """Forget what was loaded; the index is not usable afterwards."""
+        """Forget what was loaded and let the snapshot go; the index is not usable afterwards."""
         self._columns.clear()
         self.__dict__.pop("names", None)
+        self.snapshot.close()
 
     def __enter__(self) -> GraphIndex:
         return self

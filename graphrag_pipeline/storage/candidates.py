@@ -20,8 +20,9 @@ from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.checks import CheckResult, check_failures, check_snapshot
 from graphrag_pipeline.storage.lookups import build_lookups
+from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.mentions import build_mentions
-from graphrag_pipeline.storage.snapshots import Manifest, Snapshot, SnapshotStore
+from graphrag_pipeline.storage.snapshots import Snapshot, SnapshotStore
 from graphrag_pipeline.storage.vectors import VectorFolder, VectorMatrix, vector_rows
 from graphrag_pipeline.tables import VECTOR_TABLES
 
@@ -126,7 +127,7 @@ def _map_rows(rows: pa.Table, write: Callable[[pa.Table], list[str]]) -> pa.Chun
 def verify(store: SnapshotStore, snapshot: Snapshot) -> list[CheckResult]:
     """Run every check on a snapshot; a pass is remembered, since a snapshot never changes."""
     passed = store.folder / f"{snapshot.id}.checked"
-    if passed.exists() and not snapshot.missing_files():
+    if store.is_checked(snapshot.id) and not snapshot.missing_files():
         return [CheckResult(name, []) for name in json.loads(passed.read_bytes())]
     results = check_snapshot(snapshot)
     if all(result.passed for result in results):
@@ -141,8 +142,14 @@ def publish(store: SnapshotStore, snapshot_id: str, max_failed_share: float = 1.
         max_failed_share: see `checks.check_failures`.
 
     Raises:
-        PipelineError: a check failed; the published snapshot stays what it was.
+        PipelineError: a check failed, or another snapshot is pinned; the published snapshot stays what it was.
     """
+    pinned = store.pinned()
+    if pinned not in (None, snapshot_id):
+        raise PipelineError(
+            f"candidate {snapshot_id} is not published: snapshot {pinned} is pinned; run `graphrag-pipeline snapshots "
+            "unpin`, then `graphrag-pipeline index`"
+        )
     snapshot = store.open(snapshot_id)
     results = [*verify(store, snapshot), CheckResult("failures", check_failures(snapshot, max_failed_share))]
     failed = [result for result in results if not result.passed]

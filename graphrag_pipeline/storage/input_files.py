@@ -182,7 +182,7 @@ def _read_file(file: InputFile, settings: InputSettings, cache_folder: Path | No
             data = stream.read()
     except OSError as error:
         return [problem_record(file.path, f"cannot be read ({error.strerror}); mend its rights")]
-    if cache_folder is None or not (format in STRUCTURED or format in CONVERTED):
+    if cache_folder is None or not _is_cached(format):
         return read_records(file.path, data, settings)
     return _read_cached(cache_folder / _CACHE, file.path, data, settings)
 
@@ -196,6 +196,24 @@ def _read_cached(cache: Path, path: str, data: bytes, settings: InputSettings) -
         with contextlib.suppress(PipelineError):
             files.replace(entry, _dump(records))
     return records
+
+
+def list_unused_records(folder: Path, settings: InputSettings, cache_folder: Path) -> list[Path]:
+    """Cached records of files that are not in the input folder as it is now, or not with these settings.
+
+    Raises:
+        PipelineError: the folder is not there or cannot be listed.
+    """
+    used = set()
+    for file in list_input(folder, settings):
+        if not file.problem and _is_cached(format_of(file.path)):
+            with contextlib.suppress(OSError), open(file.location, "rb") as stream:
+                used.add(_cache_key(file.path, stream.read(), settings))
+    return sorted(path for path in (cache_folder / _CACHE).glob("*") if path.stem not in used)
+
+
+def _is_cached(format: str) -> bool:
+    return format in STRUCTURED or format in CONVERTED
 
 
 def _cache_key(path: str, data: bytes, settings: InputSettings) -> str:

@@ -1,8 +1,15 @@
-"""Locks between processes that work on one root; freed when their process dies."""
+"""Locks between processes that work on one root; freed when their process dies.
+
+Writers wait for each other (`one_writer`, `one_index_run`). A reader shares a lock on the manifest of its snapshot
+(`hold_for_reading`), and nothing is removed that `is_held` or that cannot be had alone; no file is made for it, so that
+a root that may only be read can be asked.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -51,3 +58,52 @@ def _one_process(path: Path, waiting: str) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def hold_for_reading(path: Path) -> int | None:
+    """Share a lock on a file until the descriptor returned is closed; waits while somebody has it alone.
+
+    Returns:
+        None where the file system has no locks.
+
+    Raises:
+        FileNotFoundError: it is gone, or was removed while this waited.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+    except OSError:
+        os.close(descriptor)
+        return None
+    if not os.fstat(descriptor).st_nlink:
+        os.close(descriptor)
+        raise FileNotFoundError(path)
+    return descriptor
+
+
+@contextmanager
+def hold_alone(path: Path) -> Iterator[bool]:
+    """Hold a file that readers share, without waiting; gives whether nobody reads it.
+
+    Where the file system has no locks nobody can be seen, and the file counts as read.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        yield True
+        return
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_alone = True
+        except OSError:
+            is_alone = False
+        yield is_alone
+    finally:
+        os.close(descriptor)
+
+
+def is_held(path: Path) -> bool:
+    """Whether somebody reads a file by `hold_for_reading`."""
+    with hold_alone(path) as is_alone:
+        return not is_alone

@@ -1,18 +1,19 @@
 """Snapshots: immutable, checked sets of contract tables, vectors and arrays, and the pointer to the published one.
 
-`snapshots/<id>.json` is a manifest: the heads it was joined from and the content-named files it consists of, which
-snapshots share (`snapshots/tables`, `vectors`, `adjacency`, `sentences`). The id is the hash of the manifest,
-so equal content has an equal id. `snapshots/current.json` is the pointer, replaced atomically. A reader opens one
-manifest and never looks at the pointer again. Keep out: how contract tables are joined, and what a search does with
-them.
+`snapshots/<id>.json` is a manifest (`manifests.py`); the content-named files it names are shared between snapshots
+(`snapshots/tables`, `vectors`, `adjacency`, `sentences`). `snapshots/current.json` is the pointer, replaced atomically.
+A reader opens one manifest, shares a lock on it, and never looks at the pointer again. `snapshots/pinned.json` names
+the snapshot that somebody went back to: while it is there nothing else is published. Keep out: how contract tables are
+joined, what a search does with them, and removing anything (`garbage.py`).
 """
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+import os
+import weakref
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,11 +26,12 @@ from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.settings import VectorStoreSettings
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.arrays import Adjacency, Sentences, write_arrays
+from graphrag_pipeline.storage.locks import hold_for_reading
 from graphrag_pipeline.storage.lookups import LOOKED_UP, find_rows
+from graphrag_pipeline.storage.manifests import FORMAT, ID_DIGITS, Manifest
 from graphrag_pipeline.storage.mentions import Mentions
 from graphrag_pipeline.storage.table_store import put_parquet
 from graphrag_pipeline.storage.vector_stores import (
-    LANCEDB,
     VectorCollection,
     VectorStore,
     collection_of,
@@ -37,8 +39,6 @@ from graphrag_pipeline.storage.vector_stores import (
 )
 from graphrag_pipeline.storage.vectors import VectorFolder, VectorRows
 from graphrag_pipeline.tables import CONTRACT_TABLES
-
-_FORMAT = 1
 
 
 def mapped_name(parquet_file: str) -> str:
@@ -51,54 +51,6 @@ def _write_arrow(rows: pa.Table, sink: BinaryIO) -> None:
     plain = rows.replace_schema_metadata(None).combine_chunks()
     with pa.ipc.new_file(sink, plain.schema) as writer:
         writer.write_table(plain)
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """What a snapshot is.
-
-    Attributes:
-        origin: "pipeline" or "import".
-        heads: data version, code version and inputs of every stage partition it was joined from, by "table/partition".
-        tables: contract table -> content-named Parquet file and its number of rows.
-        vectors: vector table -> its folder, or its collection in another store.
-        adjacency: folder of the adjacency arrays.
-        embedding_fingerprint: the model whose vectors these are.
-        notes: what an import mended, in words.
-        sentences: folder of the arrays of the text units' sentences; "" in a snapshot made before there were any.
-        sentence_fingerprint: the static embeddings whose vectors those are.
-        vector_store: the kind of store that holds the vectors.
-    """
-
-    origin: str
-    heads: dict[str, dict[str, Any]]
-    tables: dict[str, dict[str, Any]]
-    vectors: dict[str, VectorFolder]
-    adjacency: str
-    embedding_fingerprint: str
-    notes: tuple[str, ...] = field(default=())
-    sentences: str = ""
-    sentence_fingerprint: str = ""
-    vector_store: str = LANCEDB
-    format: int = _FORMAT
-
-    def to_json(self) -> bytes:
-        return json.dumps(asdict(self), indent=1, sort_keys=True, ensure_ascii=False).encode()
-
-    @classmethod
-    def from_json(cls, data: bytes) -> Manifest:
-        values = json.loads(data)
-        values["vectors"] = {name: VectorFolder(**folder) for name, folder in values["vectors"].items()}
-        values["notes"] = tuple(values["notes"])
-        return cls(**values)
-
-    @property
-    def id(self) -> str:
-        # How a LanceDB folder came about (built whole or by difference) is no part of what the snapshot says.
-        content = json.loads(self.to_json())
-        for folder in content["vectors"].values():
-            del folder["n_unindexed"]
-        return files.content_hash(json.dumps(content, sort_keys=True).encode())[:16]
 
 
 class SnapshotStore:
@@ -145,21 +97,52 @@ class SnapshotStore:
         return open_vector_store(self.vector_store, self.folder / "vectors").build(name, rows, has_full_text, known)
 
     def write_manifest(self, manifest: Manifest) -> str:
-        """Save a manifest; returns the snapshot's id."""
-        files.put_new(self.folder / f"{manifest.id}.json", manifest.to_json())
+        """Save a manifest; returns the snapshot's id. An equal one that is there stays: readers share a lock on it."""
+        try:
+            self.manifest(manifest.id)
+        except NoSnapshotError:
+            files.replace(self.path_of(manifest.id), manifest.to_json())
         return manifest.id
 
     # --------------------------------------------------------------------------------------------- pointer, reading
 
     def current(self) -> str | None:
         """Id of the published snapshot, or None."""
-        path = self.folder / "current.json"
+        return self._named_by("current.json", "run `graphrag-pipeline index` to publish again")
+
+    def pinned(self) -> str | None:
+        """Id of the snapshot that somebody went back to, or None; while there is one, nothing else is published."""
+        return self._named_by("pinned.json", "run `graphrag-pipeline snapshots unpin`")
+
+    def _named_by(self, name: str, way_out: str) -> str | None:
+        path = self.folder / name
         try:
             return str(json.loads(path.read_bytes())["snapshot"])
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError):
-            raise NoSnapshotError(f"{path}: damaged; run `graphrag-pipeline index` to publish again") from None
+            raise NoSnapshotError(f"{path}: damaged; {way_out}") from None
+
+    def pin(self, snapshot_id: str) -> None:
+        """Let nothing but this snapshot be published from now on."""
+        files.replace(self.folder / "pinned.json", json.dumps({"snapshot": snapshot_id}).encode())
+
+    def unpin(self) -> None:
+        """Let new candidates be published again."""
+        (self.folder / "pinned.json").unlink(missing_ok=True)
+
+    def ids(self) -> list[str]:
+        """Ids of all snapshots that are there, by age of their manifests, the oldest first."""
+        paths = [path for path in self.folder.glob("*.json") if len(path.stem) == ID_DIGITS]
+        return [path.stem for path in sorted(paths, key=lambda path: (path.stat().st_mtime_ns, path.name))]
+
+    def path_of(self, snapshot_id: str) -> Path:
+        """The manifest of a snapshot; its time is that of the snapshot."""
+        return self.folder / f"{snapshot_id}.json"
+
+    def is_checked(self, snapshot_id: str) -> bool:
+        """Whether a snapshot has passed all its checks."""
+        return (self.folder / f"{snapshot_id}.checked").exists()
 
     def point_at(self, snapshot_id: str) -> None:
         """Publish: move the pointer. The caller has checked the snapshot."""
@@ -167,14 +150,14 @@ class SnapshotStore:
         files.replace(self.folder / "current.json", json.dumps({"snapshot": snapshot_id}).encode())
 
     def manifest(self, snapshot_id: str) -> Manifest:
-        path = self.folder / f"{snapshot_id}.json"
+        path = self.path_of(snapshot_id)
         try:
             manifest = Manifest.from_json(path.read_bytes())
         except FileNotFoundError:
             raise NoSnapshotError(f"snapshot {snapshot_id}: {path} is missing; run `graphrag-pipeline index`") from None
         except (ValueError, TypeError, KeyError) as error:
             raise NoSnapshotError(f"{path}: damaged manifest ({error}); run `graphrag-pipeline index`") from None
-        if manifest.format != _FORMAT:
+        if manifest.format != FORMAT:
             raise PipelineError(f"{path}: format {manifest.format} is not known here; upgrade graphrag-pipeline")
         return manifest
 
@@ -185,6 +168,18 @@ class SnapshotStore:
             return self.manifest(current) if current else None
         except NoSnapshotError:
             return None
+
+    def last_manifest(self, candidate_id: str | None) -> Manifest | None:
+        """Manifest of the candidate made last if it is whole, else of the published snapshot, or None.
+
+        They differ where somebody went back: a number that a later snapshot gave away is not given again.
+        """
+        try:
+            if candidate_id:
+                return self.open(candidate_id).manifest
+        except NoSnapshotError:
+            pass
+        return self.current_manifest()
 
     def record_numbers(self, manifest: Manifest | None) -> pa.Table | None:
         """The record numbers of a snapshot; None without one."""
@@ -204,6 +199,7 @@ class SnapshotStore:
                 f"{self.folder.parent}: no published index; run `graphrag-pipeline index`, or `import` one, first"
             )
         snapshot = Snapshot(self.folder, snapshot_id, self.manifest(snapshot_id), self.vector_store)
+        snapshot.hold()
         missing = snapshot.missing_files()
         if missing:
             raise NoSnapshotError(
@@ -232,6 +228,20 @@ class Snapshot:
         self._id_sets: dict[tuple[str, str], pa.Array] = {}
         self._vectors: dict[str, VectorCollection] = {}
         self._vector_settings = vector_store
+        self._release: Callable[[], object] = lambda: None
+
+    def hold(self) -> None:
+        """Keep its files from being removed as long as this object, or the process, lives."""
+        try:
+            descriptor = hold_for_reading(self.folder / f"{self.id}.json")
+        except FileNotFoundError:
+            raise NoSnapshotError(f"snapshot {self.id} was removed while it was opened; open it again") from None
+        if descriptor is not None:
+            self._release = weakref.finalize(self, os.close, descriptor)
+
+    def close(self) -> None:
+        """Let its files be removed; what was loaded stays usable, anything else may be gone."""
+        self._release()
 
     def missing_files(self) -> list[Path | str]:
         """Files, and collections of vectors, that are not there or not whole."""

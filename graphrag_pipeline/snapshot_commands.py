@@ -1,0 +1,153 @@
+"""Commands about snapshots and forgetting: `snapshots list|show|diff|rollback|unpin|prune`, and `forget`.
+
+As in `cli.py`, each calls one function of the package and prints what it returns. Keep out: anything a library user
+would miss.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from graphrag_pipeline.terminal import JsonOption, RootOption, open_root, print_json
+
+_HOUR_S = 3600
+
+snapshots = typer.Typer(help="Snapshots: list, compare, go back, clean up.", no_args_is_help=True)
+_Id = Annotated[str, typer.Argument(metavar="ID", help="A snapshot's id, or the start of it.")]
+
+
+def add_snapshot_commands(app: typer.Typer) -> None:
+    """Mount the commands of this module."""
+    app.add_typer(snapshots, name="snapshots")
+    app.command("forget")(forget)
+
+
+def waiting_lines(pinned: str | None, waiting: str | None) -> list[str]:
+    """What a pin means for the user, in lines; none without a pin."""
+    if pinned is None:
+        return []
+    lines = [f"snapshot {pinned} is pinned: nothing else is published until `graphrag-pipeline snapshots unpin`"]
+    return [*lines, f"candidate {waiting} waits for that"] if waiting else lines
+
+
+@snapshots.command("list")
+def list_all(root: RootOption = None, as_json: JsonOption = False) -> None:
+    """All snapshots, the newest first."""
+    from dataclasses import asdict
+
+    from graphrag_pipeline.storage.history import list_snapshots
+
+    found = list_snapshots(open_root(root).snapshots)
+    if as_json:
+        print_json([asdict(facts) for facts in found])
+        return
+    for facts in found:
+        marks = (("published", facts.is_published), ("pinned", facts.is_pinned), ("imported", facts.is_imported))
+        shown = " ".join(name for name, is_so in (*marks, ("open", facts.is_read)) if is_so)
+        counts = ", ".join(f"{facts.rows.get(name, 0):,} {name}" for name in ("documents", "entities", "communities"))
+        typer.echo(f"{facts.id}  {facts.created}  {counts}  {shown}".rstrip())
+    if not found:
+        typer.echo("no snapshots; `graphrag-pipeline index` makes one")
+
+
+@snapshots.command()
+def show(snapshot: _Id, root: RootOption = None, as_json: JsonOption = False) -> None:
+    """What is in a snapshot."""
+    from dataclasses import asdict
+
+    from graphrag_pipeline.storage.history import describe_snapshot, find_snapshot
+
+    store = open_root(root).snapshots
+    facts = describe_snapshot(store, find_snapshot(store, snapshot))
+    if as_json:
+        print_json(asdict(facts))
+        return
+    for name in ("id", "created", "is_published", "is_pinned", "is_imported", "is_read"):
+        typer.echo(f"{name.removeprefix('is_')}: {getattr(facts, name)}")
+    for name, n_rows in facts.rows.items():
+        typer.echo(f"{name}: {n_rows:,} rows")
+    for note in facts.notes:
+        typer.echo(f"mended: {note}")
+
+
+@snapshots.command()
+def diff(old: _Id, new: _Id, root: RootOption = None, as_json: JsonOption = False) -> None:
+    """What changed from one snapshot to another, and which documents caused it."""
+    from dataclasses import asdict
+
+    from graphrag_pipeline.snapshot_diff import diff_snapshots, render_diff
+    from graphrag_pipeline.storage.history import find_snapshot
+
+    store = open_root(root).snapshots
+    found = diff_snapshots(*(store.open(find_snapshot(store, start)) for start in (old, new)))
+    if as_json:
+        print_json(asdict(found))
+        return
+    for line in render_diff(found):
+        typer.echo(line)
+
+
+@snapshots.command()
+def rollback(snapshot: _Id, root: RootOption = None) -> None:
+    """Publish an earlier snapshot and pin it: nothing else is published until `unpin`."""
+    from graphrag_pipeline.staleness import find_waiting
+    from graphrag_pipeline.storage.history import find_snapshot, roll_back
+
+    project = open_root(root)
+    snapshot_id = find_snapshot(project.snapshots, snapshot)
+    roll_back(project.snapshots, snapshot_id)
+    typer.echo(f"published snapshot {snapshot_id}")
+    for line in waiting_lines(snapshot_id, find_waiting(project)):
+        typer.echo(line)
+
+
+@snapshots.command()
+def unpin(root: RootOption = None) -> None:
+    """Let new candidates be published again."""
+    store = open_root(root).snapshots
+    store.unpin()
+    typer.echo("nothing is pinned; `graphrag-pipeline index` publishes the newest candidate")
+
+
+@snapshots.command()
+def prune(
+    root: RootOption = None,
+    keep: Annotated[int, typer.Option(min=1, help="So many of the newest snapshots stay in any case.")] = 3,
+    grace_hours: Annotated[float, typer.Option(min=0, help="What was needed within so many hours stays.")] = 24.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would go.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove old snapshots, and files that nothing names any more."""
+    import time
+    from dataclasses import asdict
+
+    from graphrag_pipeline.retention import prune as prune_root
+    from graphrag_pipeline.retention import render_swept
+
+    swept = prune_root(open_root(root), keep, time.time() - grace_hours * _HOUR_S, dry_run)
+    if as_json:
+        print_json(asdict(swept))
+        return
+    for line in render_swept(swept, dry_run):
+        typer.echo(line)
+
+
+def forget(
+    document: Annotated[str, typer.Argument(help="Path in the input folder, or id, of a document that was deleted.")],
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove what remembers a deleted document: old snapshots, files, replies of models."""
+    from dataclasses import asdict
+
+    from graphrag_pipeline.forgetting import forget_document, render_forgotten
+    from graphrag_pipeline.retention import render_swept
+
+    forgotten = forget_document(open_root(root), document)
+    if as_json:
+        print_json(asdict(forgotten))
+        return
+    for line in (*render_swept(forgotten.swept, is_dry_run=False), *render_forgotten(forgotten)):
+        typer.echo(line)

@@ -1,0 +1,213 @@
+"""What changed between two snapshots: entities, communities and reports, and the documents that caused it.
+
+Records are compared by id, and communities by their number, which a snapshot carries over from the last one. An entity
+that is gone counts as merged where its title is one of the written forms of an entity of the other snapshot. Keep out:
+which snapshots to compare, and text that is no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from graphrag_pipeline.storage.snapshots import Snapshot
+from graphrag_pipeline.tables import normalize_title
+
+_Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class DocumentChange:
+    """A document that was added, edited or removed; `record` is its place inside a structured file, or ""."""
+
+    change: str
+    path: str
+    record: str
+
+
+@dataclass(frozen=True)
+class EntityChange:
+    """An entity that was added, removed, merged into `into` by `rule`, or got another description.
+
+    Attributes:
+        documents: paths of changed documents that mention it.
+    """
+
+    change: str
+    number: int
+    title: str
+    documents: tuple[str, ...]
+    into: str = ""
+    rule: str = ""
+
+
+@dataclass(frozen=True)
+class ReportChange:
+    """A community that was added or removed, or whose report is another."""
+
+    change: str
+    community: int
+    level: int
+    title: str
+
+
+@dataclass(frozen=True)
+class SnapshotDiff:
+    """Everything that changed from `old` to `new`.
+
+    Attributes:
+        rows: contract table -> its number of rows before and after.
+        stages: stage tables that other code, settings or prompts made.
+    """
+
+    old: str
+    new: str
+    rows: dict[str, tuple[int, int]]
+    documents: tuple[DocumentChange, ...]
+    entities: tuple[EntityChange, ...]
+    reports: tuple[ReportChange, ...]
+    stages: tuple[str, ...]
+
+
+def diff_snapshots(old: Snapshot, new: Snapshot) -> SnapshotDiff:
+    """Compare two snapshots of one root."""
+    tables = sorted({*old.manifest.tables, *new.manifest.tables})
+    documents = _diff_documents(old, new)
+    return SnapshotDiff(
+        old=old.id,
+        new=new.id,
+        rows={name: (_n_rows(old, name), _n_rows(new, name)) for name in tables if name != "record_numbers"},
+        documents=tuple(documents.values()),
+        entities=tuple(_diff_entities(old, new, documents)),
+        reports=tuple(_diff_reports(old, new)),
+        stages=tuple(_diff_code(old, new)),
+    )
+
+
+def _n_rows(snapshot: Snapshot, name: str) -> int:
+    return snapshot.n_rows(name) if name in snapshot.manifest.tables else 0
+
+
+def _records(snapshot: Snapshot, table: str, key: str, columns: Sequence[str]) -> dict[Any, _Record]:
+    """Records by their key, in file order."""
+    return {row[key]: row for row in snapshot.table(table).select([key, *columns]).to_pylist()}
+
+
+def _changes(old: Mapping[Any, _Record], new: Mapping[Any, _Record]) -> Iterable[tuple[Any, str]]:
+    """(key, what happened) of every record that is not equal in both."""
+    for key in [*old, *(key for key in new if key not in old)]:
+        if key not in new:
+            yield key, "removed"
+        elif key not in old:
+            yield key, "added"
+        elif old[key] != new[key]:
+            yield key, "changed"
+
+
+def _diff_documents(old: Snapshot, new: Snapshot) -> dict[str, DocumentChange]:
+    """Changes by document id, sorted by path."""
+    columns = ["path", "record", "title", "text", "metadata"]
+    before, after = _records(old, "documents", "id", columns), _records(new, "documents", "id", columns)
+    words = {"changed": "edited"}
+    found = {}
+    for key, change in _changes(before, after):
+        row = after.get(key) or before[key]
+        found[key] = DocumentChange(words.get(change, change), row["path"], row["record"])
+    return dict(sorted(found.items(), key=lambda item: (item[1].path, item[1].record)))
+
+
+def _diff_entities(old: Snapshot, new: Snapshot, documents: Mapping[str, DocumentChange]) -> list[EntityChange]:
+    """Changes of entities, by what happened and by number."""
+    before = _records(old, "entities", "id", ["title", "description"])
+    after = _records(new, "entities", "id", ["title", "description"])
+    numbers = {**_numbers(old), **_numbers(new)}
+    causes = _causes(old, documents), _causes(new, documents)
+    merged_into = _merges(new)
+    found = []
+    for key, change in _changes(before, after):
+        title = (after.get(key) or before[key])["title"]
+        paths = tuple(sorted({path for cause in causes for path in cause.get(key, ())}))
+        into, rule = merged_into.get(title, ("", "")) if change == "removed" else ("", "")
+        found.append(EntityChange("merged" if into else change, numbers[key], title, paths, into, rule))
+    return sorted(found, key=lambda entity: (entity.change, entity.number))
+
+
+def _numbers(snapshot: Snapshot) -> dict[str, int]:
+    rows = snapshot.table("entities")
+    return dict(zip(rows["id"].to_pylist(), rows["human_readable_id"].to_pylist(), strict=True))
+
+
+def _causes(snapshot: Snapshot, documents: Mapping[str, DocumentChange]) -> dict[str, set[str]]:
+    """Entity id -> paths of the changed documents that mention it in this snapshot."""
+    causes: dict[str, set[str]] = {}
+    for unit in snapshot.table("text_units").select(["document_id", "entity_ids"]).to_pylist():
+        if unit["document_id"] in documents:
+            for entity in unit["entity_ids"]:
+                causes.setdefault(entity, set()).add(documents[unit["document_id"]].path)
+    return causes
+
+
+def _merges(snapshot: Snapshot) -> dict[str, tuple[str, str]]:
+    """Normalised written form -> (title of the entity it became, the rule that merged it, "" if not recorded)."""
+    merges: dict[str, tuple[str, str]] = {}
+    for row in snapshot.table("entities").select(["title", "names"]).to_pylist():
+        merges |= {normalize_title(name): (row["title"], "") for name in row["names"]}
+    head = snapshot.manifest.heads.get("entity_merges/all", {"files": []})
+    for file in head["files"]:
+        path = snapshot.folder.parent / "tables" / "entity_merges" / "all" / file["name"]
+        if path.exists():
+            rows = pq.read_table(path, columns=["name", "title", "rule"]).to_pylist()
+            merges |= {normalize_title(row["name"]): (row["title"], row["rule"]) for row in rows}
+    return merges
+
+
+def _diff_reports(old: Snapshot, new: Snapshot) -> list[ReportChange]:
+    """Changes of communities and their reports, by what happened, level and number."""
+    columns = ["level", "title", "summary", "findings", "rank"]
+    before, after = (_records(s, "community_reports", "community", columns) for s in (old, new))
+    words = {"changed": "re-reported"}
+    found = []
+    for community, change in _changes(before, after):
+        row = after.get(community) or before[community]
+        found.append(ReportChange(words.get(change, change), community, row["level"], row["title"]))
+    return sorted(found, key=lambda report: (report.change, report.level, report.community))
+
+
+def _diff_code(old: Snapshot, new: Snapshot) -> list[str]:
+    """Stage tables of both snapshots that were made by other code, settings or prompts."""
+    before, after = old.manifest.heads, new.manifest.heads
+    both = before.keys() & after.keys()
+    return sorted({k.split("/")[0] for k in both if before[k]["code_version"] != after[k]["code_version"]})
+
+
+_MAX_SHOWN = 20
+
+
+def render_diff(diff: SnapshotDiff) -> list[str]:
+    """A diff in lines for a person; of many changes of one kind the first, JSON has them all."""
+    lines = [f"{name}: {before:,} -> {after:,} rows" for name, (before, after) in diff.rows.items() if before != after]
+    lines += _shown("document", [(d.change, f"{d.path} ({d.record})" if d.record else d.path) for d in diff.documents])
+    lines += [f"settings, prompts or code changed: {name}" for name in diff.stages]
+    lines += _shown("entity", [(entity.change, _describe_entity(entity)) for entity in diff.entities])
+    reports = [(r.change, f"{r.community} (level {r.level}): {r.title}") for r in diff.reports]
+    lines += _shown("community", reports)
+    return [f"from {diff.old} to {diff.new}", *(lines or ["no difference that readers see"])]
+
+
+def _describe_entity(entity: EntityChange) -> str:
+    into = f" into {entity.into}{f' ({entity.rule})' if entity.rule else ''}" if entity.into else ""
+    because = f", by {', '.join(entity.documents)}" if entity.documents else ""
+    return f"{entity.number} {entity.title}{into}{because}"
+
+
+def _shown(kind: str, changes: Sequence[tuple[str, str]]) -> list[str]:
+    lines: list[str] = []
+    for change in dict.fromkeys(change for change, _ in changes):
+        texts = [text for other, text in changes if other == change]
+        lines += [f"{kind} {change}: {text}" for text in texts[:_MAX_SHOWN]]
+        if len(texts) > _MAX_SHOWN:
+            lines.append(f"{kind} {change}: and {len(texts) - _MAX_SHOWN:,} more, see --json")
+    return lines

@@ -1,0 +1,187 @@
+"""What nothing names any more: snapshots past their time, and files that no head and no kept snapshot names.
+
+Never removed: the published snapshot, the pinned one, the candidate, those that a reader has open, and anything younger
+than the grace time (a stage may have written a file that no head names yet). Manifests go first, so that no snapshot is
+listed that lacks a file; a kill in between leaves files for the next sweep. The caller keeps writers out. Keep out:
+which snapshots a person wants to keep, and replies of models.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.stages import CANDIDATE
+from graphrag_pipeline.storage.files import TEMPORARY_PREFIX
+from graphrag_pipeline.storage.locks import hold_alone
+from graphrag_pipeline.storage.manifests import Manifest
+from graphrag_pipeline.storage.snapshots import SnapshotStore, mapped_name
+from graphrag_pipeline.storage.table_store import Head, TableStore
+from graphrag_pipeline.storage.vector_stores import LANCEDB, collection_of, open_vector_store
+from graphrag_pipeline.storage.vectors import VectorFolder
+from graphrag_pipeline.tables import VECTOR_TABLES
+
+_Collection = tuple[str, VectorFolder]
+"""Kind of store, and what it holds there."""
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What a sweep removed, or would remove.
+
+    Attributes:
+        snapshots: ids, oldest first.
+        held: snapshots that were to go but that a reader has open.
+        paths: files and folders, sorted.
+        collections: of vectors, by name.
+        n_bytes: of files that nothing else links to.
+    """
+
+    snapshots: tuple[str, ...]
+    held: tuple[str, ...]
+    paths: tuple[Path, ...]
+    collections: tuple[str, ...]
+    n_bytes: int
+
+
+def find_old_snapshots(tables: TableStore, store: SnapshotStore, n_kept: int, before: float) -> list[str]:
+    """Snapshots past their time, oldest first.
+
+    Args:
+        n_kept: so many of the newest stay in any case.
+        before: seconds since 1970; a snapshot counts as old from when the next one was made.
+    """
+    ids = store.ids()
+    protected = {store.current(), store.pinned(), _candidate_of(tables), *ids[max(len(ids) - n_kept, 0) :]}
+    followed_at = {old: store.path_of(new).stat().st_mtime for old, new in itertools.pairwise(ids)}
+    return [i for i in ids if i not in protected and i in followed_at and followed_at[i] < before]
+
+
+def _candidate_of(tables: TableStore) -> str | None:
+    head = tables.head(CANDIDATE.name)
+    return head.data_version if head else None
+
+
+def sweep(
+    tables: TableStore,
+    store: SnapshotStore,
+    doomed: Sequence[str],
+    before: float,
+    others: Iterable[Path] = (),
+    is_dry_run: bool = False,
+) -> Swept:
+    """Remove snapshots, and every file older than `before` that no head and no other snapshot names.
+
+    Args:
+        doomed: ids of the snapshots to remove; one that a reader has open stays, with its files.
+        before: seconds since 1970.
+        others: more files to remove if they are older than `before`.
+        is_dry_run: only say what would go.
+    """
+    with ExitStack() as locks:
+        gone = [i for i in doomed if locks.enter_context(hold_alone(store.path_of(i)))]
+        kept = _read_manifests(store, [i for i in store.ids() if i not in gone])
+        named = _named_paths(tables, store, kept)
+        collections = _unnamed_collections(store, _read_manifests(store, gone), kept, before)
+        places = {folder.path(store.folder / "vectors") for kind, folder in collections if kind == LANCEDB}
+        unnamed = [path for path in (*_owned_paths(tables, store), *others) if path not in named]
+        paths = sorted({path for path in unnamed if _modified(path) < before} - places)
+        n_bytes = sum(map(_size_of, (*paths, *places)))
+        if not is_dry_run:
+            for snapshot_id in gone:
+                store.path_of(snapshot_id).unlink(missing_ok=True)
+            for kind, folder in collections:
+                open_vector_store(store.vector_store, store.folder / "vectors", kind).drop(collection_of(folder))
+            for path in paths:
+                _remove(path)
+    held = tuple(i for i in doomed if i not in gone)
+    return Swept(tuple(gone), held, tuple(paths), tuple(collection_of(folder) for _, folder in collections), n_bytes)
+
+
+def _read_manifests(store: SnapshotStore, ids: Iterable[str]) -> list[Manifest]:
+    """Manifests that can be read; what a damaged one named cannot be known, nor opened by anybody."""
+    found = []
+    for snapshot_id in ids:
+        try:
+            found.append(store.manifest(snapshot_id))
+        except NoSnapshotError:
+            continue
+    return found
+
+
+def _named_paths(tables: TableStore, store: SnapshotStore, kept: Sequence[Manifest]) -> set[Path]:
+    """Everything that a head or a kept snapshot consists of, but for vectors in another store than LanceDB."""
+    named = {path for head in _all_heads(tables) for path in tables.paths(head)}
+    for manifest in kept:
+        named |= {store.path_of(manifest.id).with_suffix(suffix) for suffix in (".json", ".checked")}
+        for key, head in manifest.heads.items():
+            named |= {tables.root / "tables" / key / file["name"] for file in head["files"]}
+        for name, entry in manifest.tables.items():
+            folder = store.folder / "tables" / name
+            named |= {folder / entry["file"], folder / mapped_name(entry["file"])}
+        named.add(store.folder / "adjacency" / manifest.adjacency)
+        named.add(store.folder / "sentences" / manifest.sentences)
+        if manifest.vector_store == LANCEDB:
+            named |= {folder.path(store.folder / "vectors") for folder in manifest.vectors.values()}
+    return named
+
+
+def _all_heads(tables: TableStore) -> Iterator[Head]:
+    for path in (tables.root / "heads").glob("*/[!.]*.json"):
+        try:
+            yield Head.from_json(path.read_bytes())
+        except (ValueError, TypeError, KeyError):
+            continue  # a damaged head names nothing: its partition is made again
+
+
+def _owned_paths(tables: TableStore, store: SnapshotStore) -> Iterator[Path]:
+    """Every immutable file or folder of ours, and what a killed process left half written."""
+    yield from (tables.root / "tables").glob("*/*/*")
+    yield from (tables.root / "heads").glob(f"*/{TEMPORARY_PREFIX}*")
+    yield from (store.folder / "tables").glob("*/*")
+    for name in ("adjacency", "sentences"):
+        yield from (store.folder / name).glob("*")
+    yield from (store.folder / "vectors").glob(f"*/{TEMPORARY_PREFIX}*")
+    yield from store.folder.glob(f"{TEMPORARY_PREFIX}*")
+    yield from store.folder.glob("*.checked")
+
+
+def _unnamed_collections(
+    store: SnapshotStore, gone: Sequence[Manifest], kept: Sequence[Manifest], before: float
+) -> list[_Collection]:
+    """Collections that only the snapshots that go name, and LanceDB folders of ours that none names."""
+    named = {(m.vector_store, collection_of(folder)) for m in kept for folder in m.vectors.values()}
+    found = {(m.vector_store, collection_of(folder)): folder for m in gone for folder in m.vectors.values()}
+    for name in VECTOR_TABLES:
+        for path in (store.folder / "vectors" / name).glob("[!.]*"):
+            if _modified(path) < before:
+                folder = VectorFolder(name, path.name, 0, 0, False, 0)
+                found.setdefault((LANCEDB, collection_of(folder)), folder)
+    return [(key[0], folder) for key, folder in sorted(found.items()) if key not in named]
+
+
+def _modified(path: Path) -> float:
+    """Seconds since 1970; what went away meanwhile is as good as new."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return math.inf
+
+
+def _size_of(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else [path]
+    infos = [file.stat() for file in files if file.is_file()]
+    return sum(info.st_size for info in infos if info.st_nlink == 1)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,103 @@
+"""The snapshots of a root over time: listing them, finding one by the start of its id, going back to one.
+
+A snapshot's time is that of its manifest file, and its only clock: none is in a table. Keep out: comparing snapshots,
+removing them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.storage.locks import is_held, one_writer
+from graphrag_pipeline.storage.snapshots import SnapshotStore
+
+
+@dataclass(frozen=True)
+class SnapshotFacts:
+    """One snapshot, as a list shows it.
+
+    Attributes:
+        created: when its manifest was written, ISO 8601 in UTC.
+        is_published: readers get it.
+        is_pinned: somebody went back to it, and nothing else is published.
+        is_imported: it came from `import`, not from the input folder.
+        is_read: a process has it open now.
+        rows: number of rows by contract table.
+        notes: what an import mended.
+    """
+
+    id: str
+    created: str
+    is_published: bool
+    is_pinned: bool
+    is_imported: bool
+    is_read: bool
+    rows: dict[str, int]
+    notes: tuple[str, ...] = ()
+
+
+def list_snapshots(store: SnapshotStore) -> list[SnapshotFacts]:
+    """Every snapshot whose manifest can be read, the newest first.
+
+    Raises:
+        NoSnapshotError: the pointer or the pin is damaged.
+    """
+    found = []
+    for snapshot_id in reversed(store.ids()):
+        try:
+            store.manifest(snapshot_id)
+        except NoSnapshotError:
+            continue
+        found.append(describe_snapshot(store, snapshot_id))
+    return found
+
+
+def describe_snapshot(store: SnapshotStore, snapshot_id: str) -> SnapshotFacts:
+    """The facts of one snapshot.
+
+    Raises:
+        NoSnapshotError: its manifest is gone or damaged, or the pointer or the pin is.
+    """
+    manifest = store.manifest(snapshot_id)
+    path = store.path_of(snapshot_id)
+    return SnapshotFacts(
+        id=snapshot_id,
+        created=datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds"),
+        is_published=snapshot_id == store.current(),
+        is_pinned=snapshot_id == store.pinned(),
+        is_imported=manifest.origin == "import",
+        is_read=is_held(path),
+        rows={name: int(entry["n_rows"]) for name, entry in manifest.tables.items()},
+        notes=manifest.notes,
+    )
+
+
+def find_snapshot(store: SnapshotStore, start: str) -> str:
+    """The id that starts with `start`.
+
+    Raises:
+        NoSnapshotError: there is none, or more than one.
+    """
+    found = [snapshot_id for snapshot_id in store.ids() if start and snapshot_id.startswith(start)]
+    if len(found) != 1:
+        problem = f"{len(found)} snapshots have an id that starts so" if found else "there is no such snapshot"
+        raise NoSnapshotError(f"snapshot {start!r}: {problem}; `graphrag-pipeline snapshots list` names them")
+    return found[0]
+
+
+def roll_back(store: SnapshotStore, snapshot_id: str) -> None:
+    """Publish a snapshot that was published before and pin it: nothing else is published until `unpin`.
+
+    Raises:
+        PipelineError: it never passed its checks.
+        NoSnapshotError: a file of it is gone.
+    """
+    with one_writer(store.folder.parent):
+        snapshot = store.open(snapshot_id)
+        if not store.is_checked(snapshot_id):
+            raise PipelineError(f"snapshot {snapshot_id}: is a candidate that was never checked; choose another")
+        store.pin(snapshot_id)  # first: killed in between, readers keep what they have and nothing new comes
+        store.point_at(snapshot_id)
+        snapshot.close()

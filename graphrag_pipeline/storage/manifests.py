@@ -1,0 +1,66 @@
+"""What a snapshot is: the heads it was joined from and the content-named files it consists of.
+
+The id of a snapshot is the hash of its manifest, so equal content has an equal id. Keep out: where manifests lie, and
+reading what they name.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.vector_stores import LANCEDB
+from graphrag_pipeline.storage.vectors import VectorFolder
+
+FORMAT = 1
+ID_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a snapshot is.
+
+    Attributes:
+        origin: "pipeline" or "import".
+        heads: data version, code version and inputs of every stage partition it was joined from, by "table/partition".
+        tables: contract table -> content-named Parquet file and its number of rows.
+        vectors: vector table -> its folder, or its collection in another store.
+        adjacency: folder of the adjacency arrays.
+        embedding_fingerprint: the model whose vectors these are.
+        notes: what an import mended, in words.
+        sentences: folder of the arrays of the text units' sentences; "" in a snapshot made before there were any.
+        sentence_fingerprint: the static embeddings whose vectors those are.
+        vector_store: the kind of store that holds the vectors.
+    """
+
+    origin: str
+    heads: dict[str, dict[str, Any]]
+    tables: dict[str, dict[str, Any]]
+    vectors: dict[str, VectorFolder]
+    adjacency: str
+    embedding_fingerprint: str
+    notes: tuple[str, ...] = field(default=())
+    sentences: str = ""
+    sentence_fingerprint: str = ""
+    vector_store: str = LANCEDB
+    format: int = FORMAT
+
+    def to_json(self) -> bytes:
+        return json.dumps(asdict(self), indent=1, sort_keys=True, ensure_ascii=False).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Manifest:
+        values = json.loads(data)
+        values["vectors"] = {name: VectorFolder(**folder) for name, folder in values["vectors"].items()}
+        values["notes"] = tuple(values["notes"])
+        return cls(**values)
+
+    @property
+    def id(self) -> str:
+        # How a LanceDB folder came about (built whole or by difference) is no part of what the snapshot says.
+        content = json.loads(self.to_json())
+        for folder in content["vectors"].values():
+            del folder["n_unindexed"]
+        return files.content_hash(json.dumps(content, sort_keys=True).encode())[:ID_DIGITS]

@@ -1,0 +1,46 @@
+"""What all commands share: the root they work on, the options every one has, and JSON on standard output.
+
+Keep out: commands.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.root import Root
+
+RootOption = Annotated[
+    Path | None, typer.Option("--root", help="Project root; else $GRAPHRAG_ROOT, the current folder or ./data.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+named_before: dict[str, Path | None] = {"root": None}
+"""--root given before the subcommand."""
+
+
+def open_root(root: Path | None) -> Root:
+    """The root named after the subcommand, or before it, or found."""
+    from graphrag_pipeline.root import Root, find_root
+
+    return Root(find_root(root or named_before["root"]))
+
+
+def print_json(values: Any) -> None:
+    """JSON that any reader takes: no NaN, and only ASCII where the terminal is not UTF-8."""
+    is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    typer.echo(json.dumps(_without_nan(values), indent=1, ensure_ascii=not is_utf8, allow_nan=False, default=str))
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,111 @@
+"""What a sweep removes, and what it never does."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.storage.garbage import find_old_snapshots, sweep
+from graphrag_pipeline.storage.history import roll_back
+from graphrag_pipeline_tests.roots import build_tables, contract_bytes, make_root, table_bytes
+from graphrag_pipeline_tests.two_snapshots import EVERYTHING, _indexed_twice, files_of, first_of, root
+
+__all__ = ["_indexed_twice", "root"]
+
+
+def old(root: Root, n_kept: int = 1, before: float = math.inf) -> list[str]:
+    return find_old_snapshots(root.tables, root.snapshots, n_kept, before)
+
+
+def test_after_a_sweep_the_root_is_one_that_never_had_more(root: Root, tmp_path: Path) -> None:
+    contents = contract_bytes(root), table_bytes(root)
+    swept = sweep(root.tables, root.snapshots, old(root), math.inf)
+    assert swept.snapshots == (*set(swept.snapshots),) != ()
+    assert (contract_bytes(root), table_bytes(root)) == contents
+    assert build_tables(root, EVERYTHING) == []
+    fresh = make_root(tmp_path / "fresh", {})
+    shutil.copytree(root.path / "input", fresh.path / "input", dirs_exist_ok=True)
+    build_tables(fresh, EVERYTHING)
+    stage_files = {path for path in files_of(fresh) if path.parts[0] == "tables"}
+    assert {path for path in files_of(root) if path.parts[0] == "tables"} == stage_files
+
+
+def test_a_dry_run_says_the_same_and_removes_nothing(root: Root) -> None:
+    before = files_of(root)
+    told = sweep(root.tables, root.snapshots, old(root), math.inf, is_dry_run=True)
+    assert files_of(root) == before
+    assert sweep(root.tables, root.snapshots, old(root), math.inf) == told
+    assert told.n_bytes > 0
+    again = sweep(root.tables, root.snapshots, old(root), math.inf)
+    assert (again.snapshots, again.paths, again.collections) == ((), (), ())
+
+
+def test_no_snapshot_that_stays_loses_a_file(root: Root) -> None:
+    first = first_of(root)
+    sweep(root.tables, root.snapshots, [], math.inf)
+    for snapshot_id in (first, None):
+        snapshot = root.snapshots.open(snapshot_id)
+        assert snapshot.missing_files() == []
+        for head in snapshot.manifest.heads.items():
+            paths = [root.path / "tables" / head[0] / file["name"] for file in head[1]["files"]]
+            assert all(path.exists() for path in paths), "`sql` reads the stage tables of a snapshot"
+
+
+def test_published_pinned_candidate_and_the_newest_stay(root: Root) -> None:
+    first, second = first_of(root), root.snapshots.current()
+    assert old(root) == [first]
+    assert old(root, n_kept=2) == []
+    roll_back(root.snapshots, first)
+    assert old(root) == [], "the first is published and pinned, the second is the candidate"
+    root.snapshots.unpin()
+    root.snapshots.point_at(str(second))
+    assert old(root) == [first]
+
+
+def test_a_snapshot_is_as_old_as_its_successor(root: Root) -> None:
+    first = first_of(root)
+    followed_at = root.snapshots.path_of(str(root.snapshots.current())).stat().st_mtime
+    assert old(root, before=followed_at) == []
+    assert old(root, before=followed_at + 1) == [first]
+
+
+def test_young_files_stay_though_nothing_names_them(root: Root) -> None:
+    orphan = root.path / "tables" / "documents" / "000" / "orphan.parquet"
+    orphan.write_bytes(b"x")
+    sweep(root.tables, root.snapshots, [], time.time() - 3600)
+    assert orphan.exists()
+    swept = sweep(root.tables, root.snapshots, [], math.inf)
+    assert orphan in swept.paths
+    assert not orphan.exists()
+
+
+def test_what_a_killed_process_left_half_written_goes(root: Root) -> None:
+    left = [
+        root.path / "heads" / "documents" / ".tmp-0123",
+        root.path / "snapshots" / ".tmp-0123",
+        root.path / "snapshots" / "vectors" / "default-text_unit-text" / ".tmp-0123",
+    ]
+    left[0].write_bytes(b"")
+    left[1].write_bytes(b"")
+    left[2].mkdir()
+    sweep(root.tables, root.snapshots, [], math.inf)
+    assert not any(path.exists() for path in left)
+
+
+def test_an_open_snapshot_stays_with_its_files_until_its_reader_is_done(root: Root) -> None:
+    first = first_of(root)
+    reader = root.snapshots.open(first)
+    swept = sweep(root.tables, root.snapshots, old(root), math.inf)
+    assert (swept.snapshots, swept.held) == ((), (first,))
+    assert reader.missing_files() == []
+    assert reader.vectors("default-text_unit-text").count() == 3
+    reader.close()
+    assert sweep(root.tables, root.snapshots, old(root), math.inf).snapshots == (first,)
+    with pytest.raises(NoSnapshotError, match="is missing"):
+        root.snapshots.open(first)

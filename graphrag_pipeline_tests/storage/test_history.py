@@ -1,0 +1,101 @@
+"""Snapshots are listed, found by the start of their id, and gone back to; then publishing waits."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.staleness import find_waiting
+from graphrag_pipeline.storage.candidates import publish
+from graphrag_pipeline.storage.history import describe_snapshot, find_snapshot, list_snapshots, roll_back
+from graphrag_pipeline_tests.roots import build_tables, put
+from graphrag_pipeline_tests.two_snapshots import EVERYTHING, _indexed_twice, first_of, root
+
+__all__ = ["_indexed_twice", "root"]
+
+
+def test_the_list_is_newest_first_and_says_which_one_readers_get(root: Root) -> None:
+    newest, oldest = list_snapshots(root.snapshots)
+    assert (newest.is_published, oldest.is_published) == (True, False)
+    assert (newest.created, oldest.created) == ("2001-09-10T01:46:40+00:00", "2001-09-09T01:46:40+00:00")
+    assert (newest.rows["documents"], oldest.rows["documents"]) == (2, 3)
+    assert not (newest.is_pinned or newest.is_imported or newest.is_read)
+
+
+def test_an_open_snapshot_shows_until_it_is_closed(root: Root) -> None:
+    snapshot = root.snapshots.open()
+    assert describe_snapshot(root.snapshots, snapshot.id).is_read
+    snapshot.close()
+    assert not describe_snapshot(root.snapshots, snapshot.id).is_read
+
+
+def test_a_snapshot_that_nobody_refers_to_any_more_is_not_open(root: Root) -> None:
+    snapshot = root.snapshots.open()
+    snapshot_id = snapshot.id
+    del snapshot
+    assert not describe_snapshot(root.snapshots, snapshot_id).is_read
+
+
+def test_a_snapshot_is_found_by_the_start_of_its_id(root: Root) -> None:
+    snapshot_id = root.snapshots.current() or ""
+    assert find_snapshot(root.snapshots, snapshot_id[:8]) == snapshot_id
+    for start in ("", "x", "../current"):
+        with pytest.raises(NoSnapshotError, match="no such snapshot"):
+            find_snapshot(root.snapshots, start)
+
+
+def test_going_back_serves_the_old_index_and_publishing_waits_for_unpin(root: Root) -> None:
+    first, second = first_of(root), root.snapshots.current()
+    roll_back(root.snapshots, first)
+    assert root.snapshots.open().n_rows("documents") == 3
+    assert (root.snapshots.pinned(), find_waiting(root)) == (first, second)
+
+    put(root.path, "four.txt", "They say that Scrooge met Fezziwig.")
+    build_tables(root, EVERYTHING)
+    candidate = find_waiting(root)
+    assert candidate not in (None, first, second)
+    assert root.snapshots.current() == first
+    with pytest.raises(PipelineError, match=f"snapshot {first} is pinned; run `graphrag-pipeline snapshots unpin`"):
+        publish(root.snapshots, str(candidate))
+
+    root.snapshots.unpin()
+    build_tables(root, EVERYTHING)
+    assert (root.snapshots.current(), find_waiting(root)) == (candidate, None)
+
+
+def test_numbers_given_before_going_back_are_not_given_again(root: Root) -> None:
+    # The first snapshot knows nothing of what is numbered while it is pinned.
+    roll_back(root.snapshots, first_of(root))
+    put(root.path, "four.txt", "They say that Ostrander met Wimbleford.")
+    build_tables(root, EVERYTHING)
+    ostrander = numbers_of(root)["OSTRANDER"]
+    put(root.path, "four.txt", "They say that Quillfeather met Brambleton.")
+    build_tables(root, EVERYTHING)
+    numbers = numbers_of(root)
+    assert "OSTRANDER" not in numbers
+    assert {"QUILLFEATHER", "BRAMBLETON"} <= numbers.keys()
+    assert ostrander not in numbers.values()
+
+
+def numbers_of(root: Root) -> dict[str, int]:
+    rows = root.snapshots.open(find_waiting(root)).table("entities")
+    return dict(zip(rows["title"].to_pylist(), rows["human_readable_id"].to_pylist(), strict=True))
+
+
+def test_what_never_passed_its_checks_is_not_gone_back_to(root: Root) -> None:
+    first = first_of(root)
+    (root.snapshots.folder / f"{first}.checked").unlink()
+    with pytest.raises(PipelineError, match="never checked"):
+        roll_back(root.snapshots, first)
+    assert root.snapshots.pinned() is None
+
+
+def test_a_damaged_manifest_is_left_out_and_a_damaged_pin_is_told(root: Root) -> None:
+    root.snapshots.path_of(first_of(root)).write_text("{")
+    assert [facts.id for facts in list_snapshots(root.snapshots)] == [root.snapshots.current()]
+    (root.snapshots.folder / "pinned.json").write_text("")
+    with pytest.raises(NoSnapshotError, match=r"pinned\.json: damaged; run `graphrag-pipeline snapshots unpin`"):
+        list_snapshots(root.snapshots)
+    root.snapshots.unpin()
+    assert len(list_snapshots(root.snapshots)) == 1

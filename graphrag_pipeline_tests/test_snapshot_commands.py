@@ -1,0 +1,112 @@
+"""The commands about snapshots and forgetting, in the order in which README shows them, and on their own."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.root import Root
+from graphrag_pipeline_tests.roots import make_root, put
+from graphrag_pipeline_tests.test_cli import Outcome, assert_one_line_error, call
+from graphrag_pipeline_tests.two_snapshots import _indexed_twice, first_of, root
+
+__all__ = ["_indexed_twice", "call", "root"]
+
+Call = Callable[..., Outcome]
+README = Path(__file__).parents[1] / "README.md"
+
+
+def readme_commands() -> list[list[str]]:
+    """The words of each command of README's section, without comments."""
+    [block] = re.findall(r"<!-- commands: [^>]*-->\n```\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    return [line.partition("#")[0].split() for line in block.splitlines()]
+
+
+def test_the_commands_of_the_readme_work_in_their_order(root: Root, call: Call) -> None:
+    put(root.path, "three.md", "At the ball old Fezziwig danced with Mrs. Fezziwig.")
+    assert call("--root", root.path, "index").status == 0
+    old, _, new = root.snapshots.ids()
+    named = {"OLD": old, "NEW": new, "my_root": str(root.path)}
+    outcomes: dict[str, Outcome] = {}
+    for program, *words in readme_commands():
+        words = [named.get(word, word.replace("my_root", str(root.path))) for word in words]
+        if program == "rm":
+            Path(words[0]).unlink()
+            continue
+        outcome = call(*words)
+        assert outcome.status == 0, (words, outcome)
+        outcomes.setdefault(" ".join(words[2:4]), outcome)
+    assert "published" in outcomes["snapshots list"].out
+    assert "document edited: three.md" in outcomes["snapshots diff"].out
+    assert outcomes["snapshots rollback"].out.startswith(f"published snapshot {old}\n")
+    waits = f"snapshot {old} is pinned: nothing else is published until `graphrag-pipeline snapshots unpin`\n"
+    assert waits + f"candidate {new} waits for that\n" in outcomes["index"].out
+    assert waits in outcomes["status"].out
+    assert "forgot three.md" in outcomes["forget three.md"].out
+    assert root.snapshots.open().n_rows("documents") == 2
+    assert root.snapshots.pinned() is None
+
+
+def test_the_json_of_the_list_marks_what_is_published_pinned_and_imported(root: Root, call: Call) -> None:
+    first, second = first_of(root), root.snapshots.current()
+    call("snapshots", "rollback", first[:6], "--root", root.path)
+    newest, oldest = json.loads(call("snapshots", "list", "--json", "--root", root.path).out)
+    assert (newest["id"], newest["is_published"], newest["is_pinned"]) == (second, False, False)
+    assert (oldest["id"], oldest["is_published"], oldest["is_pinned"]) == (first, True, True)
+    assert oldest["created"] == "2001-09-09T01:46:40+00:00"
+    assert oldest["rows"]["documents"] == 3
+    assert not oldest["is_imported"]
+    line = call("snapshots", "list", "--root", root.path).out.splitlines()[1]
+    assert line.startswith(f"{first}  2001-09-09T01:46:40+00:00  3 documents, ")
+    assert line.endswith(" published pinned")
+    shown = call("snapshots", "show", first, "--root", root.path).out
+    assert "documents: 3 rows\n" in shown and "pinned: True\n" in shown
+
+
+def test_while_a_snapshot_is_pinned_the_index_goes_on_and_ends_well(root: Root, call: Call) -> None:
+    first = first_of(root)
+    call("snapshots", "rollback", first, "--root", root.path)
+    put(root.path, "four.txt", "They say that Scrooge met Fezziwig.")
+    outcome = call("index", "--root", root.path)
+    assert outcome.status == 0
+    assert outcome.out.startswith("3 documents: ")
+    assert f"published snapshot {first}\n" in outcome.out
+    values = json.loads(call("status", "--json", "--root", root.path).out)
+    assert (values["snapshot"], values["pinned"], values["stale"]) == (first, first, [])
+    assert f"candidate {values['waiting']} waits for that\n" in outcome.out
+
+
+def test_an_emptied_input_folder_is_refused_unless_it_is_meant(root: Root, call: Call) -> None:
+    published = root.snapshots.current()
+    for file in (root.path / "input").iterdir():
+        file.unlink()
+    assert_one_line_error(call("index", "--root", root.path), "no readable documents", "index --allow-empty")
+    assert root.snapshots.current() == published
+    assert call("index", "--allow-empty", "--root", root.path).status == 0
+    assert root.snapshots.open().n_rows("documents") == 0
+    assert call("forget", "one.txt", "--root", root.path).status == 0
+    assert call("query", "Who is Scrooge?", "--root", root.path).status == 0
+
+
+def test_prune_lists_first_and_then_removes(root: Root, call: Call) -> None:
+    first = first_of(root)
+    options = ("--keep", "1", "--grace-hours", "0", "--root", root.path)
+    told = json.loads(call("snapshots", "prune", "--dry-run", "--json", *options).out)
+    assert told["snapshots"] == [first]
+    done = call("snapshots", "prune", *options).out
+    assert f"removed snapshot {first}\n" in done
+    assert all(f"removed {path}\n" in done for path in told["paths"])
+    assert_one_line_error(call("snapshots", "show", first, "--root", root.path), "there is no such snapshot")
+
+
+@pytest.mark.parametrize("words", [("show", "zzz"), ("rollback", "zzz"), ("diff", "zzz", "zzz")])
+def test_an_unknown_id_is_a_clear_error(root: Root, call: Call, words: tuple[str, ...]) -> None:
+    assert_one_line_error(call("snapshots", *words, "--root", root.path), "'zzz'", "snapshots list")
+
+
+def test_without_any_snapshot_the_way_is_shown(tmp_path: Path, call: Call) -> None:
+    assert "`graphrag-pipeline index` makes one" in call("snapshots", "list", "--root", make_root(tmp_path).path).out

@@ -1,0 +1,80 @@
+"""A diff names what changed between two snapshots, and the documents that caused it."""
+
+from __future__ import annotations
+
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.snapshot_diff import DocumentChange, EntityChange, SnapshotDiff, diff_snapshots, render_diff
+from graphrag_pipeline_tests.roots import CAROL, build_tables, put
+from graphrag_pipeline_tests.two_snapshots import EVERYTHING, _indexed_twice, first_of, root
+
+__all__ = ["_indexed_twice", "root"]
+
+
+def test_a_deleted_document_is_named_with_what_went_with_it(root: Root) -> None:
+    diff = diff_snapshots(root.snapshots.open(first_of(root)), root.snapshots.open())
+    assert diff.documents == (DocumentChange("removed", "three.md", ""),)
+    assert diff.rows["documents"] == (3, 2)
+    removed = {entity.title: entity for entity in diff.entities if entity.change == "removed"}
+    assert "BELLE" in removed
+    assert removed["BELLE"].documents == ("three.md",)
+    assert removed["BELLE"].number == numbers(root, first_of(root))["BELLE"]
+    assert any(report.change == "removed" for report in diff.reports)
+    assert diff.stages == ()
+
+
+def numbers(root: Root, snapshot_id: str) -> dict[str, int]:
+    rows = root.snapshots.open(snapshot_id).table("entities")
+    return dict(zip(rows["title"].to_pylist(), rows["human_readable_id"].to_pylist(), strict=True))
+
+
+def test_the_other_way_round_it_is_an_addition(root: Root) -> None:
+    diff = diff_snapshots(root.snapshots.open(), root.snapshots.open(first_of(root)))
+    assert diff.documents == (DocumentChange("added", "three.md", ""),)
+    assert "BELLE" in {entity.title for entity in diff.entities if entity.change == "added"}
+
+
+def test_equal_snapshots_have_no_difference(root: Root) -> None:
+    diff = diff_snapshots(root.snapshots.open(), root.snapshots.open())
+    assert (diff.documents, diff.entities, diff.reports, diff.stages) == ((), (), (), ())
+    assert render_diff(diff)[1:] == ["no difference that readers see"]
+
+
+def test_an_edit_changes_descriptions_and_reports(root: Root) -> None:
+    before = root.snapshots.open()
+    put(root.path, "two.txt", CAROL["two.txt"] + " It was clear to Scrooge that Tiny Tim was a good child.")
+    build_tables(root, EVERYTHING)
+    diff = diff_snapshots(before, root.snapshots.open())
+    assert diff.documents == (DocumentChange("edited", "two.txt", ""),)
+    changed = {entity.title: entity.documents for entity in diff.entities if entity.change == "changed"}
+    assert changed["TINY TIM"] == ("two.txt",)
+    assert diff.reports
+
+
+def test_a_merge_is_told_from_a_removal(root: Root) -> None:
+    before = root.snapshots.open()
+    (root.path / "entity_overrides.csv").write_text("action,a,b\nmerge,TINY TIM,BOB CRATCHIT\n")
+    build_tables(root, EVERYTHING)
+    diff = diff_snapshots(before, root.snapshots.open())
+    [merged] = [entity for entity in diff.entities if entity.change == "merged"]
+    assert (merged.title, merged.into) == ("TINY TIM", "BOB CRATCHIT")
+    assert merged.rule
+    assert diff.documents == ()
+
+
+def test_changed_settings_are_named_by_the_stages_that_they_changed(root: Root) -> None:
+    before = root.snapshots.open()
+    settings = root.path / "settings.yaml"
+    settings.write_text(settings.read_text() + "descriptions:\n  max_sentences: 1\n")
+    changed = Root(root.path)
+    build_tables(changed, EVERYTHING)
+    diff = diff_snapshots(before, changed.snapshots.open())
+    assert "descriptions" in diff.stages
+    assert "documents" not in diff.stages
+
+
+def test_of_many_changes_the_first_are_shown() -> None:
+    entities = tuple(EntityChange("added", number, f"NAME {number}", ("a.txt",)) for number in range(25))
+    lines = render_diff(SnapshotDiff("old", "new", {}, (), entities, (), ()))
+    assert lines[:2] == ["from old to new", "entity added: 0 NAME 0, by a.txt"]
+    assert len(lines) == 22
+    assert lines[-1] == "entity added: and 5 more, see --json"

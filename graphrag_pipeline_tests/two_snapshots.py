@@ -1,0 +1,48 @@
+"""A root with two snapshots for tests of what snapshots are kept, compared and removed: `three.md` was deleted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.stages import ALL_STAGES
+from graphrag_pipeline_tests.roots import build_tables, make_root
+
+EVERYTHING = tuple(ALL_STAGES)
+_YEAR_2001 = 1_000_000_000
+
+
+@pytest.fixture(scope="module")
+def _indexed_twice(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = make_root(tmp_path_factory.mktemp("two_snapshots") / "root")
+    build_tables(root, EVERYTHING)
+    (root.path / "input" / "three.md").unlink()
+    build_tables(root, EVERYTHING)
+    return root.path
+
+
+@pytest.fixture
+def root(_indexed_twice: Path, tmp_path: Path) -> Root:
+    """A copy that a test may change; its first snapshot is from 2001, its second a day younger."""
+    shutil.copytree(_indexed_twice, tmp_path / "root")
+    copy = Root(tmp_path / "root")
+    for days, snapshot_id in enumerate((first_of(copy), copy.snapshots.current() or "")):
+        seconds = _YEAR_2001 + days * 86_400
+        os.utime(copy.snapshots.path_of(snapshot_id), (seconds, seconds))
+    return copy
+
+
+def first_of(root: Root) -> str:
+    """The snapshot that is not published."""
+    [first] = set(root.snapshots.ids()) - {root.snapshots.current()}
+    return first
+
+
+def files_of(root: Root) -> set[Path]:
+    """Every file that the product owns but locks, relative to the root."""
+    folders = [root.path / name for name in ("tables", "heads", "snapshots")]
+    return {path.relative_to(root.path) for folder in folders for path in folder.rglob("*") if path.is_file()}
