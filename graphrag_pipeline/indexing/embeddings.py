@@ -54,12 +54,13 @@ def embed_texts(
     text_of = {text_hash(text): text for text in texts}
     keys = pa.array(sorted(text_of), pa.string())
     matrix = np.empty((len(keys), embedder.dimensions), dtype=np.float32)  # filled in place: it may be large
-    known_rows = np.full(len(keys), -1) if known is None else positions(keys, known["text_hash"])
-    found = np.flatnonzero(known_rows >= 0)
+    is_known = np.zeros(len(keys), dtype=bool)
     if known is not None:
-        matrix[found] = _matrix_of(known, embedder.dimensions)[known_rows[found]]
-        known_rows[(known_rows >= 0) & ~matrix.any(axis=1)] = -1
-    fresh = np.flatnonzero(known_rows < 0)
+        known_rows, vectors = positions(keys, known["text_hash"]), _matrix_of(known, embedder.dimensions)
+        is_made = np.asarray(vectors.any(axis=1))
+        is_known = (known_rows >= 0) & is_made[known_rows] if len(vectors) else is_known
+        matrix[is_known] = vectors[known_rows[is_known]]
+    fresh = np.flatnonzero(~is_known)
     failures: list[Failure] = []
     for start in range(0, len(fresh), _BATCH_TEXTS):
         rows = fresh[start : start + _BATCH_TEXTS]
