@@ -114,4 +114,4 @@ def freeze(root: Path, tables: dict[str, pa.Table] | None = None) -> Snapshot:
         name: embedder.embed(embedded_texts(name, tables[table])) for name, (table, _) in VECTOR_TABLES.items()
     }
     store = SnapshotStore(root)
-    return store.open(freeze_candidate(store, tables, vectors, embedder.fingerprint))
+    return store.open(freeze_candidate(store, dict(tables), vectors, embedder.fingerprint))

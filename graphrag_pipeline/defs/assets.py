@@ -254,6 +254,7 @@ def index_candidate(run: StageRun) -> None:
     numbers = run.root.snapshots.record_numbers(previous)
     count_tokens = partial(count_tokens_each, encoding=run.settings.text_units.encoding)
     tables = join_contract_tables({name: run.read(name) for name in JOINED_TABLES}, numbers, count_tokens)
+    run.details |= metadata.of_contract(tables)
     vectors = look_up_all_vectors(tables, run.scan, run.root.embedder.dimensions)
     snapshot_id = freeze_candidate(
         run.root.snapshots,
@@ -264,7 +265,7 @@ def index_candidate(run: StageRun) -> None:
         heads=run.pinned,
         previous=previous,
     )
-    run.details |= metadata.of_contract(snapshot_id, tables)
+    run.details["snapshot"] = snapshot_id
     run.write_candidate(snapshot_id)
 
 

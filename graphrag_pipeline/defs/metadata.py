@@ -91,9 +91,9 @@ def of_community_sizes(communities: pa.Table) -> dict[str, Any]:
     return shown | {"levels": len(levels)}
 
 
-def of_contract(snapshot_id: str, tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+def of_contract(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
     """Rows, tokens and a preview of what a candidate holds."""
-    return {**of_tables(tables), "snapshot": snapshot_id, **of_tokens(tables["text_units"]["n_tokens"])}
+    return {**of_tables(tables), **of_tokens(tables["text_units"]["n_tokens"])}
 
 
 def of_tokens(counts: Iterable[int] | pa.ChunkedArray) -> dict[str, Any]:

@@ -65,13 +65,15 @@ def import_graphrag(
         )
         vectors = choose_vectors(mended, read_graphrag_vectors(source), embedder, keep_vectors)
         notes = (*mended.notes, *vectors.notes)
+        counts = {name: rows.num_rows for name, rows in mended.tables.items()}
+        tables = dict(mended.tables)
         snapshot_id = freeze_candidate(
-            store, mended.tables, vectors.matrices, vectors.fingerprint, previous=previous, origin="import", notes=notes
+            store, tables, vectors.matrices, vectors.fingerprint, previous=previous, origin="import", notes=notes
         )
         if not (root / SETTINGS_FILE).exists():
             files.replace(root / SETTINGS_FILE, render_settings(settings).encode())
         publish(store, snapshot_id)
-        return ImportReport(snapshot_id, {name: rows.num_rows for name, rows in mended.tables.items()}, notes)
+        return ImportReport(snapshot_id, counts, notes)
 
 
 def _previous_import(root: Path, store: SnapshotStore) -> Manifest | None:

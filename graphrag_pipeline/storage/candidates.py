@@ -34,11 +34,19 @@ _ATTRIBUTES = {
     "default-relationship-description": ("source", "target"),
     "default-community-full_content": ("community", "level", "title"),
 }
+_EMBEDDED_COLUMNS = {
+    "documents": ("id", "title"),
+    "text_units": ("id", "text", "document_id"),
+    "entities": ("id", "title", "type", "description"),
+    "relationships": ("id", "source", "target", "description"),
+    "community_reports": ("id", "full_content", "community", "level", "title"),
+}
+"""What texts and attributes of vector tables are made of."""
 
 
 def freeze_candidate(
     store: SnapshotStore,
-    tables: Mapping[str, pa.Table],
+    tables: dict[str, pa.Table],
     vectors: Mapping[str, VectorMatrix],
     embedding_fingerprint: str,
     sentences: pa.Table | None = None,
@@ -50,7 +58,8 @@ def freeze_candidate(
     """Write a candidate; returns the snapshot's id.
 
     Args:
-        tables: all contract tables, in file order.
+        tables: all contract tables, in file order; left with the columns that vector tables are made of, since the
+            others would keep memory that vectors need.
         vectors: vector table -> float32 matrix with one row per row of its contract table.
         sentences: rows of `sentence_embeddings`; made here where there are none, as for an imported index.
         heads: data version, code version and inputs of every stage partition, by "table/partition".
@@ -62,11 +71,14 @@ def freeze_candidate(
         sentences = embed_sentences(tables["text_units"], static_embeddings)
     sentence_folder = store.write_sentences(stack_sentences(tables["text_units"], sentences))
     del sentences  # large, as is each of the vector tables, which come last and one at a time
+    written = {name: store.write_table(name, rows) for name, rows in tables.items()}
+    adjacency = store.write_adjacency(build_adjacency(tables) | build_lookups(tables) | build_mentions(tables))
+    _keep_embedded_columns(tables)
     manifest = Manifest(
         origin=origin,
         heads=dict(heads or {}),
-        tables={name: store.write_table(name, rows) for name, rows in tables.items()},
-        adjacency=store.write_adjacency(build_adjacency(tables) | build_lookups(tables) | build_mentions(tables)),
+        tables=written,
+        adjacency=adjacency,
         vectors={name: _write_vectors(store, name, tables, vectors, previous) for name in VECTOR_TABLES},
         embedding_fingerprint=embedding_fingerprint,
         notes=notes,
@@ -75,6 +87,12 @@ def freeze_candidate(
         vector_store=store.vector_store.kind,
     )
     return store.write_manifest(manifest)
+
+
+def _keep_embedded_columns(tables: dict[str, pa.Table]) -> None:
+    for name, rows in tables.items():
+        tables[name] = rows.select(list(_EMBEDDED_COLUMNS.get(name, ())))
+    pa.default_memory_pool().release_unused()
 
 
 def _write_vectors(
