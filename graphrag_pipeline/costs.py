@@ -63,7 +63,9 @@ def render_estimates(estimates: Sequence[StageEstimate]) -> list[str]:
         f"{_money(total):>10}"
     )
     if any(estimate.is_scaled for estimate in estimates):
-        lines.append("~ scaled from text units: what it depends on is not there yet; it may turn out to be less")
+        lines.append(
+            "~ a guess from the number of text units; dense texts, or a model that finds much, need several times it"
+        )
     return lines
 
 

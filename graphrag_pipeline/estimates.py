@@ -8,7 +8,7 @@ will be is always a guess: the mean of those stored, else `REPLY_TOKENS`. Nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.indexing.community_reports import Report, report_communities
+from graphrag_pipeline.indexing.contract_tables import with_descriptions, with_full_content
 from graphrag_pipeline.indexing.documents import build_documents
 from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.indexing.model_descriptions import iterate_subjects, summarize_subject
@@ -32,19 +33,19 @@ from graphrag_pipeline.models.prices import find_price
 from graphrag_pipeline.plans import plan_extraction, plan_reports, plan_summaries
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.settings import Settings
-from graphrag_pipeline.stages import STAGES, asks_model
+from graphrag_pipeline.stages import STAGES, asks_model, upstream_of
 from graphrag_pipeline.staleness import StalePartition
 from graphrag_pipeline.tables import VECTOR_TABLES, text_hash
 from graphrag_pipeline.tokens import count_tokens_each
 
 T = TypeVar("T")
 
-PER_UNIT = {"summarized_descriptions": 3.1, "community_reports": 0.6, "entity_embeddings": 9.0,
+PER_UNIT = {"graph": 0.5, "summarized_descriptions": 3.1, "community_reports": 0.6, "entity_embeddings": 9.0,
             "relationship_embeddings": 5.0, "report_embeddings": 6.0}  # fmt: skip
 """Calls (or texts to embed) per text unit, as measured on A Christmas Carol with units of 1,200 tokens."""
-PROMPT_TOKENS = {"summarized_descriptions": 400, "community_reports": 1500, "entity_embeddings": 60,
+PROMPT_TOKENS = {"graph": 500, "summarized_descriptions": 400, "community_reports": 1500, "entity_embeddings": 60,
                  "relationship_embeddings": 40, "report_embeddings": 100}  # fmt: skip
-REPLY_TOKENS = {"extracted_graph": 500, "summarized_descriptions": 120, "community_reports": 800}
+REPLY_TOKENS = {"extracted_graph": 500, "graph": 40, "summarized_descriptions": 120, "community_reports": 800}
 _REPORTED = ("communities", "entities", "relationships", "covariates", "descriptions")
 _MIN_REPLIES = 20  # stored ones that their mean is believed from
 
@@ -93,8 +94,9 @@ class _Estimator:
         self._n_written: dict[str, int] = {}  # texts that change, by the stage that embeds them
 
     def run(self) -> list[StageEstimate]:
-        chats = {
+        chats: dict[str, Callable[[], StageEstimate]] = {
             "extracted_graph": self._extraction,
+            "graph": partial(self._scaled, "graph"),
             "summarized_descriptions": self._summaries,
             "community_reports": self._reports,
         }
@@ -171,7 +173,9 @@ class _Estimator:
     def _reports(self) -> StageEstimate:
         name = "community_reports"
         if {"graph", "summarized_descriptions", "communities"} & self._stale.keys():
-            return self._scaled(name)
+            # A changed description changes the reports around it, at most all of them.
+            around = min(self._n_written.get("entity_embeddings", 0), self._count_rows(name))
+            return self._times(name, max(self._scaled(name).n_calls, around))
         plan, model = plan_reports(self._root), _StoredOnly(self._root.models.chat_model("reports"))
         settings = self._settings.reports
 
@@ -196,7 +200,9 @@ class _Estimator:
         return StageEstimate(stage, n_calls, model.n_cached, prompt_tokens, n_calls * self._reply_tokens(stage))
 
     def _scaled(self, stage: str) -> StageEstimate:
-        n_calls = round(self._per_unit(stage) * self._n_changed_units())
+        return self._times(stage, round(self._per_unit(stage) * self._n_changed_units()))
+
+    def _times(self, stage: str, n_calls: int) -> StageEstimate:
         prompt_tokens = n_calls * PROMPT_TOKENS[stage]
         return StageEstimate(stage, n_calls, 0, prompt_tokens, n_calls * self._reply_tokens(stage), is_scaled=True)
 
@@ -214,15 +220,21 @@ class _Estimator:
         partitions = STAGES["text_units"].partitions(self._settings)
         heads = [self._root.tables.head("text_units", bucket) for bucket in partitions]
         n_units = sum(head.n_rows for head in heads if head)
-        table = STAGES[stage].tables[0]
-        if not n_units or not self._is_made(table):
+        if stage == "graph" or not n_units or not self._is_made(STAGES[stage].tables[0]):
             return PER_UNIT[stage]
+        return self._count_rows(stage) / n_units
+
+    def _count_rows(self, stage: str) -> int:
+        """Records of the index there is that the stage asked about."""
+        table = STAGES[stage].tables[0]
+        if not self._is_made(table):
+            return 0
         rows = self._root.tables.read(table)
         if stage == "summarized_descriptions":
-            return (pc.sum(pc.greater(rows["n_descriptions"], 1)).as_py() or 0) / n_units
+            return pc.sum(pc.greater(rows["n_descriptions"], 1)).as_py() or 0
         if stage == "community_reports":
-            return (pc.sum(pc.invert(rows["is_verbatim"])).as_py() or 0) / n_units
-        return rows.num_rows / n_units
+            return pc.sum(pc.invert(rows["is_verbatim"])).as_py() or 0
+        return rows.num_rows
 
     def _is_made(self, table: str) -> bool:
         return self._root.tables.head(table) is not None
@@ -230,19 +242,34 @@ class _Estimator:
     # ---------------------------------------------------------------------------------------------------- embeddings
 
     def _embedding(self, stage: str) -> StageEstimate:
-        vector_table = next(name for name, (_, owner) in VECTOR_TABLES.items() if owner == stage)
-        if stage != "text_unit_embeddings":
+        rows = self._rows_to_embed(stage)
+        if rows is None:
             n_texts = max(round(self._per_unit(stage) * self._n_changed_units()), self._n_written.get(stage, 0))
-            n_calls = -(-n_texts // self._settings.embedding_model.batch_size)
+            n_calls = self._n_requests(n_texts)
             return StageEstimate(stage, n_calls, 0, n_texts * PROMPT_TOKENS[stage], is_scaled=True)
-        units = self._text_units(stage)
-        keys = [text_hash(text) for text in embedded_texts(vector_table, units)]
+        vector_table = next(name for name, (_, owner) in VECTOR_TABLES.items() if owner == stage)
+        text_of = {text_hash(text): text for text in embedded_texts(vector_table, rows)}
         embedder = self._root.models.embedder
-        stored = self._root.models.cache.read_vectors(embedder.fingerprint, keys)
-        tokens = dict(zip(keys, units["n_tokens"].to_pylist(), strict=True))
-        missing = [n for key, n in tokens.items() if key not in stored]
-        n_calls = -(-len(missing) // self._settings.embedding_model.batch_size)
-        return StageEstimate(stage, n_calls, len(tokens) - len(missing), sum(missing))
+        stored = self._root.models.cache.read_vectors(embedder.fingerprint, text_of)
+        missing = [text for key, text in text_of.items() if key not in stored and text.strip()]
+        tokens = sum(count_tokens_each(missing, self._settings.text_units.encoding))
+        return StageEstimate(stage, self._n_requests(len(missing)), len(text_of) - len(missing), tokens)
+
+    def _rows_to_embed(self, stage: str) -> pa.Table | None:
+        """What the stage embeds, with its texts; None while that is not known."""
+        if stage == "text_unit_embeddings":
+            return self._text_units(stage)
+        if any(above.name in self._stale for above in upstream_of(STAGES[stage])):
+            return None
+        read = self._root.tables.read
+        if stage == "report_embeddings":
+            return with_full_content(read("community_reports"))
+        return with_descriptions(
+            read("entities" if stage == "entity_embeddings" else "relationships"), read("descriptions")
+        )
+
+    def _n_requests(self, n_texts: int) -> int:
+        return -(-n_texts // self._settings.embedding_model.batch_size)
 
 
 def _frame_tokens(plan: ExtractionPlan) -> int:

@@ -52,7 +52,7 @@ class IndexProgress:
         else:
             self._progress.update(self._task, description=line)
 
-    def advance(self, stage: str, partition: str, is_fresh: bool, account: CallStats) -> None:
+    def advance(self, stage: str, partition: str, is_fresh: bool) -> None:
         """One partition of a stage is done."""
         where = stage if partition == "all" else f"{stage} {partition}"
         self._progress.update(self._task, advance=1, description=f"{where}{' (unchanged)' if is_fresh else ''}")

@@ -184,4 +184,5 @@ class Root:
             return self.static_embedder.fingerprint
         from graphrag_pipeline.models.openai_embedder import fingerprint_of
 
-        return fingerprint_of(self.settings.embedding_model)  # known without opening the cache
+        model = self.settings.embedding_model
+        return f"{model.model} {fingerprint_of(model)[:_SHOWN_DIGITS]}"  # known without opening the cache

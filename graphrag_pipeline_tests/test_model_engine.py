@@ -27,7 +27,7 @@ from graphrag_pipeline.tables import ASKING_STAGES
 from graphrag_pipeline_tests.bench.articles import iterate_articles, write_articles
 from graphrag_pipeline_tests.command_line import environment, run
 from graphrag_pipeline_tests.indexing.hostile_replies import HOSTILE_REPLIES
-from graphrag_pipeline_tests.model_server import Asked, running_model_server
+from graphrag_pipeline_tests.model_server import Asked, Fault, running_model_server
 from graphrag_pipeline_tests.model_server.server import ModelServer
 from graphrag_pipeline_tests.roots import build_tables, contract_bytes, put
 
@@ -324,6 +324,42 @@ def mentions_by_unit(root: Root) -> dict[str, tuple[str, list[dict]]]:
             for row in root.tables.read(table, bucket).to_pylist():
                 found[row["text_unit_id"]][1].append(row)
     return found
+
+
+@pytest.mark.parametrize("fault", ["500", "404", "garbage"])
+def test_an_embedding_model_that_never_answers_stops_the_run_soon(tmp_path: Path, fault: str) -> None:
+    with running_model_server([("embedding", Fault(fault))]) as server:
+        root = make_model_root(
+            tmp_path / "root",
+            server.base_url,
+            n_articles=3,
+            extraction={"engine": "embedded"},
+            descriptions={"engine": "embedded"},
+            reports={"engine": "embedded"},
+            embedding_model={"max_attempts": 2, "backoff_s": 0.01},
+        )
+        with pytest.raises(PipelineError, match="test-embedding"):
+            index(root)
+        assert server.count() <= 20
+
+
+def test_few_text_units_that_all_fail_stop_the_run(tmp_path: Path) -> None:
+    with running_model_server(script=lambda asked: "I am a teapot.") as server:
+        root = make_model_root(tmp_path / "root", server.base_url, n_articles=3)
+        with pytest.raises(PipelineError, match="teapot"):
+            index(root)
+        assert not server.count("embedding")
+
+
+def test_a_budget_is_not_overrun_by_long_replies_and_a_stopped_run_has_its_costs(tmp_path: Path) -> None:
+    with running_model_server() as server:
+        root = make_model_root(tmp_path / "root", server.base_url, budget={"max_tokens": 30_000})
+        with pytest.raises(PipelineError, match="budget"):
+            index(root)
+        stats = server.log.summary()
+    assert 0 < stats["prompt_tokens"] + stats["completion_tokens"] <= 30_000
+    actual = read_costs(root)[-1]["stages"]["extracted_graph"]["actual"]
+    assert actual["prompt_tokens"] == stats["prompt_tokens"]
 
 
 def test_claims_reach_the_published_covariates(tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ from here, and asks itself where there are none, as in a run from the UI. Vector
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
+from graphrag_pipeline.defs.resources import book
 from graphrag_pipeline.indexing.model_extraction import UnitMentions
 from graphrag_pipeline.indexing.model_stages import ask_about_units, extraction_works
 from graphrag_pipeline.models.accounting import CallStats, booked_to
@@ -26,7 +26,6 @@ T = TypeVar("T")
 Say = Callable[[str], None]
 
 EXTRACTION, EMBEDDING = STAGES["extracted_graph"], STAGES["text_unit_embeddings"]
-_MAX_THREADS = 8
 
 
 @dataclass
@@ -100,9 +99,12 @@ def _ask_about_units(root: Root, buckets: list[str], say: Say) -> None:
         works += [(bucket, replace(work, start=partial(_booked, account, work.start))) for work in units]
     together = CallStats()
     model_name = root.settings.chat_model_for(EXTRACTION.engine).model
-    with booked_to(together):
-        progress = PoolProgress(together, lambda line: say(f"extraction: {line}"))
-        results = ask_about_units([work for _, work in works], plan, model, model_name, progress)
+    progress = PoolProgress(together, lambda line: say(f"extraction: {line}"))
+    try:
+        with booked_to(together):
+            results = ask_about_units([work for _, work in works], plan, model, model_name, progress)
+    finally:
+        book(EXTRACTION.name, together)
     for (bucket, work), result in zip(works, results, strict=True):
         _answers[str(root.path), bucket].mentions[work.record] = result
 
@@ -113,13 +115,14 @@ async def _booked(account: CallStats, start: Callable[[], Awaitable[T]]) -> T:
 
 
 def _embed_units(root: Root, buckets: list[str]) -> None:
-    def embed(bucket: str) -> None:
-        with booked_to(_open_account(root, bucket, EMBEDDING)):
-            root.embedder.try_embed(root.tables.read("text_units", bucket)["text"].to_pylist())
-
-    if not buckets:
+    """Vectors of all buckets' text units in full batches; the calls are booked to the first bucket that needs one."""
+    texts = {bucket: root.tables.read("text_units", bucket)["text"].to_pylist() for bucket in buckets}
+    needing = [bucket for bucket in buckets if texts[bucket]]
+    if not needing:
         return
-    _ = root.embedder.dimensions  # asked for once, not by each thread
-    with ThreadPoolExecutor(min(_MAX_THREADS, len(buckets))) as pool:
-        for future in [pool.submit(embed, bucket) for bucket in buckets]:
-            future.result()
+    account = _open_account(root, needing[0], EMBEDDING)
+    try:
+        with booked_to(account):
+            root.embedder.try_embed([text for bucket in needing for text in texts[bucket]])
+    finally:
+        book(EMBEDDING.name, account)

@@ -49,7 +49,7 @@ _DISK_ERRORS = ("No space left on device", "Read-only file system", "Permission 
 _INTERRUPTED = "DagsterExecutionInterruptedError"
 """Dagster turns both Ctrl-C and SIGTERM into this one while a stage runs."""
 
-Listener = Callable[[str, str, bool, CallStats], None]
+Listener = Callable[[str, str, bool], None]
 
 
 @dataclass(frozen=True)
@@ -107,10 +107,10 @@ def _run_index(
     ran: list[tuple[str, str]] = []
     reused: list[tuple[str, str]] = []
 
-    def listen(stage: str, partition: str, is_fresh: bool, account: CallStats) -> None:
+    def listen(stage: str, partition: str, is_fresh: bool) -> None:
         (reused if is_fresh else ran).append((stage, partition))
         if listener:
-            listener(stage, partition, is_fresh, account)
+            listener(stage, partition, is_fresh)
 
     for attempt in range(1, _MAX_ATTEMPTS + 1):
         manifests = detect_input(root)
@@ -180,7 +180,7 @@ def _materialize(root: Root, stale: list[StalePartition], listener: Listener, sa
 @contextmanager
 def _costs_kept(root: Root, say: Callable[[str], None]) -> Iterator[Callable[[list[StalePartition]], None]]:
     """Gives a function that estimates what is stale; at the end, whatever it is, that and what was paid are logged."""
-    from graphrag_pipeline.defs.resources import listening
+    from graphrag_pipeline.defs.resources import booking
     from graphrag_pipeline.estimates import StageEstimate, asks_any_model, estimate_index
 
     if not asks_any_model(root.settings):
@@ -196,11 +196,11 @@ def _costs_kept(root: Root, say: Callable[[str], None]) -> Iterator[Callable[[li
         for line in render_estimates(estimates):
             say(line)
 
-    def add(stage: str, partition: str, is_fresh: bool, account: CallStats) -> None:
+    def add(stage: str, account: CallStats) -> None:
         paid[stage] = paid.get(stage, CallStats()).merge(account)
 
     try:
-        with listening(add):
+        with booking(add):
             yield estimate
     finally:
         append_costs(root, estimates, paid)

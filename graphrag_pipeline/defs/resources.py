@@ -11,8 +11,8 @@ import dagster as dg
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.root import Root, find_root
 
-Listener = Callable[[str, str, bool, CallStats], None]
-"""Told (stage, partition, was it fresh, calls of models) after each stage: the command line's progress bar."""
+Listener = Callable[[str, str, bool], None]
+"""Told (stage, partition, was it fresh) after each stage: the command line's progress bar."""
 
 _listeners: list[Listener] = []
 
@@ -30,6 +30,28 @@ class IndexRoot(dg.ConfigurableResource):
         return Root(find_root(self.path))
 
 
+Bookkeeper = Callable[[str, CallStats], None]
+"""Told (stage, calls of models) after each partition of a stage and each pool of calls, also when they failed."""
+
+_bookkeepers: list[Bookkeeper] = []
+
+
+@contextmanager
+def booking(bookkeeper: Bookkeeper) -> Iterator[None]:
+    """Tell `bookkeeper` of every call of a model in this process meanwhile."""
+    _bookkeepers.append(bookkeeper)
+    try:
+        yield
+    finally:
+        _bookkeepers.remove(bookkeeper)
+
+
+def book(stage: str, account: CallStats) -> None:
+    """Tell every bookkeeper of calls."""
+    for bookkeeper in _bookkeepers:
+        bookkeeper(stage, account)
+
+
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
     """Tell `listener` of every stage that ends in this process meanwhile."""
@@ -40,7 +62,7 @@ def listening(listener: Listener) -> Iterator[None]:
         _listeners.remove(listener)
 
 
-def notify(stage: str, partition: str, is_fresh: bool, account: CallStats) -> None:
+def notify(stage: str, partition: str, is_fresh: bool) -> None:
     """Tell every listener that a partition of a stage is done."""
     for listener in _listeners:
-        listener(stage, partition, is_fresh, account)
+        listener(stage, partition, is_fresh)

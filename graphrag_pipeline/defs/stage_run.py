@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 
 from graphrag_pipeline.defs import metadata
 from graphrag_pipeline.defs.call_pool import take_account
-from graphrag_pipeline.defs.resources import IndexRoot, notify
+from graphrag_pipeline.defs.resources import IndexRoot, book, notify
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.indexing.failures import failure_rows
 from graphrag_pipeline.models.accounting import CallStats, booked_to
@@ -225,10 +225,13 @@ def run_stage(
             run.details["reused"] = True
         else:
             run.pin_inputs()
-            with booked_to(run.account):
-                body(run)
+            try:
+                with booked_to(run.account):
+                    body(run)
+            finally:
+                book(stage.name, run.account)
     run.book_calls_ahead()
-    notify(stage.name, partition, is_fresh, run.account)
+    notify(stage.name, partition, is_fresh)
     return dg.MaterializeResult(
         data_version=dg.DataVersion(stage_data_version(root, stage, partition) or ""),
         metadata=run.metadata(round(time.monotonic() - started, 3)),

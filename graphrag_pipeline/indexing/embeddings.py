@@ -51,6 +51,8 @@ def embed_texts(
         known: rows of an earlier run with the same model; what is found there is not embedded again, unless it is
             zeros, which a model behind an endpoint gives for nothing but a failure or a blank text.
     """
+    if not texts:
+        return table.empty(), []  # the dimensions would have to be asked for
     text_of = {text_hash(text): text for text in texts}
     keys = pa.array(sorted(text_of), pa.string())
     matrix = np.empty((len(keys), embedder.dimensions), dtype=np.float32)  # filled in place: it may be large

@@ -87,11 +87,13 @@ def ask_about_units(
         PipelineError: the first text units all yield nothing, or the model cannot be asked at all.
     """
     asked = f"model {model_name!r}, asked with {plan.prompt.path}"
-    first_look = FirstLook(FIRST_UNITS, partial(_refuse_nothing, asked)) if len(works) >= FIRST_UNITS else None
+    first_look = FirstLook(FIRST_UNITS, partial(_refuse_nothing, asked)) if len(works) > 1 else None
     return run_all(model.stage, works, model.max_concurrency, progress, first_look)
 
 
 def _refuse_nothing(asked: str, results: Sequence[UnitMentions | Failure]) -> None:
+    if len(results) < FIRST_UNITS and not all(isinstance(result, Failure) for result in results):
+        return  # a few text units may well name nothing
     if any(isinstance(result, UnitMentions) and (result.entities or result.relationships) for result in results):
         return
     first = results[0]

@@ -231,8 +231,9 @@ class Endpoint:
         where = f"model {self._settings.model!r} at {self.host}"
         if problem.is_fatal:
             raise PipelineError(
-                f"{where}: {problem}. Check the key in the environment variable {self._settings.api_key_env}, the "
-                "model's name and base_url; every reply so far is kept"
+                f"{where}: {str(problem).rstrip('.')}. Check the key in the environment variable "
+                f"{self._settings.api_key_env}{_say_if_unset(self._settings.api_key_env)}, the model's name and "
+                "base_url; every reply so far is kept"
             )
         if (problem.retry_after_s or 0.0) > MAX_RETRY_AFTER_S:
             raise PipelineError(
@@ -269,6 +270,10 @@ def _make_client(settings: ModelSettings, host: str) -> openai.AsyncOpenAI:
             max_retries=0,
         )
     return openai.AsyncOpenAI(base_url=settings.base_url, api_key=key, timeout=settings.timeout_s, max_retries=0)
+
+
+def _say_if_unset(variable: str) -> str:
+    return "" if os.environ.get(variable, "").strip() else " (which is not set)"
 
 
 def _read_key(variable: str, host: str) -> str:

@@ -36,7 +36,8 @@ from graphrag_pipeline.tables import stable_hash
 
 T = TypeVar("T")
 
-EXPECTED_COMPLETION = 1000  # tokens reserved for a completion until a longer one was seen
+EXPECTED_COMPLETION = 1000  # tokens that rate limits count on for a completion until a longer one was seen
+BOUNDED_COMPLETION = 4096  # tokens of a completion under a budget, unless parameters say otherwise: all models allow it
 
 _LOG = logging.getLogger(__name__)
 _PATH = "/chat/completions"
@@ -59,7 +60,11 @@ class OpenAIChatModel:
         self.max_concurrency = settings.max_concurrency
         self._settings = settings
         self._cache = cache
-        self._endpoint = Endpoint(stage, settings, spending, self.stats)
+        asked = [settings.parameters.get(name) for name in ("max_completion_tokens", "max_tokens")]
+        self._most = next((int(most) for most in asked if most), BOUNDED_COMPLETION if spending.has_ceiling else None)
+        # A budget is hard only if no reply can be longer than what was reserved for it.
+        defaults = {"max_tokens": self._most} if spending.has_ceiling and not any(asked) else {}
+        self._endpoint = Endpoint(stage, settings, spending, self.stats, defaults)
         self._has_response_format = True
         self._longest_completion = EXPECTED_COMPLETION
 
@@ -186,9 +191,8 @@ class OpenAIChatModel:
         self, messages: Sequence[Message], more: Mapping[str, Any], key: str, tell: Tell | None = None
     ) -> Sent[Answer]:
         turns = [{"role": message["role"], "content": sendable(message["content"])} for message in messages]
-        parameters = self._settings.parameters
-        limit = parameters.get("max_completion_tokens") or parameters.get("max_tokens") or self._longest_completion
-        expected = Usage(sum(estimate_tokens(turn["content"]) for turn in turns), int(limit))
+        prompt_tokens = sum(estimate_tokens(turn["content"]) for turn in turns)
+        expected = Usage(prompt_tokens, self._most or self._longest_completion)
         sent = await self._endpoint.post(_PATH, {"messages": turns, **more}, key, expected, read_answer, tell)
         self._longest_completion = max(self._longest_completion, sent.usage.completion_tokens)
         return sent

@@ -81,8 +81,18 @@ class OpenAIEmbedder:
         """
         if self._dimensions is None:
             stored = self._cache.read_any_vector(self.fingerprint)
-            self._dimensions = len(stored) if stored is not None else self.embed(["dimensions"]).shape[1]
+            self._dimensions = len(stored) if stored is not None else len(self._ask_for_one())
         return self._dimensions
+
+    def _ask_for_one(self) -> np.ndarray:
+        vectors: dict[str, np.ndarray] = {}
+        failures = self._embed_missing({text_hash("dimensions"): "dimensions"}, vectors)
+        if failures:
+            raise PipelineError(
+                f"{self.stage}: model {self._settings.model!r} at {self._endpoint.host} gives no vectors: "
+                f"{failures[0].reason}. Name an embedding model that it serves; what was made is kept"
+            )
+        return next(iter(vectors.values()))
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Turn texts into vectors.

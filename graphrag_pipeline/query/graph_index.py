@@ -222,8 +222,9 @@ def _check_fingerprint(snapshot: Snapshot, embedder: Embedder) -> None:
     made_by = snapshot.manifest.embedding_fingerprint
     if made_by != embedder.fingerprint:
         raise PipelineError(
-            f"snapshot {snapshot.id} has vectors of {made_by!r}, but the settings name {embedder.fingerprint!r}; "
-            "run `graphrag-pipeline index` to embed again, or set `embeddings` back to the model that made the index"
+            f"snapshot {snapshot.id} has vectors of another embedding model ({made_by}) than `embeddings` and "
+            f"`embedding_model` of settings.yaml name ({embedder.fingerprint}); run `graphrag-pipeline index` to embed "
+            "again, or set them back to the model that made the index: `status` names old and new"
         )
 
 
