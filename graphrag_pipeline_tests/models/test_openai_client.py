@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.model_settings import BudgetSettings
+from graphrag_pipeline.models.openai_client import BOUNDED_COMPLETION
 from graphrag_pipeline.models.ports import CallFailedError, ChatRequest
 from graphrag_pipeline.models.spending import BudgetExceededError
 from graphrag_pipeline.models.structured import json_schema_format, parse_reply
@@ -294,15 +295,24 @@ def test_a_hostile_reply_fails_alone(tmp_path: Path, reply: str) -> None:
 def test_the_budget_stops_before_the_call_that_would_break_it(tmp_path: Path) -> None:
     script = [("?", Reply(FACT, prompt_tokens=500, completion_tokens=100))]
     with running_model_server(script) as server:  # type: ignore[arg-type]
-        chat = chat_model(server.base_url, tmp_path, BudgetSettings(max_tokens=2200))
+        bounded = {"max_tokens": 1000}
+        chat = chat_model(server.base_url, tmp_path, BudgetSettings(max_tokens=2200), parameters=bounded)
         complete(chat, ask("one?"))
         complete(chat, ask("two?"))
         with pytest.raises(BudgetExceededError, match=r"1,200 of budget\.max_tokens = 2,200"):
             complete(chat, ask("three?"))
         assert complete(chat, ask("one?")).is_cached
-        raised = chat_model(server.base_url, tmp_path, BudgetSettings(max_tokens=5000))
+        raised = chat_model(server.base_url, tmp_path, BudgetSettings(max_tokens=5000), parameters=bounded)
         assert not complete(raised, ask("three?")).is_cached
     assert server.count() == 3
+
+
+def test_under_a_budget_a_reply_is_bounded_by_what_is_reserved_for_it(tmp_path: Path) -> None:
+    with running_model_server(lambda asked: FACT) as server:
+        complete(chat_model(server.base_url, tmp_path), ask("free?"))
+        complete(chat_model(server.base_url, tmp_path, BudgetSettings(max_tokens=10_000)), ask("bounded?"))
+        asked = [call.body or {} for call in server.calls]
+    assert "max_tokens" not in asked[0] and asked[1]["max_tokens"] == BOUNDED_COMPLETION
 
 
 def test_a_money_budget_needs_a_price(tmp_path: Path) -> None:
