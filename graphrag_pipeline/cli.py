@@ -88,6 +88,7 @@ def index(
     """Detect what changed, materialise what is stale, check, publish."""
     from graphrag_pipeline.defs.index_run import run_index
     from graphrag_pipeline.progress import IndexProgress
+    from graphrag_pipeline.staleness import list_unused_overrides
 
     project = open_root(root)
     if dry_run:
@@ -101,6 +102,8 @@ def index(
         raise typer.Exit(130) from None
     for path, problem in report.problems:
         typer.echo(f"not read: {path}: {problem}", err=True)
+    for line in list_unused_overrides(project):
+        typer.echo(line, err=True)
     if report.ran:
         snapshot = project.snapshots.open(report.waiting or report.snapshot)
         counts = ", ".join(
@@ -180,7 +183,14 @@ def costs(root: RootOption = None, as_json: JsonOption = False) -> None:
 @app.command()
 def status(root: RootOption = None, as_json: JsonOption = False) -> None:
     """What is stale and why, and which snapshot is published."""
-    from graphrag_pipeline.staleness import detect_input, find_stale, find_waiting, list_failures, list_problems
+    from graphrag_pipeline.staleness import (
+        detect_input,
+        find_stale,
+        find_waiting,
+        list_failures,
+        list_problems,
+        list_unused_overrides,
+    )
 
     project = open_root(root)
     manifests = detect_input(project)
@@ -196,6 +206,7 @@ def status(root: RootOption = None, as_json: JsonOption = False) -> None:
         "documents": sum(rows.num_rows for rows in manifests.values()) - len(problems),
         "problems": problems,
         "failures": list_failures(project),
+        "unused_overrides": [] if is_imported else list_unused_overrides(project),
         "stale": [{"stage": s.stage, "partition": s.partition, "reasons": list(s.reasons)} for s in stale],
     }
     if as_json:
@@ -208,7 +219,7 @@ def status(root: RootOption = None, as_json: JsonOption = False) -> None:
     typer.echo(f"{values['documents']:,} documents, {len(problems)} not readable")
     for problem in problems:
         typer.echo(f"  {problem['path']}: {problem['problem']}")
-    for line in _failure_lines(values["failures"]):
+    for line in [*_failure_lines(values["failures"]), *values["unused_overrides"]]:
         typer.echo(line)
     if not stale and not is_imported:
         typer.echo("everything is fresh")

@@ -104,7 +104,7 @@ STAGES: dict[str, Stage] = {
             engine="extraction",
             prompts=("extract_graph", "extract_graph_continue", "extract_claims", "extract_claims_continue"),
             packages=("jieba",),
-            algorithm=3,
+            algorithm=4,
             is_partitioned=True,
         ),
         Stage(
@@ -117,7 +117,7 @@ STAGES: dict[str, Stage] = {
             engine="resolution",
             prompts=("resolve_entities",),
             files=(OVERRIDES_FILE,),
-            algorithm=2,
+            algorithm=3,
         ),
         Stage(
             "summarized_descriptions",
@@ -146,7 +146,7 @@ STAGES: dict[str, Stage] = {
             reads=("communities", *_GRAPH_TABLES, "descriptions"),
             tables=("community_reports", "community_reports_failures"),
             uses=("reports", "text_units.encoding"),
-            algorithm=2,
+            algorithm=3,
             engine="reports",
             prompts=("community_report",),
             embeds_statically=True,

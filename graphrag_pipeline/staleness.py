@@ -13,9 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.indexing.documents import SourceRecord, build_corpus_manifest
+from graphrag_pipeline.indexing.overrides import find_unused, read_overrides
 from graphrag_pipeline.root import Root
+from graphrag_pipeline.settings import OVERRIDES_FILE
 from graphrag_pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES, Stage, input_partitions, owner_of
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.table_store import Head, code_version_of, parquet_bytes
@@ -58,6 +60,16 @@ def list_failures(root: Root) -> list[dict[str, str]]:
             rows = root.tables.read_head(head).to_pylist() if head and head.n_rows else []
             failures += [{"stage": name, "partition": partition, **row} for row in rows]
     return failures
+
+
+def list_unused_overrides(root: Root) -> list[str]:
+    """Rows of entity_overrides.csv that name nobody in the graph there is, or what keeps them from being read."""
+    try:
+        overrides = read_overrides(root.read_file(OVERRIDES_FILE))
+    except PipelineError as error:
+        return str(error).split("\n")
+    head = root.tables.head("entities") if overrides.num_rows else None
+    return find_unused(overrides, root.tables.read_head(head)) if head else []
 
 
 def _without_text(record: SourceRecord) -> SourceRecord:

@@ -85,6 +85,7 @@ GOOD: dict[str, bytes] = {
     "folder/one.txt": b"Fred met Scrooge's nephew.",  # the base name of another
     "utf16.txt": codecs.BOM_UTF16_LE + SENTENCE.encode("utf-16-le"),
     "utf8_bom.txt": codecs.BOM_UTF8 + SENTENCE.encode(),
+    "stray_nul.txt": SENTENCE.encode() + b" Belle\x00",
     "latin1.txt": SENTENCE.encode("latin-1"),
     "crlf.md": SENTENCE.replace(". ", ".\r\n").encode(),
     "one_line.txt": SENTENCE.encode() * 20_000,  # a megabyte without a line break
@@ -92,7 +93,7 @@ GOOD: dict[str, bytes] = {
 BAD: dict[str, tuple[bytes, str]] = {
     "empty.txt": (b"", "empty"),
     "blank.md": (b" \n\t\n", "empty"),
-    "nul.txt": (b"Scrooge\x00Marley", "binary file (NUL byte at offset 7); remove or exclude it"),
+    "nul.txt": (b"Scrooge\x00Marley\x00\x00", "binary file (NUL byte at offset 7); remove or exclude it"),
     "image.txt": (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256)), "binary file"),
     "film.mp4": (b"\x00\x01", "unsupported file type .mp4"),
     "Makefile": (b"all:", "unsupported file type"),

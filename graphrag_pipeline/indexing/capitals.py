@@ -19,17 +19,23 @@ from graphrag_pipeline.indexing.name_cues import (
     GIVEN_NAMES,
     HONORIFICS,
     LONERS,
+    MONTHS,
     OPENER_SUFFIXES,
     OPENERS,
     ORGANIZATION_TAILS,
     PLACE_TAILS,
     STOPWORDS,
+    words,
 )
 from graphrag_pipeline.indexing.phrases import Phrase, Piece
 from graphrag_pipeline.tokens import load_encoding
 
 _LOWER = regex.compile(r"(?<![\p{L}'’])\p{Ll}[\p{L}\p{M}]++")
 _BEFORE_FAMILY_NAME = GIVEN_NAMES | HONORIFICS
+_NAMED_AS_MONTHS = GIVEN_NAMES & MONTHS
+_BEFORE_MONTH = words("""
+in of by since until till from to last this next early late mid during before after for and between each every on
+""")
 _ONE_OF_A_KIND = frozenset({"A", "AN", "ANY", "EVERY", "EACH", "WHAT", "SOME", "NO"})
 _NOT_COUNTED = GIVEN_NAMES | STOPWORDS | LONERS | ACRONYMS
 _TAILS = PLACE_TAILS | ORGANIZATION_TAILS | EVENT_TAILS | DAYS
@@ -73,13 +79,22 @@ class Evidence:
         self.kinds: Counter[str] = Counter()  # after "a" or "any"
         self.after_the: Counter[str] = Counter()
         self.family_names: set[str] = set()
+        self.sure_family_names: set[str] = set()  # those after more than a word that may be a month
+        self.month_people: set[int] = set()  # where a month may be a given name: "April Jones", not "in April Jones"
         is_english = not small_words or "the" in small_words
         for phrase in phrases:
             if not phrase.is_heading:
                 self._count(phrase)
                 if is_english:
                     self._count_article(text, phrase)
+                    self._count_month(text, phrase)
         self.is_ornate = is_english and self._is_ornate()
+
+    def _count_month(self, text: str, phrase: Phrase) -> None:
+        if phrase.pieces[0].key in _NAMED_AS_MONTHS:
+            before = text[max(phrase.start - 12, 0) : phrase.start].split()
+            if before and before[-1].upper() not in _BEFORE_MONTH:
+                self.month_people.add(phrase.start)
 
     def _count_article(self, text: str, phrase: Phrase) -> None:
         *articles, word = phrase.pieces
@@ -104,6 +119,8 @@ class Evidence:
             self.alone[phrase.pieces[0].key] += not phrase.is_weak
         elif phrase.pieces[-2].key in _BEFORE_FAMILY_NAME and not phrase.pieces[-2].is_possessive:
             self.family_names.add(phrase.pieces[-1].key)
+            if phrase.pieces[-2].key not in _NAMED_AS_MONTHS:
+                self.sure_family_names.add(phrase.pieces[-1].key)
 
     def _is_ornate(self) -> bool:
         """Whether the document gives capitals to common words, as Dickens does: a capital alone then says little."""

@@ -6,10 +6,11 @@ same contexts and returns the same `Report`.
 
 The embedded report: the title names the central entities; summary and findings are sentences of the context, chosen by
 `models/extractive.py`, where sentences about entities with many relationships inside the community count more; each is
-followed by a citation with stable ids. A finding gathers up to `FINDING_SENTENCES` sentences about the same entities;
-findings about common nouns ("door") or made of talk only fill up to `MIN_FINDINGS`.
+followed by a citation with stable ids. A finding gathers up to `FINDING_SENTENCES` sentences about the same entities
+(`report_findings.py`); findings about common nouns ("door") or made of talk only fill up to `MIN_FINDINGS`, and a bare
+cry is said only where nothing else is there.
 The rank is 10 x ln(1 + n) / ln(1 + `RANK_FULL`), at most 10, where n counts entities, relationships and claims inside.
-A community with fewer than `min_report_size` entities gets its descriptions as they are.
+A community with fewer than `min_report_size` entities gets its descriptions as they are, sentence by sentence.
 
 Keep out: human-readable numbers and periods (the candidate adds them), prompts, disk.
 """
@@ -18,8 +19,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -32,23 +33,34 @@ from graphrag_pipeline.indexing.report_contexts import (
     CommunityContext,
     build_context,
 )
+from graphrag_pipeline.indexing.report_findings import (
+    FINDING_SENTENCES,
+    MIN_FINDINGS,
+    Statement,
+    group_by_heading,
+    make_findings,
+)
 from graphrag_pipeline.indexing.report_records import (
     GraphRecords,
     Record,
     TokenCounter,
     iterate_levels,
 )
-from graphrag_pipeline.models.extractive import embed_distinct, rank_sentences, sentences_of
+from graphrag_pipeline.models.extractive import (
+    embed_distinct,
+    is_near_repeat,
+    rank_sentences,
+    sentences_of,
+    words_of,
+)
 from graphrag_pipeline.models.ports import Embedder
-from graphrag_pipeline.models.sentence_forms import is_sentence, leans_on_context, weigh_form
+from graphrag_pipeline.models.sentence_forms import is_cry, is_sentence, weigh_form
 from graphrag_pipeline.settings import ReportsSettings
 from graphrag_pipeline.tables import COMMUNITY_REPORTS
 from graphrag_pipeline.tokens import count_tokens_each
 
 MAX_STATEMENTS = 120
 SUMMARY_SENTENCES = 3
-FINDING_SENTENCES = 3
-MIN_FINDINGS = 5
 CENTRAL_BONUS = 0.5
 COMMON_NOUN_FACTOR = 0.6
 WELL_FORMED = 0.55
@@ -161,25 +173,6 @@ def _as_child(row: Mapping) -> ChildReport:
 # ----------------------------------------------------------------------------------------------- the embedded engine
 
 
-@dataclass(frozen=True)
-class _Statement:
-    """A sentence of a context, its place there, citation, the heading it belongs under and how much it weighs.
-
-    `is_weak`: the heading holds a common noun, or the sentence reads badly alone.
-    """
-
-    position: int
-    text: str
-    citation: str
-    heading: str
-    prior: float
-    is_weak: bool
-
-    @property
-    def cited(self) -> str:
-        return f"{_close(self.text)} {self.citation}"
-
-
 def write_reports(contexts: Sequence[CommunityContext], settings: ReportsSettings, embedder: Embedder) -> list[Report]:
     """Write one report per context, in order; their sentences are embedded together."""
     gathered = [
@@ -199,105 +192,108 @@ def write_reports(contexts: Sequence[CommunityContext], settings: ReportsSetting
 
 
 def _write_verbatim(context: CommunityContext, is_small: bool) -> Report:
-    """The descriptions as they are: of the entities in the summary, of relationships and claims as findings."""
-    described = [record for record in context.entities if record.description]
-    summary = " ".join(f"{_close(record.description)} {_cite('Entities', record)}" for record in described)
-    findings = [
-        (_heading(_names(record)), f"{_close(record.description)} {_cite(kind, record)}")
-        for kind, records in (("Relationships", context.relationships), ("Claims", context.claims))
-        for record in records
-        if record.description
-    ]
+    """The descriptions as they are: a sentence on each entity in the summary, all others as findings."""
+    statements = _gather_descriptions(context)
+    about_entities = {_heading(_names(record)): _cite("Entities", record) for record in context.entities}
+    first: dict[str, Statement] = {}
+    for statement in statements:
+        if statement.citation == about_entities.get(statement.heading):
+            first.setdefault(statement.heading, statement)
+    summary = list(first.values())
+    groups: dict[str, list[Statement]] = {}
+    for statement in statements:
+        if statement not in summary:
+            groups.setdefault(statement.heading, []).append(statement)
     title = _title(context)
-    return Report(title, summary or title, tuple(findings), *_rate(context), is_verbatim=is_small)
+    spare = [replace(summary[0], heading=title)] if len(summary) == 1 else summary
+    return Report(
+        title,
+        " ".join(statement.cited for statement in summary) or title,
+        make_findings(spare, groups.values(), (), len(statements)),
+        *_rate(context),
+        is_verbatim=is_small,
+    )
+
+
+def _gather_descriptions(context: CommunityContext) -> list[Statement]:
+    """What the descriptions say, in their order; nothing twice, no cry where something else is said."""
+    gathered: list[Statement] = []
+    known: list[frozenset[str]] = []
+    for kind, record in _records(context):
+        for text in _sentences_alone(record.description):
+            words = words_of(text)
+            if not is_near_repeat(words, known):
+                known.append(words)
+                gathered.append(Statement(len(gathered), text, _cite(kind, record), _heading(_names(record))))
+    return [statement for statement in gathered if not is_cry(statement.text)] or gathered
+
+
+def _sentences_alone(description: str) -> list[str]:
+    """Its sentences without headings and fragments; the description on one line where nothing else is there."""
+    sentences = sentences_of(description)
+    return [text for text in sentences if is_sentence(text)] or [" ".join(sentences)] if sentences else []
+
+
+def _records(context: CommunityContext) -> Iterator[tuple[str, Record]]:
+    """(kind of citation, record) of all that a context shows."""
+    yield from (("Entities", record) for record in context.entities)
+    yield from (("Relationships", record) for record in context.relationships)
+    yield from (("Claims", record) for record in context.claims)
 
 
 def _write_extractive(
-    context: CommunityContext, statements: Sequence[_Statement], vectors: np.ndarray, max_findings: int
+    context: CommunityContext, statements: Sequence[Statement], vectors: np.ndarray, max_findings: int
 ) -> Report:
     n_wanted = SUMMARY_SENTENCES + max_findings * FINDING_SENTENCES
     priors = np.array([statement.prior for statement in statements])
     order = rank_sentences([statement.text for statement in statements], vectors, n_wanted, prior=priors)
     ranked = [statements[i] for i in order]
-    n_summary = max(1, min(SUMMARY_SENTENCES, len(ranked) // 3))
+    n_summary = max(1, min(SUMMARY_SENTENCES, len(ranked) // 3, len(ranked) - MIN_FINDINGS))
     summary, rest = _pick_summary(ranked, n_summary)
     return Report(
         _title(context),
         " ".join(statement.cited for statement in summary),
-        tuple(_group_findings(rest, max_findings)),
+        make_findings(summary, group_by_heading(rest, max_findings), rest, max_findings),
         *_rate(context),
     )
 
 
-def _pick_summary(ranked: Sequence[_Statement], n: int) -> tuple[list[_Statement], list[_Statement]]:
+def _pick_summary(ranked: Sequence[Statement], n: int) -> tuple[list[Statement], list[Statement]]:
     """The best statements under different headings that read well alone (else one that does not), and the others."""
     headings: set[str] = set()
-    chosen: list[_Statement] = []
-    for statement in sorted(ranked, key=_reads_badly):
-        if len(chosen) < n and statement.heading not in headings and not (chosen and _reads_badly(statement)):
+    chosen: list[Statement] = []
+    for statement in sorted(ranked, key=lambda statement: statement.reads_badly):
+        if len(chosen) < n and statement.heading not in headings and not (chosen and statement.reads_badly):
             headings.add(statement.heading)
             chosen.append(statement)
     return chosen, [statement for statement in ranked if statement not in chosen]
 
 
-def _reads_badly(statement: _Statement) -> bool:
-    return statement.is_weak or leans_on_context(statement.text)
-
-
-def _group_findings(statements: Iterable[_Statement], max_findings: int) -> Iterator[tuple[str, str]]:
-    """One finding per heading, in the order of their best statements; such as read badly only where there are few."""
-    groups: dict[str, list[_Statement]] = {}
-    for statement in sorted(filter(lambda s: is_sentence(s.text), statements), key=_reads_badly):
-        group = groups.get(statement.heading)
-        n_most = min(max_findings, MIN_FINDINGS) if _reads_badly(statement) else max_findings
-        if group is None and len(groups) < n_most:
-            groups[statement.heading] = [statement]
-        elif group is not None and len(group) < FINDING_SENTENCES and statement.is_weak <= group[0].is_weak:
-            group.append(statement)
-    for heading, group in groups.items():
-        yield heading, " ".join(statement.cited for statement in _put_in_reading_order(group))
-
-
-def _put_in_reading_order(group: Iterable[_Statement]) -> list[_Statement]:
-    """As the records say it; a sentence that leans on one that is not here is dropped if another one remains."""
-    ordered = sorted(group, key=lambda statement: statement.position)
-    kept: list[_Statement] = []
-    for statement in ordered:
-        has_antecedent = bool(kept) and kept[-1].citation == statement.citation
-        if has_antecedent or not leans_on_context(statement.text):
-            kept.append(statement)
-    return kept or ordered[:1]
-
-
-def _gather_statements(context: CommunityContext) -> list[_Statement]:
-    """Every sentence of the context, in its order."""
+def _gather_statements(context: CommunityContext) -> list[Statement]:
+    """Every sentence of the context, in its order; no cry where something else is said."""
     weights = _weigh_names(context)
     gathered: list[tuple[str, str, str, float]] = []
-    for kind, records in (
-        ("Entities", context.entities),
-        ("Relationships", context.relationships),
-        ("Claims", context.claims),
-    ):
-        for record in records:
-            names = sorted(_names(record), key=lambda name: (-weights.get(name, 0.0), name))
-            prior = 1.0 + weights.get(names[0], 0.0)
-            if kind == "Entities" and names[0] in context.central:
-                prior += CENTRAL_BONUS
-            heading, citation = _heading(names), _cite(kind, record)
-            gathered += [(text, citation, heading, prior) for text in _first_sentences(record.description)]
+    for kind, record in _records(context):
+        names = sorted(_names(record), key=lambda name: (-weights.get(name, 0.0), name))
+        prior = 1.0 + weights.get(names[0], 0.0)
+        if kind == "Entities" and names[0] in context.central:
+            prior += CENTRAL_BONUS
+        heading, citation = _heading(names), _cite(kind, record)
+        gathered += [(text, citation, heading, prior) for text in _first_sentences(record.description)]
     for report in context.reports:
         gathered += _gather_from_child(report)
+    gathered = [said for said in gathered if not is_cry(said[0])] or gathered
     statements = [_make_statement(i, said, context.common_nouns) for i, said in enumerate(gathered)]
     if len(statements) <= MAX_STATEMENTS:
         return statements
     return sorted(statements, key=lambda statement: (-statement.prior, statement.position))[:MAX_STATEMENTS]
 
 
-def _make_statement(position: int, said: tuple[str, str, str, float], common_nouns: Collection[str]) -> _Statement:
+def _make_statement(position: int, said: tuple[str, str, str, float], common_nouns: Collection[str]) -> Statement:
     text, citation, heading, prior = said
     has_noun = any(name.lower() in common_nouns for name in _HEADING_JOINT.split(heading))
     is_weak = has_noun or weigh_form(text) < WELL_FORMED
-    return _Statement(position, text, citation, heading, prior * (COMMON_NOUN_FACTOR if has_noun else 1.0), is_weak)
+    return Statement(position, text, citation, heading, prior * (COMMON_NOUN_FACTOR if has_noun else 1.0), is_weak)
 
 
 def _first_sentences(description: str) -> list[str]:
@@ -344,11 +340,6 @@ def _title(context: CommunityContext) -> str:
 
 def _start_upper(text: str) -> str:
     return text if "." in text.split(" ")[0][:-1] else text[:1].upper() + text[1:]
-
-
-def _close(text: str) -> str:
-    """A sentence that lost its full stop gets one."""
-    return text + "." if text[-1:].isalnum() else text
 
 
 def _join_names(names: Sequence[str]) -> str:

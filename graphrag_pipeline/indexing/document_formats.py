@@ -32,6 +32,7 @@ NEEDS_CONVERTER = "files need a converter: run pip install 'graphrag-pipeline[do
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HTML_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
 _CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r\f\v\x1a\x1b"))
+_CHARACTERS_PER_NUL = 1_000
 _MAX_CSV_FIELD = 2**31 - 1  # the most every platform takes
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0"  # also the envelope of an encrypted docx, pptx or xlsx
 
@@ -54,16 +55,27 @@ def decode_text(data: bytes, declared: str | None = None) -> str:
     """Text of a file: by its BOM, as UTF-8, as the `declared` encoding, else by detection (deterministic).
 
     UTF-16 and UTF-32 without BOM are recognised by where their NUL bytes stand. Undecodable single bytes in a file that
-    is UTF-8 otherwise become U+FFFD. Line ends become "\\n".
+    is UTF-8 otherwise, and stray NUL characters, become U+FFFD. Line ends become "\\n".
 
     Raises:
-        UnreadableInput: NUL or control bytes (a binary file), or no encoding fits.
+        UnreadableInput: many NUL or control bytes (a binary file), or no encoding fits.
     """
     text = _decode_unicode(data)
     if text is None:
         _refuse_binary(data)
+        data = data.replace(b"\0", b"\xef\xbf\xbd")
         text = _decode_utf8(data) or _decode_declared(data, declared) or _decode_detected(data)
     return normalize_text(text)
+
+
+def replace_stray_nul(text: str) -> str:
+    """NUL characters, which no table holds, as U+FFFD where they are rare; with many, the text as it is."""
+    return text.replace("\0", "\ufffd") if has_few_nul(text.count("\0"), len(text)) else text
+
+
+def has_few_nul(n_nul: int, n_characters: int) -> bool:
+    """Whether NULs among so many characters or bytes are an accident in a text, not the mark of a binary file."""
+    return n_nul <= 1 + n_characters // _CHARACTERS_PER_NUL
 
 
 def normalize_text(text: str) -> str:
@@ -215,7 +227,7 @@ def _decode_unicode(data: bytes) -> str | None:
         (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
     ):  # fmt: skip
         if data.startswith(bom):
-            text = data[len(bom) :].decode(encoding, "replace")
+            text = replace_stray_nul(data[len(bom) :].decode(encoding, "replace"))
             if "\x00" in text:
                 raise UnreadableInput(f"binary file ({encoding} BOM, then NUL characters); remove or exclude it")
             return text
@@ -244,7 +256,7 @@ def _is_plain(text: str) -> bool:
 
 def _refuse_binary(data: bytes) -> None:
     nul = data.find(0)
-    if nul >= 0:
+    if nul >= 0 and not has_few_nul(data.count(0), len(data)):
         raise UnreadableInput(f"binary file (NUL byte at offset {nul}); remove or exclude it")
     sample = data[:65536]
     n_control = len(sample) - len(sample.translate(None, _CONTROL_BYTES))

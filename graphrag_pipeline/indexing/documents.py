@@ -32,6 +32,7 @@ from graphrag_pipeline.indexing.document_formats import (
     read_json,
     read_jsonl,
     read_parquet,
+    replace_stray_nul,
 )
 from graphrag_pipeline.indexing.record_values import (
     as_iso_date,
@@ -254,7 +255,7 @@ def _read_row(path: str, row: Row, settings: InputSettings, seen: dict[str, str]
     if isinstance(text, dict | list | bytes):
         kind = type(text).__name__
         return problem_record(path, f"{row.where}: {settings.text_column!r} holds no text but a {kind}", record)
-    text = normalize_text(as_text(text))
+    text = replace_stray_nul(normalize_text(as_text(text)))
     if not text.strip():
         return problem_record(path, f"{row.where}: empty, no text in {settings.text_column!r}", record)
     if "\x00" in text:

@@ -33,6 +33,7 @@ from graphrag_pipeline.indexing.dates import find_dates
 from graphrag_pipeline.indexing.document_titles import DocumentTitle, find_title, read_title
 from graphrag_pipeline.indexing.german_names import keep_german_names
 from graphrag_pipeline.indexing.languages import SMALL_WORDS, detect_language
+from graphrag_pipeline.indexing.name_cues import INITIAL_HONORIFICS
 from graphrag_pipeline.indexing.name_types import CONCEPT, PERSON, UNKNOWN, type_by_words, type_names, vote_types
 from graphrag_pipeline.indexing.names import Name, find_names, take_in_articles, title_of
 from graphrag_pipeline.indexing.phrases import is_heading
@@ -160,14 +161,14 @@ def _name_things(
         if language == "de":
             names = keep_german_names(names, text)
         names = sorted(names + find_dates(text, spans), key=lambda name: (name.start, name.end))
-        types = {}
+        types = _type_addressed(names, language)
     if about is not None:
         names = _prefer(find_title(about, text, starts), names)
     written_types = type_names(names, text) | types
     if about is not None:  # the title is a name, wherever the text writes it
         names.append(Name(about.name, len(text), len(text), -1))
         written_types.setdefault(about.name, about.type or type_by_words(about.name) or UNKNOWN)
-    ties = tie_names(names, written_types, text)
+    ties = tie_names(names, written_types, text, language)
     types = vote_types(names, written_types, ties)
     if about is not None:
         names.pop()
@@ -180,6 +181,12 @@ def _name_things(
         ties |= {concept.form: concept.form for concept in concepts}
         types |= {concept.form: CONCEPT for concept in concepts} | dict.fromkeys(find_speakers(text, concepts), PERSON)
     return names, ties, types
+
+
+def _type_addressed(names: list[Name], language: str) -> dict[str, str]:
+    """ "M. Dupont" is a person in French; elsewhere M is an initial."""
+    honorifics = tuple(f"{letter}. " for letter in sorted(INITIAL_HONORIFICS.get(language, ())))
+    return {name.form: PERSON for name in names if honorifics and name.form.startswith(honorifics)}
 
 
 def _prefer(names: list[Name], others: list[Name]) -> list[Name]:

@@ -230,10 +230,10 @@ def _merge_rows(titles: dict[str, str], forms: Forms, merges: dict[str, Merge]) 
 
 
 def _reason(form: str, name: str, title: str, merge: Merge | None) -> Merge | None:
+    """Why a form stands for a title; None where it is only another spelling of it to the eye of `normalize_title`."""
     own = normalize_title(form)
     if own == title:
-        same = form.upper() == title
-        return None if same else Merge(own, title, "unicode", "same after normalisation", 1.0)
+        return None
     reasons: Iterable[Merge | None] = (explain_tie(form, name) if own != normalize_title(name) else None, merge)
     found = [reason for reason in reasons if reason is not None]
     least = min(found, key=lambda reason: reason.score)

@@ -28,7 +28,7 @@ somewhere soon still surely thank thanks therefore thereafter thereby though thr
 toward towards truly twice unless until unlike usually various very via was well were whatever whenever whereat
 whereupon whereof wherein wherever whether while whilst will would yes yet yesterday today tomorrow tonight ah aha
 alas amen aye bah begone bye eh gee goodbye ha halloa hallo hello hey hi hilli hm hmm ho hollo humbug hurrah hurray
-hush lo nay o oh ok okay ooh ouch pooh ugh wow sir madam ma'am sirs chapter stave page http https www
+hush lo nay o o'clock oh ok okay ooh ouch pooh ugh wow sir madam ma'am sirs chapter stave page http https www
 """)
 
 # Never a name alone, but may be part of one ("New York", "Good Friday", "First World War").
@@ -71,10 +71,12 @@ MONTHS = words("january february march april may june july august september octo
 
 # Before a name: a person. The feminine ones name another person than the bare surname does.
 FEMALE_HONORIFICS = words(
-    "mrs ms miss lady madam madame mme mlle mademoiselle dame queen princess duchess countess aunt"
+    "mrs ms miss lady madam madame mme mlle mademoiselle dame queen princess duchess countess aunt sra srta"
 )
+# As the surname's before it: a man, who is not the woman with the same surname.
+MALE_HONORIFICS = words("mr sir monsieur signor señor sr herr herrn lord king prince father brother uncle m d")
 HONORIFICS = FEMALE_HONORIFICS | words("""
-mr messrs dr prof professor doctor sir lord master monsieur signor signora signore senor señor señora don doña herr
+mr sr messrs dr prof professor doctor sir lord master monsieur signor signora signore senor señor señora don doña herr
 frau fräulein king prince emperor empress tsar czar duke count baron baroness earl marquis viscount pope bishop
 archbishop cardinal rev reverend father brother sister uncle cousin captain capt colonel col general gen major
 lieutenant lt sergeant sgt corporal admiral commander president chancellor premier senator sen governor gov
@@ -84,8 +86,16 @@ präsident präsidenten präsidentin ministerin ministerpräsident außenministe
 presidente
 """)
 
+# Of one letter, by language: an initial elsewhere ("M. Dupont", "D. Juan Pérez").
+INITIAL_HONORIFICS = {"fr": words("m"), "es": words("d")}
+
 # Honorifics that are part of the name ("Pope Francis", "Prince Albert").
 REGAL = words("king queen prince princess emperor empress tsar czar duke duchess pope saint st")
+
+# Before a name whose "of" belongs to it ("King Henry of England", "Lord Byron of Rochdale").
+NOBLE = REGAL | words(
+    "lord lady count countess baron baroness earl marquis viscount sultan sheik sheikh father brother sister"
+)
 
 # Before an honorific, part of it ("Prime Minister").
 RANKS = words("prime vice deputy chief former acting interim")
@@ -143,19 +153,22 @@ spokesman spokeswoman subsidiary
 
 ORGANIZATION_TAILS = words("""
 inc incorporated ltd limited llc llp plc corp corporation co company companies group holdings holding gmbh ag sa spa
-nv bv bank university college school institute institution academy agency association authority bureau board cabinet
-centre center commission committee congress corps council court department federation force forces foundation fund
-guild league ministry museum observatory office orchestra organisation organization parliament party police press
-senate service services society syndicate times tribune trust union club fc airlines airways motors records pictures
-studios entertainment industries partners capital ventures technologies systems networks software labs laboratories
-laboratory pharmaceuticals hospital brothers bros sons
+srl sarl se kg kgaa nv bv bank university college school institute institution academy agency association authority
+bureau board cabinet centre center commission committee congress corps council court department federation force
+forces foundation fund guild league ministry museum observatory office orchestra organisation organization parliament
+party police press senate service services society syndicate times tribune trust union club fc airlines airways motors
+records pictures studios entertainment industries partners capital ventures technologies systems networks software
+labs laboratories laboratory pharmaceuticals hospital brothers bros sons
 """)
 ORGANIZATION_HEADS = words("""
 university bank ministry department bureau institute college academy association federation house board court church
 council committee society league union confederation organisation organization school order knights ministry chamber
+universität université universidad università banco banque bundesbank zentralbank
 """)
 ORGANIZATIONS = words("parliament congress senate kremlin pentagon interpol nato unesco unicef")
-LEGAL_SUFFIXES = words("inc incorporated ltd limited llc llp plc corp corporation co company gmbh ag sa spa nv bv")
+LEGAL_SUFFIXES = words(
+    "inc incorporated ltd limited llc llp plc corp corporation co company gmbh ag sa spa srl sarl se kg kgaa nv bv"
+)
 
 PLACE_TAILS = words("""
 street road lane avenue square boulevard drive town city village county province state states district borough island
@@ -219,11 +232,35 @@ pilar piotr rafael rania reinhard roberta rohan rosario sergio serena silvio sim
 ulrich ursula vikram vittorio volodymyr woodrow yukio yoko yves
 """)
 
+# Of the given names those of women only, in any language.
+FEMALE_GIVEN_NAMES = words("""
+abigail ada agnes aisha alessandra alexandra alice alison amanda amelia amina amy ana anastasia angela angelina anita
+anja anna anne annie antonia ashley audrey ayesha barbara beatrice belinda belle bertha beth betty beverly birgit
+brenda bridget bruna camilla carla carmen carol caroline carolyn catherine cecilia celia cheryl chiara chloe christina
+christine claire clara claudia connie cristina cynthia daisy daniela dawn deborah debra denise diana diane dolores
+donna dora doris dorothy edith eileen elaine eleanor elena elif elizabeth ella ellen ellie elsie emilia emily emma
+erica esther eva eve fanny fatima fatma fiona florence francesca gabriela giorgia giulia gladys gloria grace hannah
+harriet heather heidi helen helena hillary holly ingeborg ingrid irene irina iris isabel isabella jacqueline jane
+janet janice jennifer jenny jessica jill joan joanna joyce judith judy julia julie juliet kamala karen katarzyna kate
+katherine kathleen kathryn katie kristalina laura leah leila lena lillian lily linda lisa liz lois louisa louise lucia
+lucy lydia mabel madeleine magdalena maja margaret maria mariana marie marilyn marjorie marlene marta martha mary
+matilda maureen megan melanie melissa mette michelle mildred miriam moira molly monica nadia nadine nancy naomi
+natalia natalie natasha nicole nina noor nora norma olga olivia pamela paola patricia paula peggy penelope petra
+phoebe pilar priscilla rachel rania rebecca roberta rosa rose rosemary ruby ruth sabrina sally samantha sandra sara
+sarah serena sharon sheila silvia simona sofia sonia sophia sophie stella stephanie sunita susan suzanne sylvia tamara
+tania tanya tara tatiana teresa thelma theresa tina tracy ursula valerie vanessa vera veronica victoria viola violet
+virginia wanda wendy yasmin yoko yolanda yvonne zoe
+""")
+
 # Suffixes of adverbs and participles that open sentences ("Suddenly Scrooge ..."); given names are excepted.
 OPENER_SUFFIXES = ("LY", "ING", "ED")
 
 # What a capital after another capitalised name's "the" may be ("Peter the Great").
-BYNAMES = "Great|Terrible|Conqueror|Younger|Elder|Magnificent|Lionheart|Wise|Bold|Confessor|Bald|Pious|Good|Bad|First"
+BYNAMES = (
+    "Great|Terrible|Conqueror|Younger|Elder|Magnificent|Lionheart|Wise|Bold|Confessor|Bald|Pious|Good|Bad|First|Grey|Gray|"
+    "White|Black|Red|Brown|Green|Fair|Fat|Tall|Short|Lame|Blind|Mad|Brave|Cruel|Just|Simple|Fearless|Impaler|Baptist|"
+    "Navigator|Apostate|Hermit|Venerable"
+)
 
 # Upper-case words that are names although they look like words in capitals.
 ACRONYMS = words("us uk un eu usa uae nato who aids")

@@ -15,6 +15,7 @@ from graphrag_pipeline.indexing.dates import is_date
 from graphrag_pipeline.indexing.gazetteer import load_places
 from graphrag_pipeline.indexing.name_cues import (
     BODY,
+    BYNAMES,
     EVENT_HEADS,
     EVENT_TAILS,
     EVENTS,
@@ -47,8 +48,11 @@ _LIFE = regex.compile(
     r"(?:\d{1,2}\s\p{Lu}\p{Ll}+|\p{Lu}\p{Ll}+\s\d{1,2},)\s\d{3,4}\s*[-–—])"
 )
 _AFTER = regex.compile(r"(['’]s)?\s+(?:(?:has|had|have|later|also|once|then|ha|a|hat)\s+)?(\p{Ll}+)")
+_BYNAMES = frozenset(BYNAMES.upper().split("|"))
+_NUMERAL = regex.compile(r"[IVX]+")
+_INITIALED = regex.compile(r"(?!U\. ?[SKN]\b)(?:\p{Lu}\. ){2,}\p{Lu}[\p{L}'-]*\p{Ll}")  # J. R. R. Tolkien
 _TOGETHER = regex.compile(r",\s|,?\s(?:and|or|und|et|y|e)\s")
-_LANGUAGE = ("ISH", "ESE", "IAN", "CH", "AN", "IC")
+ADJECTIVE_ENDINGS = ("ISH", "ESE", "IAN", "CH", "AN", "IC")  # of languages and peoples
 _MIN_PLACE_SHARE = 0.3  # of a name's occurrences that follow "in", "at", ...
 
 
@@ -70,7 +74,8 @@ def type_names(names: Iterable[Name], text: str) -> dict[str, str]:
         form: found or _type_by_cues(form, _is_acronym(form, in_lower), counts[form], cues[form])
         for form, found in by_words.items()
     }
-    types = {form: _type_by_relatives(form, kind, types) for form, kind in types.items()}
+    heads = {form.split(" of ")[0] for form, kind in types.items() if kind == PERSON}
+    types = {form: _type_by_relatives(form, kind, heads) for form, kind in types.items()}
     return types | _type_by_company(names, types, text)
 
 
@@ -91,13 +96,9 @@ def type_by_words(form: str) -> str | None:
         held = words[-1]
         if held in KIN or held in HOLDINGS:
             return PERSON if held in KIN else GEO
-    first, last = words[0], words[-1]
-    if (
-        first in EVENTS
-        or words[:2] == ["NEW", "YEAR"]
-        or (len(words) > 1 and (last in EVENT_TAILS or (first in EVENT_HEADS and words[1] == "OF")))
-    ):
+    if _is_event(words):
         return EVENT
+    first, last = words[0], words[-1].replace(".", "")  # "S.A" is SA
     if first in ORGANIZATION_HEADS and "OF" in words:
         return ORGANIZATION
     if len(words) == 1:
@@ -110,17 +111,30 @@ def type_by_words(form: str) -> str | None:
         return PERSON
     if first in PLACE_HEADS:
         return GEO
-    return None
+    is_person = (words[1] == "THE" and last in _BYNAMES) or (form[1] == "." and _INITIALED.fullmatch(form))
+    return PERSON if is_person else None
 
 
-def _type_by_relatives(form: str, kind: str, types: dict[str, str]) -> str:
-    """ "Ghost of Christmas Past" and "Spirits" are persons where "Ghost" and "Spirit" are."""
-    if kind != UNKNOWN:
-        return kind
-    for relative in (form.split(" of ")[0], form.removesuffix("s")):
-        if relative != form and types.get(relative) == PERSON:
-            return PERSON
-    return UNKNOWN
+def _is_event(words: list[str]) -> bool:
+    if words[0] in EVENTS or words[:2] == ["NEW", "YEAR"]:
+        return True
+    if len(words) < 2:
+        return False
+    last = words[-2] if len(words) > 2 and _NUMERAL.fullmatch(words[-1]) else words[-1]  # World War II
+    return last in EVENT_TAILS or (words[0] in EVENT_HEADS and words[1] == "OF")
+
+
+def _type_by_relatives(form: str, kind: str, heads: set[str]) -> str:
+    """ "Ghost of Christmas Past" and "Spirits" are persons where "Ghost", or another "Ghost of", and "Spirit" are.
+
+    Args:
+        heads: what stands before "of", or all of it, in the names of persons.
+    """
+    if kind == UNKNOWN and any(
+        form != head and head in heads for head in (form.split(" of ")[0], form.removesuffix("s"))
+    ):
+        return PERSON
+    return kind
 
 
 def _type_by_company(names: list[Name], types: dict[str, str], text: str) -> dict[str, str]:
@@ -191,6 +205,6 @@ def _type_by_cues(form: str, is_acronym: bool, n_names: int, cues: Counter[str])
     n_person = cues[PERSON] + 2 * cues["person role"]
     if n_person and n_person >= cues[GEO]:
         return PERSON
-    if cues[GEO] / n_names >= _MIN_PLACE_SHARE and not title.endswith(_LANGUAGE):
+    if cues[GEO] / n_names >= _MIN_PLACE_SHARE and not title.endswith(ADJECTIVE_ENDINGS):
         return GEO
     return UNKNOWN

@@ -39,7 +39,7 @@ from graphrag_pipeline.indexing.name_cues import (
     SEASONS,
     STOPWORDS,
 )
-from graphrag_pipeline.indexing.phrases import Phrase, Piece, find_phrases
+from graphrag_pipeline.indexing.phrases import Phrase, Piece, ends_sentence, find_phrases, parts_person
 from graphrag_pipeline.tables import normalize_title
 
 _CALENDAR = DAYS | MONTHS | SEASONS
@@ -48,6 +48,7 @@ _HELD_WORDS = KIN | HOLDINGS
 _AFTER_POSSESSIVE = PLACE_TAILS | ORGANIZATION_TAILS
 _AFTER_DATES = EVENT_TAILS | ORGANIZATION_TAILS | DAYS
 _BREAK = regex.compile(r"[-\u2010\u00ad][ \t]*\n[ \t]*(\p{Ll}++)")  # a word broken at the end of a line
+_APOSTROPHE_NAME = regex.compile(r"^\p{Lu}['’]\p{Lu}(?:\p{Ll}|\p{Lu}{2})")  # O'Brien, not I'll
 _DOTTED = regex.compile(r"\.\p{Lu}\.$")  # U.S.
 _LISTED = regex.compile(r",?\s+(?:and\s+|or\s+)?")
 _ARTICLE = regex.compile(r"\b[Tt]he\s+$")
@@ -150,8 +151,12 @@ def _is_plural_of_name(form: str) -> bool:
 def _split_phrase(phrase: Phrase, evidence: Evidence) -> Iterator[list[Piece]]:
     """The names in a phrase: cut at possessives and stop words, stripped of what only the sentence put there."""
     run: list[Piece] = []
-    for piece in phrase.pieces:
-        if _parts_phrase(piece, phrase, evidence, run):
+    for number, piece in enumerate(phrase.pieces):
+        if piece.is_connector:
+            is_cut = bool(run) and parts_person(run, piece, phrase.pieces[number + 1 :])
+        else:
+            is_cut = _parts_phrase(piece, phrase, evidence, run)
+        if is_cut:
             yield from _trim(run, phrase, evidence)
             run = []
             continue
@@ -159,15 +164,14 @@ def _split_phrase(phrase: Phrase, evidence: Evidence) -> Iterator[list[Piece]]:
             yield from _trim(run, phrase, evidence)
             run = []
         run.append(piece)
-        if piece.is_possessive and not _keeps_possessive(piece, phrase, run):
+        is_parted = piece.is_possessive and not _keeps_possessive(piece, phrase, run)
+        if is_parted or (piece.text[-1] == "." and ends_sentence(run, phrase.pieces[number + 1 :])):
             yield from _trim(run, phrase, evidence)
             run = []
     yield from _trim(run, phrase, evidence)
 
 
 def _parts_phrase(piece: Piece, phrase: Phrase, evidence: Evidence, run: list[Piece]) -> bool:
-    if piece.is_connector:
-        return False
     if piece.key == "I" and run:  # "World War I", but not "the Scrooge I know"
         return phrase.is_before_verb
     if _is_stopword(piece):  # inside a title it stays: "Ghost of Christmas Yet To Come"
@@ -179,13 +183,18 @@ def _parts_phrase(piece: Piece, phrase: Phrase, evidence: Evidence, run: list[Pi
 
 def _repeats(piece: Piece, run: list[Piece]) -> bool:
     """ "called Scrooge Scrooge", or a title line and the first words of the text."""
+    if len(piece.key) == 1:  # J. R. R. Tolkien
+        return False
     return bool(run) and piece.key in ((run[-1].key, run[0].key) if piece.is_after_break else (run[-1].key,))
 
 
 def _is_stopword(piece: Piece) -> bool:
     if piece.key in ACRONYMS and piece.text.isupper():
         return False
-    return piece.key.replace("’", "'").split("'")[0] in STOPWORDS or piece.key.endswith(("N'T", "N’T"))
+    key = piece.key.replace("’", "'")
+    if "'" not in key or _APOSTROPHE_NAME.match(piece.text):
+        return key in STOPWORDS
+    return key.split("'")[0] in STOPWORDS or key.endswith("N'T")
 
 
 def _keeps_possessive(piece: Piece, phrase: Phrase, run: list[Piece]) -> bool:
@@ -212,7 +221,8 @@ def _drops_first(pieces: list[Piece], phrase: Phrase, evidence: Evidence) -> boo
     if first.is_connector or (first.key in GREETINGS and len(pieces) > 1):
         return True
     if first.key in _CALENDAR and len(pieces) > 1:
-        return pieces[-1].key not in _AFTER_DATES and not pieces[1].is_connector
+        is_person = phrase.start + first.start in evidence.month_people and pieces[1].key in evidence.sure_family_names
+        return pieces[-1].key not in _AFTER_DATES and not pieces[1].is_connector and not is_person
     if len(pieces) == 1 or not phrase.is_weak or first.start or first.key in PLACE_HEADS:
         return False
     return evidence.may_open(first.key)

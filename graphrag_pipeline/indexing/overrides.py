@@ -19,6 +19,7 @@ from graphrag_pipeline.tables import normalize_title
 
 MERGE, KEEP_APART = "merge", "keep_apart"
 COLUMNS = ("action", "a", "b")
+MAX_ERRORS_SHOWN = 20
 SCHEMA = pa.schema([pa.field(column, pa.string(), nullable=False) for column in COLUMNS])
 
 
@@ -32,7 +33,8 @@ def read_overrides(data: bytes) -> pa.Table:
         `action` ("merge" or "keep_apart"), `a`, `b`; the two titles of a keep_apart are in order.
 
     Raises:
-        PipelineError: it is no UTF-8, a row cannot be read, or rows contradict each other; the line is named.
+        PipelineError: it is no UTF-8, rows cannot be read, or rows contradict each other; every such line is named, up
+            to `MAX_ERRORS_SHOWN`.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -42,10 +44,24 @@ def read_overrides(data: bytes) -> pa.Table:
             f"{OVERRIDES_FILE} line {line}: not UTF-8 text; save the file as UTF-8 (CSV UTF-8 in Excel)"
         ) from None
     lines: dict[tuple[str, str, str], int] = {}
+    errors: dict[int, str] = {}
     for line, row in _rows(text):
-        lines.setdefault(row, line)
-    _check(lines)
+        if isinstance(row, str):
+            errors[line] = row
+        else:
+            lines.setdefault(row, line)
+    _refuse(errors | dict(_find_contradictions(lines)))
     return pa.table({name: [row[n] for row in sorted(lines)] for n, name in enumerate(COLUMNS)}, schema=SCHEMA)
+
+
+def _refuse(errors: dict[int, str]) -> None:
+    """Raise what is wrong, by line, in one message; nothing where nothing is."""
+    if not errors:
+        return
+    named = [f"{OVERRIDES_FILE} line {line}: {errors[line]}" for line in sorted(errors)]
+    n_more = len(named) - MAX_ERRORS_SHOWN
+    more = [f"and {n_more} more lines"] if n_more > 0 else []
+    raise PipelineError(".\n".join(named[:MAX_ERRORS_SHOWN] + more))
 
 
 def find_unused(overrides: pa.Table, entities: pa.Table) -> list[str]:
@@ -60,7 +76,7 @@ def find_unused(overrides: pa.Table, entities: pa.Table) -> list[str]:
     for action, a, b in split_rows(overrides):
         unknown = [title for title in (a, b) if title not in titles]
         if unknown:
-            names = " and ".join(repr(title) for title in unknown)
+            names = " or ".join(repr(title) for title in unknown)
             messages.append(
                 f"{OVERRIDES_FILE}: {action},{a},{b} has no effect: no entity is named {names}; see entities.names"
             )
@@ -72,19 +88,28 @@ def split_rows(overrides: pa.Table) -> Iterator[tuple[str, str, str]]:
     return zip(*(overrides[column].to_pylist() for column in COLUMNS), strict=True)
 
 
-def _rows(text: str) -> Iterator[tuple[int, tuple[str, str, str]]]:
+_Row = tuple[str, str, str]
+
+
+def _rows(text: str) -> Iterator[tuple[int, _Row | str]]:
+    """(line, row or what is wrong with it); nothing behind a header or quotes that cannot be read."""
     places: list[int] = []
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text), skipinitialspace=True)
     try:
         for fields in reader:
             if not any(field.strip() for field in fields) or fields[0].startswith("#"):
                 continue
-            if not places:
-                places = _places(fields, reader.line_num)
+            if places:
+                yield reader.line_num, _read_row(fields, places)
                 continue
-            yield reader.line_num, _read_row(fields, places, reader.line_num)
+            names = [field.strip().lower() for field in fields]
+            missing = [column for column in COLUMNS if column not in names]
+            if missing:
+                yield reader.line_num, f"no column {', '.join(missing)}; the first line must be {','.join(COLUMNS)}"
+                return
+            places = [names.index(column) for column in COLUMNS]
     except csv.Error as error:
-        raise PipelineError(f"{OVERRIDES_FILE} line {reader.line_num}: {error}; mend the quotes of this line") from None
+        yield reader.line_num, f"{error}; mend the quotes of this line"
 
 
 def _delimiter(text: str) -> str:
@@ -92,56 +117,40 @@ def _delimiter(text: str) -> str:
     return max(",;\t", key=header.count)
 
 
-def _places(header: list[str], line: int) -> list[int]:
-    names = [field.strip().lower() for field in header]
-    missing = [column for column in COLUMNS if column not in names]
-    if missing:
-        raise PipelineError(
-            f"{OVERRIDES_FILE} line {line}: no column {', '.join(missing)}; the first line must be {','.join(COLUMNS)}"
-        )
-    return [names.index(column) for column in COLUMNS]
-
-
-def _read_row(fields: list[str], places: list[int], line: int) -> tuple[str, str, str]:
+def _read_row(fields: list[str], places: list[int]) -> _Row | str:
+    """A row, or what is wrong with it."""
     if len(fields) <= max(places):
-        raise PipelineError(f"{OVERRIDES_FILE} line {line}: {len(fields)} fields; write {','.join(COLUMNS)}")
+        return f"{len(fields)} fields; write {','.join(COLUMNS)}"
     action, a, b = (fields[place] for place in places)
     action = action.strip().lower().replace(" ", "_").replace("-", "_")
     if action not in (MERGE, KEEP_APART):
-        raise PipelineError(
-            f"{OVERRIDES_FILE} line {line}: action {action!r} is unknown; write {MERGE} or {KEEP_APART}"
-        )
+        return f"action {action!r} is unknown; write {MERGE} or {KEEP_APART}"
     a, b = normalize_title(a), normalize_title(b)
     if not a or not b:
-        raise PipelineError(f"{OVERRIDES_FILE} line {line}: a name is empty; write {action},A NAME,ANOTHER NAME")
+        return f"a name is empty; write {action},A NAME,ANOTHER NAME"
     if a == b:
-        raise PipelineError(f"{OVERRIDES_FILE} line {line}: both names are {a!r}, one entity anyway; delete the line")
-    return (action, a, b) if action == MERGE else (action, *sorted((a, b)))  # type: ignore[return-value]
+        return f"both names are {a!r}, one entity anyway; delete the line"
+    return (action, a, b) if action == MERGE else (action, min(a, b), max(a, b))
 
 
-def _check(lines: dict[tuple[str, str, str], int]) -> None:
-    """Refuse rows that cannot all hold."""
+def _find_contradictions(lines: dict[_Row, int]) -> Iterator[tuple[int, str]]:
+    """(line, why) of rows that cannot hold beside those above them."""
     into: dict[str, str] = {}
     for (action, a, b), line in lines.items():
         if action != MERGE:
             continue
         if a in into:
-            raise PipelineError(
-                f"{OVERRIDES_FILE} line {line}: {a!r} is merged into {into[a]!r} by line {lines[MERGE, a, into[a]]} "
-                "already; delete one of the two"
-            )
-        if follow(b, into) == a:
-            raise PipelineError(
-                f"{OVERRIDES_FILE} line {line}: {b!r} is merged into {a!r} already; delete one of the two"
-            )
-        into[a] = b
+            above = lines[MERGE, a, into[a]]
+            yield line, f"{a!r} is merged into {into[a]!r} by line {above} already; delete one of the two"
+        elif follow(b, into) == a:
+            yield line, f"{b!r} is merged into {a!r} already; delete one of the two"
+        else:
+            into[a] = b
     for (action, a, b), line in lines.items():
         if action == KEEP_APART and follow(a, into) == follow(b, into):
-            merged = [lines[MERGE, title, into[title]] for title in _path((a, b), into)]
-            raise PipelineError(
-                f"{OVERRIDES_FILE} line {line}: {a!r} and {b!r} are kept apart here and merged by line "
-                f"{', '.join(map(str, sorted(merged)))}; delete one of the two"
-            )
+            merged = sorted(lines[MERGE, title, into[title]] for title in _path((a, b), into))
+            by = ", ".join(map(str, merged))
+            yield line, f"{a!r} and {b!r} are kept apart here and merged by line {by}; delete one of the two"
 
 
 def follow(title: str, into: dict[str, str]) -> str:

@@ -12,12 +12,22 @@ from functools import lru_cache
 
 import regex
 
-from graphrag_pipeline.indexing.name_cues import BYNAMES
+from graphrag_pipeline.indexing.name_cues import (
+    BYNAMES,
+    EVENT_TAILS,
+    GIVEN_NAMES,
+    HONORIFICS,
+    LEGAL_SUFFIXES,
+    NOBLE,
+    ORGANIZATION_HEADS,
+    ORGANIZATION_TAILS,
+    PERSON_ROLES,
+)
 
 MAX_HEADING = 120  # characters
 
-_ABBREVIATION = r"(?:Mr|Mrs|Ms|Dr|St|Prof|Rev|Hon|Capt|Col|Gen|Lt|Sgt|Sen|Rep|Gov|Messrs|Mt|Ft)\."
-_TAIL = r"(?:Inc|Ltd|Corp|Co|Bros|Jr|Sr)\."
+_ABBREVIATION = r"(?:Mr|Mrs|Ms|Dr|St|Prof|Rev|Hon|Capt|Col|Gen|Lt|Sgt|Sen|Rep|Gov|Messrs|Mt|Ft|Mme|Mlle|Sra|Srta)\."
+_TAIL = r"(?:(?:Inc|Ltd|Corp|Co|Bros|Jr|Sr)\.|S\.[pP]\.A\.?|S\.[rR]\.[lL]\.?)"
 _BODY = r"\p{Lu}[\p{L}\p{M}\p{Nd}]*+"
 _INSIDE = (
     r"(?:['’](?=\p{Lu}\p{Ll}|\p{Ll}{2})[\p{L}\p{M}]++"  # O'Brien, Qur'an
@@ -29,7 +39,7 @@ _GAP = r"(?:[ \t\u00a0]++(?:\n[ \t]*+)?|\n[ \t]*+)"
 _OFFICES = "Department|Ministry|Minister|Secretary|Institute|Office|Committee|School|Faculty|Bureau|College|Agency"
 _CONNECTOR = (
     r"(?:of\s+the|of|de\s+l[ao]s?|de|del|della|di|da|dos?|du|des|bin|ibn|ben|van\s+de[rn]?|van|von\s+der|von|zu|zum|"
-    rf"upon|ter|ten|af|av|y|&|(?<=(?:Yet|Back|Road|Guide|Ode|Introduction)\s)to(?:\s+the)?|the(?=\s+(?:{BYNAMES})\b)|and(?=\s+(?:Sons|Co|Company|Brothers)\b)|"
+    rf"upon|ter|ten|af|av|y|&|(?<=(?:Yet|Back|Road|Guide|Ode|Introduction)\s)to(?:\s+the)?|the(?=\s+(?:{BYNAMES})\b(?!\s+\p{{Lu}}))|and(?=\s+(?:Sons|Co|Company|Brothers)\b)|"
     r"(?<=(?:Cent(?:er|re)|Institute|Council|Fund|Association|Society|Committee|Agency|Organi[sz]ation|Bureau|"
     r"Foundation|Commission|Alliance|School|Academy|Board|Movement)\s)(?:for(?:\s+the)?|on)|"
     rf"(?<=(?:{_OFFICES})\s(?:of|for)\s(?:\p{{Lu}}\p{{L}}+\s){{1,2}})and)"
@@ -38,6 +48,10 @@ _PHRASE = regex.compile(
     rf"(?<![\p{{L}}\p{{M}}\p{{Nd}}_]){_WORD}"
     rf"(?:(?:{_GAP}(?:{_CONNECTOR}{_GAP}|[dD]['’](?=\p{{Lu}}\p{{Ll}}))?{_WORD})|,?\s(?:Inc|Ltd|LLC|Corp|Jr|Sr)\b\.?)*+"
 )
+_ORGANIZATION_WORDS = ORGANIZATION_TAILS | ORGANIZATION_HEADS
+_NOT_IN_PERSONS = _ORGANIZATION_WORDS | PERSON_ROLES | {"OF"}  # "Minister of Finance of France"
+_OFS = frozenset({"OF", "VON", "VAN", "DE", "DEL", "DU"})
+_ALSO_WORDS = frozenset({"GENERAL", "MAJOR", "MASTER", "CARDINAL", "JUSTICE", "PREMIER"})  # honorifics that describe
 _PIECE = regex.compile(r"\S+")
 _HYPHEN_GAP = regex.compile(r"(?<=[-\u2010\u2011])\s+")
 _POSSESSIVE = regex.compile(r"['’][sS]$")
@@ -87,6 +101,30 @@ def find_phrases(text: str, sentences: list[tuple[int, int]], headings: list[boo
             words = match.group()
             verb = words.endswith("I") and _PRONOUN_I.match(text, last) is not None
             yield Phrase(_pieces(words), first, last, number, weak, heading, verb)
+
+
+def parts_person(run: list[Piece], connector: Piece, following: tuple[Piece, ...]) -> bool:
+    """Whether a name with a form of address ends before a connector: "Mr. Smith of Deutsche Bank", "Frau Müller von
+    der Siemens AG", but not "Duke of York", "Lord Byron of Rochdale" and "Frau Müller von der Heide"."""
+    if connector.key == "Y":
+        return following[0].key in HONORIFICS or following[0].text in ("D.", "Dña.")
+    if len(run) < 2 or any(piece.key in _NOT_IN_PERSONS for piece in run[1:]):
+        return False
+    is_titled = run[0].key in HONORIFICS and not all(piece.key in HONORIFICS for piece in run)
+    if is_titled and connector.key == "OF" and run[0].key not in NOBLE:
+        return run[0].key not in _ALSO_WORDS or run[1].key in GIVEN_NAMES
+    is_known = is_titled or run[0].key in GIVEN_NAMES
+    return is_known and connector.key in _OFS and any(piece.key in _ORGANIZATION_WORDS for piece in following)
+
+
+def ends_sentence(run: list[Piece], following: tuple[Piece, ...]) -> bool:
+    """Whether a full stop in a phrase is that of its sentence: "World War I. World War II", "Acme Corp. Sales fell"."""
+    last = run[-1]
+    if len(run) < 2 or not last.text.endswith(".") or not following or following[0].is_connector:
+        return False
+    if last.key in {"I", "V", "X"}:
+        return run[-2].key in EVENT_TAILS or following[0].key == run[0].key
+    return last.key in LEGAL_SUFFIXES and following[0].key not in ORGANIZATION_TAILS
 
 
 def _is_weak(text: str, place: int, sentence_start: int) -> bool:

@@ -18,6 +18,8 @@ TALK = 0.6
 OPEN_QUOTE = 0.5
 SHORT, MIN_WORDS = 0.5, 12
 LONG, MAX_WORDS = 0.5, 40
+MAX_TAG_WORDS = 4
+"""Most words around the quotations of a bare cry: "cried the old man"."""
 MAX_REMEMBERED = 262_144
 MAX_REMEMBERED_LENGTH = 1_000  # characters; longer texts are read each time, so that memory stays bounded
 
@@ -46,6 +48,19 @@ _LEANING = re.compile(
 )
 _POINTS_BACK = re.compile(
     r"\b(?:the\ same\b(?!\ (?:as|time|way|day|year))|the\ (?:former|latter)|such\ a\ thing)\b", re.VERBOSE
+)
+
+_QUOTES = "\"'\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f"
+_SPEECH = re.compile(
+    r"(?:(?<![^\s(\u2014-])['\u2018](?=\w)|[\"\u201c\u201e\u00ab\u300c\u300e])"
+    r".*?(?:(?<=[.,!?;\u2026\u2014-])['\u2019](?!\w)|(?<=\W)[\"\u201d\u201c\u00bb\u300d\u300f]|$)"
+)
+_STARTS_AS_SPEECH = re.compile(rf"[\s\u2014-]*[{_QUOTES}]")
+_ENDS_AS_CRY = re.compile(rf"[!?\uff01\uff1f][{_QUOTES}]*$")
+_POINTS_AT = re.compile(
+    r"\b(?:s?he|him|his|hers?|its?|they|them|theirs?|th(?:at|is|ese|ose)|er|sie|ihn|ihm|ihnen|ihre?[mnrs]?|seine?[mnrs]?"
+    r"|ils?|elles?|lui|leurs?|[eé]l|ellas?|ellos|lei|loro)\b|[\u4ed6\u5979\u5b83]",
+    re.IGNORECASE,
 )
 
 
@@ -111,6 +126,26 @@ def leans_on_context(text: str) -> bool:
     return bool(_LEANING.match(text)) or bool(_POINTS_BACK.search(text))
 
 
+def points_at_somebody(text: str) -> bool:
+    """Whether a sentence holds a pronoun that may stand for whom the sentence before it names.
+
+    English, German, French, Spanish, Italian and Chinese.
+    """
+    return bool(_POINTS_AT.search(text))
+
+
+def is_cry(text: str) -> bool:
+    """Whether a text is direct speech alone that ends as a cry or a question: "'Why, bless my soul!' cried Fred."
+
+    At most `MAX_TAG_WORDS` words stand around the quotations.
+    """
+    if not _STARTS_AS_SPEECH.match(text):
+        return False
+    said = _SPEECH.findall(text)
+    n_around = count_words(_SPEECH.sub("", text).strip(" .,\u3002\uff0c")) if said else 0
+    return bool(said) and bool(_ENDS_AS_CRY.search(said[-1])) and n_around <= MAX_TAG_WORDS
+
+
 def weigh_form(text: str) -> float:
     """How well a sentence reads alone, 1 = well, by its form; the words of rules that need them are English."""
     return form_of(text).weight
@@ -120,7 +155,7 @@ def _weigh_form(text: str) -> float:
     factor = LEANING if leans_on_context(text) else 1.0
     if _TALK.search(text):
         factor *= TALK
-    if _has_open_quote(text):
+    if has_open_quote(text):
         factor *= OPEN_QUOTE
     n_words = count_words(text)
     if n_words > MAX_WORDS:
@@ -134,7 +169,7 @@ def count_words(text: str) -> float:
     return n_spaced if text.isascii() else n_spaced + len(_CJK_CHARACTER.findall(text)) / 2
 
 
-def _has_open_quote(text: str) -> bool:
+def has_open_quote(text: str) -> bool:
     """Whether a quotation is opened and not closed, or closed and not opened."""
     if text.count('"') % 2 or text.count("\u201c") != text.count("\u201d"):
         return True

@@ -7,22 +7,34 @@
 Where a question is about names alone, every text that has them shares all its words: there sentences of their
 descriptions are near, and the form counts once more.
 
+A passage taken loses the sentences at its ends that say nothing of the question; neighbours become one quotation, or
+several even ones of at most `MAX_PASSAGE_SENTENCES` sentences and about `MAX_PASSAGE_WORDS` words.
+
 What is below the `Floor` or a share of the best is left out; of the rest the most telling that repeat each other least
 are taken (`models/extractive.py`) and put in reading order. Keep out: what an answer says around its quotations.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphrag_pipeline.models.extractive import pick_diverse
-from graphrag_pipeline.models.sentence_forms import count_words, weigh_form
+from graphrag_pipeline.models.sentence_forms import (
+    count_words,
+    has_open_quote,
+    leans_on_context,
+    points_at_somebody,
+    weigh_form,
+)
 from graphrag_pipeline.query.asked import Asked
 from graphrag_pipeline.query.evidence import (
+    MAX_PASSAGE_SENTENCES,
     MIN_PASSAGE_WORDS,
     CitedRecord,
     EvidenceFinder,
@@ -67,6 +79,8 @@ DESCRIBES = 0.9
 """Least relevance of a sentence of the description where a question is about names alone."""
 ONLY_NAMES = 0.75
 MAX_GRAPH_STATEMENTS = 2
+MAX_PASSAGE_WORDS = 90
+"""A run of sentences with more becomes several quotations."""
 
 
 def quote_passages(
@@ -77,7 +91,7 @@ def quote_passages(
     said: Sequence[Said] = (),
     floor: Floor = ANSWERS,
 ) -> list[Said]:
-    """The n passages that answer best, in reading order; runs that touch become one. Nothing in `said` is repeated.
+    """At most n passages that answer best, in reading order. Nothing in `said` is repeated.
 
     A passage is a sentence and, where it is short, those behind it, so that "Marley was dead." is not left without its
     context.
@@ -85,13 +99,36 @@ def quote_passages(
     passages = [passage for unit in units for passage in passages_of(sentences_of(unit))]
     known = {text for text, _ in said}
     passages = [passage for passage in passages if not any(sentence.folded in known for sentence in passage)]
-    texts = [text_of(passage) for passage in passages]
-    chosen = {
-        (sentence.unit.human_readable_id, sentence.start): sentence
-        for i in _pick_texts(index, asked, texts, n, floor)
-        for sentence in passages[i]
-    }
-    return [_quote(run) for run in _runs([chosen[key] for key in sorted(chosen)])]
+    picked = _pick_texts(index, asked, [text_of(passage) for passage in passages], n, floor)
+    trimmed = [_trim(asked, passages[i]) for i in picked]
+    runs = _runs(trimmed)
+    while len(runs) > n:  # a long run became several: what answers least goes
+        trimmed.pop()
+        runs = _runs(trimmed)
+    return [_quote(run) for run in runs]
+
+
+def _trim(asked: Asked, passage: Sequence[Sentence]) -> list[Sentence]:
+    """Without the sentences at its ends that say nothing of the question; as it is where none says anything.
+
+    What follows may say it of "him", what leads may be whom "he" stands for, and a quotation is not broken.
+    """
+    says = [_says_something(asked, sentence.folded) for sentence in passage]
+    if not any(says):
+        return list(passage)
+    first, last = says.index(True), len(says) - 1
+    while first and leans_on_context(passage[first].folded):
+        first -= 1
+    while not says[last] and not points_at_somebody(passage[last].folded):
+        last -= 1
+    trimmed = list(passage[first : last + 1])
+    is_broken = has_open_quote(text_of(trimmed)) and not has_open_quote(text_of(passage))
+    return list(passage) if is_broken else trimmed
+
+
+def _says_something(asked: Asked, text: str) -> bool:
+    """Whether a sentence has a word of the question, or names what an answer would."""
+    return bool(asked.words & asked.words_in(text)) or (asked.answer is not None and asked.is_answered_by(text))
 
 
 def state_graph(index: GraphIndex, asked: Asked, context: Context) -> list[Said]:
@@ -170,16 +207,26 @@ def _lift(relevance: np.ndarray, says_all: np.ndarray, names_answer: np.ndarray,
     return np.where(says_all, np.maximum(relevance, least), relevance)
 
 
-def _runs(sentences: Sequence[Sentence]) -> list[list[Sentence]]:
-    """Sentences in reading order, grouped where nothing stands between them."""
+def _runs(passages: Sequence[Sequence[Sentence]]) -> list[list[Sentence]]:
+    """The sentences of passages in reading order, grouped where nothing stands between them, long runs divided."""
+    chosen = {(s.unit.human_readable_id, s.start): s for passage in passages for s in passage}
     runs: list[list[Sentence]] = []
-    for sentence in sentences:
+    for _, sentence in sorted(chosen.items(), key=lambda item: item[0]):
         last = runs[-1][-1] if runs else None
         if last and last.unit.id == sentence.unit.id and not sentence.unit.text[last.end : sentence.start].strip():
             runs[-1].append(sentence)
         else:
             runs.append([sentence])
-    return runs
+    return [part for run in runs for part in _divide(run)]
+
+
+def _divide(run: Sequence[Sentence]) -> list[list[Sentence]]:
+    """A run in as few even parts as hold no more than a quotation may."""
+    n_words = sum(count_words(sentence.folded) for sentence in run)
+    n_parts = max(math.ceil(len(run) / MAX_PASSAGE_SENTENCES), math.ceil(n_words / MAX_PASSAGE_WORDS))
+    n_parts = min(n_parts, len(run))
+    cuts = [len(run) * part // n_parts for part in range(n_parts + 1)]
+    return [list(run[start:end]) for start, end in pairwise(cuts)]
 
 
 def _quote(run: Sequence[Sentence]) -> Said:

@@ -34,7 +34,7 @@ from graphrag_pipeline.settings import InputSettings
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.tables import CHUNKS, bucket_of, stable_hash
 
-READER_VERSION = "2"
+READER_VERSION = "3"
 """Raise it when a reader returns something else for the same bytes: cached records are then read anew."""
 
 _CACHE = "documents"

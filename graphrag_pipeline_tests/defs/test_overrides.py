@@ -8,6 +8,8 @@ import pytest
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.root import Root
+from graphrag_pipeline.staleness import list_unused_overrides
+from graphrag_pipeline.tables import normalize_title
 from graphrag_pipeline_tests.roots import build_tables, make_root
 
 
@@ -30,6 +32,27 @@ def test_overrides_change_the_graph_alone_and_are_undone_by_removing_them(tmp_pa
     (tmp_path / "entity_overrides.csv").unlink()
     build_tables(root)
     assert titles(root) == before
+
+
+def test_an_override_that_names_nobody_is_told(tmp_path: Path) -> None:
+    root = make_root(tmp_path)
+    assert list_unused_overrides(root) == []
+    (tmp_path / "entity_overrides.csv").write_text("action,a,b\nmerge,Nobody,NOWHERE\nmerge,Belle,Tiny Tim\n")
+    assert list_unused_overrides(root) == [], "there is no graph yet"
+    build_tables(root)
+    [message] = list_unused_overrides(root)
+    assert "merge,NOBODY,NOWHERE has no effect: no entity is named 'NOBODY' or 'NOWHERE'" in message
+    (tmp_path / "entity_overrides.csv").write_text("action,a,b\njoin,a,b\nmerge,x\n")
+    assert [line.split(":")[0][-1] for line in list_unused_overrides(root)] == ["2", "3"]
+
+
+def test_another_spelling_of_a_title_is_no_merge(tmp_path: Path) -> None:
+    text = "Old  Fezziwig\tdanced. Bob Cratchit met Bob\nCratchit, and Bob\u00a0 Cratchit saw Tiny Tim."
+    root = make_root(tmp_path, {"a.txt": text})
+    build_tables(root)
+    assert "BOB CRATCHIT" in titles(root)
+    merges = root.tables.read("entity_merges").to_pylist()
+    assert not [row for row in merges if normalize_title(row["name"]) == row["title"]]
 
 
 def test_a_bad_override_names_its_line(tmp_path: Path) -> None:

@@ -141,6 +141,53 @@ def test_a_small_community_has_its_descriptions_as_they_are():
     ]
 
 
+def findings_of(row):
+    return [strip_citations(finding["explanation"]) for finding in row["findings"]]
+
+
+def test_a_small_community_of_five_sentences_has_five_findings():
+    text = ["Marley was dead, to begin with.", "The firm of Marley stood in a narrow court.", SAID_OF["MARLEY"]]
+    more = ["Nobody in the city mourned for Marley at all.", "The chain of Marley was made of cash-boxes and keys."]
+    row = the_report(make_graph({}, {"MARLEY": text + more}))
+    assert row["is_verbatim"]
+    assert sorted(findings_of(row)) == sorted(text + more)
+    assert {finding["summary"] for finding in row["findings"]} == {"Marley"}
+
+
+def test_a_community_of_one_sentence_has_it_as_its_finding():
+    graph = make_graph({("A", "B"): ["A meets B in the old house."]}, {"A": ["A meets B in the old house."]})
+    row = the_report(graph)
+    assert [f["summary"] for f in row["findings"]] == ["A and B"]
+    assert findings_of(row) == ["A meets B in the old house."] == [strip_citations(row["summary"])]
+
+
+def test_findings_under_few_names_are_divided_until_there_are_five():
+    said = [
+        f"The ghost of Marley {does}"
+        for does in (
+            "drags a heavy chain of keys.", "wears a kerchief around its jaws.", "warns of three visitors at night.",
+            "floats out through the open window.", "shakes the bed with a frightful cry.", "sits down by the old fire.",
+            "comes up from the cellar stairs.",
+        )
+    ]  # fmt: skip
+    row = the_report(make_graph({("MARLEY", "SCROOGE"): said[:3], ("MARLEY", "TINY TIM"): said[3:]}))
+    findings = findings_of(row)
+    assert len(findings) >= 5
+    sentences_said = [sentence for text in findings for sentence in sentences_of(text)]
+    assert len(sentences_said) == len(set(sentences_said))
+
+
+def test_a_bare_cry_is_said_only_where_nothing_else_is():
+    cry = "'I'll give you Mr. Scrooge, the Founder of the Feast!'"
+    only = the_report(make_graph({}, {"SCROOGE": [cry]}))
+    assert findings_of(only) == [cry]
+    pair = {("BOB CRATCHIT", "SCROOGE"): [cry, SAID_OF["MARTHA"]]}
+    for more in ({}, {("FRED", "SCROOGE"): [SAID_OF["FRED"]]}):
+        row = the_report(make_graph(pair | more))
+        assert row["is_verbatim"] == (not more)
+        assert not [text for text in [row["summary"], *findings_of(row)] if "Founder" in text]
+
+
 def test_a_community_without_any_text_still_has_a_report():
     [row] = report(make_graph({}, {"MARLEY": []})).to_pylist()
     assert (row["title"], row["summary"], row["findings"]) == ("Marley", "Marley", [])
@@ -208,5 +255,8 @@ def test_a_real_graph_has_a_report_on_every_community():
         assert {i for text in texts for _, ids in parse_citations(text) for i in ids} <= records
         if not row["is_verbatim"]:
             assert all(is_sentence(said) for f in row["findings"] for said, _ in split_cited(f["explanation"]))
+        assert row["findings"]
+        said = [text for f in row["findings"] for text, _ in split_cited(f["explanation"])]
+        assert len(said) == len(set(said))
     large = [row for row in reports.to_pylist() if row["rank"] > 3.5]
     assert all(len(row["findings"]) >= 5 for row in large)

@@ -103,7 +103,7 @@ def test_text_is_decoded_whatever_its_encoding(data, text):
         ("a.txt", b" \n\t\r\n", "empty"),
         ("a.txt", codecs.BOM_UTF8 + b"\n", "empty"),
         ("a.txt", codecs.BOM_UTF16_LE, "empty"),
-        ("a.txt", b"hello\x00world", "binary file (NUL byte at offset 5); remove or exclude it"),
+        ("a.txt", b"hello\x00world\x00\x00", "binary file (NUL byte at offset 5); remove or exclude it"),
         ("a.md", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256)), "binary file"),
         ("a.txt", bytes(range(1, 32)) * 9, "binary file (control bytes)"),
         ("a.csv", b"\x00\x01\x02\x03" * 40, "binary file"),
@@ -195,6 +195,23 @@ def test_only_an_iso_date_is_a_creation_date(value, creation_date, metadata):
 
 
 @pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        ("a.txt", b"hello\0world"),
+        ("a.txt", b"hello\0world" + b" Scrooge met Marley." * 200),
+        ("a.txt", codecs.BOM_UTF8 + b"hello\0world"),
+        ("a.txt", codecs.BOM_UTF16_LE + "hello\0world".encode("utf-16-le")),
+        ("a.csv", b"id,text\n1,hello\0world\n"),
+        ("a.json", rb'[{"id": "1", "text": "hello\u0000world"}]'),
+    ],
+)
+def test_a_stray_nul_in_a_text_is_replaced(path, data):
+    [record] = _read(path, data)
+    assert record.problem is None
+    assert record.text.startswith("hello\ufffdworld")
+
+
+@pytest.mark.parametrize(
     ("path", "data", "problems"),
     [
         ("a.jsonl", '{"id":1,"text":"x"}\n\n{broken\n[1]\n{"id":2}\n{"id":3,"text":" "}\n{"id":4,"text":{"a":1}}\n',
@@ -208,7 +225,7 @@ def test_only_an_iso_date_is_a_creation_date(value, creation_date, metadata):
         ("a.csv", 'id,text\n1,one\n2,"open\n3,three\n',
          [None, "row 2 (lines 3-4): a quote is never closed, all that follows it is lost"]),
         ("a.csv", 'id,text\n1,"a"b\n2,two\n', ["row 1 (line 2): ", None]),
-        ("a.json", '[{"text":"x"}, 3, {"text":"a\\u0000b"}]',
+        ("a.json", '[{"text":"x"}, 3, {"text":"a\\u0000b\\u0000c\\u0000"}]',
          [None, "row 2: expected a JSON object, found int", "row 3: binary data (NUL character)"]),
     ],
 )  # fmt: skip

@@ -77,6 +77,38 @@ def test_sentence_in_which_two_meet_makes_entities_and_a_relationship() -> None:
     assert written == graph["entity_mentions"]["written"].to_pylist()
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A reporter named John O'Brien wrote a book. Later O'Brien left Rome. We know that O'Brien smiled.",
+         {"John O'Brien": "PERSON", "Rome": "GEO"}),
+        ("We heard that Mr. Smith of Deutsche Bank resigned. On Friday Mr. Smith left for Rome.",
+         {"Mr. Smith": "PERSON", "Deutsche Bank": "ORGANIZATION", "Rome": "GEO"}),
+        ("The International Business Machines Corporation (IBM) grew. IBM sold computers.",
+         {"International Business Machines Corporation": "ORGANIZATION"}),
+        ("Die Europäische Zentralbank (EZB) hat die Zinsen erhöht. Das ist nicht gut für die EZB.",
+         {"Europäische Zentralbank": "ORGANIZATION"}),
+        ("The peace ended World War I. World War II began in 1939.",
+         {"World War I": "EVENT", "World War II": "EVENT"}),
+        ("The old hotel was run by Hank Scorpio. Later Scorpio hired Homer Simpson. We saw Homer at work.",
+         {"Hank Scorpio": "UNKNOWN", "Homer Simpson": "UNKNOWN"}),
+        ("Dr. Anna Schmidt sprach mit der Presse, und das war nicht gut. Später kam Herr Schmidt aus Berlin.",
+         {"Anna Schmidt": "PERSON", "Herr Schmidt": "PERSON", "Berlin": "GEO"}),
+        ("The spouse of Mr. Paul Jones left in April. In the bank, April Jones saw Jones & Sons Ltd fail.",
+         {"Paul Jones": "PERSON", "April Jones": "PERSON", "Jones & Sons Ltd": "ORGANIZATION"}),
+        ("Ursula von der Leyen spoke. Von der Leyen's plan won.", {"Ursula von der Leyen": "PERSON"}),
+        ("Le chef est M. Dupont, dans la ville de Paris. Dupont est avec Mme Martin pour les gens.",
+         {"Dupont": "PERSON", "Mme Martin": "PERSON", "Paris": "GEO"}),
+        ("El Sr. García habló con D. Juan Pérez en la ciudad de Madrid. Juan Pérez no es de Madrid.",
+         {"Sr. García": "PERSON", "Juan Pérez": "PERSON", "Madrid": "GEO"}),
+        ("Am 3. März 2023 kam der Mann nicht, und das war gut für die Leute.", {"3. März 2023": "EVENT"}),
+    ],
+)  # fmt: skip
+def test_the_ways_a_text_writes_a_name_are_one_entity(text: str, expected: dict[str, str]) -> None:
+    mentions = extract(text)["entity_mentions"]
+    assert {name: kind for name, kind in rows(mentions, "name", "type") if kind != "CONCEPT"} == expected
+
+
 def test_a_list_of_names_relates_only_neighbours() -> None:
     text = "They met Anna, Bertha and Clara."
     assert extract(text)["relationship_mentions"].num_rows == 3

@@ -19,6 +19,17 @@ from graphrag_pipeline.indexing.names import Name
         ("Battle of Hastings", "EVENT"),
         ("Christmas Eve", "EVENT"),
         ("25 December 1843", "EVENT"),
+        ("World War II", "EVENT"),
+        ("3. März 2023", "EVENT"),
+        ("14 juillet 2022", "EVENT"),
+        ("5 de mayo de 2021", "EVENT"),
+        ("J. R. R. Tolkien", "PERSON"),
+        ("U. S. Steel", None),
+        ("Gandalf the Grey", "PERSON"),
+        ("Sra. López", "PERSON"),
+        ("Vivendi S.A.", "ORGANIZATION"),
+        ("Enel S.p.A.", "ORGANIZATION"),
+        ("Müller GmbH & Co. KG", "ORGANIZATION"),
         ("Scrooge", None),
     ],
 )
@@ -44,6 +55,13 @@ def test_words_tell_the_type(form: str, expected: str | None) -> None:
 def test_context_and_gazetteer_tell_the_type(text: str, form: str, expected: str) -> None:
     start = text.index(form)
     assert type_names([Name(form, start, start + len(form), 0)], text) == {form: expected}
+
+
+def test_siblings_of_a_person_are_persons() -> None:
+    text = "Ghost of Christmas Past said so. Ghost of Christmas Present came. House of Cards fell."
+    forms = ("Ghost of Christmas Past", "Ghost of Christmas Present")
+    names = [Name(form, text.index(form), text.index(form) + len(form), 0) for form in forms]
+    assert set(type_names(names, text).values()) == {"PERSON"}
 
 
 def test_votes_go_by_frequency_and_unknown_loses() -> None:

@@ -47,6 +47,26 @@ def names_in(text: str) -> list[str]:
         ("Le président a vu Émile Zola à Besançon.", ["Émile Zola", "Besançon"]),
         ("There were Cains and Abels, Abrahams, Belshazzars and doubts about it.", []),
         ("She met Adams and Roberts, not Cain.", ["Adams", "Roberts", "Cain"]),
+        ("They met O'Brien, John O’Neill and D'Artagnan. I’ll go at eight O'Clock.",
+         ["O'Brien", "John O'Neill", "D'Artagnan"]),
+        ("They met Mr. Smith of Deutsche Bank and Dr. Maria Ruiz of the University of Cambridge.",
+         ["Mr. Smith", "Deutsche Bank", "Dr. Maria Ruiz", "University of Cambridge"]),
+        ("They met Frau Lang von der Siemens AG, not Frau Lang von der Heide.",
+         ["Frau Lang", "Siemens AG", "Frau Lang von der Heide"]),
+        ("They met Joan of Arc, the Duke of York, Lord Byron of Rochdale and the Minister of Finance of France.",
+         ["Joan of Arc", "Duke of York", "Lord Byron of Rochdale", "Minister of Finance of France"]),
+        ("They met Anna Lang of Deutsche Bank and the General Society of Arts.",
+         ["Anna Lang", "Deutsche Bank", "General Society of Arts"]),
+        ("They met Mr. Jones. There, April Jones rose, and in April Jones fell.",
+         ["Mr. Jones", "April Jones", "Jones"]),
+        ("They met Sra. López y D. Juan Pérez there.", ["Sra. López", "D. Juan Pérez"]),
+        ("It ended World War I. World War II began.", ["World War I", "World War II"]),
+        ("They met Amado V. Hernandez there.", ["Amado V. Hernandez"]),
+        ("They sold Acme Corp. Zorro bought Acme Co. Ltd. there.", ["Acme Corp", "Zorro", "Acme Co. Ltd"]),
+        ("They read J. R. R. Tolkien there.", ["J. R. R. Tolkien"]),
+        ("They saw Gandalf the Grey, and gave Gandalf the White House.",
+         ["Gandalf the Grey", "Gandalf", "White House"]),
+        ("They bought Enel S.p.A. and Vivendi S.A. there.", ["Enel S.p.A.", "Vivendi S.A."]),
         ("萧炎是谁？萧炎是一个年轻人。", []),
         ("", []),
     ],
@@ -77,8 +97,10 @@ def test_heading_is_short_without_full_stop_or_in_capitals(sentence: str, expect
         ("On December 25, 1843 it snowed.", ["25 December 1843"]),
         ("The 25th of December 1843 and 3 May 2001", ["25 December 1843", "3 May 2001"]),
         ("In December, on the 25th, in 1843", []),
+        ("Am 3. März 2023, le 14 juillet\n2022, le 1er mai 1990, el 5 de mayo de 2021",
+         ["3. März 2023", "14 juillet 2022", "1er mai 1990", "5 de mayo de 2021"]),
     ],
-)
+)  # fmt: skip
 def test_full_dates_are_names(text: str, expected: list[str]) -> None:
     assert [name.form for name in find_dates(text, [(0, len(text))])] == expected
 

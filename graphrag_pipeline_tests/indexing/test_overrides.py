@@ -1,7 +1,7 @@
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.indexing.overrides import read_overrides
+from graphrag_pipeline.indexing.overrides import MAX_ERRORS_SHOWN, read_overrides
 
 
 def read(text: str) -> list[tuple[str, str, str]]:
@@ -42,6 +42,23 @@ def test_rows_are_read_with_normal_titles(text: str, expected: list[tuple[str, s
 def test_what_cannot_hold_names_the_line(text: str, message: str) -> None:
     with pytest.raises(PipelineError, match=message):
         read_overrides(text.encode())
+
+
+def test_every_line_that_cannot_hold_is_named_at_once() -> None:
+    text = "action,a,b\njoin,a,b\nmerge,x,y\nmerge,x\nmerge,y,x\n"
+    with pytest.raises(PipelineError) as error:
+        read_overrides(text.encode())
+    assert [line.split(":")[0] for line in str(error.value).split("\n")] == [
+        f"entity_overrides.csv line {number}" for number in (2, 4, 5)
+    ]
+
+
+def test_of_many_bad_lines_the_first_are_named_and_the_others_counted() -> None:
+    with pytest.raises(PipelineError) as error:
+        read_overrides(b"action,a,b\n" + b"join,a,b\n" * (MAX_ERRORS_SHOWN + 5))
+    lines = str(error.value).split("\n")
+    assert len(lines) == MAX_ERRORS_SHOWN + 1
+    assert lines[-1] == "and 5 more lines"
 
 
 def test_other_encodings_name_the_line() -> None:
