@@ -21,7 +21,7 @@ demo: $(VENV)/installed  ## index the sample corpus, ask a local and a global qu
 	$(RUN) query --method global "What are the main themes of the story?"
 
 test: $(VENV)/installed-dev  ## fast and end-to-end tests, through real parts
-	$(BIN)/python -m pytest -n 2 -m "not ui"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ui"
 
 test-ui: $(VENV)/installed-dev  ## a live Dagster UI in headless Chromium (Debian's chromium and chromium-driver)
 	$(BIN)/python -m pytest -m ui
