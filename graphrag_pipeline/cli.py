@@ -315,13 +315,15 @@ def _as_text(argument: str) -> str:
 def _parse_option(text: str) -> tuple[str, Any]:
     import yaml
 
+    from graphrag_pipeline.settings_file import parse_yaml
+
     key, equals, value = (part.strip() for part in text.partition("="))
     if not key or not equals:
         raise typer.BadParameter(f"{text!r} is not KEY=VALUE, such as top_k_entities=20", param_hint="--option")
     if key in ("question", "method", "strategy", "context_only", "say"):
         raise typer.BadParameter(f"{key!r} has an option or argument of its own", param_hint="--option")
     try:
-        return key, yaml.safe_load(value)
+        return key, parse_yaml(value)
     except yaml.YAMLError:
         raise typer.BadParameter(f"{text!r}: the value is no YAML", param_hint="--option") from None
 

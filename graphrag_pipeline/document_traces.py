@@ -7,27 +7,22 @@ the settings and prompts are now, with a model that only recalls. Keep out: remo
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import Awaitable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from graphrag_pipeline.indexing.model_descriptions import iterate_subjects, summarize_subject
-from graphrag_pipeline.indexing.model_extraction import extract_text_unit
-from graphrag_pipeline.models.ports import CallFailedError, ChatModel, ChatReply, ChatRequest
+from graphrag_pipeline.indexing.model_descriptions import iterate_subjects
+from graphrag_pipeline.indexing.model_stages import extraction_works, summary_works
+from graphrag_pipeline.models.stored_replies import StoredReplies
 from graphrag_pipeline.plans import plan_extraction, plan_summaries
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import STAGES, asks_model
 from graphrag_pipeline.storage.table_store import TableStore
 from graphrag_pipeline.tables import STAGE_TABLES
-
-T = TypeVar("T")
 
 _OF_UNITS = ("entity_mentions", "relationship_mentions", "claim_mentions", "covariates")
 _SUBJECT = {
@@ -144,54 +139,12 @@ def find_text_hashes(files: StageFiles) -> set[str]:
 # ------------------------------------------------------------------------------------------- replies that left no row
 
 
-@dataclass
-class RecallingModel:
-    """A chat model that sends nothing: a stored reply or a failure; a `ports.ChatModel`.
-
-    Attributes:
-        keys: of the stored replies it was asked for.
-    """
-
-    model: ChatModel
-    keys: set[str] = field(default_factory=set)
-
-    @property
-    def stage(self) -> str:
-        return self.model.stage
-
-    @property
-    def fingerprint(self) -> str:
-        return self.model.fingerprint
-
-    @property
-    def max_concurrency(self) -> int:
-        return self.model.max_concurrency
-
-    async def complete(self, request: ChatRequest[T]) -> ChatReply[T]:
-        """The stored reply.
-
-        Raises:
-            CallFailedError: there is none.
-        """
-        [reply] = self.recall([request])
-        if reply is None:
-            raise CallFailedError("not stored", "")
-        return reply
-
-    def recall(self, requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
-        """See `ports.ChatModel.recall`."""
-        replies = self.model.recall(requests)
-        self.keys |= {reply.request_key for reply in replies if reply is not None}
-        return replies
-
-
 def recall_extraction(root: Root, units: pa.Table) -> set[str]:
     """Keys of the stored conversations about text units; needs `id` and `text`."""
     if not asks_model(STAGES["extracted_graph"], root.settings):
         return set()
-    model, plan = RecallingModel(root.models.chat_model("extraction")), plan_extraction(root)
-    pairs = zip(units["id"].to_pylist(), units["text"].to_pylist(), strict=True)
-    asyncio.run(_run_each(extract_text_unit(unit_id, text, plan, model) for unit_id, text in pairs))
+    model = StoredReplies(root.models.chat_model("extraction"))
+    model.ask_all(extraction_works(units, plan_extraction(root), model))
     return model.keys
 
 
@@ -199,13 +152,6 @@ def recall_summaries(root: Root, entities: pa.Table, relationships: pa.Table) ->
     """Keys of the stored summaries, and summaries of parts, of entities and relationships."""
     if not asks_model(STAGES["summarized_descriptions"], root.settings):
         return set()
-    model, plan = RecallingModel(root.models.chat_model("descriptions")), plan_summaries(root)
-    subjects = iterate_subjects(entities, relationships)
-    asyncio.run(_run_each(summarize_subject(subject, plan, model) for subject in subjects))
+    model = StoredReplies(root.models.chat_model("descriptions"))
+    model.ask_all(summary_works(iterate_subjects(entities, relationships), plan_summaries(root), model))
     return model.keys
-
-
-async def _run_each(conversations: Iterable[Awaitable[Any]]) -> None:
-    for conversation in conversations:
-        with contextlib.suppress(CallFailedError):
-            await conversation

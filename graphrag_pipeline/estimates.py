@@ -11,25 +11,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from graphrag_pipeline.indexing.community_reports import Report, report_communities
 from graphrag_pipeline.indexing.contract_tables import with_descriptions, with_full_content
 from graphrag_pipeline.indexing.documents import build_documents
 from graphrag_pipeline.indexing.embeddings import embedded_texts
-from graphrag_pipeline.indexing.model_descriptions import iterate_subjects, summarize_subject
-from graphrag_pipeline.indexing.model_extraction import ExtractionPlan
+from graphrag_pipeline.indexing.failures import count_asked
+from graphrag_pipeline.indexing.model_descriptions import iterate_subjects
+from graphrag_pipeline.indexing.model_extraction import ExtractionPlan, build_graph_prompt
 from graphrag_pipeline.indexing.model_reports import build_request
-from graphrag_pipeline.indexing.model_stages import extraction_works
+from graphrag_pipeline.indexing.model_stages import extraction_works, summary_works
 from graphrag_pipeline.indexing.report_contexts import CommunityContext
 from graphrag_pipeline.indexing.text_units import split_documents
-from graphrag_pipeline.models.openai_client import OpenAIChatModel
-from graphrag_pipeline.models.pool import Work, run_all
-from graphrag_pipeline.models.ports import CallFailedError, ChatReply, ChatRequest
+from graphrag_pipeline.models.pool import Work
 from graphrag_pipeline.models.prices import find_price
+from graphrag_pipeline.models.stored_replies import StoredReplies
 from graphrag_pipeline.plans import plan_extraction, plan_reports, plan_summaries
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.settings import Settings
@@ -37,8 +35,6 @@ from graphrag_pipeline.stages import STAGES, asks_model, upstream_of
 from graphrag_pipeline.staleness import StalePartition
 from graphrag_pipeline.tables import VECTOR_TABLES, text_hash
 from graphrag_pipeline.tokens import count_tokens_each
-
-T = TypeVar("T")
 
 PER_UNIT = {"graph": 0.5, "summarized_descriptions": 3.1, "community_reports": 0.6, "entity_embeddings": 9.0,
             "relationship_embeddings": 5.0, "report_embeddings": 6.0}  # fmt: skip
@@ -92,6 +88,7 @@ class _Estimator:
         self._stale = stale
         self._settings = root.settings
         self._n_written: dict[str, int] = {}  # texts that change, by the stage that embeds them
+        self._n_new_units: int | None = None
 
     def run(self) -> list[StageEstimate]:
         chats: dict[str, Callable[[], StageEstimate]] = {
@@ -141,7 +138,7 @@ class _Estimator:
 
     def _extraction(self) -> StageEstimate:
         units, plan = self._text_units("extracted_graph"), plan_extraction(self._root)
-        model = _StoredOnly(self._root.models.chat_model("extraction"))
+        model = StoredReplies(self._root.models.chat_model("extraction"))
         model.ask_all(extraction_works(units, plan, model))
         tokens_of = dict(zip(units["id"].to_pylist(), units["n_tokens"].to_pylist(), strict=True))
         reply_tokens = self._reply_tokens("extracted_graph")
@@ -164,10 +161,9 @@ class _Estimator:
         name = "summarized_descriptions"
         if "graph" in self._stale or not self._is_made("descriptions"):
             return self._scaled(name)
-        plan, model = plan_summaries(self._root), _StoredOnly(self._root.models.chat_model("descriptions"))
+        plan, model = plan_summaries(self._root), StoredReplies(self._root.models.chat_model("descriptions"))
         tables = self._root.tables.read("entities"), self._root.tables.read("relationships")
-        subjects = iterate_subjects(*tables)
-        model.ask_all([Work(s.name, partial(summarize_subject, s, plan, model)) for s in subjects])
+        model.ask_all(summary_works(iterate_subjects(*tables), plan, model))
         return self._counted(name, model)
 
     def _reports(self) -> StageEstimate:
@@ -176,7 +172,7 @@ class _Estimator:
             # A changed description changes the reports around it, at most all of them.
             around = min(self._n_written.get("entity_embeddings", 0), self._count_rows(name))
             return self._times(name, max(self._scaled(name).n_calls, around))
-        plan, model = plan_reports(self._root), _StoredOnly(self._root.models.chat_model("reports"))
+        plan, model = plan_reports(self._root), StoredReplies(self._root.models.chat_model("reports"))
         settings = self._settings.reports
 
         def count(contexts: Sequence[CommunityContext]) -> list[Report]:
@@ -192,7 +188,7 @@ class _Estimator:
         )
         return self._counted(name, model)
 
-    def _counted(self, stage: str, model: _StoredOnly) -> StageEstimate:
+    def _counted(self, stage: str, model: StoredReplies) -> StageEstimate:
         n_calls = len(model.missing)
         self._n_written["report_embeddings" if stage == "community_reports" else "entity_embeddings"] = n_calls
         texts = [message["content"] for request in model.missing for message in request.messages]
@@ -205,8 +201,6 @@ class _Estimator:
     def _times(self, stage: str, n_calls: int) -> StageEstimate:
         prompt_tokens = n_calls * PROMPT_TOKENS[stage]
         return StageEstimate(stage, n_calls, 0, prompt_tokens, n_calls * self._reply_tokens(stage), is_scaled=True)
-
-    _n_new_units: int | None = None
 
     def _n_changed_units(self) -> int:
         """Text units that are asked about anew; all that are stale where the embedded engine extracts."""
@@ -230,11 +224,7 @@ class _Estimator:
         if not self._is_made(table):
             return 0
         rows = self._root.tables.read(table)
-        if stage == "summarized_descriptions":
-            return pc.sum(pc.greater(rows["n_descriptions"], 1)).as_py() or 0
-        if stage == "community_reports":
-            return pc.sum(pc.invert(rows["is_verbatim"])).as_py() or 0
-        return rows.num_rows
+        return count_asked(rows)
 
     def _is_made(self, table: str) -> bool:
         return self._root.tables.head(table) is not None
@@ -274,31 +264,4 @@ class _Estimator:
 
 def _frame_tokens(plan: ExtractionPlan) -> int:
     """Tokens of the extraction prompt around the text."""
-    from graphrag_pipeline.indexing.model_extraction import build_graph_prompt
-
     return sum(count_tokens_each([message["content"] for message in build_graph_prompt("", plan)]))
-
-
-class _StoredOnly:
-    """A chat model that answers from the store alone and keeps the requests that are not there."""
-
-    def __init__(self, model: OpenAIChatModel) -> None:
-        self._model = model
-        self.stage, self.fingerprint, self.max_concurrency = model.stage, model.fingerprint, 1
-        self.missing: list[ChatRequest[Any]] = []
-        self.n_cached = 0
-
-    def ask_all(self, works: Sequence[Work[Any]]) -> None:
-        run_all(self.stage, works, self.max_concurrency)
-
-    async def complete(self, request: ChatRequest[T]) -> ChatReply[T]:
-        [reply] = self.recall([request])
-        if reply is None:
-            self.missing.append(request)
-            raise CallFailedError("not asked yet", "")
-        return reply
-
-    def recall(self, requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
-        replies = self._model.recall(requests)
-        self.n_cached += sum(reply is not None for reply in replies)
-        return replies

@@ -59,13 +59,12 @@ def preview_merges(root: Root) -> MergeReport:
     Raises:
         PipelineError: a bucket has no mentions yet.
     """
-    stage_settings = root.settings.resolution
     overrides = read_overrides(root.read_file(OVERRIDES_FILE))
     entities, relationships, claims = (_scan(root, table) for table in MENTIONS)
     merge = partial(merge_graph, entities, relationships, claims, root.settings.graph, overrides=overrides)
     tables = merge()
     unasked: list[tuple[str, str, float]] = []
-    if stage_settings.is_semantic:
+    if root.settings.resolution.is_semantic:
         proposals, unasked = _propose_from_store(root, tables["entities"], tables["relationships"])
         tables = merge(proposals=proposals) if proposals else tables
     wanted = tables["entity_merges"].to_pylist()
@@ -87,11 +86,9 @@ def _propose_from_store(
 ) -> tuple[list[Merge], list[tuple[str, str, float]]]:
     """Merges by vectors and by verdicts had before, and the pairs not asked about yet."""
     settings = root.settings.resolution
-    is_asked = settings.engine == "model"
-    floors = [settings.min_similarity, settings.min_asked_similarity if is_asked else None]
-    pairs = propose_similar(entities, relationships, root.embedder, min(f for f in floors if f is not None))
+    pairs = propose_similar(entities, relationships, root.embedder, settings)
     merges = merge_similar(entities, pairs, settings)
-    if not is_asked:
+    if settings.engine != "model":
         return merges, []
     shown, prompt, asked = show_entities(entities), root.prompt("resolve_entities"), pairs_to_ask(pairs, settings)
     replies = root.models.chat_model("resolution").recall([verdict_request(shown, pair, prompt) for pair in asked])

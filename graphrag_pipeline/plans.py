@@ -60,9 +60,7 @@ def propose_by_meaning(
 ) -> tuple[list[Merge], list[Failure]]:
     """Merges that vectors suggest and, where a model is given, its verdicts on pairs that are less near."""
     settings = root.settings.resolution
-    floors = [settings.min_similarity, settings.min_asked_similarity if model else None]
-    floor = min(floor for floor in floors if floor is not None)
-    pairs = propose_similar(entities, relationships, root.embedder, floor)
+    pairs = propose_similar(entities, relationships, root.embedder, settings)
     merges = merge_similar(entities, pairs, settings)
     failures: list[Failure] = []
     if model:

@@ -17,7 +17,7 @@ from graphrag_pipeline.models.ports import Embedder
 from graphrag_pipeline.models.prompts import Prompt, default_prompts, load_prompt
 from graphrag_pipeline.settings import SETTINGS_FILE, Settings
 from graphrag_pipeline.settings_file import load_settings, render_settings
-from graphrag_pipeline.stages import Stage, code_of, prompts_of
+from graphrag_pipeline.stages import Stage, code_of, embeds, prompts_of
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.snapshots import SnapshotStore
 from graphrag_pipeline.storage.table_store import TableStore
@@ -171,13 +171,10 @@ class Root:
         return code_of(
             stage,
             self.settings,
-            self._embedding_fingerprint() if self._embeds(stage) else "",
+            self._embedding_fingerprint() if embeds(stage, self.settings) else "",
             self.static_embedder.fingerprint if stage.embeds_statically else "",
             {name: self.prompt(name).sha256[:_SHOWN_DIGITS] for name in prompts_of(stage, self.settings)},
         )
-
-    def _embeds(self, stage: Stage) -> bool:
-        return stage.embeds or (stage.engine == "resolution" and self.settings.resolution.is_semantic)
 
     def _embedding_fingerprint(self) -> str:
         if self.settings.embeddings.engine != "model":

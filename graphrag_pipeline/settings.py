@@ -175,9 +175,15 @@ class ResolutionSettings(_Section):
     max_asked: int = _for_model(1000, "most pairs asked about, the nearest first.", ge=0)
 
     @property
+    def least_similarity(self) -> float | None:
+        """The least cosine at which two entities are looked at; None where vectors have no say."""
+        asked = self.min_asked_similarity if self.engine == "model" else None
+        return min((least for least in (self.min_similarity, asked) if least is not None), default=None)
+
+    @property
     def is_semantic(self) -> bool:
         """Whether vectors have a say."""
-        return self.engine == "model" or self.min_similarity is not None
+        return self.least_similarity is not None
 
 
 class DescriptionsSettings(_Section):

@@ -283,6 +283,11 @@ def asks_model(stage: Stage, settings: Settings) -> bool:
     return bool(stage.engine) and getattr(settings, stage.engine).engine == "model"
 
 
+def embeds(stage: Stage, settings: Settings) -> bool:
+    """Whether the result depends on the embedding model: always, or because resolution is set to look at vectors."""
+    return stage.embeds or (stage.engine == "resolution" and settings.resolution.is_semantic)
+
+
 def prompts_of(stage: Stage, settings: Settings) -> tuple[str, ...]:
     """The prompts that a stage sends as it is set."""
     if not asks_model(stage, settings):

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from sqlalchemy import Connection, Engine, create_engine, event
+
+from graphrag_pipeline.settings_file import parse_yaml
 
 _BUSY_TIMEOUT_S = 30
 _MAX_OPEN = 4  # the index, the run that is written, and some that are read
@@ -70,7 +71,7 @@ def overrides_for(home: Path) -> dict[str, Any]:
             "class": "NoOpComputeLogManager",
         }
     }
-    settings = yaml.safe_load((home / "dagster.yaml").read_text(encoding="utf-8")) or {}
+    settings = parse_yaml((home / "dagster.yaml").read_text(encoding="utf-8")) or {}
     if not {"storage", "event_log_storage"} & settings.keys():
         changes["event_log_storage"] = {
             "module": __name__,

@@ -16,13 +16,15 @@ from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.tables import ASKING_STAGES, CONTRACT_FAILURES, failures_table
 
 FAILURE_TABLES = tuple(f"{stage}_failures" for stage in ASKING_STAGES)
+_WRITTEN_TABLES = {"summarized_descriptions": "descriptions", "community_reports": "community_reports"}
+"""Stage that writes only some of its rows by a model -> its table."""
 _ASKED_TABLES = {
     "graph": "entities",
     "entity_embeddings": "entities",
     "relationship_embeddings": "relationships",
     "report_embeddings": "community_reports",
 }
-"""Stage -> the table whose rows it asks about, where it is not `text_units`."""
+"""Other stage -> the table all of whose rows it asks about, where it is not `text_units`."""
 
 
 def failure_rows(stage: str, failures: Iterable[Failure]) -> pa.Table:
@@ -46,17 +48,27 @@ def join_failures(stage: Mapping[str, pa.Table]) -> pa.Table:
     for name in ASKING_STAGES:
         failures = stage[f"{name}_failures"]
         if failures.num_rows:
-            n_asked = pa.repeat(pa.scalar(_count_asked(name, stage)), failures.num_rows)
+            n_asked = pa.repeat(pa.scalar(_n_asked(name, stage)), failures.num_rows)
             stages = pa.repeat(pa.scalar(name), failures.num_rows)
             columns = {"stage": stages, **{column: failures[column] for column in failures.schema.names}}
             parts.append(pa.table(columns | {"n_asked": n_asked}, CONTRACT_FAILURES.schema))
     return CONTRACT_FAILURES.sort(pa.concat_tables(parts))
 
 
-def _count_asked(name: str, stage: Mapping[str, pa.Table]) -> int:
+def _n_asked(name: str, stage: Mapping[str, pa.Table]) -> int:
     """Records that the model of a stage was asked about, failed or not."""
-    if name == "summarized_descriptions":
-        return pc.sum(pc.greater(stage["descriptions"]["n_descriptions"], 1)).as_py() or 0
-    if name == "community_reports":
-        return pc.sum(pc.invert(stage["community_reports"]["is_verbatim"])).as_py() or 0
+    if name in _WRITTEN_TABLES:
+        return count_asked(stage[_WRITTEN_TABLES[name]])
     return stage[_ASKED_TABLES.get(name, "text_units")].num_rows
+
+
+def count_asked(rows: pa.Table) -> int:
+    """Rows of a stage's table that its model is asked about: all but what is taken over as it is.
+
+    That is one description alone, and a community too small for a report of its own.
+    """
+    if "n_descriptions" in rows.schema.names:
+        return pc.sum(pc.greater(rows["n_descriptions"], 1)).as_py() or 0
+    if "is_verbatim" in rows.schema.names:
+        return pc.sum(pc.invert(rows["is_verbatim"])).as_py() or 0
+    return rows.num_rows

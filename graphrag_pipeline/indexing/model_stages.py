@@ -12,14 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.indexing.community_reports import Report, Writer
-from graphrag_pipeline.indexing.model_descriptions import SummaryPlan, iterate_subjects, summarize_subject
+from graphrag_pipeline.indexing.model_descriptions import Subject, SummaryPlan, iterate_subjects, summarize_subject
 from graphrag_pipeline.indexing.model_extraction import ExtractionPlan, UnitMentions, extract_text_unit
 from graphrag_pipeline.indexing.model_reports import ModelReport, ReportPlan, write_report
 from graphrag_pipeline.indexing.report_contexts import CommunityContext
@@ -159,7 +159,7 @@ def summarize_descriptions_by_model(
         parts.append(known.filter(is_kept))
         is_known = set(parts[-1]["description_key"].to_pylist())
     subjects = [s for s in iterate_subjects(entities, relationships) if s.description_key not in is_known]
-    works = [Work(subject.name, partial(summarize_subject, subject, plan, model)) for subject in subjects]
+    works = summary_works(subjects, plan, model)
     results = run_all(model.stage, works, model.max_concurrency, progress)
     rows, failures = split_failures(results)
     parts.append(DESCRIPTIONS.from_rows(rows))
@@ -170,6 +170,11 @@ def summarize_descriptions_by_model(
         ]
         parts.append(_flag_fallback(fall_back(*chosen)))
     return DESCRIPTIONS.sort(pa.concat_tables(parts)), failures
+
+
+def summary_works(subjects: Iterable[Subject], plan: SummaryPlan, model: ChatModel) -> list[Work[dict[str, Any]]]:
+    """What is to be asked about subjects, one work each, in their order."""
+    return [Work(subject.name, partial(summarize_subject, subject, plan, model)) for subject in subjects]
 
 
 def _flag_fallback(rows: pa.Table) -> pa.Table:

@@ -47,22 +47,24 @@ class Pair:
 
 
 def propose_similar(
-    entities: pa.Table, relationships: pa.Table, embedder: Embedder, min_similarity: float
+    entities: pa.Table, relationships: pa.Table, embedder: Embedder, settings: ResolutionSettings
 ) -> list[Pair]:
     """Pairs of entities that may be one, the nearest first.
 
     Args:
         entities: needs `title`, `type`, `descriptions` and `n_mentions`.
         relationships: needs `source` and `target`; their ends are never a pair.
-        min_similarity: least cosine of the vectors of their titles with descriptions.
+        settings: the least cosine of the vectors of their titles with descriptions; none at all without one.
     """
+    if settings.least_similarity is None:
+        return []
     titles, types = entities["title"].to_pylist(), entities["type"].to_pylist()
     n_mentions = entities["n_mentions"].to_pylist()
     texts = [entity_text(title, text) for title, text in zip(titles, _describe_each(entities), strict=True)]
     vectors = embedder.embed(texts)
     related = set(zip(relationships["source"].to_pylist(), relationships["target"].to_pylist(), strict=True))
     pairs = []
-    for a, b, similarity in _near(vectors, min_similarity):
+    for a, b, similarity in _near(vectors, settings.least_similarity):
         if not types_agree(types[a], types[b]) or numbers_of(titles[a]) != numbers_of(titles[b]):
             continue
         if (titles[a], titles[b]) in related or (titles[b], titles[a]) in related:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from graphrag_pipeline.indexing.semantic_resolution import (
+    Pair,
     ask_verdicts,
     merge_similar,
     pairs_to_ask,
@@ -57,10 +58,15 @@ def graph() -> StageGraph:
     )
 
 
+def propose(made: StageGraph, min_similarity: float) -> list[Pair]:
+    settings = ResolutionSettings(min_similarity=min_similarity)
+    return propose_similar(made.entities, made.relationships, TableOfVectors(NEAR), settings)
+
+
 def pairs(min_similarity: float) -> list[tuple[str, str]]:
     made = graph()
     titles = made.entities["title"].to_pylist()
-    found = propose_similar(made.entities, made.relationships, TableOfVectors(NEAR), min_similarity)
+    found = propose(made, min_similarity)
     return [(titles[pair.row], titles[pair.into]) for pair in found]
 
 
@@ -77,13 +83,13 @@ def test_other_types_are_no_pair() -> None:
     types = ["GEO" if title == "LORD SALISBURY" else "PERSON" for title in made.entities["title"].to_pylist()]
     entities = made.entities.set_column(position, made.entities.schema.field(position), pa.array(types))
     titles = entities["title"].to_pylist()
-    found = propose_similar(entities, made.relationships, TableOfVectors(NEAR), 0.99)
+    found = propose_similar(entities, made.relationships, TableOfVectors(NEAR), ResolutionSettings(min_similarity=0.99))
     assert "LORD SALISBURY" not in {titles[pair.row] for pair in found} | {titles[pair.into] for pair in found}
 
 
 def test_vectors_merge_from_the_least_cosine_on_and_leave_the_rest_to_the_model() -> None:
     made = graph()
-    found = propose_similar(made.entities, made.relationships, TableOfVectors(NEAR), 0.5)
+    found = propose(made, 0.5)
     settings = ResolutionSettings(engine="model", min_similarity=0.999, min_asked_similarity=0.9, max_asked=1)
     merged, asked = merge_similar(made.entities, found, settings), pairs_to_ask(found, settings)
     assert merged == [] or all(merge.score >= 0.999 and merge.rule == "embedding" for merge in merged)
@@ -94,7 +100,7 @@ def test_the_order_of_a_pair_makes_no_difference_to_what_is_asked() -> None:
     shown = show_entities(graph().entities)
     prompt = load_prompt(None, "resolve_entities")
     made = graph()
-    [first, *_] = propose_similar(made.entities, made.relationships, TableOfVectors(NEAR), 0.5)
+    [first, *_] = propose(made, 0.5)
     turned = type(first)(first.into, first.row, first.similarity)
     assert verdict_request(shown, first, prompt).messages == verdict_request(shown, turned, prompt).messages
 
@@ -108,7 +114,7 @@ def test_a_verdict_merges_keeps_apart_or_fails_alone(
     tmp_path: Path, reply: str, n_merges: int, n_failures: int
 ) -> None:
     made = graph()
-    found = propose_similar(made.entities, made.relationships, TableOfVectors(NEAR), 0.99)
+    found = propose(made, 0.99)
     with running_model_server(script=lambda asked: reply) as server:
         model = chat_model(server.base_url, tmp_path)
         merges, failures = ask_verdicts(made.entities, found[:1], load_prompt(None, "resolve_entities"), model)
