@@ -1,8 +1,4 @@
-"""Commands about snapshots and forgetting: `snapshots list|show|diff|rollback|unpin|prune`, and `forget`.
-
-As in `cli.py`, each calls one function of the package and prints what it returns. Keep out: anything a library user
-would miss.
-"""
+"""Commands about snapshots and forgetting: `snapshots list|show|diff|rollback|unpin|prune`, and `forget`."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from graphrag_pipeline.terminal import JsonOption, RootOption, open_root, print_json
+from graphrag_pipeline.commands.terminal import JsonOption, RootOption, open_root, print_json
 
 _HOUR_S = 3600
 

@@ -17,7 +17,7 @@ from graphrag_pipeline_tests.two_snapshots import _indexed_twice, first_of, root
 __all__ = ["_indexed_twice", "call", "root"]
 
 Call = Callable[..., Outcome]
-README = Path(__file__).parents[1] / "README.md"
+README = Path(__file__).parents[2] / "README.md"
 
 
 def readme_commands() -> list[list[str]]:

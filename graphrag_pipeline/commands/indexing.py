@@ -1,0 +1,217 @@
+"""Commands that make and look after an index: `init`, `index`, `merges`, `costs` and `status`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from graphrag_pipeline.commands.snapshots import waiting_lines
+from graphrag_pipeline.commands.terminal import JsonOption, RootOption, open_root, print_json
+
+Engine = Literal["embedded", "model"]
+
+
+def add_indexing_commands(app: typer.Typer) -> None:
+    """Mount the commands of this module."""
+    for command in (init, index, merges, costs, status):
+        app.command()(command)
+
+
+def init(
+    directory: Annotated[Path, typer.Argument(help="Folder to make a root of.")],
+    engine: Annotated[Engine, typer.Option(help="Who does the stages: the embedded engine or a model.")] = "embedded",
+    chat_model: Annotated[str | None, typer.Option(help="model: name of the chat model.")] = None,
+    embedding_model: Annotated[
+        str | None, typer.Option(help="model: name of the embedding model; without it, the bundled vectors.")
+    ] = None,
+    base_url: Annotated[str | None, typer.Option(help="model: an OpenAI-compatible endpoint; else OpenAI's.")] = None,
+    api_key_env: Annotated[str | None, typer.Option(help="model: environment variable that holds the key.")] = None,
+) -> None:
+    """Make a root: documented settings, the prompts and an empty input folder."""
+    from graphrag_pipeline.root import init_root
+    from graphrag_pipeline.settings import settings_for_model
+
+    if engine == "model" and not chat_model:
+        raise typer.BadParameter("name one: --engine model asks it", param_hint="--chat-model")
+    if engine == "embedded" and any((chat_model, embedding_model, base_url, api_key_env)):
+        raise typer.BadParameter("the options of a model need --engine model", param_hint="--engine")
+    settings = settings_for_model(chat_model, embedding_model, base_url, api_key_env) if chat_model else None
+    made = init_root(directory, settings)
+    for path in made:
+        typer.echo(f"made {path}")
+    typer.echo(f"Put documents into {directory / 'input'}, then run: graphrag-pipeline --root {directory} index")
+
+
+def index(
+    root: RootOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Estimate calls, tokens and money per stage; run nothing.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON.")] = False,
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Publish an empty index if the input folder has no document.")
+    ] = False,
+) -> None:
+    """Detect what changed, materialise what is stale, check, publish."""
+    from graphrag_pipeline.defs.index_run import run_index
+    from graphrag_pipeline.progress import IndexProgress
+    from graphrag_pipeline.staleness import list_unused_overrides
+
+    project = open_root(root)
+    if dry_run:
+        _print_estimates(project, as_json)
+        return
+    try:
+        with IndexProgress() as progress:
+            report = run_index(project, progress.plan, progress.advance, progress.say, allow_empty)
+    except KeyboardInterrupt:
+        typer.echo("interrupted: what was finished is kept; run `graphrag-pipeline index` again to go on", err=True)
+        raise typer.Exit(130) from None
+    for path, problem in report.problems:
+        typer.echo(f"not read: {path}: {problem}", err=True)
+    for line in list_unused_overrides(project):
+        typer.echo(line, err=True)
+    if report.ran:
+        snapshot = project.snapshots.open(report.waiting or report.snapshot)
+        counts = ", ".join(
+            f"{snapshot.n_rows(name):,} {label}"
+            for name, label in (
+                ("text_units", "text units"),
+                ("entities", "entities"),
+                ("relationships", "relationships"),
+                ("communities", "communities"),
+            )
+        )
+        typer.echo(f"{report.n_documents:,} documents: {counts}")
+    else:
+        typer.echo(f"{report.n_documents:,} documents: nothing changed")
+    typer.echo(f"published snapshot {report.snapshot}")
+    for line in waiting_lines(project.snapshots.pinned(), report.waiting):
+        typer.echo(line)
+
+
+def _print_estimates(project: Any, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from graphrag_pipeline.costs import render_estimates
+    from graphrag_pipeline.estimates import asks_any_model, estimate_index
+    from graphrag_pipeline.staleness import detect_input, find_stale
+
+    stale = find_stale(project, detect_input(project))
+    estimates = estimate_index(project, stale)
+    spent = project.models.spending if asks_any_model(project.settings) else None
+    if as_json:
+        partitions = [{"stage": s.stage, "partition": s.partition, "reasons": list(s.reasons)} for s in stale]
+        budget = spent.describe() if spent else None
+        print_json({"stale": partitions, "estimates": [asdict(e) for e in estimates], "budget": budget})
+        return
+    typer.echo(f"{len(stale):,} partitions of stages would run")
+    for line in render_estimates(estimates):
+        typer.echo(line)
+    if spent:
+        typer.echo(spent.describe())
+
+
+def merges(
+    root: RootOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="What the settings as they are now would merge; write and ask nothing.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Which names became one entity, and why."""
+    from dataclasses import asdict
+
+    from graphrag_pipeline.merge_report import list_merges, preview_merges, render_report
+
+    project = open_root(root)
+    report = preview_merges(project) if dry_run else list_merges(project)
+    if as_json:
+        print_json(asdict(report))
+        return
+    for line in render_report(report):
+        typer.echo(line)
+
+
+def costs(root: RootOption = None, as_json: JsonOption = False) -> None:
+    """What runs cost in calls of models, beside what was estimated."""
+    from graphrag_pipeline.costs import read_costs, render_costs
+
+    runs = read_costs(open_root(root))
+    if as_json:
+        print_json(runs)
+        return
+    for line in render_costs(runs):
+        typer.echo(line)
+
+
+def status(root: RootOption = None, as_json: JsonOption = False) -> None:
+    """What is stale and why, and which snapshot is published."""
+    from graphrag_pipeline.staleness import (
+        detect_input,
+        find_stale,
+        find_waiting,
+        list_failures,
+        list_problems,
+        list_unused_overrides,
+    )
+
+    project = open_root(root)
+    manifests = detect_input(project)
+    is_imported = project.is_imported  # then the input folder has no part in the index
+    stale = [] if is_imported else find_stale(project, manifests)
+    problems = [{"path": path, "problem": problem} for path, problem in list_problems(manifests)]
+    values = {
+        "root": str(project.path),
+        "snapshot": project.snapshots.current(),
+        "pinned": project.snapshots.pinned(),
+        "waiting": find_waiting(project),
+        "is_imported": is_imported,
+        "documents": sum(rows.num_rows for rows in manifests.values()) - len(problems),
+        "problems": problems,
+        "failures": list_failures(project),
+        "unused_overrides": [] if is_imported else list_unused_overrides(project),
+        "stale": [{"stage": s.stage, "partition": s.partition, "reasons": list(s.reasons)} for s in stale],
+    }
+    if as_json:
+        print_json(values)
+        return
+    origin = " (imported; documents of the input folder are not in it)" if is_imported else ""
+    typer.echo(f"root {values['root']}\nsnapshot {values['snapshot'] or 'none published'}{origin}")
+    for line in waiting_lines(values["pinned"], values["waiting"]):
+        typer.echo(line)
+    typer.echo(f"{values['documents']:,} documents, {len(problems)} not readable")
+    for problem in problems:
+        typer.echo(f"  {problem['path']}: {problem['problem']}")
+    for line in [*_failure_lines(values["failures"]), *values["unused_overrides"]]:
+        typer.echo(line)
+    if not stale and not is_imported:
+        typer.echo("everything is fresh")
+    for line in _stale_lines(stale):
+        typer.echo(line)
+
+
+_MAX_FAILURES_SHOWN = 20
+
+
+def _failure_lines(failures: list[dict[str, str]]) -> list[str]:
+    """One line per failure; all of many are in `status --json` and in the table `failures` of `sql`."""
+    lines = []
+    for failure in failures[:_MAX_FAILURES_SHOWN]:
+        reply = f"; the reply starts {failure['reply'][:80]!r}" if failure["reply"] else ""
+        lines.append(f"failed {failure['stage']}: {failure['record']}: {failure['reason']}{reply}")
+    n_more = len(failures) - len(lines)
+    return [*lines, f"and {n_more:,} more failures: see status --json"] if n_more > 0 else lines
+
+
+def _stale_lines(stale: list[Any]) -> list[str]:
+    """One line per stage and reason; buckets stale for one reason share a line."""
+    partitions: dict[tuple[str, str], list[str]] = {}
+    for item in stale:
+        partitions.setdefault((item.stage, "; ".join(item.reasons)), []).append(item.partition)
+    return [
+        f"stale {stage}{'' if keys == ['all'] else ' ' + ' '.join(keys)}: {why}"
+        for (stage, why), keys in partitions.items()
+    ]

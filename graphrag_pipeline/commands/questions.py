@@ -1,0 +1,108 @@
+"""Commands that ask the published index: `query` and `sql`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from graphrag_pipeline.commands.terminal import JsonOption, RootOption, open_root, print_json
+
+
+def add_question_commands(app: typer.Typer) -> None:
+    """Mount the commands of this module."""
+    for command in (query, sql):
+        app.command()(command)
+
+
+def query(
+    question: Annotated[str, typer.Argument(help="What to ask.")],
+    method: Annotated[str, typer.Option(help="local, global or basic.")] = "local",
+    strategy: Annotated[str | None, typer.Option(help="Text unit selection of local search.")] = None,
+    context_only: Annotated[bool, typer.Option("--context-only", help="Select the context, write no answer.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what every strategy of local search would pick; no answer.")
+    ] = False,
+    option: Annotated[list[str] | None, typer.Option(help="KEY=VALUE over the settings of the method.")] = None,
+    stream: Annotated[
+        bool | None, typer.Option("--stream/--no-stream", help="Show a model's answer as it comes; on in a terminal.")
+    ] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer a question from the published index."""
+    from graphrag_pipeline.query.graph_index import GraphIndex
+
+    options = dict(_parse_option(text) for text in option or [])
+    if explain and method != "local":
+        raise typer.BadParameter("only local search has text unit selection strategies", param_hint="--explain")
+    index = GraphIndex.open(open_root(root).path)
+    if explain:
+        _explain(index, _as_text(question), strategy, options, as_json)
+        return
+    is_model = index.settings.answers.engine == "model" and not (context_only or as_json)
+    is_streamed = is_model and (sys.stdout.isatty() if stream is None else stream)
+    result = index.search(
+        _as_text(question), method, strategy, context_only, _print_piece if is_streamed else None, **options
+    )
+    if as_json:
+        print_json(result.to_dict())
+        return
+    typer.echo(f"\n\n{result.sources_to_markdown()}".rstrip() if is_streamed else result.to_markdown())
+    if line := result.usage.to_line():
+        typer.echo(f"\n{line}")
+
+
+def _print_piece(text: str) -> None:
+    typer.echo(text, nl=False)
+    sys.stdout.flush()
+
+
+def _explain(index: Any, question: str, strategy: str | None, options: dict[str, Any], as_json: bool) -> None:
+    from graphrag_pipeline.query.explain import explain_strategies, render_explanation, to_records
+    from graphrag_pipeline.query.graph_index import METHODS
+
+    settings: Any = METHODS["local"].settings_of(index.settings, strategy, options)
+    picks = explain_strategies(index, question, settings)
+    if as_json:
+        print_json({"question": question, "snapshot": index.snapshot.id, "picks": to_records(picks)})
+    else:
+        typer.echo(render_explanation(picks))
+
+
+def _as_text(argument: str) -> str:
+    """An argument as UTF-8, whatever the locale says; what is no text becomes a question mark in a box."""
+    return os.fsencode(argument).decode("utf-8", errors="replace")
+
+
+def _parse_option(text: str) -> tuple[str, Any]:
+    import yaml
+
+    from graphrag_pipeline.settings_file import parse_yaml
+
+    key, equals, value = (part.strip() for part in text.partition("="))
+    if not key or not equals:
+        raise typer.BadParameter(f"{text!r} is not KEY=VALUE, such as top_k_entities=20", param_hint="--option")
+    if key in ("question", "method", "strategy", "context_only", "say"):
+        raise typer.BadParameter(f"{key!r} has an option or argument of its own", param_hint="--option")
+    try:
+        return key, parse_yaml(value)
+    except yaml.YAMLError:
+        raise typer.BadParameter(f"{text!r}: the value is no YAML", param_hint="--option") from None
+
+
+def sql(
+    statement: Annotated[str, typer.Argument(metavar="QUERY", help="SQL over the tables of the published snapshot.")],
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Query the published snapshot's tables with DuckDB."""
+    from graphrag_pipeline.storage.sql import render_rows, run_sql
+
+    result = run_sql(open_root(root).snapshots.open(), _as_text(statement))
+    if as_json:
+        print_json(result.to_pylist())
+    else:
+        typer.echo(render_rows(result))
