@@ -37,17 +37,19 @@ _KINDS = {
     "relation": "relationship", "claim": "claim", "claims": "claim",
 }  # fmt: skip
 
-_LEFT, _RIGHT, _BAR = "(?:[<\uff1c\u3008]|&lt;)", "(?:[>\uff1e\u3009]|&gt;)", r"\\?[|\uff5c\u4e28\u00a6]"
-_DELIMITER = re.compile(rf"{_LEFT} ?{_BAR}{{1,2}} ?{_RIGHT}|\{{tuple_delimiter\}}")
-_END_MARK = re.compile(
-    rf"{_LEFT} ?/?{_BAR} ?COMPLETED?\b ?(?:{_BAR})? ?(?:{_RIGHT})?|\{{completion_delimiter\}}", re.IGNORECASE
-)
+# A pattern that starts with a set of characters is looked for several times as fast as one with alternatives.
+_LEFT = r"[<\uff1c\u3008&](?:(?<!&)|(?i:lt;))"
+_RIGHT, _BAR = "(?:[>\uff1e\u3009]|&gt;)", r"\\?[|\uff5c\u4e28\u00a6]"
+_DELIMITER = re.compile(rf"{_LEFT} ?{_BAR}{{1,2}} ?{_RIGHT}")
+_END_MARK = re.compile(rf"{_LEFT} ?/?{_BAR} ?(?i:COMPLETED?)\b ?(?:{_BAR})? ?(?:{_RIGHT})?")
 _OTHER_MARK = re.compile(rf"{_LEFT} ?{_BAR} ?\w[\w ]{{0,20}}{_BAR} ?{_RIGHT}\s*\Z")  # in another language, at the end
+_PLACEHOLDERS = {"{record_delimiter}": "##", "{tuple_delimiter}": "<|>", "{completion_delimiter}": "<|COMPLETE|>"}
 _FULL_WIDTH = str.maketrans({"\uff08": "(", "\uff09": ")", "\uff03": "#", "\u3014": "(", "\u3015": ")"})
 _QUOTED = f"[{re.escape(QUOTES)}]{{0,4}}"
 _LEAD = r"(?:\A|(?<=[\n)\]])|(?<=##)|(?=[(\[]))\s{0,8}(?:(?:[-*\u2022]|\d{1,4}[.)])\s)?\s{0,4}"
 _HEAD = re.compile(rf"{_LEAD}([(\[]?)\s{{0,4}}{_QUOTED}(\w{{1,24}}){_QUOTED}[:,]?\s{{0,4}}\Z")
 _SUBJECT_HEAD = re.compile(r"(?:\A|(?<=[\n)])|(?<=##))\s{0,8}\(()\s{0,4}([^\n]{1,200}?)\s{0,4}\Z")
+_MAY_START = re.compile(r"[\n()\[\]#]")  # what stands before or at the start of every record but the first
 _LOOK_BACK = {_HEAD: 60, _SUBJECT_HEAD: 240}  # characters before a delimiter in which a record may start
 _CLOSED = rf"[)\]]{_QUOTED}[ \t]*+[,;.\u3002]?"
 _CLOSED_BEFORE_MARK = re.compile(rf"{_CLOSED}\s*+##")
@@ -92,9 +94,13 @@ def parse_claims_reply(reply: str) -> Reply:
 
 def _parse(reply: str, kinds: tuple[str, ...]) -> Reply:
     problems: Counter[str] = Counter()
-    text = strip_fences(clean_text(reply)).translate(_FULL_WIDTH).replace("{record_delimiter}", "##")
-    is_complete = bool(_END_MARK.search(text) or _OTHER_MARK.search(text[-60:]))
-    text = _DELIMITER.sub("<|>", _OTHER_MARK.sub("\n##\n", _END_MARK.sub("\n##\n", text)))
+    text = strip_fences(clean_text(reply)).translate(_FULL_WIDTH)
+    for name, mark in _PLACEHOLDERS.items():
+        text = text.replace(name, mark)
+    text, n_end_marks = _END_MARK.subn("\n##\n", text)
+    text, n_other_marks = _OTHER_MARK.subn("\n##\n", text)
+    is_complete = bool(n_end_marks or n_other_marks)
+    text = _DELIMITER.sub("<|>", text)
     rows = list(_split_records(text, kinds, problems))
     if not rows and "<|>" not in text:
         rows, is_json = iterate_objects(reply, kinds)
@@ -177,7 +183,9 @@ def _find_starts(text: str, kinds: tuple[str, ...]) -> Iterator[_Start]:
     before, delimiter = 0, text.find("<|>")
     while delimiter >= 0:
         after = delimiter + 3
-        match = head.search(text, max(before, delimiter - look_back), delimiter)
+        place = max(before, delimiter - look_back)
+        may_start = not before or _MAY_START.search(text, max(0, place - 2), delimiter)
+        match = head.search(text, place, delimiter) if may_start else None
         if match:
             word = match.group(2)
             kind = _KINDS.get(word.strip(QUOTES + " ").casefold(), "")

@@ -10,6 +10,7 @@ Add here: how a transaction is made. Keep out: what is in the tables (`cache.py`
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -45,6 +46,7 @@ _Write = Callable[[Connection], Any] | tuple[Insert, Sequence[Mapping[str, Any]]
 
 CHUNK = 900  # values in an IN: SQLite's variable limit was 999 for long
 BUSY_TIMEOUT_S = 60
+_GATHER_S = 0.002  # in which the writes of calls that end together become one transaction
 _ADVISORY_LOCK = 0x67726170  # any number of our own
 
 _metadata = MetaData()
@@ -149,6 +151,7 @@ class SharedDatabase:
         return future
 
     def _drain(self) -> None:
+        time.sleep(_GATHER_S)
         with self._lock:
             batch, self._queue = self._queue, []
         try:

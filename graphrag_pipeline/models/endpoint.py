@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.model_settings import ChatModelSettings, EmbeddingModelSettings
 from graphrag_pipeline.models.accounting import CallStats, call_span
+from graphrag_pipeline.models.event_loop import http_client
 from graphrag_pipeline.models.limits import AdaptiveLimit, backoff_s
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.prices import find_price
@@ -261,15 +262,15 @@ def _make_client(settings: ModelSettings, host: str) -> openai.AsyncOpenAI:
     import openai
 
     key = _read_key(settings.api_key_env, host)
+    shared: Any = {"timeout": settings.timeout_s, "max_retries": 0, "http_client": http_client()}
     if settings.api_version:
         return openai.AsyncAzureOpenAI(
             azure_endpoint=settings.base_url,
             api_version=settings.api_version,
             api_key=key,
-            timeout=settings.timeout_s,
-            max_retries=0,
+            **shared,
         )
-    return openai.AsyncOpenAI(base_url=settings.base_url, api_key=key, timeout=settings.timeout_s, max_retries=0)
+    return openai.AsyncOpenAI(base_url=settings.base_url, api_key=key, **shared)
 
 
 def _say_if_unset(variable: str) -> str:

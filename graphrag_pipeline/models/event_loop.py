@@ -7,13 +7,20 @@ and interrupts reach the waiting main thread, never a call in the middle.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import functools
 import threading
+import weakref
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import openai
 
 T = TypeVar("T")
+
+CLOSING_S = 5.0
 
 
 def start_in_loop(work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -29,9 +36,31 @@ def start_in_loop(work: Coroutine[Any, Any, T]) -> Future[T]:
     return asyncio.run_coroutine_threadsafe(work, loop)
 
 
+def http_client() -> openai.DefaultAioHttpClient:
+    """The HTTP client of the running loop, for all endpoints: aiohttp, in half the processor time of httpx."""
+    import openai
+
+    loop = asyncio.get_running_loop()
+    client = _clients.get(loop)
+    if client is None:
+        client = _clients[loop] = openai.DefaultAioHttpClient()
+    return client
+
+
+_clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = weakref.WeakKeyDictionary()
+
+
 @functools.lru_cache(maxsize=1)
 def _loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="model-calls", daemon=True)
     thread.start()
+    atexit.register(_close, loop)
     return loop, thread
+
+
+def _close(loop: asyncio.AbstractEventLoop) -> None:
+    """Close the connections; the thread ends with the process."""
+    client = _clients.pop(loop, None)
+    if client is not None:
+        asyncio.run_coroutine_threadsafe(client.aclose(), loop).result(CLOSING_S)

@@ -25,6 +25,7 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 _FORMAT = re.compile(r"response_format|json_schema|structured output|guided|grammar|json schema", re.IGNORECASE)
+_NO_CONNECTION = re.compile(r"(?:Client)?Connect(?:or|Error|Timeout)")  # names of aiohttp's and httpx's exceptions
 _UNSUPPORTED = re.compile(r"unsupported|not supported|unrecognized|unknown|extra inputs|not permitted", re.IGNORECASE)
 
 
@@ -96,21 +97,37 @@ def describe_problem(error: Exception, key: str, timeout_s: float) -> Problem:
     """
     import openai
 
+    if broken := _broken_connection(error):
+        return _describe_connection(broken, key)
     if isinstance(error, TimeoutError | openai.APITimeoutError):
         return Problem(f"no whole answer within {timeout_s:g} s", may_be_paid=True)
     if isinstance(error, openai.APIStatusError):
         return _describe_status(error, key)
     if isinstance(error, openai.APIConnectionError):
-        cause = error.__cause__
-        kind = type(cause).__name__ if cause else "no answer"
-        is_unreachable = "Connect" in kind
-        text = _clean(f"{'cannot connect' if is_unreachable else 'connection lost'} ({kind}: {cause})", key)
-        return Problem(text, may_be_paid=not is_unreachable, is_unreachable=is_unreachable)
+        return _describe_connection(error.__cause__ or error, key)
     if isinstance(error, _transport_errors()):
         return Problem(_clean(f"connection lost ({type(error).__name__}: {error})", key), may_be_paid=True)
     if isinstance(error, ReplyFormatError):
         return Problem(_clean(str(error), key), may_be_paid=True)
     return Problem(_clean(f"the answer is no JSON ({type(error).__name__})", key), may_be_paid=True)
+
+
+def _broken_connection(error: BaseException | None) -> BaseException | None:
+    """What aiohttp said of a connection, which the SDK takes for a time-out; None if that is not what happened."""
+    import aiohttp
+
+    while error is not None:
+        if isinstance(error, aiohttp.ClientConnectionError) and not isinstance(error, aiohttp.ServerTimeoutError):
+            return error
+        error = error.__cause__
+    return None
+
+
+def _describe_connection(cause: BaseException, key: str) -> Problem:
+    kind = type(cause).__name__
+    is_unreachable = bool(_NO_CONNECTION.match(kind))
+    text = _clean(f"{'cannot connect' if is_unreachable else 'connection lost'} ({kind}: {cause})", key)
+    return Problem(text, may_be_paid=not is_unreachable, is_unreachable=is_unreachable)
 
 
 def attempt_errors() -> tuple[type[Exception], ...]:

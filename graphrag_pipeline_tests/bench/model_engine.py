@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from graphrag_pipeline.cli import collect_rarely
 from graphrag_pipeline.root import Root, init_root
 from graphrag_pipeline.settings import Settings, settings_for_model
 from graphrag_pipeline_tests.bench.articles import write_articles
@@ -98,6 +99,7 @@ def _ask(root: Root) -> None:
     from graphrag_pipeline.models.ports import Failure
     from graphrag_pipeline.tables import bucket_keys
 
+    collect_rarely()  # as every command does
     buckets = bucket_keys(root.settings.storage.n_buckets)
     started = time.monotonic()
     ask_ahead(root, buckets, print)
