@@ -46,13 +46,13 @@ def find_neighbourhood(mentions: Mentions, seeds: Seeds, max_units: int) -> np.n
     """
     units, mass = _spread_to_units(mentions, seeds.entities, seeds.entity_weights, seeds.text_units)
     units, mass = _add(units, mass, seeds.text_units, UNIT_SEED * seeds.unit_weights)
-    best = _largest(units, mass, max_units // 4)
+    best = _largest(mass, max_units // 4)
     entities, entity_mass = _spread_to_entities(mentions, units[best], mass[best])
-    near = _largest(entities, entity_mass, 2 * max_units)
+    near = _largest(entity_mass, 2 * max_units)
     more, more_mass = _spread_to_units(mentions, entities[near], entity_mass[near], units)
     mass[np.isin(units, seeds.text_units)] += 2.0  # more than all the mass there is
     units, mass = _add(units, mass, more, more_mass)
-    return np.sort(units[_largest(units, mass, max(max_units, len(seeds.text_units)))])
+    return np.sort(units[_largest(mass, max(max_units, len(seeds.text_units)))])
 
 
 def _spread_to_units(
@@ -100,9 +100,13 @@ def _add(rows: np.ndarray, mass: np.ndarray, more: np.ndarray, more_mass: np.nda
     return _sum_by(np.r_[rows, more], np.r_[mass, more_mass])
 
 
-def _largest(rows: np.ndarray, mass: np.ndarray, n: int) -> np.ndarray:
-    """Positions of the n rows with most mass, ties to the lower row."""
-    return np.lexsort((rows, -np.round(mass, 12)))[:n]
+def _largest(mass: np.ndarray, n: int) -> np.ndarray:
+    """Positions of the n rows with most mass, most first, ties to the lower row; rows are ascending."""
+    worth = -np.round(mass, 12)
+    if len(worth) <= n or n < 1:
+        return np.argsort(worth, kind="stable")[:n]
+    among = np.flatnonzero(worth <= np.partition(worth, n - 1)[n - 1])  # the n and all their ties: few to sort
+    return among[np.argsort(worth[among], kind="stable")[:n]]
 
 
 def idf_of(mentions: Mentions, entities: np.ndarray) -> np.ndarray:

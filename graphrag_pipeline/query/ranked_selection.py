@@ -59,26 +59,30 @@ def _maximise(
     """Places in the pool, in the order taken: each time the one with most gain among those that fit."""
     costs = candidates.costs[pool]
     vectors = candidates.read_vectors(pool) if candidates.read_vectors is not None else None
+    worth = worth.copy()  # minus infinity for what is taken or does not fit
     distance = np.ones(len(pool))
-    is_open = np.ones(len(pool), dtype=bool)
+    missed = 1.0 - informs  # chance that a text unit tells nothing new of an entity
+    coverage = 1.0 - missed.prod(axis=0)
     n_taken = np.zeros(len(informs))
     taken: list[int] = []
-    while True:
-        is_open &= costs <= budget
-        if not is_open.any():
-            return taken
-        gain = worth + distance + _coverage(n_taken, informs)
-        best = int(np.argmax(np.where(is_open, np.round(gain, 9), -np.inf)))
+    while len(taken) < len(pool):
+        worth[costs > budget] = -np.inf
+        gain = np.round(worth + distance + coverage, 9)
+        best = int(gain.argmax())
+        if gain[best] == -np.inf:
+            break
         taken.append(best)
-        is_open[best] = False
+        worth[best] = -np.inf
         budget -= int(costs[best])
-        n_taken += informs[:, best]
+        entities = np.flatnonzero(informs[:, best])
+        if len(entities):
+            n_taken[entities] += 1
+            missed[entities] = 1 - informs[entities] / (1 + n_taken[entities, None])
+            coverage = 1 - missed.prod(axis=0)
         if vectors is not None:
-            distance = np.minimum(distance, 1 - np.clip(vectors @ vectors[best], 0.0, 1.0))
-
-
-def _coverage(n_taken: np.ndarray, informs: np.ndarray) -> np.ndarray:
-    return 1 - np.prod(1 - informs / (1 + n_taken[:, None]), axis=0)
+            nearness = np.maximum(vectors @ vectors[best], 0.0)
+            distance = np.minimum(distance, 1 - np.minimum(nearness, 1.0))
+    return taken
 
 
 def _relevance(candidates: Candidates) -> np.ndarray:

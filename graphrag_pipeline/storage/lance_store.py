@@ -25,10 +25,10 @@ from graphrag_pipeline.storage.vector_stores import (
     encode_filter,
     encode_value,
 )
+from graphrag_pipeline.storage.vector_tables import VectorTable
 from graphrag_pipeline.storage.vectors import (
     VectorFolder,
     VectorRows,
-    VectorTable,
     build_vector_folder,
     connect,
     quote_ids,

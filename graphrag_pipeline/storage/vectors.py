@@ -1,15 +1,14 @@
 """Vector tables of a snapshot: immutable LanceDB folders named by what they hold.
 
 One folder a table, `<parent>/<name>/<content hash>/<name>.lance`, columns `id`, `text`, `vector`, `attributes`
-(JSON). A changed table is a hard-linked copy of the last folder plus an upsert of the difference; nothing ever writes
-into a folder that has its final name. LanceDB's own versions and tags are never used to keep anything. Rows are hashed,
-compared and written in batches, since a table of vectors is the largest thing there is. Keep out: what is embedded and
-why.
+(JSON), with its rows beside it as `mapped_rows.py` keeps them. A changed table is a hard-linked copy of the last folder
+plus an upsert of the difference; nothing ever writes into a folder that has its final name. LanceDB's own versions and
+tags are never used to keep anything. Rows are hashed, compared and written in batches, since a table of vectors is the
+largest thing there is. Keep out: searching (`vector_tables.py`), and what is embedded and why.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
 import shutil
@@ -25,6 +24,7 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.indexing.adjacency import one_chunk
 from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.mapped_rows import holds_rows, write_segment
 from graphrag_pipeline.tables import stable_hash
 
 ANN_MIN_ROWS = 20_000
@@ -213,10 +213,13 @@ def _build_whole(folder: Path, name: str, rows: VectorRows, has_full_text: bool)
         # ICU finds words in scripts that do not space them; stemming and folding are for Latin scripts.
         table.create_index("text", config=FTS(base_tokenizer="icu", remove_stop_words=False))
     if rows.n_rows >= ANN_MIN_ROWS and name in SEARCHED:
-        from lancedb.index import HnswSq
+        from lancedb.index import BTree, HnswSq
 
+        table.create_index("id", config=BTree())  # vectors of a few ids are not worth a scan of a million
         config = HnswSq(distance_type="cosine", num_partitions=1, ef_construction=_EF_CONSTRUCTION)
         table.create_index("vector", config=config)
+    if rows.n_rows and name in SEARCHED:
+        write_segment(folder, table)
 
 
 def _copy_and_upsert(source: Path, target: Path, name: str, rows: VectorRows, difference: _Difference) -> None:
@@ -228,6 +231,8 @@ def _copy_and_upsert(source: Path, target: Path, name: str, rows: VectorRows, di
     if len(difference.changed):
         merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
         merge.execute(pa.Table.from_batches(rows.batches(difference.changed), rows.schema))
+        if holds_rows(source):
+            write_segment(target, table)
 
 
 def _link_tree(source: Path, target: Path) -> None:
@@ -254,76 +259,3 @@ def connect(folder: Path) -> Any:
 def quote_ids(ids: Collection[str]) -> str:
     """Ids as SQL string literals; quotes are doubled, so O'Brien and x') OR ('1'='1 stay data."""
     return ", ".join("'" + i.replace("'", "''") + "'" for i in ids)
-
-
-class VectorTable:
-    """One opened vector table, read only; safe to use from several threads.
-
-    Args:
-        parent: folder of all vector tables of a root.
-        folder: which table.
-    """
-
-    def __init__(self, parent: Path, folder: VectorFolder) -> None:
-        self.folder = folder
-        self._path = folder.path(parent)
-
-    @functools.cached_property
-    def _table(self) -> Any:
-        return connect(self._path).open_table(self.folder.name)
-
-    def search(self, vector: np.ndarray, k: int, ids: Collection[str] | None = None) -> list[tuple[str, float]]:
-        """The k rows nearest to `vector` by cosine similarity, nearest first, ties by id.
-
-        Args:
-            vector: float32 of shape (dimensions,); a zero vector matches nothing.
-            ids: search among these rows only.
-        """
-        if not self.folder.n_rows or not k or not np.any(vector) or (ids is not None and not ids):
-            return []
-        query = self._table.search(vector, vector_column_name="vector").distance_type("cosine").limit(k)
-        if self.folder.n_rows >= ANN_MIN_ROWS and self.folder.name in SEARCHED:
-            query = query.ef(max(4 * k, 100)).refine_factor(4)
-        if ids is not None:
-            query = query.where(f"id IN ({quote_ids(ids)})", prefilter=True)
-        found = query.select(["id", "_distance"]).to_arrow()
-        pairs = zip(found["id"].to_pylist(), found["_distance"].to_pylist(), strict=True)
-        near = [(i, 1.0 - distance) for i, distance in pairs if distance is not None and np.isfinite(distance)]
-        return sorted(near, key=lambda pair: (-pair[1], pair[0]))
-
-    def search_text(self, query: str, k: int, ids: Collection[str] | None = None) -> list[tuple[str, float]]:
-        """The k rows that match the words of `query` best by BM25, best first, ties by id."""
-        if not self.folder.n_rows or not self.folder.has_full_text or not k or not query.strip():
-            return []
-        from lancedb.query import MatchQuery
-
-        # MatchQuery takes the words as words: no query syntax, so quotes and operators in a question are harmless.
-        search = self._table.search(MatchQuery(query, "text"), query_type="fts").limit(k)  # type: ignore[call-arg]
-        if ids is not None:
-            search = search.where(f"id IN ({quote_ids(ids)})", prefilter=True)
-        found = search.select(["id", "_score"]).to_arrow()
-        pairs = zip(found["id"].to_pylist(), found["_score"].to_pylist(), strict=True)
-        return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
-
-    def count(self) -> int:
-        return int(self._table.count_rows())
-
-    def ids(self) -> list[str]:
-        """All ids, in no order."""
-        limit = max(self.count(), 1)
-        return self._table.search().select(["id"]).limit(limit).to_arrow()["id"].to_pylist()
-
-    def vectors(self, ids: Sequence[str]) -> np.ndarray:
-        """Vectors of `ids`, in that order: float32 (len(ids), dimensions); zeros for an id that is not there."""
-        result = np.zeros((len(ids), self.folder.dimensions), dtype=np.float32)
-        if not ids or not self.folder.n_rows:
-            return result
-        wanted = sorted(set(ids))
-        query = self._table.search().where(f"id IN ({quote_ids(wanted)})").limit(len(wanted)).select(["id", "vector"])
-        found = query.to_arrow()
-        matrix = np.asarray(found["vector"].combine_chunks().flatten()).reshape(len(found), -1)
-        row_of = {i: row for row, i in enumerate(found["id"].to_pylist())}
-        for position, i in enumerate(ids):
-            if i in row_of:
-                result[position] = matrix[row_of[i]]
-        return result

@@ -1,8 +1,9 @@
 """A large index made up from a seed: published as a snapshot without running the pipeline, for timing its readers.
 
 The shape is by default that of issue 5: 100,000 entities, 494,000 relationships, 50,000 text units, 12,500 reports.
-Names are made-up syllables; how often an entity is mentioned follows Zipf's law, and entity 0 is a hub with a tenth of
-all relationships. Vectors are those of the bundled embedder, made a batch at a time. Keep out: measuring.
+Names are made-up syllables; how often an entity is mentioned follows Zipf's law, and entity 0 is a hub with 50,000
+relationships. Vectors are those of the bundled embedder, made a batch at a time; relationships, which nothing searches
+by vector, have none. Keep out: measuring.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.settings_file import render_settings
 from graphrag_pipeline.storage.candidates import freeze_candidate
 from graphrag_pipeline.storage.snapshots import SnapshotStore
+from graphrag_pipeline.storage.vectors import SEARCHED
 from graphrag_pipeline.tables import CONTRACT_TABLES, VECTOR_TABLES, stable_hash
 
 HUB = 0
-"""Row of the entity with a tenth of all relationships."""
+"""Row of the entity with most relationships."""
 _SYLLABLES = [
     *("ba", "ce", "di", "fo", "gu", "ha", "je", "ki", "lo", "mu"),
     *("na", "pe", "ri", "so", "tu", "va", "we", "xi", "yo", "zu"),
@@ -34,12 +36,18 @@ _NOUNS = ["harvest", "railway", "letter", "festival", "treaty", "workshop", "lib
 
 @dataclass(frozen=True)
 class Shape:
-    """How large an index is."""
+    """How large an index is.
+
+    Attributes:
+        n_of_hub: relationships of the hub, at most a tenth of all.
+        n_sentences: of a text unit, besides one per relationship.
+    """
 
     n_entities: int = 100_000
     n_relationships: int = 494_000
     n_text_units: int = 50_000
     n_reports: int = 12_500
+    n_of_hub: int = 50_000
     n_units_per_document: int = 10
     n_sentences: int = 12
 
@@ -58,13 +66,18 @@ def publish_large_index(root: Path, shape: Shape | None = None, seed: int = 7) -
     (root / "settings.yaml").write_text(render_settings(), encoding="utf-8")
     embedder = load_static_embeddings()
     vectors = {
-        name: _EmbeddedRows(embedded_texts(name, tables[table])) if tables[table].num_rows else np.zeros((0, 256))
+        name: _EmbeddedRows(embedded_texts(name, tables[table])) if name in SEARCHED else _no_vectors(tables[table])
         for name, (table, _) in VECTOR_TABLES.items()
     }
     store = SnapshotStore(root)
     snapshot = freeze_candidate(store, tables, vectors, embedder.fingerprint)
     store.point_at(snapshot)
     return snapshot
+
+
+def _no_vectors(table: pa.Table) -> np.ndarray:
+    """Zeros, for a table that nothing searches by vector."""
+    return np.broadcast_to(np.zeros(256, dtype=np.float32), (table.num_rows, 256))
 
 
 class _EmbeddedRows:
@@ -108,7 +121,7 @@ def make_tables(shape: Shape, seed: int) -> dict[str, pa.Table]:
 def _draw_pairs(random: np.random.Generator, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
     """Distinct pairs of entities, the lower row first: the hub's, then pairs by Zipf's law."""
     n = shape.n_entities
-    others = np.arange(1, min(shape.n_relationships // 10, n - 1) + 1)
+    others = np.arange(1, min(shape.n_of_hub, shape.n_relationships // 10, n - 1) + 1)
     weights = 1 / np.arange(1, n) ** 0.6
     drawn = 1 + random.choice(n - 1, size=(3 * shape.n_relationships, 2), p=weights / weights.sum())
     drawn.sort(axis=1)
@@ -139,49 +152,56 @@ def _write_texts(random: np.random.Generator, shape: Shape, sentences: list[str]
     ]
 
 
-def _id(kind: str, number: int) -> str:
-    return stable_hash(kind, str(number))
+def _ids(kind: str, n: int) -> pa.Array:
+    """Ids of the records of a kind, by number."""
+    return pa.array([stable_hash(kind, str(number)) for number in range(n)], pa.string())
 
 
 def _documents(shape: Shape, texts: list[str]) -> dict[str, Any]:
     size = shape.n_units_per_document
-    numbers = range(-(-len(texts) // size))
+    starts = np.arange(0, len(texts), size)
+    numbers = range(len(starts))
     empty = [""] * len(numbers)
     return {
-        "id": [_id("document", n) for n in numbers], "human_readable_id": list(numbers),
+        "id": _ids("document", len(numbers)), "human_readable_id": list(numbers),
         "title": [f"report {n}" for n in numbers],
-        "text": ["\n\n".join(texts[n * size : (n + 1) * size]) for n in numbers],
-        "text_unit_ids": [[_id("unit", u) for u in range(n * size, min((n + 1) * size, len(texts)))] for n in numbers],
+        "text": ["\n\n".join(texts[start : start + size]) for start in starts],
+        "text_unit_ids": _lists(np.append(starts, len(texts)), _ids("unit", len(texts))),
         "creation_date": pa.nulls(len(numbers), pa.string()), "metadata": ["{}"] * len(numbers), "path": empty,
         "record": empty,
     }  # fmt: skip
 
 
-def _group(rows: np.ndarray, values: Sequence[str], n_rows: int) -> list[list[str]]:
-    """The values of each row, in order."""
-    order = np.argsort(rows, kind="stable")
-    bounds = np.searchsorted(rows[order], np.arange(n_rows + 1)).tolist()
-    taken = order.tolist()
-    return [list(dict.fromkeys(values[i] for i in taken[bounds[r] : bounds[r + 1]])) for r in range(n_rows)]
+def _group(rows: np.ndarray, values: np.ndarray, ids: pa.Array, n_rows: int) -> pa.ListArray:
+    """Ids of the distinct values of each row, in order of appearance."""
+    _, first = np.unique(rows * np.int64(len(ids)) + values, return_index=True)
+    first = first[np.lexsort((first, rows[first]))]
+    bounds = np.searchsorted(rows[first], np.arange(n_rows + 1))
+    return _lists(bounds, ids.take(pa.array(values[first])))
+
+
+def _lists(bounds: np.ndarray, values: pa.Array) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), values)
 
 
 def _text_units(
     shape: Shape, texts: list[str], source: np.ndarray, target: np.ndarray, unit_of: np.ndarray
 ) -> dict[str, Any]:
-    numbers = range(shape.n_text_units)
-    entity_ids = [_id("entity", int(row)) for row in np.r_[source, target]]
+    n = len(texts)
     starts, place = [], 0
     for number, text in enumerate(texts):
         place = 0 if number % shape.n_units_per_document == 0 else place
         starts.append(place)
         place += len(text) + 2
+    entity_ids, relationship_ids = _ids("entity", shape.n_entities), _ids("relationship", len(unit_of))
+    documents = np.arange(n) // shape.n_units_per_document
     return {
-        "id": [_id("unit", n) for n in numbers], "human_readable_id": list(numbers), "text": texts,
+        "id": _ids("unit", n), "human_readable_id": np.arange(n), "text": texts,
         "n_tokens": [len(text) // 4 for text in texts],
-        "document_id": [_id("document", n // shape.n_units_per_document) for n in numbers],
-        "entity_ids": _group(np.r_[unit_of, unit_of], entity_ids, len(texts)),
-        "relationship_ids": _group(unit_of, [_id("relationship", i) for i in range(len(unit_of))], len(texts)),
-        "covariate_ids": pa.array([[]] * len(texts), pa.list_(pa.string())),
+        "document_id": _ids("document", int(documents[-1]) + 1).take(pa.array(documents)),
+        "entity_ids": _group(np.r_[unit_of, unit_of], np.r_[source, target], entity_ids, n),
+        "relationship_ids": _group(unit_of, np.arange(len(unit_of)), relationship_ids, n),
+        "covariate_ids": _lists(np.zeros(n + 1), pa.array([], pa.string())),
         "start": starts, "end": [start + len(text) for start, text in zip(starts, texts, strict=True)],
     }  # fmt: skip
 
@@ -189,16 +209,17 @@ def _text_units(
 def _entities(
     shape: Shape, names: list[str], degree: np.ndarray, source: np.ndarray, target: np.ndarray, unit_of: np.ndarray
 ) -> dict[str, Any]:
-    unit_ids = [_id("unit", int(unit)) for unit in np.r_[unit_of, unit_of]]
-    of_entity = _group(np.r_[source, target], unit_ids, shape.n_entities)
-    types = ["PERSON"] * len(names)
+    n = len(names)
+    unit_ids = _ids("unit", shape.n_text_units)
+    of_entity = _group(np.r_[source, target], np.r_[unit_of, unit_of], unit_ids, n)
+    types = pa.array(["PERSON"] * n)
     return {
-        "id": [_id("entity", n) for n in range(len(names))], "human_readable_id": list(range(len(names))),
+        "id": _ids("entity", n), "human_readable_id": np.arange(n),
         "title": [name.upper() for name in names], "type": types,
-        "description": [f"{name} is known for the {_NOUNS[n % len(_NOUNS)]}." for n, name in enumerate(names)],
-        "text_unit_ids": of_entity, "frequency": [len(units) for units in of_entity], "degree": degree,
-        "types": [[kind] for kind in types], "names": [[name] for name in names], "n_mentions": degree,
-        "n_tokens": [18] * len(names),
+        "description": [f"{name} is known for the {_NOUNS[row % len(_NOUNS)]}." for row, name in enumerate(names)],
+        "text_unit_ids": of_entity, "frequency": np.diff(of_entity.offsets), "degree": degree,
+        "types": _lists(np.arange(n + 1), types), "names": _lists(np.arange(n + 1), pa.array(names)),
+        "n_mentions": degree, "n_tokens": np.full(n, 18),
     }  # fmt: skip
 
 
@@ -210,15 +231,17 @@ def _relationships(
     target: np.ndarray,
     unit_of: np.ndarray,
 ) -> dict[str, Any]:
-    ends = {"source": source.tolist(), "target": target.tolist()}
     n = len(sentences)
+    ends = {"source": pa.array(source), "target": pa.array(target)}
+    titles, entity_ids = pa.array([name.upper() for name in names]), _ids("entity", len(names))
+    unit_ids = _ids("unit", int(unit_of.max()) + 1)
     return {
-        "id": [_id("relationship", i) for i in range(n)], "human_readable_id": list(range(n)),
-        **{end: [names[row].upper() for row in rows] for end, rows in ends.items()},
-        "description": sentences, "weight": [1.0] * n, "combined_degree": degree[source] + degree[target],
-        "text_unit_ids": [[_id("unit", unit)] for unit in unit_of.tolist()],
-        **{f"{end}_id": [_id("entity", row) for row in rows] for end, rows in ends.items()},
-        "n_mentions": [1] * n, "n_tokens": [24] * n,
+        "id": _ids("relationship", n), "human_readable_id": np.arange(n),
+        **{end: titles.take(rows) for end, rows in ends.items()},
+        "description": sentences, "weight": np.ones(n), "combined_degree": degree[source] + degree[target],
+        "text_unit_ids": _lists(np.arange(n + 1), unit_ids.take(pa.array(unit_of))),
+        **{f"{end}_id": entity_ids.take(rows) for end, rows in ends.items()},
+        "n_mentions": np.ones(n, dtype=np.int64), "n_tokens": np.full(n, 24),
     }  # fmt: skip
 
 
@@ -237,12 +260,12 @@ def _communities(shape: Shape, names: list[str]) -> dict[str, dict[str, Any]]:
               "size": [len(part) for part in parts]}  # fmt: skip
     return {
         "communities": {
-            **shared, "id": [_id("community", i) for i in numbers],
-            "entity_ids": [[_id("entity", int(row)) for row in part] for part in parts],
+            **shared, "id": _ids("community", n),
+            "entity_ids": _lists(np.cumsum([0, *map(len, parts)]), _ids("entity", len(names))),
             "relationship_ids": none, "text_unit_ids": none,
         },
         "community_reports": {
-            **shared, "id": [_id("report", i) for i in numbers], "summary": summaries,
+            **shared, "id": _ids("report", n), "summary": summaries,
             "full_content": [f"# {t}\n\n{s}" for t, s in zip(titles, summaries, strict=True)], "rank": [5.0] * n,
             "rating_explanation": [""] * n,
             "findings": pa.array([[]] * n, CONTRACT_TABLES["community_reports"].schema.field("findings").type),

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from graphrag_pipeline.storage.vector_purge import holds_deleted, rewrite_whole
-from graphrag_pipeline.storage.vectors import VectorFolder, VectorTable, build_vector_folder, vector_rows
+from graphrag_pipeline.storage.vector_tables import VectorTable
+from graphrag_pipeline.storage.vectors import VectorFolder, build_vector_folder, vector_rows
 
 NAME = "default-text_unit-text"
 N_ROWS = 40

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from graphrag_pipeline.storage import vectors as vectors_module
-from graphrag_pipeline.storage.vectors import VectorFolder, VectorTable, build_vector_folder, vector_rows
+from graphrag_pipeline.storage.vector_tables import VectorTable
+from graphrag_pipeline.storage.vectors import VectorFolder, build_vector_folder, vector_rows
 
 NAME = "default-text_unit-text"
 N_ROWS = 200
