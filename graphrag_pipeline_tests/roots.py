@@ -8,6 +8,7 @@ from pathlib import Path
 from graphrag_pipeline.root import Root, init_root
 from graphrag_pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.staleness import StalePartition, detect_input, find_stale, owned_tables
+from graphrag_pipeline.tables import WHOLE
 
 CAROL = {
     "one.txt": "Marley was dead, to begin with. Old Scrooge signed the register. Everyone knew that Scrooge and Marley "
@@ -18,6 +19,9 @@ CAROL = {
     "the clerks. In those days Scrooge loved Belle, and Belle loved Scrooge.",
 }
 """Three documents with names that meet across them."""
+
+GOING_ON = ("communities", "community_reports", "report_embeddings")
+"""Stages whose tables go on from what was published, so that a rebuild may have others."""
 
 
 def make_root(path: Path, documents: Mapping[str, str] = CAROL, settings: str = "storage:\n  n_buckets: 2\n") -> Root:
@@ -54,6 +58,17 @@ def build_tables(root: Root, stages: Iterable[str] = tuple(STAGES)) -> list[tupl
             BODIES[item.stage](run)
             ran.append((item.stage, item.partition))
     return ran
+
+
+def recluster(root: Root) -> None:
+    """Cluster communities from cold, as `index --recluster` does, and bring up to date what is below them."""
+    from graphrag_pipeline.defs.stage_run import BODIES, StageRun
+
+    run = StageRun(root, STAGES["communities"], WHOLE)
+    run.is_reclustering = True
+    run.pin_inputs()
+    BODIES["communities"](run)
+    build_tables(root, ALL_STAGES)
 
 
 def _only_failed(item: StalePartition) -> bool:

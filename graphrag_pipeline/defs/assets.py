@@ -17,6 +17,8 @@ from graphrag_pipeline.tables import STAGE_TABLES, VECTOR_TABLES
 if TYPE_CHECKING:
     from graphrag_pipeline.indexing.model_stages import ModelWriter, Summarize
     from graphrag_pipeline.indexing.resolution import Merge
+    from graphrag_pipeline.indexing.stable_communities import PublishedGraph
+    from graphrag_pipeline.storage.manifests import Manifest
 
 
 @stage_body("corpus_manifest")
@@ -155,9 +157,21 @@ def _summarize_by_model(
 def communities(run: StageRun) -> None:
     from graphrag_pipeline.indexing.communities import detect_communities
 
-    found = detect_communities(run.read("entities"), run.read("relationships"), run.settings.communities)
+    published = _published_graph(run)
+    found = detect_communities(
+        run.read("entities"), run.read("relationships"), run.settings.communities, published, run.log
+    )
     run.details |= metadata.of_community_sizes(found)
+    run.details |= metadata.of_kept_communities(found, published.communities if published else None)
     run.write(communities=found)
+
+
+def _published_graph(run: StageRun) -> "PublishedGraph | None":
+    from graphrag_pipeline.indexing.stable_communities import PublishedGraph
+
+    snapshot = None if run.is_reclustering else run.published()
+    names = ("entities", "relationships", "communities")
+    return PublishedGraph(*map(snapshot.table, names)) if snapshot else None
 
 
 @stage_body("community_reports")
@@ -251,7 +265,7 @@ def index_candidate(run: StageRun) -> None:
 
     last = run.root.tables.head(run.stage.name)
     previous = run.root.snapshots.last_manifest(last.data_version if last else None)
-    numbers = run.root.snapshots.record_numbers(previous)
+    numbers = _carried_numbers(run, previous)
     count_tokens = partial(count_tokens_each, encoding=run.settings.text_units.encoding)
     tables = join_contract_tables({name: run.read(name) for name in JOINED_TABLES}, numbers, count_tokens)
     run.details |= metadata.of_contract(tables)
@@ -264,16 +278,27 @@ def index_candidate(run: StageRun) -> None:
         sentences=run.read("sentence_embeddings"),
         heads=run.pinned,
         previous=previous,
+        code=run.pinned_code,
     )
     run.details["snapshot"] = snapshot_id
     run.write_candidate(snapshot_id)
 
 
+def _carried_numbers(run: StageRun, previous: "Manifest | None") -> pa.Table | None:
+    from graphrag_pipeline.indexing.community_numbers import carry_community_numbers
+
+    numbers = run.root.snapshots.record_numbers(previous)
+    old = run.root.snapshots.whole_table(previous, "communities")
+    return numbers if numbers is None or old is None else carry_community_numbers(numbers, old, run.read("communities"))
+
+
 @stage_body("index_snapshot")
 def index_snapshot(run: StageRun) -> None:
+    from graphrag_pipeline.evaluation.regression_gate import check_golden_questions
     from graphrag_pipeline.stages import CANDIDATE
     from graphrag_pipeline.storage.candidates import publish
 
     candidate = run.root.tables.need(CANDIDATE.name)
-    publish(run.root.snapshots, candidate.data_version, run.settings.publishing.max_failed_share)
+    run.details |= check_golden_questions(run.root, candidate.data_version)
+    publish(run.root.snapshots, candidate.data_version, run.settings.publishing)
     run.details["snapshot"] = candidate.data_version

@@ -187,6 +187,13 @@ class SnapshotStore:
             return None
         return Snapshot(self.folder, manifest.id, manifest, self.vector_store).table("record_numbers")
 
+    def whole_table(self, manifest: Manifest | None, name: str) -> pa.Table | None:
+        """A contract table of a snapshot; None without one, or if a file of it is gone."""
+        try:
+            return self.open(manifest.id).table(name) if manifest else None
+        except NoSnapshotError:
+            return None
+
     def open(self, snapshot_id: str | None = None) -> Snapshot:
         """Open a snapshot (the published one if None).
 
@@ -261,15 +268,20 @@ class Snapshot:
         return int(self.manifest.tables[name]["n_rows"])
 
     def table(self, name: str) -> pa.Table:
-        """A whole contract table (one chunk), in file order; memory-mapped, so what is not read costs nothing."""
+        """A whole contract table (one chunk), in file order; memory-mapped, so what is not read costs nothing.
+
+        Raises:
+            NoSnapshotError: its file is gone or damaged.
+        """
         if name not in self._tables:
             path = self.table_path(name)
             mapped_file = path.with_name(mapped_name(path.name))
-            if mapped_file.is_file():
-                self._tables[name] = pa.ipc.open_file(pa.memory_map(str(mapped_file))).read_all()
-            else:  # a snapshot made before there were any
-                rows = pq.read_table(path, schema=CONTRACT_TABLES[name].schema, memory_map=True)
-                self._tables[name] = rows.combine_chunks()
+            is_mapped = mapped_file.is_file()  # a snapshot made before there were any has none
+            try:
+                self._tables[name] = _map_table(mapped_file) if is_mapped else _read_table(path, name)
+            except (OSError, pa.ArrowException) as error:
+                file = mapped_file if is_mapped else path
+                raise files.read_error(file, file, error) from None
         return self._tables[name]
 
     def rows_of(self, name: str, values: list[str] | pa.Array, column: str = "id") -> np.ndarray:
@@ -321,3 +333,11 @@ class Snapshot:
         if not self.manifest.sentences:
             raise NoSnapshotError(f"snapshot {self.id} has no sentence vectors; run `graphrag-pipeline index`")
         return Sentences(self.folder / "sentences" / self.manifest.sentences)
+
+
+def _map_table(path: Path) -> pa.Table:
+    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+
+
+def _read_table(path: Path, name: str) -> pa.Table:
+    return pq.read_table(path, schema=CONTRACT_TABLES[name].schema, memory_map=True).combine_chunks()

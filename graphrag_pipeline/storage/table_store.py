@@ -46,6 +46,8 @@ class Head:
         code_version: hash of `code`.
         code: what the result depends on besides its inputs (algorithm, settings, prompts, models, schema), by name.
         inputs: data version of every partition that was read, by "table/partition".
+        based_on: the published snapshot that the result goes on from; "" without one. No input: publishing the result
+            would else make it stale.
     """
 
     table: str
@@ -55,6 +57,7 @@ class Head:
     code_version: str
     code: dict[str, Any]
     inputs: dict[str, str]
+    based_on: str = ""
 
     @property
     def n_rows(self) -> int:
@@ -153,6 +156,7 @@ class TableStore:
         parts: Sequence[pa.Table],
         code: Mapping[str, Any],
         inputs: Mapping[str, str],
+        based_on: str = "",
     ) -> Head:
         """Save a partition as one immutable file per part, then point its head at them.
 
@@ -171,6 +175,7 @@ class TableStore:
             code_version_of(code),
             dict(code),
             dict(inputs),
+            based_on,
         )
         self.write_head(head)
         # A stage ends here: what it used would else stay with Arrow's allocator while the next one needs its own.

@@ -111,6 +111,13 @@ def retrieval(workspace: Workspace) -> list[Figure]:
     return run(workspace.empty_folder("retrieval"))
 
 
+def stability(workspace: Workspace) -> list[Figure]:
+    """How many communities stay when one of 100 articles goes and comes back: see `stability.py`."""
+    from graphrag_pipeline_tests.bench.stability import run
+
+    return run()
+
+
 def graph_merge(workspace: Workspace) -> list[Figure]:
     """Merge 1,000,000 entity and 5,000,000 relationship mentions into a graph."""
     folder = workspace.empty_folder("mentions")
@@ -129,7 +136,7 @@ def model_calls(workspace: Workspace) -> list[Figure]:
     return ask_many(workspace.empty_folder("model_calls"))
 
 
-_FAST = (demo, index_1400, nothing_changed_1400, index_5600, retrieval, model_engine, model_calls)
+_FAST = (demo, index_1400, nothing_changed_1400, index_5600, retrieval, stability, model_engine, model_calls)
 BENCHES: dict[str, Bench] = {bench.__name__: bench for bench in _FAST}
 """Run by default, in this order."""
 SLOW: dict[str, Bench] = {bench.__name__: bench for bench in (graph_merge, index_20000)}
