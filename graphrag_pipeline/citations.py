@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 KINDS = ("Entities", "Relationships", "Claims", "Reports", "Sources")
 
+KIND_OF_RECORD = dict(zip(("entity", "relationship", "claim", "report", "text_unit"), KINDS, strict=True))
+"""How a citation calls a kind of record."""
+
 _CITATION = re.compile(r"\[\s*Data\s*:\s*([^\[\]]*)\]", re.IGNORECASE)
 _PART = re.compile(r"(\w+)\s*\(([^()]*)\)")
 _KIND_OF = {kind.lower(): kind for kind in KINDS}

@@ -14,12 +14,16 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from graphrag_pipeline.commands.batch import add_batch_commands
 from graphrag_pipeline.commands.dagster_ui import add_ui_commands
+from graphrag_pipeline.commands.evaluation import add_evaluation_commands
 from graphrag_pipeline.commands.indexing import add_indexing_commands
 from graphrag_pipeline.commands.interchange import add_interchange_commands
 from graphrag_pipeline.commands.questions import add_question_commands
 from graphrag_pipeline.commands.snapshots import add_snapshot_commands
 from graphrag_pipeline.commands.terminal import RootOption, named_before
+from graphrag_pipeline.commands.tracing import add_tracing_commands
+from graphrag_pipeline.commands.trials import add_trial_commands
 from graphrag_pipeline.errors import PipelineError
 
 app = typer.Typer(
@@ -51,7 +55,11 @@ def _remember_root(
 
 for add_commands in (
     add_indexing_commands,
+    add_trial_commands,
     add_question_commands,
+    add_batch_commands,
+    add_evaluation_commands,
+    add_tracing_commands,
     add_snapshot_commands,
     add_interchange_commands,
     add_ui_commands,
@@ -81,8 +89,6 @@ def main() -> NoReturn:
     except PipelineError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(1)
-    finally:
-        gc.freeze()  # all goes with the process: nothing to look through
     sys.exit(0)
 
 

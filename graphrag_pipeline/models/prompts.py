@@ -46,6 +46,16 @@ _PLACEHOLDERS: dict[str, tuple[set[str], set[str]]] = {
     "rate_reports": ({"context_data"}, {"question"}),
     "global_search_map": ({"context_data"}, {"max_length"}),
     "global_search_reduce": ({"report_data"}, {"response_type", "max_length"}),
+    "drift_hypothetical_answer": (set(), {"max_length"}),
+    "drift_primer": ({"context_data"}, {"max_length", "max_follow_ups"}),
+    "drift_follow_up": ({"context_data"}, {"main_question", "max_length", "max_follow_ups"}),
+    "lazy_subqueries": (set(), {"max_subqueries"}),
+    "lazy_search_map": ({"context_data"}, {"max_length"}),
+    "rate_text_units": ({"context_data"}, {"question"}),
+    "benchmark_personas": ({"context_data"}, {"n_personas", "n_tasks"}),
+    "benchmark_global_questions": ({"context_data"}, {"persona", "task", "n_questions"}),
+    "benchmark_local_questions": ({"context_data"}, {"persona", "task", "n_questions"}),
+    "judge_answers": ({"answer_1", "answer_2"}, {"question", "criterion", "definition"}),
 }
 PROMPT_NAMES = tuple(_PLACEHOLDERS)
 _OTHER_FILES = {  # as Microsoft GraphRAG names them

@@ -21,9 +21,9 @@ from graphrag_pipeline.models.extractive import is_near_repeat, rank_sentences, 
 from graphrag_pipeline.models.sentence_forms import is_sentence
 from graphrag_pipeline.query.asked import Asked, read_asked
 from graphrag_pipeline.query.basic_search import select_basic_context
-from graphrag_pipeline.query.evidence import EvidenceFinder, cite
+from graphrag_pipeline.query.evidence import EvidenceFinder, cite, passages_of, sentences_of, text_of
 from graphrag_pipeline.query.question import asked_words, stem
-from graphrag_pipeline.query.quoting import IS_NEAREST, Said, quote_passages, state_graph
+from graphrag_pipeline.query.quoting import IS_NEAREST, Said, quote_passages, quote_runs, state_graph
 from graphrag_pipeline.query.results import Answer, Citation, Context, TextUnitRecord
 from graphrag_pipeline.query.windows import is_latin
 from graphrag_pipeline.sentences import split_sentences
@@ -49,8 +49,8 @@ def write_answer(index: GraphIndex, question: str, context: Context, settings: A
 
     At most `max_sentences` statements and passages; passages stand in reading order.
     """
-    if not index.snapshot.n_rows("documents"):
-        return Answer(EMPTY_INDEX)
+    if index.nothing_to_read:
+        return Answer(index.nothing_to_read)
     if not asked_words(question):
         return Answer(NOTHING_TO_LOOK_FOR)
     units = context.text_units
@@ -65,6 +65,25 @@ def write_answer(index: GraphIndex, question: str, context: Context, settings: A
     if said:
         return _compose(_introduce_passages(asked, units, said), said)
     return _say_what_was_looked_at(index, asked, units, f"looked at {_count(len(units), 'text unit')}")
+
+
+def write_overview(index: GraphIndex, question: str, context: Context, settings: AnswersSettings) -> Answer:
+    """Where a question names nothing specific and no report is read: what each of the first text units says most.
+
+    A passage that names entities with many relationships says more.
+    """
+    if context.is_empty:
+        return write_answer(index, question, context, settings)
+    degrees = index.column("entities", "degree")
+    picked = []
+    for unit in context.text_units[: settings.max_sentences]:
+        passages = list(passages_of(sentences_of(unit)))
+        texts = [text_of(passage) for passage in passages]
+        prior = 1 + np.log1p([degrees[index.names.find(text)].sum() for text in texts])
+        picked += [passages[i] for i in rank_sentences(texts, index.embed_passages(texts), 1, prior=prior)]
+    read = _count(len(context.text_units), "text unit")
+    introduction = f"Extractive overview (no model): the question names nothing specific; what {read} say most."
+    return _compose(introduction, quote_runs(picked))
 
 
 def _with_basic(index: GraphIndex, question: str, units: Sequence[TextUnitRecord]) -> tuple[TextUnitRecord, ...]:
@@ -127,8 +146,8 @@ def _count(n: int, noun: str) -> str:
 
 def write_global_answer(index: GraphIndex, question: str, points: Sequence[Point], selection: Selection) -> Answer:
     """What each point's finding says, best first, shortened to the sentences nearest to the question, with evidence."""
-    if not index.snapshot.n_rows("documents"):
-        return Answer(EMPTY_INDEX)
+    if index.nothing_to_read:
+        return Answer(index.nothing_to_read)
     if not points:
         return _answer_from_texts(index, question, selection)
     finder = EvidenceFinder(index)

@@ -93,13 +93,14 @@ def read_asked(index: GraphIndex, question: str, units: Sequence[TextUnitRecord]
             forms.append((_pattern_of(written), stood_for))
     name_words = frozenset().union(*(stood_for for _, stood_for in forms))
     asks_about_names = not words - name_words
-    kind = "" if asks_about_names else _kind_of(question)
+    kind = "" if asks_about_names else kind_of(question)
     answer = _NUMBER if kind == "number" else _pattern_of_others(index, kind, named, units)
     description = [s for e in entities for s in sentences_of(e["description"] or "")] if asks_about_names else []
     return Asked(question, words, name_words, tuple(forms), answer, tuple(description))
 
 
-def _kind_of(question: str) -> str:
+def kind_of(question: str) -> str:
+    """What an answer names by the question's first words: person, place or number; "" where nothing can be told."""
     if is_latin(question):
         return next((kind for kind, pattern in _LATIN.items() if pattern.match(question)), "")
     return next((kind for kind, pattern in _CHINESE.items() if pattern.search(question)), "")

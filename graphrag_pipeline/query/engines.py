@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.query import answers, global_search
+from graphrag_pipeline.query.drift_follow_ups import GraphFollower
+from graphrag_pipeline.query.drift_search import Drift, Primer, find_primer, follow_up
+from graphrag_pipeline.query.lazy_search import LazySelection, find_by_relevance, select_lazy_context
 from graphrag_pipeline.query.model_answers import Say, replaced_answer, write_from_context, write_from_points
+from graphrag_pipeline.query.model_drift import ModelFollower, imagine_answer, points_of
+from graphrag_pipeline.query.model_lazy import estimate_map, find_by_model, map_text_units
 from graphrag_pipeline.query.model_points import MappedPoints, map_reports
+from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.results import Answer, Context
-from graphrag_pipeline.settings import GlobalSearchSettings
+from graphrag_pipeline.query.token_budget import is_affordable
+from graphrag_pipeline.settings import DriftSearchSettings, GlobalSearchSettings, LazySearchSettings
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.global_search import Selection
@@ -92,3 +99,129 @@ def _looked(mapped: MappedPoints, selection: Selection) -> str:
     if selection.method == "static":
         return f"{n_kept} community reports read in {calls}"
     return f"{n_rated} community reports rated, {n_kept} of them read in {calls}"
+
+
+# --------------------------------------------------------------------------------------------------------------- drift
+
+
+def start_drift(index: GraphIndex, question: str, settings: DriftSearchSettings) -> Primer:
+    """The reports that a DRIFT search starts from, and what they leave open.
+
+    Raises:
+        PipelineError: no call to the model can be answered, or the budget of the root is spent.
+    """
+    is_embedded = index.settings.answers.engine == "embedded"
+    sought = question if is_embedded else imagine_answer(index, question)
+    selection = find_primer(index, question, index.embed([sought])[0], settings)
+    return _follower(index, question, settings).start(selection)
+
+
+def follow_drift(index: GraphIndex, question: str, primer: Primer, settings: DriftSearchSettings) -> Drift:
+    """The rounds of follow-up questions.
+
+    Raises:
+        PipelineError: no call to the model can be answered, or the budget of the root is spent.
+    """
+    return follow_up(primer, _follower(index, question, settings), settings)
+
+
+def _follower(index: GraphIndex, question: str, settings: DriftSearchSettings) -> GraphFollower | ModelFollower:
+    kind = GraphFollower if index.settings.answers.engine == "embedded" else ModelFollower
+    return kind(index, question, settings)
+
+
+def write_drift_answer(
+    index: GraphIndex, question: str, drift: Drift, settings: DriftSearchSettings, say: Say | None = None
+) -> Answer:
+    """The answer to a DRIFT search; `say` gets a model's text as it comes.
+
+    Raises:
+        PipelineError: no call to the model can be answered, or the budget of the root is spent.
+    """
+    if index.settings.answers.engine == "embedded":
+        return _write_drift_extractive(index, question, drift)
+    points, looked = points_of(drift.steps), f"looked at {drift.describe()}"
+    if not points and not drift.has_failed:
+        return Answer(f"Not in the index: {looked}; none says anything about the question.", engine="model")
+    try:
+        if points:
+            return write_from_points(index, question, points, settings.max_answer_tokens, looked, say)
+        reason = "; ".join(drift.failures)
+    except CallFailedError as error:
+        reason = error.reason
+    return replaced_answer(_write_drift_extractive(index, question, drift), reason)
+
+
+def _write_drift_extractive(index: GraphIndex, question: str, drift: Drift) -> Answer:
+    if is_overview(question) and drift.selection.kept:
+        points = MappedPoints(global_search.map_points(index, question, drift.selection))
+        return _write_extractive(index, question, points, drift.selection, index.settings.global_search)
+    return answers.write_answer(index, question, drift.context, index.settings.answers)
+
+
+# ---------------------------------------------------------------------------------------------------------------- lazy
+
+
+def find_relevant(index: GraphIndex, question: str, settings: LazySearchSettings) -> LazySelection:
+    """The text units that pass the relevance tests of a lazy search.
+
+    Raises:
+        PipelineError: no call to the model can be answered, or the budget of the root is spent.
+    """
+    is_embedded = index.settings.answers.engine == index.settings.rating.engine == "embedded"
+    return (find_by_relevance if is_embedded else find_by_model)(index, question, settings)
+
+
+def map_relevant(
+    index: GraphIndex, question: str, selection: LazySelection, settings: LazySearchSettings
+) -> MappedPoints:
+    """The points of the relevant text units, best first.
+
+    None where one call can read them all, or the token budget allows no more: the answer is then written from as many
+    as fit into a context, the most relevant first.
+
+    Raises:
+        PipelineError: no call to the model can be answered, or the budget of the root is spent.
+    """
+    read = select_lazy_context(index, selection, settings.max_context_tokens).text_units
+    if index.settings.answers.engine == "embedded" or len(read) == len(selection.relevant):
+        return MappedPoints(())
+    if read and not is_affordable(estimate_map(index, selection, settings)):
+        return MappedPoints(())
+    return map_text_units(index, question, selection, settings)
+
+
+def write_lazy_answer(
+    index: GraphIndex,
+    question: str,
+    mapped: MappedPoints,
+    selection: LazySelection,
+    settings: LazySearchSettings,
+    say: Say | None = None,
+) -> Answer:
+    """The answer to a lazy search; `say` gets a model's text as it comes.
+
+    Raises:
+        PipelineError: no call to the model can be answered, or the budget of the root is spent.
+    """
+    context = select_lazy_context(index, selection, settings.max_context_tokens)
+    if index.settings.answers.engine == "embedded":
+        return _write_lazy_extractive(index, question, context)
+    n_tested, n_relevant = len(selection.tested), len(selection.relevant)
+    looked = f"{n_tested} text units tested, {n_relevant} of them relevant"
+    if not mapped.points and not mapped.has_failed and (context.is_empty or mapped.account):
+        return Answer(f"Not in the index: {looked}; none says anything about the question.", engine="model")
+    try:
+        if mapped.points:
+            return write_from_points(index, question, mapped.points, settings.max_answer_tokens, looked, say)
+        if not mapped.has_failed:
+            return write_from_context(index, question, context, say)
+        reason = "; ".join(mapped.failures)
+    except CallFailedError as error:
+        reason = error.reason
+    return replaced_answer(_write_lazy_extractive(index, question, context), reason)
+
+
+def _write_lazy_extractive(index: GraphIndex, question: str, context: Context) -> Answer:
+    write = answers.write_overview if is_overview(question) else answers.write_answer
+    return write(index, question, context, index.settings.answers)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphrag_pipeline.citations import parse_citations
 from graphrag_pipeline.models.sentence_forms import LEANING, count_words, is_sentence, leans_on_context
 from graphrag_pipeline.query import records
+from graphrag_pipeline.query.cited_records import CitedRecord, CitedRecords
 from graphrag_pipeline.query.question import content_words
 from graphrag_pipeline.query.relevance import make_background, score_relevance
 from graphrag_pipeline.query.results import Citation, TextUnitRecord
@@ -28,15 +28,6 @@ MAX_UNITS_PER_STATEMENT = 5
 MAX_UNITS_SEARCHED = 200
 MIN_PASSAGE_WORDS = 18
 MAX_PASSAGE_SENTENCES = 3
-_TABLE_OF_KIND = {
-    # Kind in a citation -> (kind of record, contract table, adjacency to its text units); the most telling kind first.
-    "Relationships": ("relationship", "relationships", "relationship_text_units"),
-    "Claims": ("claim", "covariates", ""),
-    "Entities": ("entity", "entities", "entity_text_units"),
-    "Sources": ("text_unit", "text_units", ""),
-    "Reports": ("report", "community_reports", ""),
-}
-_KIND_OF_RECORD = {name: kind for kind, (name, _, _) in _TABLE_OF_KIND.items()}
 
 
 @dataclass(frozen=True)
@@ -55,16 +46,6 @@ class Sentence:
     def folded(self) -> str:
         """The sentence on one line."""
         return " ".join(self.text.split())
-
-
-@dataclass(frozen=True)
-class CitedRecord:
-    """A record that a statement cites, with the rows of the text units it comes from."""
-
-    kind: str
-    id: str
-    human_readable_id: int
-    text_unit_rows: tuple[int, ...]
 
 
 def sentences_of(unit: TextUnitRecord) -> list[Sentence]:
@@ -121,6 +102,8 @@ def cite(number: int, unit: TextUnitRecord, start: int, end: int, record: CitedR
         quote=unit.text[start:end],
         start=document_start,
         end=document_end,
+        text_unit=unit.human_readable_id,
+        document_path=unit.document_path,
     )
 
 
@@ -129,7 +112,7 @@ def document_offsets(unit: TextUnitRecord, start: int, end: int) -> tuple[int, i
     return (None, None) if unit.start is None else (unit.start + start, unit.start + end)
 
 
-class EvidenceFinder:
+class EvidenceFinder(CitedRecords):
     """Finds the sentence behind a statement; keeps the text units it has read for the next statement.
 
     Args:
@@ -137,62 +120,15 @@ class EvidenceFinder:
     """
 
     def __init__(self, index: GraphIndex) -> None:
-        self._index = index
+        super().__init__(index)
         self._passages: dict[int, list[list[Sentence]]] = {}
         self._vectors: dict[int, np.ndarray] = {}
         self._words: dict[int, list[frozenset[str]]] = {}
         self._forms: dict[int, np.ndarray] = {}
 
     def resolve(self, citations: str, report_row: int) -> list[CitedRecord]:
-        """The records that a text cites (`read_cited`); without any, the report, with its community's text units."""
-        return self.read_cited(citations) or [self._report(report_row)]
-
-    def read_cited(self, citations: str) -> list[CitedRecord]:
-        """The records that a text's citations name by human-readable id, the most telling kind first.
-
-        Numbers that name nothing, and records without text units, are left out.
-        """
-        cited: dict[str, list[int]] = {}
-        for kind, numbers in parse_citations(citations):
-            cited.setdefault(kind, []).extend(int(n) for n in numbers if n.isdecimal() and len(n) < 16)
-        return [
-            record
-            for kind in _TABLE_OF_KIND
-            if kind in cited
-            for record in self._read_records(kind, list(dict.fromkeys(cited[kind])))
-            if record.text_unit_rows
-        ]
-
-    def read_record(self, kind: str, record_id: str) -> CitedRecord:
-        """An entity or relationship by id, with the text units it comes from."""
-        _, table, _ = _TABLE_OF_KIND[_KIND_OF_RECORD[kind]]
-        return self._read_row(_KIND_OF_RECORD[kind], int(self._index.snapshot.rows_of(table, [record_id])[0]))
-
-    def _read_records(self, kind: str, numbers: Sequence[int]) -> list[CitedRecord]:
-        rows = self._index.rows_of_numbers(_TABLE_OF_KIND[kind][1], "human_readable_id", numbers)
-        return [self._read_row(kind, row) for row in rows[rows >= 0].tolist()]
-
-    def _read_row(self, kind: str, row: int) -> CitedRecord:
-        name, table, relation = _TABLE_OF_KIND[kind]
-        if name == "report":
-            return self._report(row)
-        record = self._index.snapshot.take(table, [row], ["id", "human_readable_id"])[0]
-        if relation:
-            units = self._index.snapshot.adjacency.of(relation, row).tolist()
-        elif name == "claim":
-            claim = self._index.snapshot.take(table, [row], ["text_unit_id"])[0]
-            units = self._index.snapshot.rows_of("text_units", [claim["text_unit_id"]]).tolist()
-        else:
-            units = [row]
-        return CitedRecord(name, record["id"], record["human_readable_id"], tuple(unit for unit in units if unit >= 0))
-
-    def _report(self, row: int) -> CitedRecord:
-        report = self._index.snapshot.take("community_reports", [row], ["id", "human_readable_id", "community"])[0]
-        community = self._index.rows_of_numbers("communities", "community", [report["community"]])
-        listed = self._index.snapshot.take("communities", community[community >= 0], ["text_unit_ids"])
-        ids = listed[0]["text_unit_ids"][:MAX_UNITS_SEARCHED] if listed else []
-        rows = self._index.snapshot.rows_of("text_units", ids)
-        return CitedRecord("report", report["id"], report["human_readable_id"], tuple(rows[rows >= 0].tolist()))
+        """The records that a text cites (`read_cited`); without any, the report."""
+        return self.read_cited(citations) or [self.read_report(report_row)]
 
     def find(self, statement: str, cited: Sequence[CitedRecord]) -> tuple[list[Sentence], CitedRecord] | None:
         """The passage of a text unit that supports a statement best, and the first cited record that it belongs to.
@@ -220,8 +156,12 @@ class EvidenceFinder:
         return int(np.argmax(score_relevance(background, words, vectors) * forms))
 
     def _order_units(self, folded: str, cited: Sequence[CitedRecord]) -> list[int]:
-        """Rows of text units: the first that holds the statement, else the most cited first, then in reading order."""
-        votes = Counter(row for record in cited for row in record.text_unit_rows)
+        """Rows of text units: the first that holds the statement, else the most cited first, then in reading order.
+
+        Of a report each record that it cites has a say.
+        """
+        telling = [part for record in cited for part in (record.through or (record,))]
+        votes = Counter(row for record in telling for row in record.text_unit_rows)
         order = sorted(votes, key=lambda row: (-votes[row], row))[:MAX_UNITS_SEARCHED]
         texts = self._index.snapshot.take("text_units", order, ["text"])
         verbatim = [row for row, unit in zip(order, texts, strict=True) if folded in " ".join(unit["text"].split())]

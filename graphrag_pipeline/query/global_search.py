@@ -11,8 +11,8 @@ and answer (`model_answers.py`) instead.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from graphrag_pipeline.query.model_rating import ModelRater, Rater
 from graphrag_pipeline.query.question import content_words, is_overview
 from graphrag_pipeline.query.relevance import Background, make_background, score_relevance
 from graphrag_pipeline.query.results import Context
+from graphrag_pipeline.query.token_budget import answer_cost
 from graphrag_pipeline.settings import GlobalSearchSettings
 from graphrag_pipeline.tokens import count_tokens_each
 
@@ -40,7 +41,10 @@ REPORT_SHARE = 0.2
 MAX_UNSEPARATED_ROOTS = 8
 """How many roots stay where no root reaches the threshold or nothing separates them."""
 MAX_BACKGROUND_REPORTS = 1_000
+MAX_NEAR_REPORTS = 200
+"""How many reports are looked for by vector, so that a branch is entered although the report above says too little."""
 REPEAT_COSINE = 0.9
+NO_REPORT = -1
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ class Selection:
         rated: all reports that were rated, by level, then best first.
         is_separated: False where no root stood out, so the best were kept all the same.
         rating: how ratings were had, where a model was asked (`model_rating.py`).
+        background: what relevance to the question is told by.
     """
 
     method: str
@@ -73,6 +78,7 @@ class Selection:
     is_overview: bool
     is_separated: bool
     rating: Mapping[str, int] = field(default_factory=dict)
+    background: Background | None = field(default=None, compare=False, repr=False)
 
     @property
     def kept(self) -> list[RatedReport]:
@@ -98,7 +104,7 @@ class Selection:
 class Point:
     """One finding of a report and how much it says about the question, 1-100; its texts cite human-readable ids.
 
-    A model's point has no summary; its report is the first that it cites.
+    A model's point has no summary; its report is the first that it cites, or `NO_REPORT` where none was read for it.
     """
 
     report_row: int
@@ -119,11 +125,22 @@ def select_global_context(index: GraphIndex, selection: Selection) -> Context:
 
 def rate_reports(index: GraphIndex, question: str, settings: GlobalSearchSettings) -> Selection:
     """Choose the reports to read, by `settings.selection`."""
-    rater = _Rater(index, question)
+    by_relevance = RelevanceRater(index, question)
     if settings.selection == "static":
-        return _select_static(index, rater, settings)
-    by_model = index.settings.rating.engine == "model"
-    return _select_dynamic(index, ModelRater(index, question, rater) if by_model else rater, settings)
+        selection = _select_static(index, by_relevance, settings)
+    else:
+        is_embedded = index.settings.rating.engine == "embedded"
+        rater = by_relevance if is_embedded else _model_rater(by_relevance, settings)
+        opened = _find_opened(index, question, by_relevance, settings.threshold) if is_embedded else set()
+        selection = _select_dynamic(index, rater, settings, opened)
+    return replace(selection, background=by_relevance.background)
+
+
+def _model_rater(by_relevance: RelevanceRater, settings: GlobalSearchSettings) -> ModelRater:
+    """Ratings by a chat model, which leave tokens enough for a call about reports and one for the answer."""
+    index, needed = by_relevance.index, (settings.max_context_tokens, settings.max_answer_tokens)
+    reserve = sum(answer_cost(index.settings, n_data) for n_data in needed)
+    return ModelRater(index, by_relevance.question, by_relevance, reserve)
 
 
 def _select_static(index: GraphIndex, rater: Rater, settings: GlobalSearchSettings) -> Selection:
@@ -133,15 +150,18 @@ def _select_static(index: GraphIndex, rater: Rater, settings: GlobalSearchSettin
     return Selection("static", tuple(rated), settings.threshold, rater.is_overview, True)
 
 
-def _select_dynamic(index: GraphIndex, rater: Rater, settings: GlobalSearchSettings) -> Selection:
+def _select_dynamic(index: GraphIndex, rater: Rater, settings: GlobalSearchSettings, opened: set[int]) -> Selection:
     """From the roots down: a report at or above the threshold is kept and its children are rated, below it is pruned.
 
     Unless `keep_parent`, a report gives way to its children that are kept. Where no root reaches the threshold, or the
     question names nothing specific, the best roots stay and nothing below them is rated.
+
+    Args:
+        opened: communities whose children are rated whatever their own rating.
     """
     levels, parents = index.column("communities", "level"), index.column("communities", "parent")
-    roots = rater.rate(np.flatnonzero(levels == 0))
-    if rater.is_overview or not any(report.rating >= settings.threshold for report in roots):
+    roots = rater.rate(np.flatnonzero(records.root_mask(index)))
+    if rater.is_overview or not (opened or any(report.rating >= settings.threshold for report in roots)):
         return _keep_best_roots(roots, rater, settings.threshold)
     rated: list[RatedReport] = []
     generation = roots
@@ -153,12 +173,45 @@ def _select_dynamic(index: GraphIndex, rater: Rater, settings: GlobalSearchSetti
         if not settings.keep_parent and level:
             of_passed = index.rows_of_numbers("communities", "community", (r.community for r in passed))
             kept.update(dict.fromkeys(parents[of_passed].tolist(), False))
-        children = np.flatnonzero(np.isin(parents, [report.community for report in passed]))
+        entered = {report.community for report in passed} | opened.intersection(r.community for r in generation)
+        is_child = np.isin(parents, list(entered))
+        children = np.flatnonzero(is_child & (levels <= settings.max_level))  # with filters, a root may be deeper
         if level == settings.max_level or not len(children):
             break
         generation = rater.rate(children)
+    if not any(kept.values()):
+        return _keep_best_roots(roots, rater, settings.threshold)
     final = tuple(_kept(report, kept.get(report.community, False)) for report in rated)
     return Selection("dynamic", final, settings.threshold, False, True, dict(rater.account))
+
+
+def _find_opened(index: GraphIndex, question: str, relevance: RelevanceRater, threshold: int) -> set[int]:
+    """Communities above a relevant report, of those nearest to the question by vector, whatever their level.
+
+    An extractive report on hundreds of entities names few of them: by its own words alone it hides reports below it
+    that answer (`graphrag_pipeline_tests/bench/global_tokens.py`: 0.74 of them kept, with their branches opened 0.92).
+    A model writes and rates such reports better, and each rating of it costs: it goes by the reports alone.
+    """
+    if relevance.is_overview:
+        return set()
+    near = index.snapshot.vectors(REPORT_VECTORS).search(index.embed([question])[0], MAX_NEAR_REPORTS)
+    rows = index.snapshot.rows_of("community_reports", [report_id for report_id, _ in near])
+    communities = _community_rows(index, index.column("community_reports", "community")[rows])
+    found = relevance.rate(communities)
+    parents = index.column("communities", "parent")
+    opened: set[int] = set()
+    above = _community_rows(index, (report.community for report in found if report.rating >= threshold))
+    while len(above):
+        numbers = np.unique(parents[above])
+        opened.update(numbers.tolist())
+        above = _community_rows(index, numbers)
+    return opened
+
+
+def _community_rows(index: GraphIndex, numbers: Iterable[int]) -> np.ndarray:
+    """Rows of communities that may be read, by number."""
+    rows = index.rows_of_numbers("communities", "community", numbers)
+    return rows[rows >= 0]
 
 
 def _keep_best_roots(roots: list[RatedReport], rater: Rater, threshold: int) -> Selection:
@@ -175,18 +228,18 @@ def _kept(report: RatedReport, is_kept: bool) -> RatedReport:
     return RatedReport(**{**asdict(report), "is_kept": is_kept})
 
 
-class _Rater:
+class RelevanceRater:
     """Rates reports of communities against one question; knows the background from the largest roots."""
 
     def __init__(self, index: GraphIndex, question: str) -> None:
-        self._index = index
+        self.index, self.question = index, question
         self.account: Counter[str] = Counter()
         self.is_overview = is_overview(question)
         self.background = _make_background(index, question)
 
     def rate(self, communities: np.ndarray) -> list[RatedReport]:
         """Rate the reports of community rows; best first. A community without a report is left out."""
-        index = self._index
+        index = self.index
         numbers = index.column("communities", "community")[communities]
         rows = index.rows_of_numbers("community_reports", "community", numbers)
         rows = rows[rows >= 0]
@@ -210,7 +263,7 @@ class _Rater:
 
 
 def _make_background(index: GraphIndex, question: str) -> Background:
-    roots = np.flatnonzero(index.column("communities", "level") == 0)
+    roots = np.flatnonzero(records.root_mask(index))
     sizes = index.column("communities", "size")[roots]
     largest = np.sort(roots[np.argsort(-sizes, kind="stable")[:MAX_BACKGROUND_REPORTS]])
     numbers = index.column("communities", "community")[largest]
@@ -246,10 +299,10 @@ def map_points(index: GraphIndex, question: str, selection: Selection) -> tuple[
         scores = [round(10 * kept[i].rank * 0.9**place) for i, place, _ in found]
     else:
         texts = [strip_citations(f"{finding['summary']} {finding['explanation']}") for _, _, finding in found]
-        background = _make_background(index, question)
+        background = selection.background or _make_background(index, question)
         own = score_relevance(background, [content_words(text) for text in texts], index.embed_passages(texts))
         whole = np.array([kept[i].relevance for i, _, _ in found])
-        scores = [_score(value) for value in np.where(own < POINT_FLOOR, 0.0, own + REPORT_SHARE * (whole - own))]
+        scores = [point_score(value) for value in np.where(own < POINT_FLOOR, 0.0, own + REPORT_SHARE * (whole - own))]
     points = [
         Point(kept[i].row, finding["summary"], finding["explanation"], score)
         for (i, _, finding), score in zip(found, scores, strict=True)
@@ -263,7 +316,8 @@ def _findings(report: dict[str, Any]) -> list[dict[str, str]]:
     return report["findings"] or [{"summary": report["title"], "explanation": report["summary"]}]
 
 
-def _score(relevance: float) -> int:
+def point_score(relevance: float) -> int:
+    """0-100 from a relevance of 0-1."""
     return max(0, min(100, round(100 * (float(relevance) - POINT_FLOOR) / (1 - POINT_FLOOR))))
 
 

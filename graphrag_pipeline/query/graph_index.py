@@ -4,37 +4,35 @@
         print(index.search("Who is Jacob Marley?").answer)
 
 A search method is a module of steps (select a context, rate, map, write an answer) that take an index, a question and
-the method's settings; Dagster's query jobs run the same steps as ops. `METHODS` names them. Keep out: how a method
-searches, and writing anything.
+the method's settings; Dagster's query jobs run the same steps as ops. `methods.METHODS` names them. Keep out: how a
+method searches, and writing anything.
 """
 
 from __future__ import annotations
 
-import asyncio
-import difflib
 import functools
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
-from graphrag_pipeline.query import basic_search, global_search, local_search
-from graphrag_pipeline.query.engines import map_points, write_answer, write_global_answer
+from graphrag_pipeline.query.answers import EMPTY_INDEX
+from graphrag_pipeline.query.filters import DocumentFields
+from graphrag_pipeline.query.methods import Found, look_up_method
 from graphrag_pipeline.query.model_accounts import EMBEDDINGS, accounted, booked
 from graphrag_pipeline.query.model_answers import Say
-from graphrag_pipeline.query.model_streams import Listener, iterate_said
+from graphrag_pipeline.query.model_streams import Listener, aiterate_said, await_search, iterate_said
+from graphrag_pipeline.query.passing import Passing, document_rows, find_passing
 from graphrag_pipeline.query.question import NameIndex, read_question, valid_unicode
 from graphrag_pipeline.query.results import Answer, Context, SearchResult
-from graphrag_pipeline.query.selection import check_strategy
+from graphrag_pipeline.query.token_budget import limited
 from graphrag_pipeline.query.usage import EMBEDDED, Usage, embedded_usage
-from graphrag_pipeline.settings import BasicSearchSettings, GlobalSearchSettings, LocalSearchSettings, Settings
+from graphrag_pipeline.settings import Settings
 
 if TYPE_CHECKING:
     from graphrag_pipeline.models.ports import Embedder, StreamingChatModel
@@ -42,7 +40,8 @@ if TYPE_CHECKING:
     from graphrag_pipeline.root import Root
     from graphrag_pipeline.storage.snapshots import Snapshot
 
-NO_ANSWER = Answer("")
+MAX_VIEWS = 4
+"""Sets of filters whose masks an index keeps: a few megabytes each, and the mention graph where a walk is asked for."""
 
 
 class GraphIndex:
@@ -54,17 +53,23 @@ class GraphIndex:
         embedder: must be the one whose vectors the snapshot holds.
         root: whose models and prompts are asked where settings say `engine: model`.
 
+    Attributes:
+        passing: which records may be read where filters were given (`where`); None: all.
+
     Raises:
         PipelineError: the snapshot's vectors come from another embedding model.
     """
 
     def __init__(self, snapshot: Snapshot, settings: Settings, embedder: Embedder, root: Root | None = None) -> None:
         _check_fingerprint(snapshot, embedder)
+        self.passing: Passing | None = None
         self._root = root
         self.snapshot = snapshot
         self.settings = settings
         self.embedder = embedder
         self._columns: dict[tuple[str, str], np.ndarray] = {}
+        self._views: dict[tuple[str, ...], GraphIndex] = {}
+        self._whole: GraphIndex | None = None
 
     @classmethod
     def open(cls, root: str | Path | None = None, snapshot: str | None = None) -> GraphIndex:
@@ -87,6 +92,7 @@ class GraphIndex:
     def close(self) -> None:
         """Forget what was loaded and let the snapshot go; the index is not usable afterwards."""
         self._columns.clear()
+        self._views.clear()
         self.__dict__.pop("names", None)
         self.snapshot.close()
 
@@ -107,28 +113,37 @@ class GraphIndex:
         strategy: str | None = None,
         context_only: bool = False,
         say: Say | None = None,
+        filters: Sequence[str] = (),
         **options: Any,
     ) -> SearchResult:
         """Answer a question.
 
         Args:
             question: in words. Of one over 8,000 characters the first and the last 4,000 are read.
-            method: local, global or basic.
+            method: local, global, basic, drift, lazy or auto (which picks one of the others).
             strategy: local search: how text units are chosen; None is the one in settings.
             context_only: select the context and write no answer.
             say: gets the answer in pieces: a model's as it comes, and in the end all of it.
+            filters: only documents that pass all of them are read, such as ["year>=2024", "source=reuters"] (`where`).
             options: override the method's section of the settings, such as `top_k_entities=20`.
 
         Raises:
-            PipelineError: an empty question, an unknown method, strategy or option, or a value that does not validate.
+            PipelineError: an empty question, an unknown method, strategy, option or field, or a value that does not
+                validate or compare.
         """
         started = time.perf_counter()
-        search_method = _look_up_method(method)
+        search_method = look_up_method(method)
         settings = search_method.settings_of(self.settings, strategy, options)
         asked = read_question(question)
+        index = self.where(filters)
         listener = Listener(say, context_only)
-        with accounted() as account:
-            answer, context, selection = search_method.run(self, asked, settings, listener)
+        with accounted() as account, limited(search_method.budget_of(settings)):
+            found: Found
+            if index.nothing_to_read:
+                found = Answer("" if context_only else index.nothing_to_read), Context(), {}
+            else:
+                found = search_method.run(index, asked, settings, listener)
+        answer, context, selection = found
         listener.finish(answer)
         embedded = embedded_usage(context.n_tokens, 0).by_model if answer.engine == EMBEDDED else {}
         return SearchResult(
@@ -140,7 +155,7 @@ class GraphIndex:
             method=method,
             question=valid_unicode(question),
             snapshot=self.snapshot.id,
-            selection=selection,
+            selection=selection | (index.passing.account() if index.passing else {}),
             answering={
                 "engine": answer.engine,
                 "invented_citations": answer.n_invented,
@@ -153,8 +168,58 @@ class GraphIndex:
         return iterate_said(lambda say: self.search(question, method, say=say, **options))
 
     async def asearch(self, question: str, method: str = "local", **options: Any) -> SearchResult:
-        """`search` for code that is async."""
-        return await asyncio.to_thread(self.search, question, method, **options)
+        """`search` for code that is async; cancelled, it gives up its calls to models."""
+        return await await_search(lambda: self.search(question, method, **options))
+
+    def astream(self, question: str, method: str = "local", **options: Any) -> AsyncIterator[str | SearchResult]:
+        """`stream` for code that is async."""
+        return aiterate_said(lambda say: self.search(question, method, say=say, **options))
+
+    # --------------------------------------------------------------------------------------------------------- filters
+
+    def where(self, filters: Sequence[str]) -> GraphIndex:
+        """This index as if it held only the documents that pass all of some filters; itself if there are none.
+
+        Every step of a search takes one in place of the whole (`filters.py`, `passing.py`, `restricted_snapshot.py`).
+
+        Raises:
+            PipelineError: what is no filter, an unknown field, or a value that does not compare.
+        """
+        listed = [filters] if isinstance(filters, str) else filters
+        wanted = tuple(dict.fromkeys(text.strip() for text in listed))
+        if not wanted:
+            return self
+        if self._whole and self.passing:
+            return self._whole.where([*self.passing.filters, *wanted])
+        view = self._views.get(wanted)
+        if view is None:
+            for oldest in list(self._views)[: 1 - MAX_VIEWS]:
+                self._views.pop(oldest, None)
+            view = self._views[wanted] = self._restrict(wanted)
+        return view
+
+    def _restrict(self, filters: tuple[str, ...]) -> GraphIndex:
+        from graphrag_pipeline.query.restricted_snapshot import RestrictedSnapshot
+
+        passing = find_passing(self.snapshot, self._fields, self._document_rows, filters)
+        view = GraphIndex(RestrictedSnapshot(self.snapshot, passing), self.settings, self.embedder, self._root)
+        view._columns, view._whole, view.passing = self._columns, self, passing
+        return view
+
+    @functools.cached_property
+    def _fields(self) -> DocumentFields:
+        return DocumentFields(self.snapshot.table("documents"))
+
+    @functools.cached_property
+    def _document_rows(self) -> np.ndarray:
+        return document_rows(self.snapshot)
+
+    @functools.cached_property
+    def nothing_to_read(self) -> str:
+        """Why no question can be answered: no documents, or none that passes; "" if there are some."""
+        if not self.snapshot.n_rows("documents"):
+            return EMPTY_INDEX
+        return self.passing.why_nothing() if self.passing and not self.passing.n_documents else ""
 
     # ----------------------------------------------------------------------------------------- what the methods read
 
@@ -196,26 +261,35 @@ class GraphIndex:
         return self._columns[key]
 
     def rows_of_numbers(self, table: str, column: str, numbers: Iterable[int]) -> np.ndarray:
-        """Rows of numbers in an ascending column (`human_readable_id`, `community`); -1 where there is none."""
+        """Rows of numbers in an ascending column (`human_readable_id`, `community`); -1 where none passes."""
         values = self.column(table, column)
         wanted = np.fromiter(numbers, dtype=np.int64)
         if not len(values):
             return np.full(len(wanted), -1, dtype=np.int64)
         found = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
-        return np.where(values[found] == wanted, found, -1)
+        return np.where((values[found] == wanted) & self.passes(table)[found], found, -1)
 
-    def document_titles(self, ids: Iterable[str]) -> dict[str, str]:
-        """Titles of documents by id."""
-        distinct = sorted(set(ids))
-        rows = self.snapshot.rows_of("documents", distinct)
-        known = self.snapshot.take("documents", rows[rows >= 0], ["id", "title"])
-        return {record["id"]: record["title"] for record in known}
+    def passes(self, table: str) -> np.ndarray:
+        """Which rows of a contract table may be read, bool (n rows,)."""
+        if self.passing is None:
+            return np.broadcast_to(True, self.snapshot.n_rows(table))
+        return self.passing.masks[table]
+
+    def documents(self, ids: Iterable[str]) -> dict[str, tuple[str, str]]:
+        """Title and path of documents by id."""
+        rows = self.snapshot.rows_of("documents", sorted(set(ids)))
+        known = self.snapshot.take("documents", rows[rows >= 0], ["id", "title", "path"])
+        return {record["id"]: (record["title"], record["path"]) for record in known}
 
     @functools.cached_property
     def names(self) -> NameIndex:
         """Entities by their names."""
         arrays = self.snapshot.lookups
-        return NameIndex.stored(arrays.array("name_hashes"), arrays.array("name_rows"))
+        hashes, rows = arrays.array("name_hashes"), arrays.array("name_rows")
+        if self.passing is not None:
+            is_kept = self.passing.masks["entities"][rows]
+            hashes, rows = hashes[is_kept], rows[is_kept]
+        return NameIndex.stored(hashes, rows)
 
 
 def _check_fingerprint(snapshot: Snapshot, embedder: Embedder) -> None:
@@ -226,79 +300,3 @@ def _check_fingerprint(snapshot: Snapshot, embedder: Embedder) -> None:
             f"`embedding_model` of settings.yaml name ({embedder.fingerprint}); run `graphrag-pipeline index` to embed "
             "again, or set them back to the model that made the index: `status` names old and new"
         )
-
-
-# ------------------------------------------------------------------------------------------------------------- methods
-
-Found = tuple[Answer, Context, dict[str, Any]]
-
-
-def _search_locally(index: GraphIndex, question: str, settings: LocalSearchSettings, listener: Listener) -> Found:
-    context = local_search.select_local_context(index, question, settings)
-    answer = write_answer(index, question, context, listener.say) if listener.is_wanted else NO_ANSWER
-    return answer, context, {"strategy": settings.strategy}
-
-
-def _search_globally(index: GraphIndex, question: str, settings: GlobalSearchSettings, listener: Listener) -> Found:
-    selection = global_search.rate_reports(index, question, settings)
-    context = global_search.select_global_context(index, selection)
-    if not listener.is_wanted:
-        return NO_ANSWER, context, selection.account()
-    mapped = map_points(index, question, selection, settings)
-    answer = write_global_answer(index, question, mapped, selection, settings, listener.say)
-    return answer, context, {**selection.account(), "points": len(mapped.points), **mapped.details()}
-
-
-def _search_basically(index: GraphIndex, question: str, settings: BasicSearchSettings, listener: Listener) -> Found:
-    context = basic_search.select_basic_context(index, question, settings)
-    return write_answer(index, question, context, listener.say) if listener.is_wanted else NO_ANSWER, context, {}
-
-
-@dataclass(frozen=True)
-class SearchMethod:
-    """One way to answer: which section of the settings it reads, and its steps in a row."""
-
-    section: str
-    run: Callable[[GraphIndex, str, Any, Listener], Found]
-
-    def settings_of(self, settings: Settings, strategy: str | None, options: dict[str, Any]) -> BaseModel:
-        """The method's settings with options over them.
-
-        Raises:
-            PipelineError: the method has no strategies, or an option is unknown or does not validate.
-        """
-        section: BaseModel = getattr(settings, self.section)
-        known = type(section).model_fields
-        if strategy is not None:
-            if "strategy" not in known:
-                raise PipelineError(f"strategy {strategy!r}: only local search has text unit selection strategies")
-            options = {**options, "strategy": strategy}
-        for name in options:
-            if name not in known:
-                raise PipelineError(f"unknown option {name!r} of {self.section}{_nearest(name, known)}")
-        try:
-            changed = type(section).model_validate({**section.model_dump(), **options})
-        except ValidationError as error:
-            problems = "; ".join(f"{'.'.join(map(str, p['loc'])) or self.section}: {p['msg']}" for p in error.errors())
-            raise PipelineError(f"options of {self.section}: {problems}") from None
-        if "strategy" in known:
-            check_strategy(getattr(changed, "strategy"))  # noqa: B009 - only the local section has it
-        return changed
-
-
-def _nearest(name: str, candidates: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else f"; valid: {', '.join(candidates)}"
-
-
-METHODS: dict[str, SearchMethod] = {
-    "local": SearchMethod("local_search", _search_locally),
-    "global": SearchMethod("global_search", _search_globally),
-    "basic": SearchMethod("basic_search", _search_basically),
-}
-
-
-def _look_up_method(method: str) -> SearchMethod:
-    if method not in METHODS:
-        raise PipelineError(f"unknown search method {method!r}; valid: {', '.join(METHODS)}")
-    return METHODS[method]

@@ -18,7 +18,7 @@ from graphrag_pipeline.query.candidates import Candidates, Limits, Pick
 from graphrag_pipeline.query.context import ROW_OVERHEAD, pack_rows
 from graphrag_pipeline.query.selection import RANKED, select_text_units
 from graphrag_pipeline.query.walk import rank_by_walk
-from graphrag_pipeline.storage.arrays import distinct, expand_rows
+from graphrag_pipeline.storage.arrays import distinct
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_index import GraphIndex
@@ -64,6 +64,8 @@ def gather_text_units(index: GraphIndex, question: str, matches: Sequence[Match]
         return Gathered(rows, candidates, np.searchsorted(rows, found))
     scored = list(zip(found.tolist(), [score for _, score in ranked], strict=True))
     reached, scores = rank_by_walk(index, index.names.take_apart(question), scored)
+    may_be_read = index.passes("text_units")[reached]  # a full walk has a score, 0, for those too that may not
+    reached, scores = reached[may_be_read], scores[may_be_read]
     rows, candidates = gather_candidates(index, matches, reached)
     relevance = np.zeros(len(rows))
     relevance[np.searchsorted(rows, reached)] = scores
@@ -109,12 +111,10 @@ def _offered(units: np.ndarray, n_related: np.ndarray) -> np.ndarray:
 def mean_vectors(index: GraphIndex, rows: np.ndarray) -> np.ndarray:
     """What text units say, by their sentences: unit vectors float32 (len(rows), dimensions), zeros where unknown."""
     sentences = index.snapshot.sentences
-    positions, places = expand_rows(sentences.indptr, rows)
-    weighed = sentences.vectors[places].astype(np.float32) * sentences.scales[places][:, None]
-    sums = np.zeros((len(rows), weighed.shape[1]), dtype=np.float32)
-    filled, first = np.unique(positions, return_index=True)
-    if len(filled):
-        sums[filled] = np.add.reduceat(weighed, first, axis=0)
+    sums = np.zeros((len(rows), sentences.vectors.shape[1]), dtype=np.float32)
+    bounds = zip(sentences.indptr[rows].tolist(), sentences.indptr[rows + 1].tolist(), strict=True)
+    for place, (start, end) in enumerate(bounds):  # a product each costs less than one `reduceat` over all
+        sums[place] = sentences.scales[start:end] @ sentences.vectors[start:end].astype(np.float32)
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     return sums / np.where(lengths > 0, lengths, 1)
 

@@ -17,6 +17,7 @@ from graphrag_pipeline.query.model_accounts import booked
 from graphrag_pipeline.query.model_citations import CitedText, Shown, cited_numbers, shown_numbers
 from graphrag_pipeline.query.model_requests import as_data, ask_all, open_question
 from graphrag_pipeline.query.results import Answer, Context
+from graphrag_pipeline.query.token_budget import admit, reply_tokens, settle
 from graphrag_pipeline.tokens import count_tokens_each
 
 if TYPE_CHECKING:
@@ -104,9 +105,13 @@ def _tell(text: str, written: list[str], say: Say | None) -> None:
 def _pieces(index: GraphIndex, request: ChatRequest[str], is_streamed: bool) -> Iterator[str]:
     from graphrag_pipeline.models.streaming import iterate_in_loop
 
-    if is_streamed:
+    if is_streamed and admit([request], reply_tokens(index.settings, "answers")):
+        written = []
         with booked("answers"):
-            yield from iterate_in_loop(index.chat_model("answers").stream(request))
+            for piece in iterate_in_loop(index.chat_model("answers").stream(request)):
+                written.append(piece)
+                yield piece
+        settle([request], ["".join(written)])
         return
     [reply] = ask_all(index, "answers", [request])
     if isinstance(reply, Failure):

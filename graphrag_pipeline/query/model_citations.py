@@ -1,8 +1,9 @@
 """Citations in what a chat model writes, as it writes it: `[Data: Sources (3)]` becomes `[1]`, with where it points.
 
 A citation resolves from the record to the passage of its text units that supports the statement before it, with the
-document's offsets. A number that the prompt did not show is invented: it is removed and counted. Text is handed on as
-soon as no citation can begin in it. Keep out: asking the model.
+document's offsets. A number that the prompt did not show is invented: it is removed and counted, and so is a bare
+"[3]", which would pass for a marker of ours. Text is handed on as soon as no citation can begin in it. Keep out: asking
+the model.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ MAX_STATEMENT = 2_000  # characters
 Shown = Mapping[str, frozenset[int]]
 """Kind of citation -> human-readable ids that a prompt showed."""
 
-_MAYBE = re.compile(rf"[ \t]*(?:[{re.escape(OPENERS)}]\s*(?:|d|da|dat|data\b[^\]\uff3d\u3011]*))?\Z", re.IGNORECASE)
+_MAYBE = re.compile(
+    rf"[ \t]*(?:[{re.escape(OPENERS)}]\s*(?:|d|da|dat|data\b[^\]\uff3d\u3011]*|\d[\d,; \t]{{0,30}}))?\Z", re.IGNORECASE
+)
+_BARE = re.compile(rf"[ \t]*[{re.escape(OPENERS)}]\s*(\d{{1,3}}(?:[,;][ \t]?\d{{1,3}}){{0,5}})[ \t]?[\]\uff3d\u3011]")
+"""A marker of the model's own, such as "[3]": it would look like one of ours, which is resolved."""
 _DECORATION = " \t*#>-+"
 
 
@@ -102,11 +107,16 @@ class CitedText:
 
     def _mark(self, text: str) -> str:
         pieces = []
-        for said, blanks, cited in split_written(text):
+        for written, blanks, cited in split_written(text):
+            said = _BARE.sub(self._drop_bare, written)
             self._remember(said)
             marker = "" if cited is None else self._cite(cited)
             pieces.append(said + blanks + marker if marker else said)
         return "".join(pieces)
+
+    def _drop_bare(self, marker: re.Match[str]) -> str:
+        self.n_invented += len(re.findall(r"\d+", marker.group(1)))
+        return ""
 
     def _remember(self, said: str) -> None:
         if self._is_cited and re.search(r"\w", said):

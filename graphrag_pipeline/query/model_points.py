@@ -27,6 +27,7 @@ from graphrag_pipeline.query.global_search import Point, Selection, select_globa
 from graphrag_pipeline.query.model_citations import Shown, keep_shown, shown_numbers
 from graphrag_pipeline.query.model_requests import as_data, ask_all, open_question
 from graphrag_pipeline.query.results import Context, ReportRecord
+from graphrag_pipeline.query.token_budget import answer_cost
 from graphrag_pipeline.settings import GlobalSearchSettings
 from graphrag_pipeline.tokens import count_tokens_each
 
@@ -101,7 +102,8 @@ def map_reports(index: GraphIndex, question: str, selection: Selection, settings
     order = _shuffle([report.size for report in reports], index.settings.reports.min_report_size, settings.seed)
     costs = row_costs([reports[i].n_tokens for i in order])
     batches = [[reports[order[i]] for i in batch] for batch in pack_batches(costs, settings.max_context_tokens)]
-    replies = ask_all(index, "answers", [_build_request(index, question, batch) for batch in batches])
+    requests = [_build_request(index, question, batch) for batch in batches]
+    replies = ask_all(index, "answers", requests, answer_cost(index.settings, settings.max_answer_tokens))
     points: list[Point] = []
     lost: Counter[str] = Counter()
     failed = [reply.reason for reply in replies if isinstance(reply, Failure)]
@@ -200,14 +202,14 @@ def read_points(reply: str, shown: Shown) -> ReadPoints:
     points = []
     for item in listed:
         fields = {str(key).strip().casefold(): value for key, value in item.items()} if isinstance(item, dict) else {}
-        score = _read_score(fields.get("score"))
+        score = read_score(fields.get("score"))
         text = fields.get("description")
         if score is None or not isinstance(text, str) or not re.search(r"\w", text):
             lost["points without a score" if score is None else "points without text"] += 1
         elif score == 0:
             lost["points of score 0"] += 1
         else:
-            points.append((_cite_shown(clean_text(text), shown, lost), score))
+            points.append((cite_shown(clean_text(text), shown, lost), score))
     return ReadPoints(tuple(points), dict(+lost))
 
 
@@ -224,7 +226,7 @@ def _find_lists(values: Sequence[Any]) -> Iterator[list[Any]]:
             yield value
 
 
-def _read_score(value: Any) -> int | None:
+def read_score(value: Any) -> int | None:
     """0 to 100: 85, 85.0, "85", "85/100"; None for anything else."""
     match = _NUMBER.fullmatch(value) if isinstance(value, str) else None
     number = float(match.group(1).replace(",", ".")) if match else value
@@ -233,7 +235,7 @@ def _read_score(value: Any) -> int | None:
     return round(number)
 
 
-def _cite_shown(text: str, shown: Shown, lost: Counter[str]) -> str:
+def cite_shown(text: str, shown: Shown, lost: Counter[str]) -> str:
     def replace(cited: Cited) -> str:
         named, n_invented = keep_shown(cited, shown)
         lost["invented citations"] += n_invented

@@ -84,14 +84,16 @@ class ModelRater:
 
     Args:
         embedded: rates where the model does not.
+        reserve: tokens of the question's budget that stay for the answer.
     """
 
-    def __init__(self, index: GraphIndex, question: str, embedded: Rater) -> None:
+    def __init__(self, index: GraphIndex, question: str, embedded: Rater, reserve: int = 0) -> None:
         self.is_overview = False  # a model can tell what an overview needs
         self.account: Counter[str] = Counter({"rated_by_model": 0, "failed_ratings": 0})
         self._index = index
         self._question = question
         self._embedded = embedded
+        self._reserve = reserve
 
     def rate(self, communities: np.ndarray) -> list[RatedReport]:
         """See `Rater.rate`; ties in the model's rating by the embedded engine's relevance.
@@ -119,7 +121,7 @@ class ModelRater:
         n_repeats = self._index.settings.rating.num_repeats
         repeated = [replace(request, repeat=repeat) for request in requests for repeat in range(n_repeats)]
         votes: dict[int, list[int]] = {}
-        for reply in ask_all(self._index, "rating", repeated):
+        for reply in ask_all(self._index, "rating", repeated, self._reserve):
             for number, rating in {} if isinstance(reply, Failure) else reply.value.items():
                 votes.setdefault(number, []).append(rating)
         self.account["failed_ratings"] += len(reports) * n_repeats - sum(map(len, votes.values()))

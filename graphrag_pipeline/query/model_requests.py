@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, Message
 from graphrag_pipeline.models.prompts import AUTO, Prompt, instruct_language
+from graphrag_pipeline.models.reply_json import clean_text
 from graphrag_pipeline.query.model_accounts import booked
+from graphrag_pipeline.query.token_budget import admit, refuse, reply_tokens, settle
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_index import GraphIndex
 
 T = TypeVar("T")
+
+MAX_QUESTION_CHARS = 500
+"""Characters of a question that a model asks."""
 
 _CLOSING = re.compile(r"<\s*/(?=\s*data)", re.IGNORECASE)
 _ANSWER_LANGUAGE = "Write in the language of the user's question; leave names as the data writes them."
@@ -40,14 +45,32 @@ def as_data(text: str) -> str:
     return _CLOSING.sub(r"<\\/", text).strip()
 
 
-def ask_all(index: GraphIndex, section: str, requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | Failure]:
+def read_questions(listed: Sequence[object]) -> tuple[str, ...]:
+    """The texts of a list that can be asked, each once, on one line."""
+    texts = [" ".join(clean_text(item).split()) for item in listed if isinstance(item, str)]
+    fit = (text for text in texts if re.search(r"\w", text) and len(text) <= MAX_QUESTION_CHARS)
+    return tuple(dict.fromkeys(fit))
+
+
+def ask_all(
+    index: GraphIndex, section: str, requests: Sequence[ChatRequest[T]], reserve: int = 0
+) -> list[ChatReply[T] | Failure]:
     """Ask the chat model of a section, all at once, results in order; booked to the section.
 
+    A request that the token budget of the question does not admit is a Failure.
+
+    Args:
+        reserve: tokens of that budget that stay for what comes after.
+
     Raises:
-        PipelineError: no request can be answered, or the budget is spent.
+        PipelineError: no request can be answered, or the budget of the root is spent.
     """
     from graphrag_pipeline.models.pool import complete_all
 
-    chat = index.chat_model(section)
-    with booked(section):
-        return complete_all(chat, requests)
+    n_sent = admit(requests, reply_tokens(index.settings, section), reserve)
+    replies: list[ChatReply[T] | Failure] = []
+    if n_sent:
+        with booked(section):
+            replies = complete_all(index.chat_model(section), requests[:n_sent])
+        settle(requests[:n_sent], [reply.reply if isinstance(reply, Failure) else reply.text for reply in replies])
+    return replies + [refuse(section, request) for request in requests[n_sent:]]

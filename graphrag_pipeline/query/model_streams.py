@@ -1,22 +1,29 @@
-"""An answer as it is written: what a search says, piece by piece, for a caller that iterates."""
+"""A search in a thread of its own: for code that is async, and for callers that read an answer as it is written.
+
+Whoever stops reading, or is cancelled, gives up the calls to models that the search has under way. Keep out: how a
+method searches.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
+import functools
 import queue
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
+from graphrag_pipeline.models.event_loop import CallScope
 from graphrag_pipeline.query.model_answers import Say
 from graphrag_pipeline.query.results import Answer
 
 T = TypeVar("T")
 
 
-class _StoppedError(Exception):
-    """The caller listens no more."""
+MAX_AT_ONCE = 32
+"""Searches of one process at a time; others wait. A search by a model does little but wait itself."""
 
 
 class Listener:
@@ -40,26 +47,66 @@ class Listener:
 
 
 def iterate_said(work: Callable[[Say], T]) -> Iterator[str | T]:
-    """Yield what `work` says, and at last what it returns; `work` runs in a thread of its own.
+    """Yield what `work` says, and at last what it returns.
 
     Raises:
         Exception: what `work` raises.
     """
     said: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-    is_stopped = threading.Event()
-
-    def say(text: str) -> None:
-        if is_stopped.is_set():
-            raise _StoppedError
-        said.put(text)
-
-    pool = ThreadPoolExecutor(1, thread_name_prefix="search")
-    result = pool.submit(contextvars.copy_context().run, work, say)
-    result.add_done_callback(lambda _: said.put(None))
-    try:
+    with _started(lambda: work(said.put)) as result:
+        result.add_done_callback(lambda _: said.put(None))
         while (text := said.get()) is not None:
             yield text
         yield result.result()
+
+
+async def aiterate_said(work: Callable[[Say], T]) -> AsyncIterator[str | T]:
+    """`iterate_said` for code that is async."""
+    loop = asyncio.get_running_loop()
+    said: asyncio.Queue[str | None] = asyncio.Queue()
+    is_read = True
+
+    def pass_on(text: str | None) -> None:
+        if is_read:  # the loop may be closed otherwise
+            loop.call_soon_threadsafe(said.put_nowait, text)
+
+    with _started(lambda: work(pass_on)) as result:
+        result.add_done_callback(lambda _: pass_on(None))
+        try:
+            while (text := await said.get()) is not None:
+                yield text
+            yield result.result()
+        finally:
+            is_read = False
+
+
+async def await_search(work: Callable[[], T]) -> T:
+    """What `work` returns, for code that is async.
+
+    Raises:
+        Exception: what `work` raises.
+    """
+    with _started(work) as result:
+        return await asyncio.wrap_future(result)
+
+
+@contextmanager
+def _started(work: Callable[[], T]) -> Iterator[Future[T]]:
+    """Work in a thread, with the caller's context; at the end its calls to models are given up, if any are left."""
+    scope = CallScope()
+
+    def work_in_scope() -> T:
+        with scope.entered():
+            return work()
+
+    result = _searches().submit(contextvars.copy_context().run, work_in_scope)
+    try:
+        yield result
     finally:
-        is_stopped.set()
-        pool.shutdown(wait=False)
+        result.cancel()
+        scope.cancel()
+
+
+@functools.lru_cache(maxsize=1)
+def _searches() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(MAX_AT_ONCE, thread_name_prefix="search")

@@ -108,6 +108,11 @@ def quote_passages(
     return [_quote(run) for run in runs]
 
 
+def quote_runs(passages: Sequence[Sequence[Sentence]]) -> list[Said]:
+    """Passages in reading order, as they are; neighbours become one quotation."""
+    return [_quote(run) for run in _runs(passages)]
+
+
 def _trim(asked: Asked, passage: Sequence[Sentence]) -> list[Sentence]:
     """Without the sentences at its ends that say nothing of the question; as it is where none says anything.
 

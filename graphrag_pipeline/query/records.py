@@ -70,10 +70,14 @@ def read_text_units(
 ) -> tuple[TextUnitRecord, ...]:
     columns = ["id", "human_readable_id", "document_id", "text", "start", "end", "n_tokens"]
     found = index.snapshot.take("text_units", rows, columns)
-    titles = index.document_titles(record["document_id"] for record in found)
+    documents = index.documents(record["document_id"] for record in found)
     return tuple(
         TextUnitRecord(
-            **record, document_title=titles.get(record["document_id"], ""), score=float(score), entities=informed
+            **record,
+            document_title=documents.get(record["document_id"], ("", ""))[0],
+            document_path=documents.get(record["document_id"], ("", ""))[1],
+            score=float(score),
+            entities=informed,
         )
         for record, score, informed in zip(found, scores, entities or [()] * len(found), strict=True)
     )
@@ -83,8 +87,24 @@ def _renamed(record: dict, **names: str) -> dict:
     return {names.get(key, key): value for key, value in record.items()}
 
 
+def root_mask(index: GraphIndex) -> np.ndarray:
+    """Which communities are roots: those without a parent that may be read. bool (n,)."""
+    is_root = index.column("communities", "level") == 0
+    if index.passing is None:
+        return is_root
+    passes = index.passes("communities")
+    parents = np.searchsorted(index.column("communities", "community"), index.column("communities", "parent"))
+    return passes & (is_root | ~np.r_[passes, False][parents])
+
+
 def frontier_mask(index: GraphIndex, level: int) -> np.ndarray:
-    """Which communities are the frontier at a level: those at it, and those above it without children. bool (n,)."""
+    """Which communities are the frontier at a level: those at it, and those above it without children. bool (n,).
+
+    Where filters keep back reports, those below the level whose parent is kept back stand in for it.
+    """
     levels = index.column("communities", "level")
     n_children = np.asarray(pc.list_value_length(index.snapshot.table("communities")["children"]))
-    return (levels == level) | ((levels < level) & (n_children == 0))
+    is_frontier = (levels == level) | ((levels < level) & (n_children == 0))
+    if index.passing is None:
+        return is_frontier
+    return (is_frontier & index.passes("communities")) | (root_mask(index) & (levels > level))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from graphrag_pipeline.citations import KIND_OF_RECORD, render_citation
 from graphrag_pipeline.query.usage import Usage
 
 MAX_QUOTE_SHOWN = 160
@@ -121,6 +122,7 @@ class TextUnitRecord:
     n_tokens: int
     score: float
     entities: tuple[str, ...] = ()
+    document_path: str = ""
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,8 @@ class Citation:
         kind: of the record: entity, relationship, claim, report or text_unit.
         quote: verbatim text; `document.text[start:end] == quote` wherever offsets are known.
         start: character offsets into the document; null where an imported text unit is not found in its document.
+        text_unit: its human-readable id.
+        document_path: inside the input folder; "" where an import has none.
     """
 
     number: int
@@ -163,6 +167,13 @@ class Citation:
     quote: str
     start: int | None
     end: int | None
+    text_unit: int = -1
+    document_path: str = ""
+
+    @property
+    def record(self) -> str:
+        """The record as reports and prompts cite it, such as "[Data: Relationships (12)]"."""
+        return render_citation([(KIND_OF_RECORD[self.kind], [str(self.human_readable_id)])])
 
 
 @dataclass(frozen=True)
@@ -225,7 +236,7 @@ class SearchResult:
         """Plain lists, dictionaries, strings and numbers."""
         return {
             "answer": self.answer,
-            "citations": [asdict(citation) for citation in self.citations],
+            "citations": [{**asdict(citation), "record": citation.record} for citation in self.citations],
             "context": {name: [_plain(r) for r in records] for name, records in vars(self.context).items()},
             "usage": self.usage.to_dict(),
             "seconds": self.seconds,
@@ -242,7 +253,11 @@ class SearchResult:
             return Answer(self.answer, self.citations).to_markdown()
         from graphrag_pipeline.query.context import render_context
 
-        return render_context(self.context) or "The context is empty: nothing in the index matches the question."
+        filters = self.selection.get("filters", [])
+        where = f" that passes {' and '.join(filters)}" if filters else ""
+        return (
+            render_context(self.context) or f"The context is empty: nothing in the index{where} matches the question."
+        )
 
     def sources_to_markdown(self) -> str:
         """Where each marker of the answer points, one line each."""

@@ -49,6 +49,11 @@ class Usage:
 
     by_model: dict[str, ModelUsage] = field(default_factory=dict)
 
+    def __add__(self, other: Usage) -> Usage:
+        names = sorted({*self.by_model, *other.by_model})
+        none = ModelUsage()
+        return Usage({name: self.by_model.get(name, none) + other.by_model.get(name, none) for name in names})
+
     def to_dict(self) -> dict[str, Any]:
         total = sum(self.by_model.values(), ModelUsage())
         return {

@@ -10,6 +10,7 @@ import pytest
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.index_run import open_instance
 from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.methods import METHODS
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import ALL_STAGES
 from graphrag_pipeline_tests.roots import build_tables, make_root
@@ -33,13 +34,18 @@ def ask(root: Root, method: str, **config: object) -> tuple[dg.ExecuteInProcessR
         return job.execute_in_process(instance=instance, run_config=run_config), instance
 
 
-@pytest.mark.parametrize(("method", "n_ops"), [("local", 3), ("global", 4), ("basic", 3)])
+ANSWERING = {"global": "reduce_points", "drift": "answer_by_drift", "lazy": "answer_lazily", "auto": "answer_locally"}
+
+
+@pytest.mark.parametrize(
+    ("method", "n_ops"), [("local", 3), ("global", 4), ("basic", 3), ("drift", 4), ("lazy", 4), ("auto", 4)]
+)
 def test_a_query_job_answers_as_the_library_does(root: Root, method: str, n_ops: int) -> None:
     result, _ = ask(root, method)
     assert result.success
     last = [event for event in result.all_events if event.is_step_success]
     assert len(last) == n_ops
-    answer = result.output_for_node("reduce_points" if method == "global" else "answer_question")
+    answer = result.output_for_node(ANSWERING.get(method, "answer_question"))
     with GraphIndex.open(root.path) as index:
         assert answer["answer"] == index.search(QUESTION, method=method).answer
     shown = [event.step_output_data.metadata for event in result.all_events if event.is_successful_output]
@@ -59,5 +65,18 @@ def test_an_unknown_option_names_the_nearest_one(root: Root) -> None:
 
 def test_jobs_come_with_a_question_to_replace(tmp_path: Path) -> None:
     definitions = build_definitions(make_root(tmp_path))
-    for method in ("local", "global", "basic"):
+    for method in METHODS:
         assert "question" in str(definitions.resolve_job_def(f"{method}_search_job").run_config)
+
+
+@pytest.mark.parametrize("method", ["local", "global"])
+def test_a_query_job_reads_only_documents_that_pass_its_filters(root: Root, method: str) -> None:
+    filters = ["title~two"]
+    result, _ = ask(root, method, filters=filters)
+    answer = result.output_for_node(ANSWERING.get(method, "answer_question"))["answer"]
+    with GraphIndex.open(root.path) as index:
+        assert answer == index.search(QUESTION, method=method, filters=filters).answer
+        assert answer != index.search(QUESTION, method=method).answer
+    none, _ = ask(root, method, filters=["title=nowhere"])
+    told = none.output_for_node(ANSWERING.get(method, "answer_question"))["answer"]
+    assert told == "No document passes title=nowhere (3 documents looked at)."

@@ -4,32 +4,11 @@ import pytest
 
 from graphrag_pipeline.query.evidence import EvidenceFinder, passages_of, sentences_of
 from graphrag_pipeline.query.results import TextUnitRecord
+from graphrag_pipeline_tests.query.citation_checks import check_citations
 
 
 def unit(text):
     return TextUnitRecord("u", 0, "d", "t", text, 100, 100 + len(text), 9, 0.5)
-
-
-def check_citations(index, result):
-    """Every marker has its citation and every citation resolves to its record, text unit and place in the document."""
-    assert re.findall(r"\[(\d+)\]", result.answer) == [str(citation.number) for citation in result.citations]
-    tables = {
-        "entity": "entities",
-        "relationship": "relationships",
-        "claim": "covariates",
-        "report": "community_reports",
-        "text_unit": "text_units",
-    }
-    for citation in result.citations:
-        row = index.snapshot.rows_of(tables[citation.kind], [citation.id])[0]
-        record = index.snapshot.take(tables[citation.kind], [row])[0]
-        assert record["human_readable_id"] == citation.human_readable_id
-        text_unit = index.snapshot.take("text_units", index.snapshot.rows_of("text_units", [citation.text_unit_id]))[0]
-        document = index.snapshot.take("documents", index.snapshot.rows_of("documents", [citation.document_id]))[0]
-        assert text_unit["document_id"] == document["id"]
-        assert document["title"] == citation.document_title
-        assert citation.quote in text_unit["text"]
-        assert document["text"][citation.start : citation.end] == citation.quote
 
 
 @pytest.mark.parametrize("method", ["local", "basic", "global"])

@@ -85,9 +85,9 @@ def test_basic_is_not_below_full_text_alone(tmp_path: Path) -> None:
     retrieval.write_passages_root(tmp_path / "root", passages)
     build_tables(Root(tmp_path / "root"), tuple(ALL_STAGES))
     with GraphIndex.open(tmp_path / "root") as index:
-        by_words = retrieval.measure_recall(index, questions, retrieval.rank_by_words)
-        by_basic = retrieval.measure_recall(index, questions, retrieval.rank_by_basic)
-        by_unit = retrieval.measure_recall(index, questions, retrieval.rank_by_unit_vector)
+        by_words = retrieval.measure_recall(index, questions, retrieval.RANKERS["BM25"])
+        by_basic = retrieval.measure_recall(index, questions, retrieval.RANKERS["basic"])
+        by_unit = retrieval.measure_recall(index, questions, retrieval.RANKERS["text unit vectors"])
         by_window = retrieval.measure_recall(index, questions, retrieval.rank_by_window)
     assert by_basic >= by_words
     assert by_window >= by_unit

@@ -1,5 +1,6 @@
 import dataclasses
 
+import numpy as np
 import pytest
 
 from graphrag_pipeline.query import global_search
@@ -22,13 +23,24 @@ def test_static_selection_reads_the_frontier_of_a_level(carol, level, n_reports)
     assert not any(parents[number] in numbers for number in numbers)
 
 
-def test_dynamic_selection_rates_children_of_kept_reports_only(carol):
+def ancestors_of(numbers, parents):
+    above = {parents[number] for number in numbers} - {-1}
+    return above | ancestors_of(above, parents) if above else above
+
+
+def test_dynamic_selection_rates_children_of_kept_reports_and_those_above_a_relevant_one(carol):
     selection = rate(carol, keep_parent=True, max_level=3)
     ratings = {report.community: report.rating for report in selection.rated}
     parents = dict(zip(carol.column("communities", "community"), carol.column("communities", "parent"), strict=True))
+    every = global_search.RelevanceRater(carol, QUESTION).rate(np.arange(carol.snapshot.n_rows("communities")))
+    opened = ancestors_of({report.community for report in every if report.rating >= 1}, parents)
+    n_opened = 0
     for report in selection.rated:
         assert report.is_kept == (report.rating >= 1)
-        assert report.level == 0 or ratings[parents[report.community]] >= 1
+        above = parents[report.community]
+        assert report.level == 0 or ratings[above] >= 1 or above in opened
+        n_opened += report.level > 0 and ratings[above] < 1
+    assert n_opened > 0, "a report that says too little hides nothing below it"
     assert {report.community for report in selection.rated if report.level == 0} == {
         number for number, parent in parents.items() if parent == -1
     }

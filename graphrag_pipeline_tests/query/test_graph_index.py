@@ -8,7 +8,8 @@ import pytest
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError, SettingsError
 from graphrag_pipeline.query import global_search, local_search
 from graphrag_pipeline.query.answers import EMPTY_INDEX
-from graphrag_pipeline.query.graph_index import METHODS, GraphIndex
+from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.methods import METHODS
 from graphrag_pipeline.settings import GlobalSearchSettings, LocalSearchSettings, Settings
 from graphrag_pipeline.settings_file import render_settings
 from graphrag_pipeline.storage.snapshots import SnapshotStore
@@ -54,8 +55,8 @@ def test_an_empty_question_is_refused(small, question):
 
 
 def test_an_unknown_method_names_the_valid_ones(small):
-    with pytest.raises(PipelineError, match="'drift'; valid: local, global, basic"):
-        small.search("Who?", method="drift")
+    with pytest.raises(PipelineError, match="'hybrid'; valid: local, global, basic, drift, lazy, auto"):
+        small.search("Who?", method="hybrid")
 
 
 def test_an_unknown_strategy_names_the_valid_ones(small):
@@ -93,7 +94,7 @@ def test_the_json_form_is_the_contract(carol):
     ]  # fmt: skip
     assert list(result["citations"][0]) == [
         "number", "kind", "id", "human_readable_id", "text_unit_id", "document_id", "document_title", "quote", "start",
-        "end",
+        "end", "text_unit", "document_path", "record",
     ]  # fmt: skip
     assert list(result["context"]) == ["entities", "relationships", "reports", "claims", "text_units"]
     assert {"id", "document_id", "document_title", "text", "start", "end", "score"} <= set(

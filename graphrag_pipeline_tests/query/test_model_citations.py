@@ -12,7 +12,8 @@ from graphrag_pipeline.query.model_citations import CitedText, shown_numbers
 from graphrag_pipeline.query.results import Context
 
 FRAGMENTS = ["Marley ", "haunted Scrooge", "[Data: Sources (1)]", " [data: Entities (1, 2-3)]", "[", "]", "[Da", "ta: ",
-             "Sources (2)]", "【Data：Source（2）】", "\n\n- ", "  ", "[see above]", "(1)", "。"]  # fmt: skip
+             "Sources (2)]", "[3]", " [1, 2]", "[4", "【Data：Source（2）】", "\n\n- ", "  ", "[see above]", "(1)",
+             "。"]  # fmt: skip
 
 
 def everything(index: GraphIndex) -> Context:
@@ -49,3 +50,10 @@ def test_one_passage_has_one_marker_and_what_was_not_shown_has_none(small: Graph
     text = "Marley haunted Scrooge [Data: Sources (1)]. Again [Data: Sources (1, 2)] [Data: Entities (1); Maps (3)]."
     assert cited.add(text) + cited.rest() == "Marley haunted Scrooge [1]. Again [1]."
     assert cited.n_invented == 3 and len(cited.citations) == 1
+
+
+def test_a_marker_of_the_models_own_is_invented(small: GraphIndex) -> None:
+    cited = CitedText(small, {"Sources": frozenset({1})})
+    text = "Marley [7] haunted Scrooge [Data: Sources (1)][2, 3]. In [1843] he was [dead]【4】."
+    assert cited.add(text) + cited.rest() == "Marley haunted Scrooge [1]. In [1843] he was [dead]."
+    assert cited.n_invented == 4 and len(cited.citations) == 1

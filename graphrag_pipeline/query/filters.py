@@ -1,0 +1,293 @@
+"""Metadata filters: which documents a search may read, from texts such as "year>=2024" and "source=reuters,bbc".
+
+A filter is FIELD OPERATOR VALUE. Fields are the documents' columns and the keys of their metadata, nested ones by
+dotted path; `metadata.KEY` where a column has the same name. Where the metadata has no `year` or `date` of its own,
+they are those of the creation date, or of the first field in `_DATED`.
+
+Values are compared by type: numbers as numbers; ISO dates as spans of time, so that "date<=2024" holds all of 2024;
+everything else as text, whatever its case. `=` and `!=` take several values with commas between them ("in" is the same
+as "="), `~` means contains. A list has a value if one of its elements has. A missing value passes `!=` and nothing
+else. Filters are ANDed. Keep out: what a document's passing means for the records made of it (`passing.py`).
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from graphrag_pipeline.errors import PipelineError
+
+COLUMNS = ("id", "title", "path", "record", "creation_date")
+_DATED = ("date", "published", "published_at", "publication_date", "created", "created_at", "timestamp")
+"""Metadata fields that tell a document's year where there is no creation date."""
+_MAX_LISTED = 30
+_MAX_EXAMPLES = 3
+
+_FILTER = re.compile(r"\s*([^=!<>~]*?)\s*(!=|<=|>=|==|=|<|>|~)(.*)", re.DOTALL)
+_IN = re.compile(r"\s*(\S.*?)\s+in\s+(.*)", re.DOTALL | re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
+_DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d(?:[T ].+)?)?)?")
+
+
+@dataclass(frozen=True)
+class Filter:
+    """One condition on documents.
+
+    Attributes:
+        text: as it was written.
+        values: those it names; several for `=` and `!=` only.
+    """
+
+    text: str
+    field: str
+    operator: str
+    values: tuple[str, ...]
+
+
+def parse_filter(text: str) -> Filter:
+    """Read "FIELD OPERATOR VALUE".
+
+    Raises:
+        PipelineError: it is something else, or names no value.
+    """
+    match = _FILTER.fullmatch(text)
+    field, operator, written = match.groups() if match else ("", "", "")
+    if match is None and (listed := _IN.fullmatch(text)):
+        field, operator, written = listed.group(1), "=", listed.group(2)
+    values = _read_values(written) if operator in ("=", "==", "!=") else (_unquote(written.strip()),)
+    if not field or not written.strip():
+        raise PipelineError(
+            f"filter {text!r}: write FIELD OPERATOR VALUE, such as year>=2024 or source=reuters,bbc; operators: "
+            "= != < <= > >= ~ (contains)"
+        )
+    return Filter(text.strip(), field, operator.replace("==", "="), values)
+
+
+def _read_values(written: str) -> tuple[str, ...]:
+    """Values between commas; the whole is one too, for a name such as "Dickens, Charles"."""
+    whole = written.strip()
+    if _unquote(whole) != whole:
+        return (_unquote(whole),)
+    parts = [part.strip() for part in next(csv.reader([whole], skipinitialspace=True), [])]
+    return (whole,) if len(parts) < 2 else (*parts, whole)
+
+
+def _unquote(text: str) -> str:
+    is_quoted = len(text) > 1 and text[0] in "\"'" and text.find(text[0], 1) == len(text) - 1
+    return text[1:-1] if is_quoted else text
+
+
+# ------------------------------------------------------------------------------------------------------------ documents
+
+
+@dataclass(frozen=True)
+class _Field:
+    """The values of a field: document i has `values[codes[i]]`, None where it has none."""
+
+    codes: np.ndarray
+    values: Sequence[Any]
+
+
+class DocumentFields:
+    """What documents can be filtered by.
+
+    Args:
+        documents: the contract table.
+    """
+
+    def __init__(self, documents: pa.Table) -> None:
+        self._documents = documents
+        metadata = self._column("metadata")
+        self._codes = metadata.codes
+        self._records = [dict(_flatten(_read_json(text))) for text in metadata.values]
+        self._keys = sorted({key for record in self._records for key in record})
+
+    @property
+    def names(self) -> list[str]:
+        """All fields, those of metadata last."""
+        derived = [name for name in ("date", "year") if name not in self._keys and self._dated]
+        return [*COLUMNS, *derived, *(key for key in self._keys if key not in COLUMNS)]
+
+    def passing(self, condition: Filter) -> np.ndarray:
+        """Which documents pass, bool (n documents,).
+
+        Raises:
+            PipelineError: there is no such field, or none of its values can be compared with the filter's.
+        """
+        if not len(self._codes):
+            return np.zeros(0, dtype=bool)
+        field = self._find(condition)
+        wanted = [_read(value) for value in condition.values]
+        held = [[_read(value) for value in _each(stored)] for stored in field.values]
+        if condition.operator != "~":
+            _check_comparable(condition, wanted, held)
+        test = _TESTS.get(condition.operator, _is_equal)
+        found = [any(test(value, other) is True for value in of for other in wanted) for of in held]
+        is_found = np.array(found, dtype=bool)[field.codes]
+        return ~is_found if condition.operator == "!=" else is_found
+
+    def _find(self, condition: Filter) -> _Field:
+        name = self._named(condition.field)
+        if name in COLUMNS:
+            return self._column(name)
+        if name in self._keys:
+            return self._of_metadata(name)
+        if name == "date" and self._dated:
+            return self._dated
+        if name == "year" and self._dated:
+            return _Field(self._dated.codes, [_year_of(value) for value in self._dated.values])
+        key = name.removeprefix("metadata.")
+        if key in self._keys:
+            return self._of_metadata(key)
+        raise PipelineError(f"filter {condition.text!r}: documents have no field {condition.field!r}{self._near(name)}")
+
+    def _named(self, name: str) -> str:
+        """A field as it is spelled, if case alone differs."""
+        folded = [known for known in self.names if known.casefold() == name.casefold()]
+        return name if name in self.names or len(folded) != 1 else folded[0]
+
+    def _near(self, name: str) -> str:
+        names = self.names
+        close = difflib.get_close_matches(name.casefold(), [known.casefold() for known in names], n=1, cutoff=0.6)
+        guess = "".join(f"; did you mean {known!r}? There" for known in names if known.casefold() in close)
+        more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+        return f"{guess or '; there'} are {', '.join(names[:_MAX_LISTED])}{more}"
+
+    def _of_metadata(self, key: str) -> _Field:
+        return _Field(self._codes, [record.get(key) for record in self._records])
+
+    def _column(self, name: str) -> _Field:
+        encoded = self._documents[name].combine_chunks().dictionary_encode()
+        codes = np.asarray(encoded.indices.fill_null(len(encoded.dictionary)))
+        return _Field(codes, [*encoded.dictionary.to_pylist(), None])
+
+    @property
+    def _dated(self) -> _Field | None:
+        """The field that tells a document's date: its creation date, else one of the metadata."""
+        if self._documents["creation_date"].null_count < len(self._documents):
+            return self._column("creation_date")
+        return next((self._of_metadata(key) for key in _DATED if key in self._keys), None)
+
+
+def _read_json(text: str | None) -> Any:
+    try:
+        return json.loads(text or "{}")
+    except ValueError:
+        return {}  # an import may hold anything
+
+
+def _flatten(values: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items() if isinstance(values, dict) else ():
+        if isinstance(value, dict):
+            yield from _flatten(value, f"{prefix}{key}.")
+        elif value is not None:
+            yield f"{prefix}{key}", value
+
+
+def _each(value: Any) -> list[Any]:
+    values = value if isinstance(value, list) else [value]
+    return [element for element in values if element is not None]
+
+
+# --------------------------------------------------------------------------------------------------------------- values
+
+Span = tuple[datetime, datetime]
+
+
+@dataclass(frozen=True)
+class _Value:
+    """What a value can be compared as: a number, a span of time (start, end exclusive), and its folded text."""
+
+    text: str
+    number: float | None = None
+    span: Span | None = None
+
+    @property
+    def is_text(self) -> bool:
+        return self.number is None and self.span is None
+
+
+def _read(value: Any) -> _Value:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _Value(str(value), number=float(value))
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    stripped = text.strip()
+    number = float(stripped) if _NUMBER.fullmatch(stripped) else None
+    return _Value(unicodedata.normalize("NFKC", stripped).casefold(), number, read_span(stripped))
+
+
+def read_span(text: str) -> Span | None:
+    """The time that an ISO 8601 year, month, day or moment stands for; None if it is none. Without a zone it is UTC."""
+    if not _DATE.fullmatch(text):
+        return None
+    try:
+        start = datetime.fromisoformat({4: f"{text}-01-01", 7: f"{text}-01"}.get(len(text), text))
+        start = start.astimezone(UTC).replace(tzinfo=None) if start.tzinfo else start
+        if len(text) > 7:
+            return start, start + (timedelta(days=1) if len(text) == 10 else timedelta(microseconds=1))
+        is_last = len(text) == 4 or start.month == 12
+        return start, start.replace(year=start.year + is_last, month=1 if is_last else start.month + 1)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _year_of(value: Any) -> int | None:
+    span = read_span(value.strip()) if isinstance(value, str) else None
+    return span[0].year if span else value if isinstance(value, int) else None
+
+
+Test = Callable[[_Value, _Value], "bool | None"]
+"""Whether a stored value stands in a relation to a wanted one; None where they cannot be compared."""
+
+
+def _compare(
+    numbers: Callable[[float, float], bool], spans: Callable[[Span, Span], bool], texts: Callable[[str, str], bool]
+) -> Test:
+    def test(value: _Value, wanted: _Value) -> bool | None:
+        if value.number is not None and wanted.number is not None:
+            return numbers(value.number, wanted.number)
+        if value.span and wanted.span:
+            return spans(value.span, wanted.span)
+        return texts(value.text, wanted.text) if value.is_text and wanted.is_text else None
+
+    return test
+
+
+def _is_equal(value: _Value, wanted: _Value) -> bool | None:
+    """A title may well be a number: only what is stored as a number or date must be compared with one."""
+    if value.is_text:
+        return value.text == wanted.text
+    return _IS_SAME(value, wanted)
+
+
+_IS_SAME = _compare(lambda a, b: a == b, lambda a, b: b[0] <= a[0] and a[1] <= b[1], lambda a, b: a == b)
+_TESTS: dict[str, Test] = {
+    "<": _compare(lambda a, b: a < b, lambda a, b: a[1] <= b[0], lambda a, b: a < b),
+    "<=": _compare(lambda a, b: a <= b, lambda a, b: a[1] <= b[1], lambda a, b: a <= b),
+    ">": _compare(lambda a, b: a > b, lambda a, b: a[0] >= b[1], lambda a, b: a > b),
+    ">=": _compare(lambda a, b: a >= b, lambda a, b: a[0] >= b[0], lambda a, b: a >= b),
+    "~": lambda value, wanted: wanted.text in value.text,
+}
+
+
+def _check_comparable(condition: Filter, wanted: Sequence[_Value], held: Sequence[Sequence[_Value]]) -> None:
+    test = _TESTS.get(condition.operator, _is_equal)
+    values = list(dict.fromkeys(value for of in held for value in of))
+    for other, written in zip(wanted, condition.values, strict=True):
+        is_whole = len(wanted) > 1 and written == condition.values[-1]  # "a, b" beside a and b need not fit
+        if values and not is_whole and all(test(value, other) is None for value in values):
+            examples = ", ".join(repr(value.text) for value in values[:_MAX_EXAMPLES])
+            raise PipelineError(
+                f"filter {condition.text!r}: {written!r} cannot be compared with the values of {condition.field!r}, "
+                f"such as {examples}; numbers compare with numbers, dates (2024, 2024-05, 2024-05-31) with dates"
+            )

@@ -1,0 +1,178 @@
+"""The search methods by name: which section of the settings each reads, and its steps in a row.
+
+Add a method here; Dagster's query jobs run the same steps as ops. Keep out: how a method searches.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ValidationError
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.query import basic_search, global_search, local_search
+from graphrag_pipeline.query.auto_search import choose_method
+from graphrag_pipeline.query.engines import (
+    find_relevant,
+    follow_drift,
+    map_points,
+    map_relevant,
+    start_drift,
+    write_answer,
+    write_drift_answer,
+    write_global_answer,
+    write_lazy_answer,
+)
+from graphrag_pipeline.query.lazy_search import select_lazy_context
+from graphrag_pipeline.query.model_streams import Listener
+from graphrag_pipeline.query.results import Answer, Context
+from graphrag_pipeline.query.selection import check_strategy
+from graphrag_pipeline.query.token_budget import fit_context, limited
+from graphrag_pipeline.settings import (
+    AutoSearchSettings,
+    BasicSearchSettings,
+    DriftSearchSettings,
+    GlobalSearchSettings,
+    LazySearchSettings,
+    LocalSearchSettings,
+    Settings,
+)
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_index import GraphIndex
+
+NO_ANSWER = Answer("")
+
+Found = tuple[Answer, Context, dict[str, Any]]
+
+
+def _search_locally(index: GraphIndex, question: str, settings: LocalSearchSettings, listener: Listener) -> Found:
+    context = local_search.select_local_context(index, question, settings)
+    answer = write_answer(index, question, context, listener.say) if listener.is_wanted else NO_ANSWER
+    return answer, context, {"strategy": settings.strategy}
+
+
+def _search_globally(index: GraphIndex, question: str, settings: GlobalSearchSettings, listener: Listener) -> Found:
+    selection = global_search.rate_reports(index, question, settings)
+    context = global_search.select_global_context(index, selection)
+    if not listener.is_wanted:
+        return NO_ANSWER, context, selection.account()
+    mapped = map_points(index, question, selection, settings)
+    answer = write_global_answer(index, question, mapped, selection, settings, listener.say)
+    return answer, context, {**selection.account(), "points": len(mapped.points), **mapped.details()}
+
+
+def _search_basically(index: GraphIndex, question: str, settings: BasicSearchSettings, listener: Listener) -> Found:
+    context = basic_search.select_basic_context(index, question, settings)
+    return write_answer(index, question, context, listener.say) if listener.is_wanted else NO_ANSWER, context, {}
+
+
+def _search_by_drift(index: GraphIndex, question: str, settings: DriftSearchSettings, listener: Listener) -> Found:
+    drift = follow_drift(index, question, start_drift(index, question, settings), settings)
+    answer = write_drift_answer(index, question, drift, settings, listener.say) if listener.is_wanted else NO_ANSWER
+    return answer, drift.context, drift.account()
+
+
+def _search_lazily(index: GraphIndex, question: str, settings: LazySearchSettings, listener: Listener) -> Found:
+    selection = find_relevant(index, question, settings)
+    context = select_lazy_context(index, selection, settings.max_context_tokens)
+    if not listener.is_wanted:
+        return NO_ANSWER, context, selection.account()
+    mapped = map_relevant(index, question, selection, settings)
+    answer = write_lazy_answer(index, question, mapped, selection, settings, listener.say)
+    return answer, context, {**selection.account(), "points": len(mapped.points), **mapped.details()}
+
+
+def _search_automatically(index: GraphIndex, question: str, settings: AutoSearchSettings, listener: Listener) -> Found:
+    choice = choose_method(index, question, settings)
+    method = METHODS[choice.method]
+    chosen = method.settings_of(index.settings, None, method.limited_options(choice.options, settings.budget))
+    with limited(method.budget_of(chosen)):
+        answer, context, selection = method.run(index, question, chosen, listener)
+    return answer, context, {"chosen": choice.method, "reason": choice.reason, **selection}
+
+
+@dataclass(frozen=True)
+class SearchMethod:
+    """One way to answer: which section of the settings it reads, and its steps in a row.
+
+    Attributes:
+        budget_option: the most tokens that one question may spend with models.
+        context_share: part of that which one call about a context may take.
+    """
+
+    section: str
+    run: Callable[[GraphIndex, str, Any, Listener], Found]
+    budget_option: str = "budget"
+    context_share: float = 1.0
+
+    def budget_of(self, settings: BaseModel) -> int | None:
+        """The most tokens that models may be asked for; None is no limit."""
+        most: int | None = getattr(settings, self.budget_option)
+        return most
+
+    def limited_options(self, options: dict[str, Any], most: int | None) -> dict[str, Any]:
+        """Options with a token budget among them, if there is one."""
+        return options if most is None else {**options, self.budget_option: most}
+
+    def settings_of(self, settings: Settings, strategy: str | None, options: dict[str, Any]) -> BaseModel:
+        """The method's settings with options over them.
+
+        Raises:
+            PipelineError: the method has no strategies, or an option is unknown or does not validate.
+        """
+        section: BaseModel = getattr(settings, self.section)
+        known = type(section).model_fields
+        if strategy is not None:
+            if "strategy" not in known:
+                raise PipelineError(f"strategy {strategy!r}: only local search has text unit selection strategies")
+            options = {**options, "strategy": strategy}
+        for name in options:
+            if name not in known:
+                raise PipelineError(f"unknown option {name!r} of {self.section}{_nearest(name, known)}")
+        try:
+            changed = type(section).model_validate({**section.model_dump(), **options})
+        except ValidationError as error:
+            problems = "; ".join(f"{'.'.join(map(str, p['loc'])) or self.section}: {p['msg']}" for p in error.errors())
+            raise PipelineError(f"options of {self.section}: {problems}") from None
+        if "strategy" in known:
+            check_strategy(getattr(changed, "strategy"))  # noqa: B009 - only the local section has it
+        return self._fit(settings, changed)
+
+    def _fit(self, settings: Settings, section: BaseModel) -> BaseModel:
+        """A model's contexts within the token budget, if there is one; of that a method of many calls gets a part."""
+        most = self.budget_of(section)
+        if most is None or settings.answers.engine == "embedded" or "max_context_tokens" not in section.model_dump():
+            return section
+        limit: int = getattr(section, "max_context_tokens")  # noqa: B009 - not all sections have it
+        fit = fit_context(settings, round(most * self.context_share), limit)
+        return section.model_copy(update={"max_context_tokens": fit})
+
+
+def _nearest(name: str, candidates: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else f"; valid: {', '.join(candidates)}"
+
+
+METHODS: dict[str, SearchMethod] = {
+    "local": SearchMethod("local_search", _search_locally),
+    "global": SearchMethod("global_search", _search_globally, context_share=0.5),
+    "basic": SearchMethod("basic_search", _search_basically),
+    "drift": SearchMethod("drift_search", _search_by_drift, context_share=0.25),
+    "lazy": SearchMethod("lazy_search", _search_lazily, "max_tokens", context_share=0.5),
+    "auto": SearchMethod("auto_search", _search_automatically),
+}
+
+
+def look_up_method(method: str) -> SearchMethod:
+    """The method of a name.
+
+    Raises:
+        PipelineError: there is none.
+    """
+    if method not in METHODS:
+        raise PipelineError(f"unknown search method {method!r}; valid: {', '.join(METHODS)}")
+    return METHODS[method]

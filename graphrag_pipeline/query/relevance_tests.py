@@ -1,0 +1,123 @@
+"""Best-first relevance tests under one budget: which text units are tested next, and when a community is given up.
+
+The idea of LazyGraphRAG (Microsoft Research, 2024): similarity says where to look first, the communities of the graph
+say where looking further pays. Of the communities that hold an untested text unit the `WIDTH` best (by their best
+untested one) are tested a batch each; a community that gave relevant text units gives way to its children, one that
+gave `max_failures` irrelevant ones in a row is given up with what it has left. A text unit of several communities is
+tested once. Pure: positions in, positions out; keep out what a test asks.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+WIDTH = 8
+"""Communities tested side by side, so that a model's calls are."""
+
+Test = Callable[[list[list[int]]], list[list[bool]]]
+"""Batches of candidates -> for each whether it is relevant."""
+
+
+@dataclass(frozen=True)
+class Communities:
+    """Who holds which candidates; a candidate is its place in the order of similarity, 0 the best.
+
+    Attributes:
+        members: community -> its candidates, ascending.
+        children: community -> communities one level below that hold some of them.
+        roots: where the search begins; together they hold every candidate.
+    """
+
+    members: Mapping[int, Sequence[int]]
+    children: Mapping[int, Sequence[int]]
+    roots: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Explored:
+    """Candidates in the order in which they were tested, and what came of the communities.
+
+    Attributes:
+        is_relevant: of each in `tested`.
+        entered: communities in which something was tested.
+        pruned: those of them that were given up.
+        is_exhausted: nothing was left to test; else the budget was.
+    """
+
+    tested: tuple[int, ...]
+    is_relevant: tuple[bool, ...]
+    entered: tuple[int, ...]
+    pruned: tuple[int, ...]
+    is_exhausted: bool
+
+
+@dataclass
+class _State:
+    """What is known so far; `queue` holds (best untested candidate, community)."""
+
+    communities: Communities
+    verdicts: dict[int, bool] = field(default_factory=dict)
+    failures: dict[int, int] = field(default_factory=dict)
+    pruned: list[int] = field(default_factory=list)
+    queue: list[tuple[int, int]] = field(default_factory=list)
+
+    def push(self, community: int) -> None:
+        """Put a community in line, if it has anything untested."""
+        best = next((c for c in self.communities.members[community] if c not in self.verdicts), None)
+        if best is not None:
+            heapq.heappush(self.queue, (best, community))
+
+    def judge(self, community: int, batch: Sequence[int], relevant: Sequence[bool], max_failures: int) -> None:
+        """Take in the verdicts on a batch of a community, and put in line what comes after it."""
+        failures = self.failures.get(community, 0)
+        for candidate, is_relevant in zip(batch, relevant, strict=True):
+            self.verdicts[candidate] = is_relevant
+            failures = 0 if is_relevant else failures + 1
+        self.failures[community] = failures
+        if failures >= max_failures:
+            self.pruned.append(community)
+            return
+        children = self.communities.children.get(community, ()) if any(relevant) else ()
+        for following in children or (community,):
+            self.push(following)
+
+
+def explore(communities: Communities, test: Test, budget: int, max_failures: int, batch_size: int) -> Explored:
+    """Test candidates best first until the budget is used or no community is left.
+
+    Args:
+        budget: most candidates tested.
+        max_failures: irrelevant ones in a row after which a community is given up.
+        batch_size: most candidates of a community tested at once.
+    """
+    state = _State(communities)
+    for root in communities.roots:
+        state.push(root)
+    while state.queue and len(state.verdicts) < budget:
+        batches = _next_batches(state, budget - len(state.verdicts), min(batch_size, max_failures))
+        verdicts = test([batch for _, batch in batches])
+        for (community, batch), relevant in zip(batches, verdicts, strict=True):
+            state.judge(community, batch, relevant, max_failures)
+    return Explored(
+        tested=tuple(state.verdicts),
+        is_relevant=tuple(state.verdicts.values()),
+        entered=tuple(sorted(state.failures)),
+        pruned=tuple(sorted(state.pruned)),
+        is_exhausted=not state.queue,
+    )
+
+
+def _next_batches(state: _State, n_left: int, batch_size: int) -> list[tuple[int, list[int]]]:
+    """(community, untested candidates) of the best in line; no candidate twice, at most `n_left` in all."""
+    taken: set[int] = set()
+    batches: list[tuple[int, list[int]]] = []
+    while state.queue and len(batches) < WIDTH and len(taken) < n_left:
+        _, community = heapq.heappop(state.queue)
+        untested = [c for c in state.communities.members[community] if c not in state.verdicts and c not in taken]
+        batch = untested[: min(batch_size, n_left - len(taken))]
+        if batch:
+            taken.update(batch)
+            batches.append((community, batch))
+    return batches
