@@ -35,7 +35,7 @@ from graphrag_pipeline.storage.vector_purge import holds_deleted, rewrite_whole
 from graphrag_pipeline.storage.vector_stores import LANCEDB, collection_of
 from graphrag_pipeline.storage.vectors import VectorFolder
 
-_QUERY_STAGES = ("answers", "rating")
+_QUERY_STAGES = ("answers", "rating", "evaluation")
 """Replies to questions: what they were made from is not recorded, so all of them go."""
 
 _KEY = ["id", "path", "record"]

@@ -1,7 +1,7 @@
 """A root: one project of a user, and the parts of the product that belong to it.
 
-`settings.yaml`, `prompts/` and `input/` are the user's; `tables/`, `heads/`, `snapshots/`, `cache/` and `dagster/`
-are ours. Command line, Dagster definitions and queries all start from a `Root`. Keep out: Dagster.
+`settings.yaml`, `prompts/` and `input/` are the user's; `tables/`, `heads/`, `snapshots/`, `evaluations/`, `cache/` and
+`dagster/` are ours. Command line, Dagster definitions and queries all start from a `Root`. Keep out: Dagster.
 """
 
 from __future__ import annotations
@@ -28,10 +28,18 @@ if TYPE_CHECKING:
 
 ROOT_VARIABLE = "GRAPHRAG_ROOT"
 PROMPTS_FOLDER = "prompts"
-DAGSTER_YAML = "telemetry:\n  enabled: false\nnux:\n  enabled: false\n"
-"""What a Dagster home starts with: nothing is sent anywhere."""
+DAGSTER_YAML = """telemetry:
+  enabled: false
+nux:
+  enabled: false
+retention:
+  sensor: {purge_after_days: {skipped: 2, success: 30, failure: 30}}
+  schedule: {purge_after_days: {skipped: 30, success: 30, failure: 30}}
+  auto_materialize: {purge_after_days: {skipped: 2, success: 30, failure: 30}}
+"""
+"""What a Dagster home starts with: nothing is sent anywhere, records of ticks go; for runs see `schedule`."""
 _SHOWN_DIGITS = 16  # of a prompt's hash, as `status` shows it
-_OWNED = ("tables/", "heads/", "snapshots/", "cache/", "dagster/")
+_OWNED = ("tables/", "heads/", "snapshots/", "evaluations/", "cache/", "dagster/")
 
 
 def find_root(path: str | Path | None = None) -> Path:
@@ -82,8 +90,8 @@ def init_root(path: Path, settings: Settings | None = None) -> list[Path]:
         if not (path / name).exists():
             files.replace(path / name, text.encode())
             made.append(path / name)
-    folder = path / load_settings(path).input.folder
-    if not folder.exists():
+    folder = load_settings(path).input.place(path)
+    if isinstance(folder, Path) and not folder.exists():
         try:
             folder.mkdir(parents=True)
         except OSError as error:
@@ -112,8 +120,9 @@ class Root:
         return SnapshotStore(self.path, self.settings.vector_store)
 
     @property
-    def input_folder(self) -> Path:
-        return self.path / self.settings.input.folder
+    def input_folder(self) -> Path | str:
+        """The folder with the documents; one that is not on this machine as its URL."""
+        return self.settings.input.place(self.path)
 
     @property
     def is_imported(self) -> bool:

@@ -8,17 +8,28 @@ limit, run configuration.
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic.fields import FieldInfo
 
 from graphrag_pipeline.model_settings import BudgetSettings, ChatModelSettings, EmbeddingModelSettings
+from graphrag_pipeline.schedule_settings import NotificationsSettings, ScheduleSettings
+from graphrag_pipeline.search_settings import (
+    AutoSearchSettings,
+    BasicSearchSettings,
+    DriftSearchSettings,
+    GlobalSearchSettings,
+    LazySearchSettings,
+    LocalSearchSettings,
+)
 
 SETTINGS_FILE = "settings.yaml"
 OVERRIDES_FILE = "entity_overrides.csv"
 """In the root: which entities a person merged or kept apart."""
-
+PASSWORD_IN_URL = re.compile(r"(?<=://)([^/@:]*:)[^/@]*(?=@)")
 
 Engine = Literal["embedded", "model"]
 
@@ -62,7 +73,11 @@ _LANGUAGE = "language to write in: auto (the text's own) or a name, such as Germ
 class InputSettings(_Section):
     """Where documents come from and how structured files are read."""
 
-    folder: str = Field("input", description="Folder with the documents, relative to the root; read recursively.")
+    folder: str = Field(
+        "input",
+        description="Folder with the documents, relative to the root, or an fsspec URL such as s3://bucket/docs; read "
+        "recursively.",
+    )
     exclude: tuple[str, ...] = Field((), description="Glob patterns of paths inside the folder to leave out.")
     id_column: str = Field(
         "id", description="Structured files: dotted path of a record's own id (else its row number)."
@@ -79,6 +94,20 @@ class InputSettings(_Section):
     )
     type_column: str = Field("type", description="Chunk files: title, paragraph, table or list. Empty: not asked for.")
     page_column: str = Field("page", description="Chunk files: the page, a whole number. Empty: not asked for.")
+
+    @field_validator("folder")
+    @classmethod
+    def _holds_no_password(cls, folder: str) -> str:
+        if PASSWORD_IN_URL.search(folder):
+            raise ValueError("a URL with a password; set that in the environment instead, such as FSSPEC_FTP_PASSWORD")
+        return folder
+
+    def place(self, root: Path) -> Path | str:
+        """Where the documents are: a folder of this machine, or a URL as text."""
+        protocol, is_url, rest = self.folder.partition("://")
+        if is_url and protocol not in ("file", "local"):
+            return self.folder
+        return root / (rest if is_url else self.folder)
 
 
 class StorageSettings(_Section):
@@ -245,58 +274,22 @@ class PublishingSettings(_Section):
     max_failed_share: float = Field(
         0.02, ge=0, le=1, description="Largest share of a stage's records without a usable reply of the model."
     )
-
-
-class LocalSearchSettings(_Section):
-    """Local search: entities near the question and what surrounds them."""
-
-    strategy: Literal[
-        "balanced", "graph", "depth_first", "round_robin", "minimum_guarantee", "per_entity_cap", "weighted_quota"
-    ] = Field(
-        "balanced",
-        description="Text units by balanced, graph, depth_first, round_robin, minimum_guarantee, per_entity_cap or "
-        "weighted_quota.",
+    allow_mixed_prompts: bool = Field(
+        False,
+        description="Whether buckets of one stage may be made by different prompts, models or settings, as while a "
+        "backfill is under way.",
     )
-    top_k_entities: int = Field(10, ge=1, description="Entities matched to the question.")
-    top_k_relationships: int = Field(10, ge=0, description="Out-network relationships per matched entity.")
-    max_context_tokens: int = Field(12000, ge=100, description="Most tokens of context.")
-    community_share: float = Field(0.15, ge=0, le=1, description="Share of the context for community reports.")
-    text_unit_share: float = Field(0.5, ge=0, le=1, description="Share of the context for text units.")
-    community_level: int = Field(2, ge=0, description="Deepest level whose reports are read.")
-    guaranteed_text_units: int = Field(2, ge=1, description="minimum_guarantee: text units each entity gets.")
-    max_text_units_per_entity: int = Field(5, ge=1, description="per_entity_cap: most text units an entity gets.")
-
-    @model_validator(mode="after")
-    def _shares_fit(self) -> LocalSearchSettings:
-        if self.community_share + self.text_unit_share > 1:
-            raise ValueError("community_share + text_unit_share must not exceed 1")
-        return self
-
-
-class GlobalSearchSettings(_Section):
-    """Global search: community reports, mapped and reduced."""
-
-    selection: Literal["dynamic", "static"] = Field(
-        "dynamic", description="dynamic: rate reports from the roots down; static: all reports of one level."
+    golden_questions: str = Field(
+        "", description="File of gold questions in the root, asked before publishing; empty: nothing is asked."
     )
-    level: int = Field(2, ge=0, description="static: the level whose frontier of reports is read.")
-    max_level: int = Field(2, ge=0, description="dynamic: deepest level that is rated.")
-    threshold: int = Field(1, ge=0, le=5, description="dynamic: reports rated below this (0-5) are pruned.")
-    keep_parent: bool = Field(False, description="dynamic: keep a report although one of its children is kept.")
-    max_context_tokens: int = Field(12000, ge=100, description="Most tokens in one batch of reports.")
-    max_answer_tokens: int = Field(2000, ge=50, description="Most tokens of points given to the final answer.")
-    seed: int = Field(86, ge=0, description="Seed of the shuffle that spreads reports over batches.")
-
-
-class BasicSearchSettings(_Section):
-    """Basic search: full text and vectors over text units, no graph."""
-
-    top_k: int = Field(10, ge=1, description="Text units read.")
-    max_context_tokens: int = Field(12000, ge=100, description="Most tokens of context.")
+    golden_k: int = Field(5, ge=1, description="Recall of their evidence is that of so many text units of local search.")
+    max_recall_drop: float = Field(
+        0.02, ge=0, le=1, description="Nothing is published whose recall is lower by more than this than the published."
+    )
 
 
 class RatingSettings(_Section):
-    """Global search, dynamic selection: who rates community reports against the question."""
+    """Global and lazy search: who rates community reports and text units against the question."""
 
     engine: Engine = Field("embedded", description="embedded: by words and vectors; model: by a chat model, 0 to 5.")
     model: dict[str, Any] = _model_overrides()
@@ -317,6 +310,17 @@ class AnswersSettings(_Section):
     language: str = _for_model("auto", "language to answer in: auto (the question's own) or a name, such as German.")
 
 
+class EvaluationSettings(_Section):
+    """`evaluate` with a chat model: questions generated from the corpus, answers judged pair by pair."""
+
+    model: dict[str, Any] = _model_overrides()
+    n_personas: int = Field(5, ge=1, le=50, description="Readers whose questions are generated.")
+    n_tasks: int = Field(5, ge=1, le=50, description="Tasks of each reader.")
+    max_context_tokens: int = Field(8000, ge=200, description="Most tokens of the corpus that a call is shown.")
+    seed: int = Field(86, ge=0, description="Seed of what is shown, and of the order in which source text is mapped.")
+    language: str = Field("auto", description=_LANGUAGE)
+
+
 class Settings(_Section):
     """Everything a root can tune; the sections follow the data from input to answer."""
 
@@ -332,11 +336,17 @@ class Settings(_Section):
     embeddings: EmbeddingsSettings = EmbeddingsSettings()
     vector_store: VectorStoreSettings = VectorStoreSettings()
     publishing: PublishingSettings = PublishingSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    notifications: NotificationsSettings = NotificationsSettings()
     local_search: LocalSearchSettings = LocalSearchSettings()
     global_search: GlobalSearchSettings = GlobalSearchSettings()
     basic_search: BasicSearchSettings = BasicSearchSettings()
+    drift_search: DriftSearchSettings = DriftSearchSettings()
+    lazy_search: LazySearchSettings = LazySearchSettings()
+    auto_search: AutoSearchSettings = AutoSearchSettings()
     rating: RatingSettings = RatingSettings()
     answers: AnswersSettings = AnswersSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
     chat_model: ChatModelSettings = ChatModelSettings()
     embedding_model: EmbeddingModelSettings = EmbeddingModelSettings()
     budget: BudgetSettings = BudgetSettings()

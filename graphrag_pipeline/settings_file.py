@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from graphrag_pipeline.errors import SettingsError
-from graphrag_pipeline.settings import SETTINGS_FILE, Settings
+from graphrag_pipeline.settings import PASSWORD_IN_URL, SETTINGS_FILE, Settings
 
 ENVIRONMENT_PREFIX = "GRAPHRAG__"
 
@@ -105,6 +105,7 @@ def _explain(error: ValidationError, path: Path, variables: Mapping[tuple[str, .
             lines.append(_unknown_key(tuple(str(part) for part in problem["loc"])) or f"unknown key {where!r}")
         else:
             value = problem["input"] if not isinstance(problem["input"], dict) else "this section"
+            value = PASSWORD_IN_URL.sub(r"\1***", value) if isinstance(value, str) else value
             variable = variables.get(tuple(str(part) for part in problem["loc"][:2]))
             source = f" in environment variable {variable}" if variable else ""
             lines.append(f"{where or 'settings'}: {problem['msg']} (found {value!r}{source})")

@@ -138,6 +138,7 @@ STAGES: dict[str, Stage] = {
             reads=("entities", "relationships"),
             tables=("communities",),
             uses=("communities",),
+            algorithm=2,
         ),
         Stage(
             "community_reports",

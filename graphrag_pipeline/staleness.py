@@ -7,7 +7,7 @@ listed too (its inputs may come out equal, and then it is not run). Keep out: ru
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,12 +28,35 @@ INPUT = "input folder"
 
 
 @dataclass(frozen=True)
+class CodeChange:
+    """A prompt, model, setting, package or schema that is not the one a partition was made with.
+
+    Attributes:
+        name: as `stages.code_of` calls it, such as "prompt community_report" or "reports.max_words".
+        old, new: values, hashes of prompts; None where there was, or is, none.
+    """
+
+    name: str
+    old: Any
+    new: Any
+
+    def to_line(self) -> str:
+        return f"{self.name} changed" if self.name.startswith("schema") else f"{self.name}: {self.old} -> {self.new}"
+
+
+@dataclass(frozen=True)
 class StalePartition:
-    """One partition of a stage that has to run, and why."""
+    """One partition of a stage that has to run, and why.
+
+    Attributes:
+        reasons: in words, old and new values among them.
+        changes: those of the reasons that are changes of prompts, models, settings or code.
+    """
 
     stage: str
     partition: str
     reasons: tuple[str, ...]
+    changes: tuple[CodeChange, ...] = ()
 
 
 def detect_input(root: Root) -> dict[str, pa.Table]:
@@ -82,33 +105,94 @@ def input_version(manifest: pa.Table) -> str:
     return files.content_hash(memoryview(parquet_bytes(CORPUS_MANIFEST.sort(manifest))))
 
 
-def find_stale(root: Root, manifests: Mapping[str, pa.Table]) -> list[StalePartition]:
+def find_stale(root: Root, manifests: Mapping[str, pa.Table], asked: Collection[str] = ()) -> list[StalePartition]:
     """Every partition that has to run (or may have to, below one that does), in running order.
 
     Args:
         manifests: the input folder now, as `detect_input` gives it.
+        asked: names of stages that somebody wants to run even if they are fresh.
     """
-    stale: dict[tuple[str, str], tuple[str, ...]] = {}
+    versions = {bucket: input_version(manifest) for bucket, manifest in manifests.items()}
+    return find_stale_versions(root, versions, asked)
+
+
+def find_stale_versions(
+    root: Root, input_versions: Mapping[str, str], asked: Collection[str] = ()
+) -> list[StalePartition]:
+    """Like `find_stale`, for an input folder of which only the version of each bucket is kept."""
+    stale: dict[tuple[str, str], StalePartition] = {}
     for stage in ALL_STAGES.values():
         if stage is SNAPSHOT and root.snapshots.pinned():
             continue  # it waits for `unpin`, not for a run
         code = root.code_of(stage)
         for partition in stage.partitions(root.settings):
-            folder_version = input_version(manifests[partition]) if stage.name == "corpus_manifest" else None
-            reasons = _above(stage, partition, root, stale) or tuple(
-                why_stale(root, stage, partition, code, folder_version)
+            folder_version = input_versions[partition] if stage.name == "corpus_manifest" else None
+            reasons = (
+                _above(stage, partition, root, stale)
+                or why_stale(root, stage, partition, code, folder_version)
+                or (["asked for"] if stage.name in asked else [])
             )
             if reasons:
-                stale[stage.name, partition] = reasons
-    return [StalePartition(stage, partition, reasons) for (stage, partition), reasons in stale.items()]
+                stale[stage.name, partition] = _with_changes(root, stage, partition, reasons, code)
+    return list(stale.values())
 
 
-def _above(stage: Stage, partition: str, root: Root, stale: Mapping[tuple[str, str], Any]) -> tuple[str, ...]:
+def _with_changes(
+    root: Root, stage: Stage, partition: str, reasons: Sequence[str], code: Mapping[str, Any]
+) -> StalePartition:
+    """A stale partition; one below a stale stage says what changed of its own too."""
+    changes = find_code_changes(root, stage, partition, code)
+    told = dict.fromkeys([*reasons, *(change.to_line() for change in changes)])
+    return StalePartition(stage.name, partition, tuple(told), tuple(changes))
+
+
+def find_changed_code(root: Root) -> list[str]:
+    """Stages of the index there is that a prompt, a model, a setting or another release made stale, and why."""
+    found = []
+    for stage in (*STAGES.values(), CANDIDATE):
+        code = root.code_of(stage)
+        changes = (find_code_changes(root, stage, key, code) for key in stage.partitions(root.settings))
+        changed = next((listed for listed in changes if listed), None)
+        if changed:
+            found.append(f"{stage.name}: {'; '.join(change.to_line() for change in changed)}")
+    return found
+
+
+def find_code_changes(root: Root, stage: Stage, partition: str, code: Mapping[str, Any]) -> list[CodeChange]:
+    """What a partition was made with and what it would be made with now, where they differ, by name.
+
+    Args:
+        code: what the stage depends on now, from `Root.code_of`.
+    """
+    heads = (root.tables.head(table, partition) for table in owned_tables(stage))
+    found: list[CodeChange] = []
+    for head in heads:
+        found += [change for change in (_code_changes(head, code) if head else []) if change not in found]
+    return found
+
+
+def _code_changes(head: Head, code: Mapping[str, Any]) -> list[CodeChange]:
+    if head.code_version == code_version_of(code):
+        return []
+    names = sorted({*head.code, *code})
+    changes = (CodeChange(name, head.code.get(name), code.get(name)) for name in names)
+    return [change for change in changes if change.old != change.new]
+
+
+def group_stale(stale: Iterable[StalePartition]) -> dict[tuple[str, str], list[str]]:
+    """(stage, why) -> partitions: buckets that are stale for one reason are together."""
+    partitions: dict[tuple[str, str], list[str]] = {}
+    for item in stale:
+        partitions.setdefault((item.stage, "; ".join(item.reasons)), []).append(item.partition)
+    return partitions
+
+
+def _above(stage: Stage, partition: str, root: Root, stale: Mapping[tuple[str, str], Any]) -> list[str]:
     if stage is SNAPSHOT:
-        return (f"{CANDIDATE.name} is stale",) if (CANDIDATE.name, WHOLE) in stale else ()
+        return [f"{CANDIDATE.name} is stale"] if (CANDIDATE.name, WHOLE) in stale else []
     pairs = [(owner_of(table).name, key) for table, key in input_partitions(stage, partition, root.settings)]
     above = sorted({name for name, key in pairs if (name, key) in stale}, key=list(STAGES).index)
-    return (f"{', '.join(above)} stale",) if above else ()
+    return [f"{', '.join(above)} stale"] if above else []
 
 
 def why_stale(
@@ -159,12 +243,7 @@ def file_versions(root: Root, stage: Stage) -> dict[str, str]:
 
 
 def _differences(head: Head, code: Mapping[str, Any], inputs: Mapping[str, str | None]) -> list[str]:
-    reasons = []
-    if head.code_version != code_version_of(code):
-        for name in sorted({*head.code, *code}):
-            old, new = head.code.get(name), code.get(name)
-            if old != new:
-                reasons.append(f"{name}: {old} -> {new}" if not name.startswith("schema") else f"{name} changed")
+    reasons = [change.to_line() for change in _code_changes(head, code)]
     if head.inputs != inputs:
         changed = sorted(name for name in {*head.inputs, *inputs} if head.inputs.get(name) != inputs.get(name))
         names = sorted({name.split("/")[0] for name in changed})
@@ -210,10 +289,12 @@ def stage_data_version(root: Root, stage: Stage, partition: str) -> str | None:
     """The data version Dagster shows for a partition: of its one table, or the hash of those of its several."""
     if stage is SNAPSHOT:
         return root.snapshots.current()
-    versions = []
-    for table in owned_tables(stage):
-        head = root.tables.head(table, partition)
-        if head is None:
-            return None
-        versions.append(head.data_version)
-    return versions[0] if len(versions) == 1 else stable_hash(*versions)
+    heads = [root.tables.head(table, partition) for table in owned_tables(stage)]
+    return asset_data_version([head.data_version if head else None for head in heads])
+
+
+def asset_data_version(table_versions: Sequence[str | None]) -> str | None:
+    """The data version of an asset whose tables have these, in the order of its stage; None if one is missing."""
+    versions = [version for version in table_versions if version is not None]
+    is_whole = len(versions) == len(table_versions)
+    return (versions[0] if len(versions) == 1 else stable_hash(*versions)) if is_whole else None

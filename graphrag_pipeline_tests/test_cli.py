@@ -49,7 +49,9 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
         monkeypatch.setattr(sys, "argv", ["graphrag-pipeline", *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
             cli.main()
-        return Outcome(int(end.value.code or 0), *capsys.readouterr())
+        status = int(end.value.code or 0)
+        del end  # its traceback would keep the command's snapshot open
+        return Outcome(status, *capsys.readouterr())
 
     yield call_main
     signal.signal(signal.SIGTERM, handler)
@@ -169,7 +171,8 @@ def test_status_tells_what_is_stale_and_what_cannot_be_read(tmp_path: Path, inde
     assert "stale corpus_manifest 000: input folder changed\n" in told
     values = json.loads(call("status", "--root", root, "--json").out)
     assert values["problems"] == [{"path": "five.txt", "problem": "empty"}]
-    assert values["stale"][0] == {"stage": "corpus_manifest", "partition": "000", "reasons": ["input folder changed"]}
+    reasons = {"reasons": ["input folder changed"], "changes": []}
+    assert values["stale"][0] == {"stage": "corpus_manifest", "partition": "000", **reasons}
     assert (values["documents"], values["is_imported"], len(values["snapshot"])) == (4, False, 16)
 
 

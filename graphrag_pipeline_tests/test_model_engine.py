@@ -17,7 +17,8 @@ import pytest
 import yaml
 
 from graphrag_pipeline.costs import read_costs
-from graphrag_pipeline.defs.index_run import IndexReport, dagster_home, run_index
+from graphrag_pipeline.defs.index_run import IndexReport, run_index
+from graphrag_pipeline.defs.instance import dagster_home
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.estimates import estimate_index
 from graphrag_pipeline.root import Root, init_root
@@ -104,20 +105,6 @@ def test_a_rebuild_from_the_cache_asks_nothing_and_gives_the_same_bytes(tmp_path
         index(root)
         assert server.count() == n_calls
         assert contract_bytes(root) == before
-
-
-def test_a_changed_prompt_makes_its_stage_stale_by_name_and_nothing_above_it_is_paid_again(tmp_path: Path) -> None:
-    with running_model_server() as server:
-        root = make_model_root(tmp_path / "root", server.base_url)
-        index(root)
-        server.reset()
-        prompt = root.path / "prompts" / "community_report.txt"
-        prompt.write_text("Be brief.\n" + prompt.read_text(encoding="utf-8"), encoding="utf-8")
-        stale = run("--root", root.path, "status").stdout
-        assert "stale community_reports: prompt community_report: " in stale
-        assert "stale extracted_graph" not in stale and "stale summarized_descriptions" not in stale
-        index(root)
-        assert {call.kind for call in server.calls} == {"report"}  # which come out equal: nothing to embed
 
 
 def test_embedded_and_model_stages_mix(tmp_path: Path) -> None:

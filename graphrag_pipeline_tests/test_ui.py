@@ -6,22 +6,16 @@ GRAPHRAG_SCREENSHOTS names, if it is set.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from graphrag_pipeline.root import Root, init_root
+from graphrag_pipeline_tests.live_dagster import graphql, running_dagster, wait_until
 
 pytestmark = [pytest.mark.ui, pytest.mark.timeout(600)]
 SAMPLE = Path(__file__).parents[1] / "data"
@@ -45,19 +39,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Root:
 
 @pytest.fixture(scope="module")
 def server(root: Root) -> Iterator[str]:
-    """Address of `graphrag-pipeline dev` on the indexed sample."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    program = [sys.executable, "-m", "graphrag_pipeline", "dev", "--root", str(root.path), "--port", str(port)]
-    log = (root.path / "dev.log").open("wb")
-    with subprocess.Popen(program, stdout=log, stderr=log, start_new_session=True) as process:
-        address = f"http://127.0.0.1:{port}"
-        try:
-            wait_until(lambda: "dagster_webserver_version" in fetch(f"{address}/server_info"), 120)
-            yield address
-        finally:
-            os.killpg(process.pid, signal.SIGTERM)
+    with running_dagster(root) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -75,31 +58,6 @@ def browser() -> Iterator[Any]:
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
     yield driver
     driver.quit()
-
-
-def fetch(address: str) -> str:
-    try:
-        with urllib.request.urlopen(address, timeout=5) as reply:
-            return str(reply.read().decode())
-    except OSError:
-        return ""
-
-
-def graphql(server: str, query: str) -> dict[str, Any]:
-    body = json.dumps({"query": query}).encode()
-    request = urllib.request.Request(f"{server}/graphql", body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=30) as reply:
-        return dict(json.loads(reply.read())["data"])
-
-
-def wait_until(is_done: Callable[[], Any], timeout_s: float) -> Any:
-    """The first true value of `is_done`, asked twice a second."""
-    end = time.monotonic() + timeout_s
-    while time.monotonic() < end:
-        if value := is_done():
-            return value
-        time.sleep(0.5)
-    raise TimeoutError(f"not so within {timeout_s} s")
 
 
 def show(browser: Any, address: str, *expected: str) -> str:

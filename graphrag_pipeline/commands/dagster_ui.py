@@ -23,7 +23,7 @@ def dev(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 3000,
 ) -> None:
     """Dagster's UI and daemon, with its home under the root."""
-    from graphrag_pipeline.defs.index_run import dagster_home, open_instance
+    from graphrag_pipeline.defs.instance import dagster_home, open_instance
     from graphrag_pipeline.root import ROOT_VARIABLE
 
     project = open_root(root)

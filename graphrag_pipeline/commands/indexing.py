@@ -53,6 +53,9 @@ def index(
     allow_empty: Annotated[
         bool, typer.Option("--allow-empty", help="Publish an empty index if the input folder has no document.")
     ] = False,
+    recluster: Annotated[
+        bool, typer.Option("--recluster", help="Cluster communities from cold, whatever was published.")
+    ] = False,
 ) -> None:
     """Detect what changed, materialise what is stale, check, publish."""
     from graphrag_pipeline.defs.index_run import run_index
@@ -61,11 +64,13 @@ def index(
 
     project = open_root(root)
     if dry_run:
-        _print_estimates(project, as_json)
+        _print_estimates(project, as_json, ["communities"] if recluster else [])
         return
     try:
         with IndexProgress() as progress:
-            report = run_index(project, progress.plan, progress.advance, progress.say, allow_empty)
+            report = run_index(
+                project, progress.plan, progress.advance, progress.say, allow_empty, is_reclustering=recluster
+            )
     except KeyboardInterrupt:
         typer.echo("interrupted: what was finished is kept; run `graphrag-pipeline index` again to go on", err=True)
         raise typer.Exit(130) from None
@@ -92,20 +97,21 @@ def index(
         typer.echo(line)
 
 
-def _print_estimates(project: Any, as_json: bool) -> None:
+def _print_estimates(project: Any, as_json: bool, asked: list[str]) -> None:
     from dataclasses import asdict
 
     from graphrag_pipeline.costs import render_estimates
     from graphrag_pipeline.estimates import asks_any_model, estimate_index
     from graphrag_pipeline.staleness import detect_input, find_stale
 
-    stale = find_stale(project, detect_input(project))
+    stale = find_stale(project, detect_input(project), asked)
     estimates = estimate_index(project, stale)
     spent = project.models.spending if asks_any_model(project.settings) else None
     if as_json:
-        partitions = [{"stage": s.stage, "partition": s.partition, "reasons": list(s.reasons)} for s in stale]
         budget = spent.describe() if spent else None
-        print_json({"stale": partitions, "estimates": [asdict(e) for e in estimates], "budget": budget})
+        print_json(
+            {"stale": [asdict(item) for item in stale], "estimates": [asdict(e) for e in estimates], "budget": budget}
+        )
         return
     typer.echo(f"{len(stale):,} partitions of stages would run")
     for line in render_estimates(estimates):
@@ -147,8 +153,17 @@ def costs(root: RootOption = None, as_json: JsonOption = False) -> None:
         typer.echo(line)
 
 
-def status(root: RootOption = None, as_json: JsonOption = False) -> None:
-    """What is stale and why, and which snapshot is published."""
+def status(
+    root: RootOption = None,
+    has_estimate: Annotated[
+        bool, typer.Option("--estimate/--no-estimate", help="Whether to estimate what models would be asked.")
+    ] = True,
+    as_json: JsonOption = False,
+) -> None:
+    """What is stale and why, what running it would cost, and which snapshot is published."""
+    from dataclasses import asdict
+
+    from graphrag_pipeline.estimates import asks_any_model, estimate_index
     from graphrag_pipeline.staleness import (
         detect_input,
         find_stale,
@@ -162,6 +177,8 @@ def status(root: RootOption = None, as_json: JsonOption = False) -> None:
     manifests = detect_input(project)
     is_imported = project.is_imported  # then the input folder has no part in the index
     stale = [] if is_imported else find_stale(project, manifests)
+    is_estimated = has_estimate and bool(stale) and asks_any_model(project.settings)
+    estimates = estimate_index(project, stale) if is_estimated else []
     problems = [{"path": path, "problem": problem} for path, problem in list_problems(manifests)]
     values = {
         "root": str(project.path),
@@ -173,7 +190,8 @@ def status(root: RootOption = None, as_json: JsonOption = False) -> None:
         "problems": problems,
         "failures": list_failures(project),
         "unused_overrides": [] if is_imported else list_unused_overrides(project),
-        "stale": [{"stage": s.stage, "partition": s.partition, "reasons": list(s.reasons)} for s in stale],
+        "stale": [asdict(item) for item in stale],
+        "estimates": [asdict(estimate) for estimate in estimates],
     }
     if as_json:
         print_json(values)
@@ -189,8 +207,14 @@ def status(root: RootOption = None, as_json: JsonOption = False) -> None:
         typer.echo(line)
     if not stale and not is_imported:
         typer.echo("everything is fresh")
-    for line in _stale_lines(stale):
+    for line in [*_stale_lines(stale), *(_estimate_lines(estimates) if is_estimated else [])]:
         typer.echo(line)
+
+
+def _estimate_lines(estimates: list[Any]) -> list[str]:
+    from graphrag_pipeline.costs import render_estimates
+
+    return ["`graphrag-pipeline index` would ask for:", *render_estimates(estimates)]
 
 
 _MAX_FAILURES_SHOWN = 20
@@ -208,10 +232,9 @@ def _failure_lines(failures: list[dict[str, str]]) -> list[str]:
 
 def _stale_lines(stale: list[Any]) -> list[str]:
     """One line per stage and reason; buckets stale for one reason share a line."""
-    partitions: dict[tuple[str, str], list[str]] = {}
-    for item in stale:
-        partitions.setdefault((item.stage, "; ".join(item.reasons)), []).append(item.partition)
+    from graphrag_pipeline.staleness import group_stale
+
     return [
         f"stale {stage}{'' if keys == ['all'] else ' ' + ' '.join(keys)}: {why}"
-        for (stage, why), keys in partitions.items()
+        for (stage, why), keys in group_stale(stale).items()
     ]

@@ -10,6 +10,11 @@ import typer
 
 from graphrag_pipeline.commands.terminal import JsonOption, RootOption, open_root, print_json
 
+METHOD_HELP = (
+    "local (entities and what surrounds them), global (community reports), basic (text units), drift (reports, then "
+    "follow-up questions), lazy (relevance tests, no reports), or auto, which picks one of them and says why."
+)
+
 
 def add_question_commands(app: typer.Typer) -> None:
     """Mount the commands of this module."""
@@ -19,12 +24,15 @@ def add_question_commands(app: typer.Typer) -> None:
 
 def query(
     question: Annotated[str, typer.Argument(help="What to ask.")],
-    method: Annotated[str, typer.Option(help="local, global or basic.")] = "local",
+    method: Annotated[str, typer.Option(help=METHOD_HELP)] = "local",
     strategy: Annotated[str | None, typer.Option(help="Text unit selection of local search.")] = None,
     context_only: Annotated[bool, typer.Option("--context-only", help="Select the context, write no answer.")] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show what every strategy of local search would pick; no answer.")
     ] = False,
+    filters: Annotated[
+        list[str] | None, typer.Option("--filter", help='Read only documents that pass, such as "year>=2024"; repeat.')
+    ] = None,
     option: Annotated[list[str] | None, typer.Option(help="KEY=VALUE over the settings of the method.")] = None,
     stream: Annotated[
         bool | None, typer.Option("--stream/--no-stream", help="Show a model's answer as it comes; on in a terminal.")
@@ -36,16 +44,17 @@ def query(
     from graphrag_pipeline.query.graph_index import GraphIndex
 
     options = dict(_parse_option(text) for text in option or [])
+    conditions = [_as_text(text) for text in filters or []]
     if explain and method != "local":
         raise typer.BadParameter("only local search has text unit selection strategies", param_hint="--explain")
     index = GraphIndex.open(open_root(root).path)
     if explain:
-        _explain(index, _as_text(question), strategy, options, as_json)
+        _explain(index.where(conditions), _as_text(question), strategy, options, as_json)
         return
     is_model = index.settings.answers.engine == "model" and not (context_only or as_json)
     is_streamed = is_model and (sys.stdout.isatty() if stream is None else stream)
     result = index.search(
-        _as_text(question), method, strategy, context_only, _print_piece if is_streamed else None, **options
+        _as_text(question), method, strategy, context_only, _print_piece if is_streamed else None, conditions, **options
     )
     if as_json:
         print_json(result.to_dict())
@@ -53,6 +62,8 @@ def query(
     typer.echo(f"\n\n{result.sources_to_markdown()}".rstrip() if is_streamed else result.to_markdown())
     if line := result.usage.to_line():
         typer.echo(f"\n{line}")
+    if chosen := result.selection.get("chosen"):
+        typer.echo(f"{chosen} search: {result.selection['reason']}", err=True)
 
 
 def _print_piece(text: str) -> None:
@@ -62,7 +73,7 @@ def _print_piece(text: str) -> None:
 
 def _explain(index: Any, question: str, strategy: str | None, options: dict[str, Any], as_json: bool) -> None:
     from graphrag_pipeline.query.explain import explain_strategies, render_explanation, to_records
-    from graphrag_pipeline.query.graph_index import METHODS
+    from graphrag_pipeline.query.methods import METHODS
 
     settings: Any = METHODS["local"].settings_of(index.settings, strategy, options)
     picks = explain_strategies(index, question, settings)
@@ -85,7 +96,7 @@ def _parse_option(text: str) -> tuple[str, Any]:
     key, equals, value = (part.strip() for part in text.partition("="))
     if not key or not equals:
         raise typer.BadParameter(f"{text!r} is not KEY=VALUE, such as top_k_entities=20", param_hint="--option")
-    if key in ("question", "method", "strategy", "context_only", "say"):
+    if key in ("question", "method", "strategy", "context_only", "say", "filters"):
         raise typer.BadParameter(f"{key!r} has an option or argument of its own", param_hint="--option")
     try:
         return key, parse_yaml(value)

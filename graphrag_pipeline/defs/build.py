@@ -1,11 +1,16 @@
-"""Assembles the Definitions of a root: assets, checks, jobs, resources, executor."""
+"""Assembles the Definitions of a root: assets, sources, checks, jobs, sensors, a schedule, resources, executor."""
 
 import dagster as dg
 
 from graphrag_pipeline.defs import assets as _registered  # noqa: F401  (registers the bodies)
+from graphrag_pipeline.defs.answers_asset import build_answers_asset
 from graphrag_pipeline.defs.checks import build_checks
 from graphrag_pipeline.defs.jobs import build_jobs
+from graphrag_pipeline.defs.notifications import build_notification_sensors
 from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.defs.schedules import build_schedule
+from graphrag_pipeline.defs.sensors import build_input_sensor
+from graphrag_pipeline.defs.sources import build_sources
 from graphrag_pipeline.defs.stage_run import build_assets
 from graphrag_pipeline.root import Root
 
@@ -13,10 +18,43 @@ from graphrag_pipeline.root import Root
 def build_definitions(root: Root) -> dg.Definitions:
     """Definitions of one root, with partitions and code versions as its files say now."""
     return dg.Definitions(
-        assets=build_assets(root),
+        assets=[*build_sources(root), *build_assets(root), build_answers_asset()],
         asset_checks=build_checks(),
-        jobs=build_jobs(),
-        resources={"index_root": IndexRoot(path=str(root.path))},
-        # One process for all steps: a step costs milliseconds, not seconds; model calls are concurrent inside an asset.
-        executor=dg.in_process_executor,
+        jobs=build_jobs(root),
+        sensors=[build_input_sensor(root), *build_notification_sensors(root), *_automation_sensors(root)],
+        schedules=[build_schedule(root)],
+        resources=_resources(root),
+        executor=_EXECUTOR,
     )
+
+
+def build_index_definitions(root: Root) -> dg.Definitions:
+    """What indexing from a process of our own needs: assets and checks, without retries."""
+    return dg.Definitions(
+        assets=[*build_sources(root), *build_assets(root, is_unattended=False)],
+        asset_checks=build_checks(),
+        resources=_resources(root),
+        executor=_EXECUTOR,
+    )
+
+
+# One process for all steps: a step costs milliseconds, not seconds; model calls are concurrent inside an asset.
+_EXECUTOR = dg.in_process_executor
+
+
+def _resources(root: Root) -> dict[str, IndexRoot]:
+    return {"index_root": IndexRoot(path=str(root.path))}
+
+
+def _automation_sensors(root: Root) -> list[dg.SensorDefinition]:
+    """What evaluates the automation conditions; on, since somebody asked for them."""
+    if not root.settings.schedule.follow_data:
+        return []
+    return [
+        dg.AutomationConditionSensorDefinition(
+            "data_sensor",
+            target=dg.AssetSelection.all(include_sources=True),
+            default_status=dg.DefaultSensorStatus.RUNNING,
+            minimum_interval_seconds=root.settings.schedule.watch_interval_s,
+        )
+    ]

@@ -1,4 +1,4 @@
-"""Indexing in one process: find what is stale, materialise it through Dagster, publish; report events that are missing.
+"""Indexing in one process: find what is stale, materialise it through Dagster, publish.
 
 The same assets run as in the UI, so runs, events and metadata show there. Keep out: what is stale (see
 `staleness.py`).
@@ -6,27 +6,25 @@ The same assets run as in the UI, so runs, events and metadata show there. Keep 
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.defs.instance import open_instance
+from graphrag_pipeline.defs.run_records import prune_runs, report_missing_events
 from graphrag_pipeline.errors import InputChangedError, NoSnapshotError, PipelineError, SettingsError
 from graphrag_pipeline.models.accounting import CallStats
-from graphrag_pipeline.root import DAGSTER_YAML, Root
-from graphrag_pipeline.stages import ALL_STAGES, STAGES
+from graphrag_pipeline.models.spending import BudgetExceededError
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.stages import ALL_STAGES
 from graphrag_pipeline.staleness import (
     StalePartition,
     detect_input,
     find_stale,
     find_waiting,
     list_problems,
-    stage_data_version,
 )
-from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.locks import one_index_run
 from graphrag_pipeline.tables import WHOLE
 
@@ -34,8 +32,11 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance, ExecuteInProcessResult
     from dagster._utils.error import SerializableErrorInfo
 
-_REPORTED = "graphrag_reported.json"
-"""In the Dagster home: data versions whose events it has. It goes with the home, and events are reported again."""
+ONLY_STALE_TAG = "graphrag/only_stale"
+"""Run tag: a partition that turns out to be fresh, because what is above it came out equal, is not computed again."""
+
+RECLUSTER_TAG = "graphrag/recluster"
+"""Run tag: communities are clustered from cold, whatever was published."""
 
 _MAX_ATTEMPTS = 3
 """How often files that change while they are read are read again."""
@@ -43,7 +44,8 @@ _MAX_ATTEMPTS = 3
 _MAX_PROBLEMS_NAMED = 20
 
 _OUR_ERRORS: dict[str, type[PipelineError]] = {
-    error.__name__: error for error in (PipelineError, SettingsError, NoSnapshotError, InputChangedError)
+    error.__name__: error
+    for error in (PipelineError, SettingsError, NoSnapshotError, InputChangedError, BudgetExceededError)
 }
 _DISK_ERRORS = ("No space left on device", "Read-only file system", "Permission denied", "Disk quota exceeded")
 _INTERRUPTED = "DagsterExecutionInterruptedError"
@@ -79,6 +81,8 @@ def run_index(
     listener: Listener | None = None,
     say: Callable[[str], None] = lambda line: None,
     allow_empty: bool = False,
+    tags: Mapping[str, str] | None = None,
+    is_reclustering: bool = False,
 ) -> IndexReport:
     """Bring the index of a root up to date and publish it, unless a snapshot is pinned.
 
@@ -87,14 +91,38 @@ def run_index(
         listener: told of every stage that ends.
         say: told in words how far calls of models are.
         allow_empty: an input folder without a readable document is meant so: an empty index is published.
+        tags: of Dagster's runs, beside those which say what is computed.
+        is_reclustering: communities are clustered from cold, also where nothing changed.
 
     Raises:
         PipelineError: a stage or check failed, no document is readable, or the root holds an imported index; what was
             finished is kept and the published snapshot stays.
         KeyboardInterrupt: Ctrl-C, or SIGTERM while a stage ran; likewise.
     """
+    tags = {**(tags or {}), ONLY_STALE_TAG: "true", **({RECLUSTER_TAG: "true"} if is_reclustering else {})}
     with one_index_run(root.path):
-        return _run_index(root, on_plan, listener, say, allow_empty)
+        return _run_index(root, on_plan, listener, say, allow_empty, tags)
+
+
+def run_stages(
+    root: Root,
+    stages: Iterable[str],
+    listener: Listener | None = None,
+    say: Callable[[str], None] = lambda line: None,
+    tags: Mapping[str, str] | None = None,
+) -> None:
+    """Compute some stages anew in every bucket, stale or not; replies and vectors of models that are stored are taken.
+
+    Raises:
+        PipelineError: a stage or check failed, or what a stage reads was never made.
+    """
+    with one_index_run(root.path):
+        _refuse_import(root)
+        root.tables.check_layout(root.settings.storage.n_buckets)
+        chosen = [ALL_STAGES[name] for name in ALL_STAGES if name in set(stages)]
+        wanted = [StalePartition(s.name, key, ("asked for",)) for s in chosen for key in s.partitions(root.settings)]
+        _materialize(root, wanted, listener or (lambda stage, partition, is_fresh: None), say, tags or {})
+        report_missing_events(root)
 
 
 def _run_index(
@@ -103,6 +131,7 @@ def _run_index(
     listener: Listener | None,
     say: Callable[[str], None],
     allow_empty: bool,
+    tags: Mapping[str, str],
 ) -> IndexReport:
     ran: list[tuple[str, str]] = []
     reused: list[tuple[str, str]] = []
@@ -120,16 +149,17 @@ def _run_index(
         if not n_documents and not allow_empty:
             _refuse_empty(root, problems)
         root.tables.check_layout(root.settings.storage.n_buckets)
-        stale = find_stale(root, manifests)
+        stale = find_stale(root, manifests, ["communities"] if RECLUSTER_TAG in tags else [])
         if on_plan:
             on_plan(stale)
         try:
-            _materialize(root, stale, listen, say)
+            _materialize(root, stale, listen, say, tags)
             break
         except InputChangedError:
             if attempt == _MAX_ATTEMPTS:
                 raise
     report_missing_events(root)
+    prune_runs(root)
     return IndexReport(ran, reused, n_documents, problems, root.snapshots.current() or "", find_waiting(root))
 
 
@@ -152,7 +182,9 @@ def _refuse_empty(root: Root, problems: list[tuple[str, str]]) -> None:
     )
 
 
-def _materialize(root: Root, stale: list[StalePartition], listener: Listener, say: Callable[[str], None]) -> None:
+def _materialize(
+    root: Root, stale: list[StalePartition], listener: Listener, say: Callable[[str], None], tags: Mapping[str, str]
+) -> None:
     """Run what is stale: buckets one by one, their calls of models in one pool, then the rest.
 
     Raises:
@@ -169,7 +201,7 @@ def _materialize(root: Root, stale: list[StalePartition], listener: Listener, sa
     first = [item for item in buckets if item.stage not in pooled]
     second = [item for item in buckets if item.stage in pooled]
     with open_instance(root) as instance, listening(listener), _costs_kept(root, say) as estimate:
-        materialize = _materializer(root, instance)
+        materialize = _materializer(root, instance, tags)
         materialize(first)
         estimate([*second, *whole])
         ask_ahead(root, sorted({item.partition for item in second}), say)
@@ -206,14 +238,15 @@ def _costs_kept(root: Root, say: Callable[[str], None]) -> Iterator[Callable[[li
         append_costs(root, estimates, paid)
 
 
-def _materializer(root: Root, instance: DagsterInstance) -> Callable[[list[StalePartition]], None]:
+def _materializer(
+    root: Root, instance: DagsterInstance, tags: Mapping[str, str]
+) -> Callable[[list[StalePartition]], None]:
     """Runs stale partitions, one Dagster run per bucket; raises the first failure."""
     import dagster as dg
 
-    from graphrag_pipeline.defs.build import build_definitions
-    from graphrag_pipeline.defs.stage_run import ONLY_STALE_TAG
+    from graphrag_pipeline.defs.build import build_index_definitions
 
-    job = build_definitions(root).resolve_implicit_global_asset_job_def()
+    job = build_index_definitions(root).resolve_implicit_global_asset_job_def()
 
     def materialize(stale: list[StalePartition]) -> None:
         selections: dict[str, list[dg.AssetKey]] = {}
@@ -224,7 +257,7 @@ def _materializer(root: Root, instance: DagsterInstance) -> Callable[[list[Stale
                 instance=instance,
                 partition_key=None if partition == WHOLE else partition,
                 asset_selection=selections[partition],
-                tags={ONLY_STALE_TAG: "true"},
+                tags=dict(tags),
                 run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
                 raise_on_error=False,
             )
@@ -239,15 +272,21 @@ def _failure_of(result: ExecuteInProcessResult, partition: str) -> BaseException
     for event in result.all_events:
         if event.event_type_value == "PIPELINE_CANCELED":
             return KeyboardInterrupt()
+        if event.event_type_value == "ASSET_CHECK_EVALUATION" and not event.asset_check_evaluation_data.passed:
+            check = event.asset_check_evaluation_data
+            return PipelineError(
+                f"check {check.check_name} of {check.asset_key.to_user_string()} failed: {check.description}; "
+                "the published snapshot stays"
+            )
         if event.is_step_failure:
             where = str(event.step_key) if partition == WHOLE else f"{event.step_key}, bucket {partition}"
-            return _as_exception(where, event.step_failure_data.error)
+            return explain_error(where, event.step_failure_data.error)
         if event.is_failure:
-            return _as_exception(f"run {result.run_id}", event.job_failure_data.error)
+            return explain_error(f"run {result.run_id}", event.job_failure_data.error)
     return PipelineError(f"run {result.run_id} failed without a reason; see it in `graphrag-pipeline dev`")
 
 
-def _as_exception(where: str, error: SerializableErrorInfo | None) -> BaseException:
+def explain_error(where: str, error: SerializableErrorInfo | None) -> BaseException:
     """The first error of ours among the causes, else the last cause."""
     while error and error.cause and error.cls_name not in _OUR_ERRORS:
         error = error.cause
@@ -263,98 +302,3 @@ def _as_exception(where: str, error: SerializableErrorInfo | None) -> BaseExcept
     else:
         way_out = "its traceback is in the last run shown by `graphrag-pipeline dev`"
     return PipelineError(f"{where} failed: {message}; {way_out}")
-
-
-# ----------------------------------------------------------------------------------------------------- Dagster's events
-
-
-def dagster_home(root: Root) -> Path:
-    """The Dagster home: $DAGSTER_HOME, else `dagster/` in the root, made with telemetry off."""
-    named = os.environ.get("DAGSTER_HOME")
-    home = (Path(named) if named else root.path / "dagster").resolve()
-    if not (home / "dagster.yaml").exists():
-        files.replace(home / "dagster.yaml", DAGSTER_YAML.encode())
-    return home
-
-
-@contextmanager
-def open_instance(root: Root) -> Iterator[DagsterInstance]:
-    """Dagster's storage of a root.
-
-    Raises:
-        PipelineError: it cannot be read or written.
-    """
-    from dagster import DagsterInstance
-    from dagster._core.instance.ref import InstanceRef
-    from sqlalchemy.exc import SQLAlchemyError
-
-    from graphrag_pipeline.defs.event_log import overrides_for
-
-    home = dagster_home(root)
-    try:
-        with DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=overrides_for(home))) as instance:
-            yield instance
-    except (SQLAlchemyError, OSError) as error:
-        reason = getattr(error, "orig", None) or error
-        raise PipelineError(
-            f"{home}: Dagster's records cannot be read or written ({reason}); free space or mend permissions and run "
-            "again - what was finished is kept, and this folder may be removed: it is made anew"
-        ) from error
-
-
-def report_missing_events(root: Root) -> int:
-    """Tell Dagster of every materialization whose event it does not have; nothing runs. Returns how many."""
-    versions = {
-        f"{stage.name}/{partition}": version
-        for stage in ALL_STAGES.values()
-        for partition in stage.partitions(root.settings)
-        if (version := stage_data_version(root, stage, partition))
-    }
-    marker, content = dagster_home(root) / _REPORTED, json.dumps(versions).encode()
-    if marker.exists() and marker.read_bytes() == content:
-        return 0
-    with open_instance(root) as instance:
-        n_reported = sum(_report_stage(root, instance, stage_name, versions) for stage_name in ALL_STAGES)
-    files.replace(marker, content)
-    return n_reported
-
-
-def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versions: Mapping[str, str]) -> int:
-    import dagster as dg
-
-    stage, key = ALL_STAGES[stage_name], dg.AssetKey(stage_name)
-    version_tag, code_tag = "dagster/data_version", "dagster/code_version"
-    known: dict[str, str | None] = {}
-    if stage.is_partitioned:
-        found = instance.event_log_storage.get_latest_tags_by_partition(
-            key, dg.DagsterEventType.ASSET_MATERIALIZATION, tag_keys=[version_tag]
-        )
-        known = {partition: tags.get(version_tag) for partition, tags in found.items()}
-    elif record := instance.get_latest_data_version_record(key):
-        event = record.asset_materialization
-        known = {WHOLE: (event.tags or {}).get(version_tag) if event else None}
-    n_reported = 0
-    for partition in stage.partitions(root.settings):
-        version = versions.get(f"{stage.name}/{partition}")
-        if version is None or known.get(partition) == version:
-            continue
-        code_version = _head_code_version(root, stage_name, partition)
-        instance.report_runless_asset_event(
-            dg.AssetMaterialization(
-                stage.name,
-                partition=partition if stage.is_partitioned else None,
-                tags={version_tag: version, code_tag: code_version},
-                description="Reported from the heads: the table was there, Dagster's event was not.",
-            )
-        )
-        n_reported += 1
-    return n_reported
-
-
-def _head_code_version(root: Root, stage_name: str, partition: str) -> str:
-    from graphrag_pipeline.storage.table_store import code_version_of
-
-    stage = ALL_STAGES[stage_name]
-    table = stage.tables[0] if stage_name in STAGES else stage_name
-    head = root.tables.head(table, partition)
-    return head.code_version if head else code_version_of(root.code_of(stage))

@@ -1,29 +1,49 @@
-"""Named jobs: the index in the two selections Dagster can run at once, and the query jobs."""
+"""Named jobs: selections of assets that Dagster can run at once, jobs that index everything, reports, and queries."""
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
+from graphrag_pipeline.defs.batch_job import batch_job
+from graphrag_pipeline.defs.evaluation_job import evaluation_job
 from graphrag_pipeline.defs.query_jobs import QUERY_JOBS
-from graphrag_pipeline.stages import ALL_STAGES
+from graphrag_pipeline.defs.reindex_jobs import build_reindex_jobs
+from graphrag_pipeline.defs.stale_report import build_stale_report
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT
 
 BUCKET_JOB = "index_bucket"
-CORPUS_JOB = "index_corpus"
+CORPUS_JOB = "graph_and_later"
+REPORTS_JOB = "reports_only"
+PUBLISHING_ASSET_JOBS = (CORPUS_JOB, REPORTS_JOB)
+
+Job = dg.JobDefinition | UnresolvedAssetJobDefinition
 
 
-def build_jobs() -> list[dg.JobDefinition | UnresolvedAssetJobDefinition]:
+def build_jobs(root: Root) -> list[Job]:
     """All jobs."""
+    answering = [*QUERY_JOBS, batch_job, evaluation_job]
+    return [*build_asset_jobs(), *build_reindex_jobs(root), build_stale_report(root), *answering]
+
+
+def build_asset_jobs() -> list[UnresolvedAssetJobDefinition]:
+    """Jobs over assets of one kind of partitions: those of a bucket, or of the whole corpus."""
     bucket_stages = [stage.name for stage in ALL_STAGES.values() if stage.is_partitioned]
     corpus_stages = [stage.name for stage in ALL_STAGES.values() if not stage.is_partitioned]
+    report_stages = ["community_reports", "report_embeddings", CANDIDATE.name, SNAPSHOT.name]
     return [
-        dg.define_asset_job(
+        _asset_job(
             BUCKET_JOB,
-            selection=dg.AssetSelection.assets(*bucket_stages),
-            description="Every stage of one bucket of documents: run it for each bucket (or as a backfill) first.",
+            bucket_stages,
+            "Every stage of one bucket of documents: run it for each bucket (or as a backfill) first.",
         ),
-        dg.define_asset_job(
+        _asset_job(
             CORPUS_JOB,
-            selection=dg.AssetSelection.assets(*corpus_stages),
-            description="From the graph to the published snapshot: run it when all buckets are there.",
+            corpus_stages,
+            "From the graph to the published snapshot: run it when all buckets are there.",
         ),
-        *QUERY_JOBS,
+        _asset_job(REPORTS_JOB, report_stages, "Community reports, their vectors and a snapshot with them."),
     ]
+
+
+def _asset_job(name: str, stages: list[str], description: str) -> UnresolvedAssetJobDefinition:
+    return dg.define_asset_job(name, selection=dg.AssetSelection.assets(*stages), description=description)

@@ -5,35 +5,31 @@ Pure: tables in, Dagster metadata out. Numbers are plain numbers, so that Dagste
 
 import base64
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphrag_pipeline.defs.columns import column_lineage, column_schema
 from graphrag_pipeline.models.accounting import CallStats
-from graphrag_pipeline.stages import CANDIDATE, Stage
-from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES
+from graphrag_pipeline.stages import Stage
 
 _PREVIEW_ROWS = 5
 _PREVIEW_CHARACTERS = 80
 
 
 def of_stage(stage: Stage) -> dict[str, Any]:
-    """Column schemas of the tables a stage owns; the first is the one Dagster shows as the asset's."""
-    tables = CONTRACT_TABLES if stage is CANDIDATE else {name: STAGE_TABLES[name] for name in stage.tables}
-    schemas = {name: _column_schema(table.schema) for name, table in tables.items()}
-    shown = {f"schema of {name}": schema for name, schema in list(schemas.items())[1:]}
-    return {"dagster/column_schema": next(iter(schemas.values())), **shown} if schemas else {}
+    """The columns of the tables a stage owns."""
+    schema = column_schema(stage)
+    return {"dagster/column_schema": schema} if schema.columns else {}
 
 
-def _column_schema(schema: pa.Schema) -> dg.TableSchema:
-    columns = [
-        dg.TableColumn(field.name, str(field.type), constraints=dg.TableColumnConstraints(nullable=field.nullable))
-        for field in schema
-    ]
-    return dg.TableSchema(columns)
+def of_origins(stage: Stage) -> dict[str, Any]:
+    """From which columns of other assets those of a stage are made."""
+    lineage = column_lineage(stage.name)
+    return {"dagster/column_lineage": lineage} if lineage.deps_by_column else {}
 
 
 def of_tables(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
@@ -49,15 +45,19 @@ def _preview(rows: pa.Table) -> str:
     if not rows.num_rows:
         return "no rows"
     names = [name for name in rows.schema.names if name != "vector"]
+    return as_table(names, (row.values() for row in rows.slice(0, _PREVIEW_ROWS).select(names).to_pylist()))
+
+
+def as_table(names: Sequence[str], rows: Iterable[Iterable[Any]], max_characters: int = _PREVIEW_CHARACTERS) -> str:
+    """A markdown table; cells are one line of at most `max_characters`."""
     lines = [" | ".join(names), " | ".join("---" for _ in names)]
-    for row in rows.slice(0, _PREVIEW_ROWS).select(names).to_pylist():
-        lines.append(" | ".join(_cell(row[name]) for name in names))
+    lines += [" | ".join(_cell(value, max_characters) for value in row) for row in rows]
     return "\n".join(f"| {line} |" for line in lines)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, max_characters: int) -> str:
     text = " ".join(str(value).split()).replace("|", "\\|")
-    return text if len(text) <= _PREVIEW_CHARACTERS else text[: _PREVIEW_CHARACTERS - 1] + "\u2026"
+    return text if len(text) <= max_characters else text[: max_characters - 1] + "\u2026"
 
 
 def of_problems(manifest: pa.Table) -> dict[str, Any]:
@@ -89,6 +89,14 @@ def of_community_sizes(communities: pa.Table) -> dict[str, Any]:
         bars = [(f"{low}" if low < 2 else f"{low}-{2 * low - 1}", counts[low]) for low in sorted(counts)]
         shown[f"sizes at level {level}"] = _plot(f"communities by size, level {level}", bars)
     return shown | {"levels": len(levels)}
+
+
+def of_kept_communities(communities: pa.Table, published: pa.Table | None) -> dict[str, Any]:
+    """How many communities stay exactly as they were published; nothing after a cold run."""
+    if published is None:
+        return {}
+    is_kept = pc.is_in(communities["id"], value_set=published["id"].combine_chunks())
+    return {"communities kept": pc.sum(is_kept, min_count=0).as_py(), "communities published": published.num_rows}
 
 
 def of_contract(tables: Mapping[str, pa.Table]) -> dict[str, Any]:

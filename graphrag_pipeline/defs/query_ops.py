@@ -1,18 +1,20 @@
 """The steps of each search as ops: the question is pinned to a snapshot first, so that all ops read one index.
 
 Between ops go the values of the search's steps (`Found`), with what models were asked for so far, so that the token
-budget of a question holds over all its ops. Keep out: how a method searches, and which ops make a job
-(`query_jobs.py`).
+budget of a question holds over all its ops, and its answer is kept with the whole account (`answers_asset.py`). Keep
+out: how a method searches, and which ops make a job (`query_jobs.py`).
 """
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
+from graphrag_pipeline.defs.answers_asset import KeptAnswer, keep_answer
 from graphrag_pipeline.defs.resources import IndexRoot
 from graphrag_pipeline.query import basic_search, engines, global_search, lazy_search, local_search
 from graphrag_pipeline.query.auto_search import choose_method as choose_by_question
@@ -50,6 +52,7 @@ class Query:
     """A question pinned to a snapshot, with the settings it is answered by and the most tokens it may spend."""
 
     question: str
+    method: str
     snapshot: str
     settings: Any
     budget: int | None
@@ -58,19 +61,28 @@ class Query:
 
 @dataclass(frozen=True)
 class Found:
-    """What a step found, and the tokens that the question has spent by then."""
+    """What a step found, and what the question has cost by then.
+
+    Attributes:
+        spent: tokens off its budget.
+        seconds: of the steps themselves.
+    """
 
     value: Any
     spent: int
+    usage: Usage
+    seconds: float
 
 
 @dataclass(frozen=True)
 class Step:
-    """An index to ask, and what its models are asked for meanwhile."""
+    """An index to ask, what its models are asked for meanwhile, and what the steps before cost."""
 
     index: GraphIndex
     account: Account
     budget: TokenBudget
+    before: Found
+    started: float
 
     def paid(self) -> dict[str, Any]:
         """What models were asked for in this op; empty where none was."""
@@ -80,15 +92,27 @@ class Step:
     def found(self, context: dg.OpExecutionContext, value: Any, told: dict[str, Any]) -> Found:
         """A value for the next op; what is told of it shows in the UI."""
         context.add_output_metadata(told | self.paid())
-        return Found(value, self.budget.spent)
+        return Found(value, self.budget.spent, self.usage(), self.seconds())
+
+    def usage(self) -> Usage:
+        """What models were asked for by now, for this question."""
+        return self.before.usage + Usage(self.account.by_model(self.index.settings))
+
+    def seconds(self) -> float:
+        """Time of the question's steps by now."""
+        return self.before.seconds + time.perf_counter() - self.started
+
+
+_NOTHING = Found(None, 0, Usage(), 0.0)
 
 
 @contextmanager
-def step(index_root: IndexRoot, query: Query, before: Found | None = None) -> Iterator[Step]:
+def step(index_root: IndexRoot, query: Query, before: Found = _NOTHING) -> Iterator[Step]:
     """Open the pinned snapshot for one op; what the ops before it spent is off the budget."""
+    started = time.perf_counter()
     index = GraphIndex.open(index_root.path, snapshot=query.snapshot).where(query.filters)
-    with accounted() as account, limited(query.budget, before.spent if before else 0) as budget:
-        yield Step(index, account, budget)
+    with accounted() as account, limited(query.budget, before.spent) as budget:
+        yield Step(index, account, budget, before, started)
 
 
 # ---------------------------------------------------------------------------------------------------------------- open
@@ -104,7 +128,7 @@ def _pin(context: dg.OpExecutionContext, root: IndexRoot, config: QuestionConfig
         shown |= {"filters": " and ".join(config.filters), "documents passing": str(index.passing.n_documents)}
     context.log_event(dg.AssetObservation(asset_key=SNAPSHOT.name, metadata=shown))
     budget = METHODS[method].budget_of(settings)
-    return Query(question, index.snapshot.id, settings, budget, tuple(config.filters))
+    return Query(question, method, index.snapshot.id, settings, budget, tuple(config.filters))
 
 
 @dg.op(description="Pin the snapshot and read the question.")
@@ -149,7 +173,7 @@ def answer_question(
     context: dg.OpExecutionContext, index_root: IndexRoot, query: Query, found: Found
 ) -> dict[str, Any]:
     with step(index_root, query, found) as now:
-        return _show(context, query, engines.write_answer(now.index, query.question, found.value), now.paid())
+        return _show(context, query, engines.write_answer(now.index, query.question, found.value), now)
 
 
 # --------------------------------------------------------------------------------------------------------------- global
@@ -175,7 +199,7 @@ def reduce_points(
 ) -> dict[str, Any]:
     with step(index_root, query, mapped) as now:
         answer = engines.write_global_answer(now.index, query.question, mapped.value, selection.value, query.settings)
-        return _show(context, query, answer, now.paid())
+        return _show(context, query, answer, now)
 
 
 # ---------------------------------------------------------------------------------------------------------------- drift
@@ -202,7 +226,7 @@ def answer_by_drift(
 ) -> dict[str, Any]:
     with step(index_root, query, drift) as now:
         answer = engines.write_drift_answer(now.index, query.question, drift.value, query.settings)
-        return _show(context, query, answer, now.paid())
+        return _show(context, query, answer, now)
 
 
 # ----------------------------------------------------------------------------------------------------------------- lazy
@@ -229,7 +253,7 @@ def answer_lazily(
 ) -> dict[str, Any]:
     with step(index_root, query, mapped) as now:
         answer = engines.write_lazy_answer(now.index, query.question, mapped.value, selection.value, query.settings)
-        return _show(context, query, answer, now.paid())
+        return _show(context, query, answer, now)
 
 
 # ----------------------------------------------------------------------------------------------------------------- auto
@@ -245,7 +269,7 @@ def choose_method(context: dg.OpExecutionContext, index_root: IndexRoot, query: 
         method = METHODS[choice.method]
         options = method.limited_options(choice.options, query.budget)
         settings = method.settings_of(now.index.settings, None, options)
-    chosen = Query(query.question, query.snapshot, settings, method.budget_of(settings), query.filters)
+    chosen = replace(query, method=choice.method, settings=settings, budget=method.budget_of(settings))
     told = {"method": choice.method, "reason": choice.reason, **choice.options}
     yield dg.Output(chosen, output_name=f"{choice.method}_search", metadata=told)
 
@@ -258,15 +282,16 @@ def _told(account: dict[str, Any]) -> dict[str, Any]:
     return {key: str(value) for key, value in account.items()}
 
 
-def _show(context: dg.OpExecutionContext, query: Query, answer: Answer, paid: dict[str, Any]) -> dict[str, Any]:
-    """The answer as markdown in the UI; as a value for what comes after."""
-    shown = {
-        "question": query.question,
-        "answer": dg.MetadataValue.md(answer.to_markdown()),
-        "snapshot": query.snapshot,
-        **paid,
-    }
+def _show(context: dg.OpExecutionContext, query: Query, answer: Answer, now: Step) -> dict[str, Any]:
+    """The answer as markdown in the UI, and in the history of answers; as a value for what comes after."""
+    markdown = answer.to_markdown()
+    told = {"question": query.question, "snapshot": query.snapshot}
+    shown = told | {"answer": dg.MetadataValue.md(markdown), **now.paid()}
     if answer.n_invented:
         shown["invented citations removed"] = answer.n_invented
     context.add_output_metadata(shown)
-    return {"question": query.question, "snapshot": query.snapshot, "answer": answer.text}
+    kept = KeptAnswer(
+        query.question, markdown, query.method, query.snapshot, now.usage(), now.seconds(), len(answer.citations)
+    )
+    keep_answer(context, kept, query.filters)
+    return told | {"answer": answer.text}

@@ -17,9 +17,14 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from graphrag_pipeline.defs import metadata
+from graphrag_pipeline.defs.automation import condition_of, freshness_policy_of
 from graphrag_pipeline.defs.call_pool import take_account
+from graphrag_pipeline.defs.index_run import ONLY_STALE_TAG, RECLUSTER_TAG
+from graphrag_pipeline.defs.loaded_code import LOADED_TAG, check_loaded_code
 from graphrag_pipeline.defs.resources import IndexRoot, book, notify
-from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.defs.retries import giving_up_where_retries_are_vain, retry_policy_of
+from graphrag_pipeline.defs.sources import observe_what_was_read, sources_of
+from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.indexing.failures import failure_rows
 from graphrag_pipeline.models.accounting import CallStats, booked_to
 from graphrag_pipeline.models.pool import Progress
@@ -29,11 +34,9 @@ from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import ALL_STAGES, SNAPSHOT, Stage, asks_model, input_partitions, upstream_of
 from graphrag_pipeline.staleness import file_versions, stage_data_version, why_stale
 from graphrag_pipeline.storage.locks import one_writer
+from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.storage.table_store import Head, code_version_of
 from graphrag_pipeline.tables import ASKING_STAGES, STAGE_TABLES, WHOLE, bucket_keys
-
-ONLY_STALE_TAG = "graphrag/only_stale"
-"""Run tag: a partition that turns out to be fresh, because what is above it came out equal, is not computed again."""
 
 
 class StageRun:
@@ -46,6 +49,7 @@ class StageRun:
         details: metadata the step adds to what is always shown.
         account: calls of models for this partition.
         log: writes a line to the log of the run.
+        is_reclustering: communities are clustered from cold, even if they are fresh.
     """
 
     def __init__(
@@ -59,9 +63,11 @@ class StageRun:
         self.details: dict[str, Any] = {}
         self.account = CallStats()
         self.log = log
+        self.is_reclustering = False
         self._heads: dict[str, list[Head]] = {}
         self._inputs: dict[str, str] = {}
         self._written: dict[str, pa.Table] = {}
+        self._based_on = ""
 
     def pin_inputs(self) -> None:
         """Fix the version of everything that will be read; all partitions must be there."""
@@ -77,6 +83,11 @@ class StageRun:
         heads = (head for heads in self._heads.values() for head in heads)
         kept = ("data_version", "code_version", "inputs", "files")
         return {f"{head.table}/{head.partition}": {k: asdict(head)[k] for k in kept} for head in heads}
+
+    @property
+    def pinned_code(self) -> dict[str, dict[str, Any]]:
+        """What the code versions of what was pinned stand for."""
+        return {head.code_version: head.code for heads in self._heads.values() for head in heads}
 
     def read(self, table: str) -> pa.Table:
         """All rows of a table among `stage.reads`: this partition's, or the whole corpus'."""
@@ -96,6 +107,19 @@ class StageRun:
         """Rows this stage wrote last time, with whatever code."""
         head = self.root.tables.head(table, self.partition)
         return self.root.tables.read_head(head) if head else None
+
+    def published(self) -> Snapshot | None:
+        """The published snapshot, if it is whole and the same code made what this stage has in it."""
+        manifest = self.root.snapshots.current_manifest()
+        made = manifest.heads.get(f"{self.stage.tables[0]}/{self.partition}") if manifest else None
+        if manifest is None or made is None or made["code_version"] != code_version_of(self.code):
+            return None
+        try:
+            snapshot = self.root.snapshots.open(manifest.id)
+        except NoSnapshotError:
+            return None
+        self._based_on = snapshot.id
+        return snapshot
 
     def add_input(self, name: str, version: str) -> None:
         """Record the version of something read that is no table."""
@@ -128,7 +152,7 @@ class StageRun:
             raise ValueError(f"{self.stage.name} owns {self.stage.tables}, not {tuple(tables)}")
         for name, rows in tables.items():
             parts = _by_level(rows) if "level" in rows.schema.names else [rows]
-            self.root.tables.write(STAGE_TABLES[name], self.partition, parts, self.code, self._inputs)
+            self.root.tables.write(STAGE_TABLES[name], self.partition, parts, self.code, self._inputs, self._based_on)
             self._written[name] = rows
 
     def write_candidate(self, snapshot_id: str) -> None:
@@ -146,7 +170,13 @@ class StageRun:
 
     def metadata(self, seconds: float) -> dict[str, Any]:
         shown = {name: rows for name, rows in self._written.items() if rows.num_rows or not name.endswith("_failures")}
-        return {**metadata.of_tables(shown), "seconds": seconds, **metadata.of_calls(self.account), **self.details}
+        return {
+            **metadata.of_tables(shown),
+            "seconds": seconds,
+            **metadata.of_calls(self.account),
+            **metadata.of_origins(self.stage),
+            **self.details,
+        }
 
     def book_calls_ahead(self) -> None:
         """Add the calls that were made for this partition ahead of its turn."""
@@ -176,14 +206,25 @@ def stage_body(name: str) -> Callable[[StageBody], StageBody]:
     return register
 
 
-def build_assets(root: Root) -> list[dg.AssetsDefinition]:
-    """An asset per stage, with partitions and code versions as the root's files say now."""
+def build_assets(root: Root, is_unattended: bool = True) -> list[dg.AssetsDefinition]:
+    """An asset per stage, with partitions and code versions as the root's files say now.
+
+    Args:
+        is_unattended: runs of Dagster's daemon try again what a model failed at; somebody at a command line decides.
+    """
     partitions = dg.StaticPartitionsDefinition(bucket_keys(root.settings.storage.n_buckets))
     assets = []
     for stage in ALL_STAGES.values():
         version = code_version_of(root.code_of(stage))
-        partitions_def = partitions if stage.is_partitioned else None
-        decorate = dg.asset(**_asset_arguments(stage), code_version=version, partitions_def=partitions_def)
+        decorate = dg.asset(
+            **_asset_arguments(stage),
+            code_version=version,
+            op_tags={LOADED_TAG: version},
+            partitions_def=partitions if stage.is_partitioned else None,
+            retry_policy=retry_policy_of(stage, root.settings) if is_unattended else None,
+            freshness_policy=freshness_policy_of(stage, root.settings.schedule),
+            automation_condition=condition_of(root.settings.schedule),
+        )
         assets.append(decorate(_materialization(stage)))
     return assets
 
@@ -199,7 +240,7 @@ def _asset_arguments(stage: Stage) -> dict[str, Any]:
     """Everything about an asset that the stage graph knows."""
     return {
         "name": stage.name,
-        "deps": [other.name for other in upstream_of(stage)],
+        "deps": [*(other.name for other in upstream_of(stage)), *sources_of(stage)],
         "group_name": stage.group,
         "description": stage.description,
         "kinds": {"python", "lancedb" if stage.group == "publish" else "parquet"},
@@ -218,15 +259,17 @@ def run_stage(
     partition = context.partition_key if stage.is_partitioned else WHOLE
     root.tables.check_layout(root.settings.storage.n_buckets)
     run = StageRun(root, stage, partition, context.log.info)
-    _check_loaded_code(context, run)
+    with giving_up_where_retries_are_vain(context):
+        check_loaded_code(context, stage.name, code_version_of(run.code))
     with one_writer(root.path) if not stage.is_partitioned else contextlib.nullcontext():
-        is_fresh = context.run.tags.get(ONLY_STALE_TAG) == "true" and _is_fresh(run)
+        run.is_reclustering = stage.name == "communities" and context.run.tags.get(RECLUSTER_TAG) == "true"
+        is_fresh = context.run.tags.get(ONLY_STALE_TAG) == "true" and not run.is_reclustering and _is_fresh(run)
         if is_fresh:
             run.details["reused"] = True
         else:
             run.pin_inputs()
             try:
-                with booked_to(run.account):
+                with giving_up_where_retries_are_vain(context), booked_to(run.account):
                     body(run)
             finally:
                 book(stage.name, run.account)
@@ -235,6 +278,7 @@ def run_stage(
     return dg.MaterializeResult(
         data_version=dg.DataVersion(stage_data_version(root, stage, partition) or ""),
         metadata=run.metadata(round(time.monotonic() - started, 3)),
+        tags=observe_what_was_read(context.instance, root, stage, partition),
     )
 
 
@@ -243,12 +287,3 @@ def _is_fresh(run: StageRun) -> bool:
     if not run.stage.reads and run.stage is not SNAPSHOT:
         return False
     return not why_stale(run.root, run.stage, run.partition, run.code)
-
-
-def _check_loaded_code(context: dg.AssetExecutionContext, run: StageRun) -> None:
-    loaded = context.assets_def.code_versions_by_key[context.asset_key]
-    if loaded != code_version_of(run.code):
-        raise PipelineError(
-            f"{run.stage.name}: settings.yaml (or a prompt) changed since these definitions were loaded; choose Reload "
-            "definitions in the Dagster UI (Deployment page), then launch the run again"
-        )

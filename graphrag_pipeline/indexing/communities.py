@@ -13,13 +13,14 @@ Keep out: reports, human-readable numbers, disk.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from graphrag_pipeline.indexing.leiden import Blocks, build_graph, form_blocks, induce, take_blocks
+from graphrag_pipeline.indexing.leiden import Blocks, Care, build_graph, form_blocks, induce, take_blocks
 from graphrag_pipeline.indexing.stable_communities import LEAST_SHARE, Divider, Hierarchy, PublishedGraph
 from graphrag_pipeline.settings import CommunitiesSettings
 from graphrag_pipeline.tables import COMMUNITIES, stable_hash
@@ -73,7 +74,8 @@ def _iterate_levels(
     """The levels of the hierarchy, coarsest first, until no community is split."""
     size = graph.shape[0]
     whole = Blocks(np.arange(size), np.array([0, size]), np.array([-1]), graph)
-    division = Divider(0, names, settings).divide(whole, previous)
+    make_divider = partial(Divider, names=names, settings=settings, care=Care.for_graph(graph))
+    division = make_divider(0).divide(whole, previous)
     if previous and not division.is_stable.all():
         say(f"clustered from cold: what was published has less than {LEAST_SHARE:.0%} of a cold run's modularity")
         previous = None
@@ -82,18 +84,16 @@ def _iterate_levels(
     while blocks is not None:
         yield blocks
         level += 1
-        blocks = _split_large(blocks, level, names, settings, previous)
+        blocks = _split_large(blocks, make_divider(level), previous)
 
 
-def _split_large(
-    blocks: Blocks, level: int, names: list[str], settings: CommunitiesSettings, previous: Hierarchy | None
-) -> Blocks | None:
+def _split_large(blocks: Blocks, divider: Divider, previous: Hierarchy | None) -> Blocks | None:
     """The next level: every community over `max_cluster_size` divided; None if none of them falls apart."""
-    large = np.flatnonzero(blocks.sizes > settings.max_cluster_size)
+    large = np.flatnonzero(blocks.sizes > divider.settings.max_cluster_size)
     if not len(large):
         return None
     chosen = take_blocks(blocks, large)
-    labels = Divider(level, names, settings).divide(chosen, previous).labels
+    labels = divider.divide(chosen, previous).labels
     first = chosen.starts[:-1]
     is_split = np.maximum.reduceat(labels, first) > np.minimum.reduceat(labels, first)
     kept = np.flatnonzero(np.repeat(is_split, chosen.sizes))

@@ -21,6 +21,7 @@ from graphrag_pipeline.indexing.adjacency import list_pairs
 from graphrag_pipeline.indexing.frontier import Clustering, find_restless, join_groups
 from graphrag_pipeline.indexing.leiden import (
     Blocks,
+    Care,
     build_graph,
     cluster,
     induce,
@@ -120,11 +121,13 @@ class Divider:
     Attributes:
         level: of the communities to be; the blocks are one level up.
         names: id of every entity that is there now.
+        care: how thoroughly Leiden looks.
     """
 
     level: int
     names: list[str]
     settings: CommunitiesSettings
+    care: Care
 
     def divide(self, blocks: Blocks, previous: Hierarchy | None) -> Division:
         """Divide every block as it was divided in `previous`, if that is possible and good; without it, from cold."""
@@ -148,7 +151,7 @@ class Divider:
         labels = np.empty(len(blocks.nodes), dtype=np.int64)
         for start, end in blocks.bounds():
             seed = self._seed(blocks.nodes[start:end])
-            labels[start:end] = cluster(blocks.graph, start, end, self.settings.resolution, seed)
+            labels[start:end] = cluster(blocks.graph, start, end, self.settings.resolution, seed, self.care)
         return label_components(blocks.graph, labels)
 
     def _seed(self, nodes: np.ndarray) -> int:
@@ -164,6 +167,7 @@ class Divider:
         best, found = (score_modularity(blocks, labels, self.settings.resolution) for labels in (cold, kept))
         least_share = LEAST_PART_SHARE if self.level else LEAST_SHARE
         is_stable = found >= best - (1 - least_share) * abs(best)
+        cold += len(kept)  # numbers that no kept cluster has, in whatever block
         return Division(np.where(np.repeat(is_stable, blocks.sizes), kept, cold), is_stable)
 
     def _thaw(self, blocks: Blocks, old: np.ndarray, touched: np.ndarray) -> np.ndarray:

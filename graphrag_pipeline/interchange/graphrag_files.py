@@ -126,7 +126,7 @@ _TABLES: dict[str, dict[str, _Column]] = {
     "text_units": {
         "id": _Column(_text, True, True),
         "human_readable_id": _NUMBER_OF_ROW,
-        "text": _Column(_text, True),
+        "text": _Column(_text, True, True),
         "n_tokens": _Column(_integer),
         "document_ids": _Column(_texts, True, aliases=("document_id",)),
         "entity_ids": _Column(_texts),

@@ -1,7 +1,8 @@
 """The one event loop of a process for model calls, in a thread of its own, used from code that is not async.
 
 HTTP connections and the requests under way belong to it, so that stages, queries and embedders share them. Signals
-and interrupts reach the waiting main thread, never a call in the middle.
+and interrupts reach the waiting main thread, never a call in the middle. Who may give up before an answer is there
+(`CallScope`) gives up the calls that were started for it.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import atexit
 import functools
 import threading
 import weakref
-from collections.abc import Coroutine
-from concurrent.futures import Future
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -23,17 +26,67 @@ T = TypeVar("T")
 CLOSING_S = 5.0
 
 
+class CallScope:
+    """The model calls made for one asker, from any thread that entered it, so that they can be given up together.
+
+    Attributes:
+        is_cancelled: whoever calls a model in it gets a CancelledError.
+    """
+
+    def __init__(self) -> None:
+        self.is_cancelled = False
+        self._under_way: set[Future[Any]] = set()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Calls of this thread belong to it meanwhile."""
+        token = _scope.set(self)
+        try:
+            yield
+        finally:
+            _scope.reset(token)
+
+    def cancel(self) -> None:
+        """Give up the calls under way and let nobody start another."""
+        with self._lock:
+            self.is_cancelled = True
+            given_up = list(self._under_way)
+        for future in given_up:
+            future.cancel()
+
+    def start(self, work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> Future[T]:
+        """Start a call.
+
+        Raises:
+            CancelledError: `cancel` was called.
+        """
+        with self._lock:
+            if self.is_cancelled:
+                work.close()
+                raise CancelledError
+            future = asyncio.run_coroutine_threadsafe(work, loop)
+            self._under_way.add(future)
+        future.add_done_callback(self._under_way.discard)
+        return future
+
+
+_scope: ContextVar[CallScope | None] = ContextVar("call_scope", default=None)
+
+
 def start_in_loop(work: Coroutine[Any, Any, T]) -> Future[T]:
     """Start a coroutine in the loop of model calls.
 
     Raises:
         RuntimeError: called from within that loop, where waiting for it would never end.
+        CancelledError: its asker has given up.
     """
     loop, thread = _loop()
     if threading.current_thread() is thread:
         work.close()
         raise RuntimeError("called from a model call's own event loop; await the coroutine instead")
-    return asyncio.run_coroutine_threadsafe(work, loop)
+    scope = _scope.get()
+    return scope.start(work, loop) if scope else asyncio.run_coroutine_threadsafe(work, loop)
 
 
 def http_client() -> openai.DefaultAioHttpClient:

@@ -2,7 +2,8 @@
 
 Each report is rated 0 to 5 against the question, `num_repeats` times; what comes most often counts. A rating that
 cannot be had loses itself alone: the embedded engine's rating stands in for it. Reports on tiny communities, of which
-there may be thousands, are rated many at a time. Keep out: what a rating leads to.
+there may be thousands, are rated many at a time, and of one level the `MAX_TINY` that the embedded engine finds most
+relevant: reading all of them took a third of the tokens of static search. Keep out: what a rating leads to.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_index import GraphIndex
 
 MAX_RATING = 5
+MAX_TINY = 100
 BATCH = 20
 """Reports on communities under `reports.min_report_size` that are rated in one call."""
 _NUMBER = re.compile(r"\s*(\d(?:[.,]\d{1,6})?)\s*(?:/\s*5)?\s*")
@@ -113,9 +115,9 @@ class ModelRater:
         return sorted(by_model, key=lambda r: (-r.rating, -r.relevance, -r.size, r.row))
 
     def _ask(self, reports: Sequence[ReportRecord]) -> dict[int, list[int]]:
-        """The ratings that each report got, by its human-readable id."""
+        """The ratings that each report got, by its human-readable id; `reports` are most relevant first."""
         is_tiny = [report.size < self._index.settings.reports.min_report_size for report in reports]
-        tiny = list(compress(reports, is_tiny))
+        tiny = list(compress(reports, is_tiny))[:MAX_TINY]
         requests = [self._ask_about(report) for report, tiny_one in zip(reports, is_tiny, strict=True) if not tiny_one]
         requests += [self._ask_about_many(tiny[start : start + BATCH]) for start in range(0, len(tiny), BATCH)]
         n_repeats = self._index.settings.rating.num_repeats
@@ -124,7 +126,8 @@ class ModelRater:
         for reply in ask_all(self._index, "rating", repeated, self._reserve):
             for number, rating in {} if isinstance(reply, Failure) else reply.value.items():
                 votes.setdefault(number, []).append(rating)
-        self.account["failed_ratings"] += len(reports) * n_repeats - sum(map(len, votes.values()))
+        n_asked = len(reports) - sum(is_tiny) + len(tiny)
+        self.account["failed_ratings"] += n_asked * n_repeats - sum(map(len, votes.values()))
         return votes
 
     def _ask_about(self, report: ReportRecord) -> ChatRequest[Ratings]:

@@ -88,7 +88,8 @@ def _make_seeds(mentions: Mentions, named: NamedQuestion, found: Sequence[tuple[
     for rows in named.names:
         idf = idf_of(mentions, np.array(rows))
         rarity.append(float(idf.mean()) / np.log1p(max(n_units, 1)))
-        for row, share in zip(rows, idf / idf.sum(), strict=True):
+        shares = idf / idf.sum() if idf.any() else np.full(len(rows), 1 / len(rows))  # no text units, no rarity
+        for row, share in zip(rows, shares, strict=True):
             weights[row] = weights.get(row, 0.0) + float(share) / len(named.names)
     entities = np.array(sorted(weights), dtype=np.int64)
     scores = np.array([score for _, score in found])

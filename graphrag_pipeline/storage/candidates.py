@@ -17,8 +17,9 @@ from graphrag_pipeline.indexing.adjacency import build_adjacency
 from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.indexing.sentence_embeddings import embed_sentences, stack_sentences
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.settings import PublishingSettings
 from graphrag_pipeline.storage import files
-from graphrag_pipeline.storage.checks import CheckResult, check_failures, check_snapshot
+from graphrag_pipeline.storage.checks import POLICY_CHECKS, CheckResult, check_snapshot
 from graphrag_pipeline.storage.lookups import build_lookups
 from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.mentions import build_mentions
@@ -54,6 +55,7 @@ def freeze_candidate(
     previous: Manifest | None = None,
     origin: str = "pipeline",
     notes: tuple[str, ...] = (),
+    code: Mapping[str, dict[str, Any]] | None = None,
 ) -> str:
     """Write a candidate; returns the snapshot's id.
 
@@ -65,6 +67,7 @@ def freeze_candidate(
         heads: data version, code version and inputs of every stage partition, by "table/partition".
         previous: the last candidate, whose LanceDB folders are reused.
         notes: what an import mended.
+        code: what each code version among `heads` stands for.
     """
     static_embeddings = load_static_embeddings()
     if sentences is None:
@@ -85,6 +88,7 @@ def freeze_candidate(
         sentences=sentence_folder,
         sentence_fingerprint=static_embeddings.fingerprint,
         vector_store=store.vector_store.kind,
+        code=dict(code or {}),
     )
     return store.write_manifest(manifest)
 
@@ -153,11 +157,11 @@ def verify(store: SnapshotStore, snapshot: Snapshot) -> list[CheckResult]:
     return results
 
 
-def publish(store: SnapshotStore, snapshot_id: str, max_failed_share: float = 1.0) -> None:
+def publish(store: SnapshotStore, snapshot_id: str, settings: PublishingSettings | None = None) -> None:
     """Point readers at a snapshot, if all its checks pass.
 
     Args:
-        max_failed_share: see `checks.check_failures`.
+        settings: what it must satisfy beside the checks of every snapshot (`checks.POLICY_CHECKS`); None: the defaults.
 
     Raises:
         PipelineError: a check failed, or another snapshot is pinned; the published snapshot stays what it was.
@@ -169,7 +173,9 @@ def publish(store: SnapshotStore, snapshot_id: str, max_failed_share: float = 1.
             "unpin`, then `graphrag-pipeline index`"
         )
     snapshot = store.open(snapshot_id)
-    results = [*verify(store, snapshot), CheckResult("failures", check_failures(snapshot, max_failed_share))]
+    asked = settings or PublishingSettings()
+    policies = [CheckResult(name, check(snapshot, asked)) for name, check in POLICY_CHECKS.items()]
+    results = [*verify(store, snapshot), *policies]
     failed = [result for result in results if not result.passed]
     if failed:
         reasons = "; ".join(f"{result.name}: {result.problems[0]}" for result in failed)

@@ -1,12 +1,12 @@
 """Checks a candidate must pass before readers see it, derived from the table contract where that is possible.
 
 Each check is a function from a snapshot to a list of problems in words, empty if it passes. Add one to `CHECKS` and
-it blocks publishing and shows in the UI. Keep out: mending.
+it blocks publishing and shows in the UI; one whose verdict depends on settings, to `POLICY_CHECKS`. Keep out: mending.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +15,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from graphrag_pipeline.indexing.adjacency import list_pairs
+from graphrag_pipeline.settings import PublishingSettings
 from graphrag_pipeline.storage.snapshots import Snapshot
-from graphrag_pipeline.tables import CONTRACT_TABLES, VECTOR_TABLES
+from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES, VECTOR_TABLES
+
+_SHOWN_DIGITS = 8  # of a code version
 
 
 @dataclass(frozen=True)
@@ -187,20 +190,53 @@ def check_heads(snapshot: Snapshot) -> list[str]:
     return problems
 
 
-def check_failures(snapshot: Snapshot, max_failed_share: float) -> list[str]:
+def check_failures(snapshot: Snapshot, settings: PublishingSettings) -> list[str]:
     """No stage has more than `publishing.max_failed_share` of its records without a usable reply of its model."""
     problems = []
     for row in (
         snapshot.table("failures").group_by("stage").aggregate([("n_asked", "max"), ([], "count_all")]).to_pylist()
     ):
         n_failed, n_asked = row["count_all"], row["n_asked_max"]
-        if n_failed > max_failed_share * n_asked:
+        if n_failed > settings.max_failed_share * n_asked:
             problems.append(
                 f"{row['stage']}: {n_failed:,} of {n_asked:,} records failed, over publishing.max_failed_share = "
-                f"{max_failed_share:g}; see why with `graphrag-pipeline status`, then run again - only these are asked "
-                "again - or raise the share"
+                f"{settings.max_failed_share:g}; see why with `graphrag-pipeline status`, then run again - only these "
+                "are asked again - or raise the share"
             )
     return sorted(problems)
+
+
+def check_mixed_prompts(snapshot: Snapshot, settings: PublishingSettings) -> list[str]:
+    """All buckets of a stage were made by one version of its prompts, model, settings and code.
+
+    They are not while a backfill after a change is under way bucket by bucket; `publishing.allow_mixed_prompts` lets
+    such an index be published.
+    """
+    if settings.allow_mixed_prompts:
+        return []
+    buckets: dict[str, dict[str, dict[str, None]]] = {}  # stage -> code version -> its buckets, each once
+    for name, head in sorted(snapshot.manifest.heads.items()):
+        table, _, partition = name.partition("/")
+        if table not in STAGE_TABLES:
+            continue  # of an older release
+        versions = buckets.setdefault(STAGE_TABLES[table].owner, {})
+        versions.setdefault(head["code_version"], {})[partition] = None
+    return [
+        f"{stage}: its buckets come from {len(versions)} versions of {_differing(snapshot, versions)} ("
+        + "; ".join(f"{version[:_SHOWN_DIGITS]}: {' '.join(keys)}" for version, keys in versions.items())
+        + "); materialise the other buckets, or run `graphrag-pipeline index`, or set publishing.allow_mixed_prompts"
+        for stage, versions in buckets.items()
+        if len(versions) > 1
+    ]
+
+
+def _differing(snapshot: Snapshot, versions: Iterable[str]) -> str:
+    """Names of the prompts, models and settings that code versions differ in."""
+    known = [snapshot.manifest.code.get(version, {}) for version in versions]
+    names = sorted({name for code in known for name in code})
+    return (
+        ", ".join(name for name in names if any(code.get(name) != known[0].get(name) for code in known)) or "its code"
+    )
 
 
 CHECKS: dict[str, Callable[[Snapshot], list[str]]] = {
@@ -213,3 +249,8 @@ CHECKS: dict[str, Callable[[Snapshot], list[str]]] = {
     "sentences": check_sentences,
     "heads": check_heads,
 }
+POLICY_CHECKS: dict[str, Callable[[Snapshot, PublishingSettings], list[str]]] = {
+    "failures": check_failures,
+    "mixed_prompts": check_mixed_prompts,
+}
+"""Checks that ask the settings too: a pass is not remembered."""

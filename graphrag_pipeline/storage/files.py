@@ -14,9 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 
 TEMPORARY_PREFIX = ".tmp-"
+_MAX_REASON_CHARS = 120
 
 
 def content_hash(data: bytes | memoryview) -> str:
@@ -103,4 +104,16 @@ def write_error(path: Path, error: OSError | RuntimeError) -> PipelineError:
     return PipelineError(
         f"{path}: cannot be written ({reason}); free space or mend permissions and run again - "
         "what was finished is kept"
+    )
+
+
+def read_error(path: Path, folder: Path, error: Exception) -> NoSnapshotError:
+    """The message for a file of a snapshot that cannot be read: what, why, what to do.
+
+    Args:
+        folder: which part of the snapshot to remove, so that it is made anew.
+    """
+    reason = (getattr(error, "strerror", None) or str(error).partition("\n")[0])[:_MAX_REASON_CHARS]
+    return NoSnapshotError(
+        f"{path}: missing or damaged ({reason}); remove {folder} and run `graphrag-pipeline index` (or `import` again)"
     )

@@ -27,6 +27,8 @@ from graphrag_pipeline.storage.vector_stores import LANCEDB, collection_of, open
 from graphrag_pipeline.storage.vectors import VectorFolder
 from graphrag_pipeline.tables import VECTOR_TABLES
 
+EVALUATIONS_FOLDER = "evaluations"
+"""In the root: figures of each snapshot, in a folder of its id."""
 _Collection = tuple[str, VectorFolder]
 """Kind of store, and what it holds there."""
 
@@ -127,6 +129,7 @@ def _named_paths(tables: TableStore, store: SnapshotStore, kept: Sequence[Manife
             named |= {folder / entry["file"], folder / mapped_name(entry["file"])}
         named.add(store.folder / "adjacency" / manifest.adjacency)
         named.add(store.folder / "sentences" / manifest.sentences)
+        named.add(tables.root / EVALUATIONS_FOLDER / manifest.id)
         if manifest.vector_store == LANCEDB:
             named |= {folder.path(store.folder / "vectors") for folder in manifest.vectors.values()}
     return named
@@ -150,6 +153,7 @@ def _owned_paths(tables: TableStore, store: SnapshotStore) -> Iterator[Path]:
     yield from (store.folder / "vectors").glob(f"*/{TEMPORARY_PREFIX}*")
     yield from store.folder.glob(f"{TEMPORARY_PREFIX}*")
     yield from store.folder.glob("*.checked")
+    yield from (tables.root / EVALUATIONS_FOLDER).glob("*")
 
 
 def _unnamed_collections(

@@ -1,10 +1,8 @@
-"""The input folder on disk: which files count, in which order, and their records.
+"""The input folder: its files in order, and their records; on disk, or behind an fsspec URL (remote_input.py).
 
-Decisions. Every file below the folder is read or listed with a problem, but for hidden names (`.git`, `.DS_Store`),
-editors' and office programs' own files (`x~`, `#x#`, `~$x.docx`, `Thumbs.db`, `desktop.ini`), `__MACOSX` and what
-`input.exclude` names. A symbolic link to a file inside the folder is a document of its own; one that leads out, nowhere
-or to a folder is a problem (the input folder itself may be a link). Paths are labels: forward slashes, valid UTF-8; a
-backslash is doubled and an undecodable byte written `\\xff`, so that different files never share one.
+Decisions. Every file below the folder that counts (input_paths.py) is read or listed with a problem. A symbolic link to
+a file inside the folder is a document of its own; one that leads out, nowhere or to a folder is a problem (the input
+folder itself may be a link). A folder is a `Path` on disk, or a URL as text; the same files make the same records.
 
 Keep out what is in a file: indexing/documents.py.
 """
@@ -14,13 +12,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
-import fnmatch
 import hashlib
 import importlib.metadata
 import os
 import stat
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -32,30 +29,22 @@ from graphrag_pipeline.indexing.document_formats import CONVERTED, FORMATS, STRU
 from graphrag_pipeline.indexing.documents import SourceRecord, document_id_of, format_of, problem_record, read_records
 from graphrag_pipeline.settings import InputSettings
 from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.input_paths import InputFile, is_excluded, is_ignored, label_of
+from graphrag_pipeline.storage.remote_input import COPIES, fetch, list_remote
 from graphrag_pipeline.tables import CHUNKS, bucket_of, stable_hash
 
 READER_VERSION = "3"
 """Raise it when a reader returns something else for the same bytes: cached records are then read anew."""
 
 _CACHE = "documents"
-_IGNORED = ("Thumbs.db", "desktop.ini", "__MACOSX")
 _COLUMN_TYPES = {"n_bytes": pa.int64(), "chunks": CHUNKS}  # of a cached record; the others are text
 _RECORD_SCHEMA = pa.schema(
     [(field.name, _COLUMN_TYPES.get(field.name, pa.string())) for field in dataclasses.fields(SourceRecord)]
 )
 
 
-@dataclass(frozen=True)
-class InputFile:
-    """A file of the input folder: its path as a label, where it is, and why it cannot be read (None if it can)."""
-
-    path: str
-    location: bytes
-    problem: str | None = None
-
-
 def read_input(
-    folder: Path,
+    folder: Path | str,
     settings: InputSettings,
     n_buckets: int,
     buckets: Collection[str] | None = None,
@@ -65,21 +54,30 @@ def read_input(
 
     Args:
         buckets: only records of these partitions; other whole-file documents are not even opened.
-        cache_folder: keeps what was parsed or converted, by content and settings; None: parsed every time.
+        cache_folder: keeps what was fetched, by what its store says of it, and what was parsed or converted, by content
+            and settings; None: nothing is kept.
 
     Raises:
-        PipelineError: the folder is not there or cannot be listed.
+        PipelineError: the folder is not there or cannot be listed, or a file of a URL cannot be fetched.
     """
     wanted = None if buckets is None else frozenset(buckets)
-    return _read_files(list_input(folder, settings), settings, n_buckets, wanted, cache_folder)
+    if isinstance(folder, str):
+        return _read_remote(folder, settings, n_buckets, wanted, cache_folder)
+    inputs = _holding(list_input(folder, settings), n_buckets, wanted)
+    return _read_files(inputs, settings, n_buckets, wanted, cache_folder)
 
 
-def list_input(folder: Path, settings: InputSettings) -> list[InputFile]:
+def list_input(folder: Path | str, settings: InputSettings, cache_folder: Path | None = None) -> list[InputFile]:
     """The files that count, sorted by the bytes of their path, and what cannot be read.
+
+    Args:
+        cache_folder: where copies of the files of a URL are; None: nobody asks where.
 
     Raises:
         PipelineError: the folder is not there or cannot be listed.
     """
+    if isinstance(folder, str):
+        return list_remote(folder, settings.exclude, (cache_folder or Path()) / COPIES)
     if not folder.is_dir():
         raise PipelineError(
             f"{folder}: no such input folder; create it and put documents there, or name another in input.folder of "
@@ -99,9 +97,30 @@ def list_input(folder: Path, settings: InputSettings) -> list[InputFile]:
     ]
 
 
-def label_of(name: bytes) -> str:
-    """A path's bytes as text, one to one: unchanged if it is UTF-8 without a backslash."""
-    return name.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
+def fingerprint_input(folder: Path | str, settings: InputSettings) -> str:
+    """Hash of what the folder says of its files without reading one: path, size, times of change, inode; of a URL
+    path, size and what the store says of the content.
+
+    A write changes it, even one that keeps size and modification time; equal fingerprints some seconds apart mean that
+    nothing was written between them. Where a store tells nothing but sizes, a write that keeps the size is not seen.
+
+    Raises:
+        PipelineError: the folder is not there or cannot be listed.
+    """
+    hashed = hashlib.sha256()
+    for file in list_input(folder, settings):
+        hashed.update(f"{file.path}\0{file.problem}\0{_told_of(file)}\0\0".encode())
+    return hashed.hexdigest()[:32]
+
+
+def _told_of(file: InputFile) -> str:
+    if file.url_path:
+        return f"{file.n_bytes} {file.version}"
+    try:
+        found = os.stat(file.location)
+    except OSError:
+        return ""
+    return f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"
 
 
 def _walk(base: bytes, real_base: bytes, folder: bytes, exclude: tuple[str, ...]) -> Iterator[tuple[bytes, str | None]]:
@@ -113,7 +132,7 @@ def _walk(base: bytes, real_base: bytes, folder: bytes, exclude: tuple[str, ...]
             with os.scandir(os.path.join(base, folder)) as entries:
                 for entry in entries:
                     name = folder + entry.name
-                    if _is_ignored(entry.name) or _is_excluded(label_of(name), exclude):
+                    if is_ignored(entry.name) or is_excluded(label_of(name), exclude):
                         continue
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(name + b"/")
@@ -121,19 +140,6 @@ def _walk(base: bytes, real_base: bytes, folder: bytes, exclude: tuple[str, ...]
                         yield name, _problem_of(entry, real_base)
         except OSError as error:
             yield folder, f"this folder cannot be listed ({error.strerror}); mend its rights"
-
-
-def _is_ignored(name: bytes) -> bool:
-    text = os.fsdecode(name)
-    return text.startswith((".", "~$")) or text.endswith("~") or text in _IGNORED or (text[0] == text[-1] == "#")
-
-
-def _is_excluded(path: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a pattern matches; `*` crosses slashes, `**/` also matches no folder, a folder takes all in it."""
-    return any(
-        fnmatch.fnmatchcase(path, pattern.rstrip("/")) or fnmatch.fnmatchcase(path, pattern.removeprefix("**/"))
-        for pattern in patterns
-    )
 
 
 def _problem_of(entry: os.DirEntry[bytes], real_base: bytes) -> str | None:
@@ -155,19 +161,37 @@ def _problem_of(entry: os.DirEntry[bytes], real_base: bytes) -> str | None:
     return None if stat.S_ISREG(mode) else "not a regular file (a pipe, socket or device); remove or exclude it"
 
 
+def _read_remote(
+    url: str, settings: InputSettings, n_buckets: int, wanted: frozenset[str] | None, cache_folder: Path | None
+) -> Iterator[SourceRecord]:
+    with contextlib.ExitStack() as stack:
+        kept = cache_folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        inputs = _holding(list_input(url, settings, kept), n_buckets, wanted)
+        yield from _read_files(fetch(url, inputs, kept / COPIES), settings, n_buckets, wanted, cache_folder)
+
+
+def _holding(inputs: list[InputFile], n_buckets: int, wanted: frozenset[str] | None) -> list[InputFile]:
+    """The files that may hold documents of the wanted buckets."""
+    return [
+        file
+        for file in inputs
+        if wanted is None
+        or (format_of(file.path) in STRUCTURED and not file.problem)
+        or bucket_of(document_id_of(file.path), n_buckets) in wanted
+    ]
+
+
 def _read_files(
-    inputs: list[InputFile],
+    inputs: Iterable[InputFile],
     settings: InputSettings,
     n_buckets: int,
     wanted: frozenset[str] | None,
     cache_folder: Path | None,
 ) -> Iterator[SourceRecord]:
     for file in inputs:
-        is_many = format_of(file.path) in STRUCTURED and not file.problem
-        if is_many or wanted is None or bucket_of(document_id_of(file.path), n_buckets) in wanted:
-            for record in _read_file(file, settings, cache_folder):
-                if wanted is None or bucket_of(record.document_id, n_buckets) in wanted:
-                    yield record
+        for record in _read_file(file, settings, cache_folder):
+            if wanted is None or bucket_of(record.document_id, n_buckets) in wanted:
+                yield record
 
 
 def _read_file(file: InputFile, settings: InputSettings, cache_folder: Path | None) -> list[SourceRecord]:
@@ -176,7 +200,7 @@ def _read_file(file: InputFile, settings: InputSettings, cache_folder: Path | No
     format = format_of(file.path)
     try:
         if format not in FORMATS.values():  # a film is not read to say that it is one
-            size = os.stat(file.location).st_size
+            size = file.n_bytes if file.url_path else os.stat(file.location).st_size
             return [dataclasses.replace(record, n_bytes=size) for record in read_records(file.path, b"", settings)]
         with open(file.location, "rb") as stream:
             data = stream.read()
@@ -198,18 +222,20 @@ def _read_cached(cache: Path, path: str, data: bytes, settings: InputSettings) -
     return records
 
 
-def list_unused_records(folder: Path, settings: InputSettings, cache_folder: Path) -> list[Path]:
-    """Cached records of files that are not in the input folder as it is now, or not with these settings.
+def list_unused_records(folder: Path | str, settings: InputSettings, cache_folder: Path) -> list[Path]:
+    """Copies and cached records of files that are not in the input folder as it is now, or not with these settings.
 
     Raises:
         PipelineError: the folder is not there or cannot be listed.
     """
-    used = set()
-    for file in list_input(folder, settings):
+    inputs = list_input(folder, settings, cache_folder)
+    used = {os.path.basename(os.fsdecode(file.location)) for file in inputs if file.url_path}
+    for file in inputs:
         if not file.problem and _is_cached(format_of(file.path)):
             with contextlib.suppress(OSError), open(file.location, "rb") as stream:
-                used.add(_cache_key(file.path, stream.read(), settings))
-    return sorted(path for path in (cache_folder / _CACHE).glob("*") if path.stem not in used)
+                used.add(f"{_cache_key(file.path, stream.read(), settings)}.parquet")
+    cached = [*(cache_folder / _CACHE).glob("*"), *(cache_folder / COPIES).glob("*")]
+    return sorted(path for path in cached if path.name not in used)
 
 
 def _is_cached(format: str) -> bool:

@@ -32,7 +32,25 @@ def one_index_run(root: Path) -> AbstractContextManager[None]:
 
     Taken before `one_writer`, never after it.
     """
-    return _one_process(root / "cache" / "index_run.lock", f"{root}: another `index` is running; waiting for it")
+    return _one_process(_index_run_lock(root), f"{root}: another `index` is running; waiting for it")
+
+
+def is_index_running(root: Path) -> bool:
+    """Whether a process is inside `one_index_run`."""
+    from filelock import FileLock, Timeout
+
+    path = _index_run_lock(root)
+    if not path.exists():
+        return False
+    try:
+        with FileLock(path, blocking=False):
+            return False
+    except Timeout:
+        return True
+
+
+def _index_run_lock(root: Path) -> Path:
+    return root / "cache" / "index_run.lock"
 
 
 @contextmanager

@@ -33,6 +33,7 @@ class Manifest:
         sentences: folder of the arrays of the text units' sentences; "" in a snapshot made before there were any.
         sentence_fingerprint: the static embeddings whose vectors those are.
         vector_store: the kind of store that holds the vectors.
+        code: what each code version among `heads` stands for (prompts, model, settings), by name.
     """
 
     origin: str
@@ -45,6 +46,7 @@ class Manifest:
     sentences: str = ""
     sentence_fingerprint: str = ""
     vector_store: str = LANCEDB
+    code: dict[str, dict[str, Any]] = field(default_factory=dict)
     format: int = FORMAT
 
     def to_json(self) -> bytes:
@@ -61,6 +63,7 @@ class Manifest:
     def id(self) -> str:
         # How a LanceDB folder came about (built whole or by difference) is no part of what the snapshot says.
         content = json.loads(self.to_json())
+        del content["code"]  # told by its versions, and not there in older manifests
         for folder in content["vectors"].values():
             del folder["n_unindexed"]
         return files.content_hash(json.dumps(content, sort_keys=True).encode())[:ID_DIGITS]

@@ -16,6 +16,8 @@ from pathlib import Path
 
 N_CHARACTERS = 4_600
 """About the length of an article."""
+_SHARED_NAMES = 8
+"""In a corpus of topics, one new name in so many is of the cast that all topics share."""
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -82,7 +84,7 @@ _ROLES = _phrases(
 )
 _MONTHS = _words("January February March April May June July August September October November December")
 _WEEKDAYS = _words("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
-_TOPICS = _phrases(
+TOPICS = _phrases(
     """flood defences; a merger; wheat prices; a rail strike; vaccine trials; a harbour tunnel; school meals; data
     protection; a corruption inquiry; offshore wind farms; a housing shortage; the transfer window; a stolen
     painting; river pollution; battery plants; a border dispute; pension rules; a satellite launch; street crime; the
@@ -154,13 +156,22 @@ class _Cast:
 class _World:
     """The cast of all articles and the sentences about it."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int | str, common: _World | None = None, topics: Sequence[str] = TOPICS) -> None:
         self.source = source = random.Random(seed)
-        self.places = _Cast(source, self._make_place, 0.05)
-        self.people = _Cast(source, self._make_person, 0.6)
-        self.organizations = _Cast(source, self._make_organization, 0.5)
+        self.topics = topics
+        self.places = common.places if common else _Cast(source, self._make_place, 0.05)
+        make_person, make_organization = self._make_person, self._make_organization
+        if common:
+            make_person = self._often(make_person, common.people)
+            make_organization = self._often(make_organization, common.organizations)
+        self.people = _Cast(source, make_person, 0.6)
+        self.organizations = _Cast(source, make_organization, 0.5)
         self.events = _Cast(source, self._make_event, 0.3)
         self._role_of: dict[str, str] = {}
+
+    def _often(self, make: Callable[[], str], shared: _Cast) -> Callable[[], str]:
+        """Makes a new name, or now and then takes a shared one."""
+        return lambda: shared.draw() if self.source.randrange(_SHARED_NAMES) == 0 else make()
 
     def pick(self, values: Sequence[str]) -> str:
         return self.source.choice(values)
@@ -213,6 +224,18 @@ def write_articles(folder: Path, n: int, seed: int = 0) -> int:
     return n_characters
 
 
+def iterate_topical_articles(n: int, seed: int = 0) -> Iterator[tuple[str, Article]]:
+    """The first n articles, with their topics in turn, of a corpus whose topics each have a cast of their own.
+
+    All share the places; one name in `_SHARED_NAMES` is of the cast that all topics share.
+    """
+    common = _World(seed)
+    worlds = [_World(f"{seed} {topic}", common, (topic,)) for topic in TOPICS]
+    for number in range(n):
+        world = worlds[number % len(TOPICS)]
+        yield world.topics[0], _write_article(world, number)
+
+
 @dataclass(frozen=True)
 class _Scene:
     """Whom and what one article is about."""
@@ -227,7 +250,7 @@ class _Scene:
 def _write_article(world: _World, number: int) -> Article:
     source = world.source
     scene = _Scene(
-        world.pick(_TOPICS),
+        world.pick(world.topics),
         _several(world.people, source.randint(6, 10)),
         _several(world.organizations, source.randint(4, 8)),
         _several(world.places, source.randint(2, 4)),

@@ -70,6 +70,15 @@ def nothing_changed_1400(workspace: Workspace) -> list[Figure]:
     return figures_of("index again, nothing changed, 1,400 articles", usage, max_wall_s=3, max_gb=None)
 
 
+def one_more_1400(workspace: Workspace) -> list[Figure]:
+    """Index them again with one article more."""
+    workspace.index_articles(1400)
+    root = workspace.root_of(1400)
+    write_articles(root / "input", 1401)
+    usage = measure_command(root, "index")
+    return figures_of("index again, 1 article more, 1,400 articles", usage, max_wall_s=20, max_gb=None)
+
+
 def index_5600(workspace: Workspace) -> list[Figure]:
     """Four times the documents."""
     small, large = workspace.index_articles(1400), workspace.index_articles(5600)
@@ -111,6 +120,13 @@ def retrieval(workspace: Workspace) -> list[Figure]:
     return run(workspace.empty_folder("retrieval"))
 
 
+def global_tokens(workspace: Workspace) -> list[Figure]:
+    """What dynamic global search reads of what static search does: see `global_tokens.py`."""
+    from graphrag_pipeline_tests.bench.global_tokens import run
+
+    return run(workspace.empty_folder("global_tokens"))
+
+
 def stability(workspace: Workspace) -> list[Figure]:
     """How many communities stay when one of 100 articles goes and comes back: see `stability.py`."""
     from graphrag_pipeline_tests.bench.stability import run
@@ -136,7 +152,17 @@ def model_calls(workspace: Workspace) -> list[Figure]:
     return ask_many(workspace.empty_folder("model_calls"))
 
 
-_FAST = (demo, index_1400, nothing_changed_1400, index_5600, retrieval, stability, model_engine, model_calls)
+_FAST = (
+    demo,
+    index_1400,
+    nothing_changed_1400,
+    index_5600,
+    retrieval,
+    global_tokens,
+    stability,
+    model_engine,
+    model_calls,
+)
 BENCHES: dict[str, Bench] = {bench.__name__: bench for bench in _FAST}
 """Run by default, in this order."""
 SLOW: dict[str, Bench] = {bench.__name__: bench for bench in (graph_merge, index_20000)}

@@ -45,6 +45,11 @@ def read_stats(base_url: str) -> dict[str, Any]:
         return json.load(answer)
 
 
+def count_completions(stats: dict[str, Any]) -> int:
+    """Chat calls among those a server has been asked."""
+    return stats["n_calls"] - stats["kinds"]["embedding"]
+
+
 def make_root(folder: Path, base_url: str, n_articles: int) -> Root:
     """A root of articles whose stages all ask the model at an address."""
     values = settings_for_model("test-chat", "test-embedding", base_url).model_dump(mode="json")
@@ -56,15 +61,21 @@ def make_root(folder: Path, base_url: str, n_articles: int) -> Root:
 
 
 def index_by_model(folder: Path) -> list[Figure]:
-    """100 articles through the whole model engine, with one gleaning and no latency; and again."""
+    """100 articles through the whole model engine, with one gleaning and no latency; again; and with one more."""
     with serving() as base_url:
         root = make_root(folder, base_url, 100)
         usage = measure_command(root.path, "index")
         stats = read_stats(base_url)
         again = measure_command(root.path, "index")
-        n_again = read_stats(base_url)["n_calls"] - stats["n_calls"]
+        stats_again = read_stats(base_url)
+        write_articles(root.input_folder, 101)
+        added = measure_command(root.path, "index")
+        stats_added = read_stats(base_url)
+    n_again = stats_again["n_calls"] - stats["n_calls"]
     n_calls = stats["n_calls"]
     tokens = stats["prompt_tokens"] + stats["completion_tokens"]
+    completions = count_completions(stats_added) / count_completions(stats) - 1
+    embedded = stats_added["n_inputs"] / stats["n_inputs"] - 1
     return [
         *figures_of("model engine, 100 articles", usage, max_wall_s=25, max_gb=None),
         Figure(
@@ -74,6 +85,9 @@ def index_by_model(folder: Path) -> list[Figure]:
         Figure("model engine, 100 articles: tokens", tokens / 1e6, "million"),
         Figure("model engine, 100 articles again: time", again.wall_s, "s", 3),
         Figure("model engine, 100 articles again: calls", n_again, "calls", 0),
+        Figure("model engine, 1 article more: time", added.wall_s, "s", 15),
+        Figure("model engine, 1 article more: completions, share of the first 100", completions, "", 0.06),
+        Figure("model engine, 1 article more: embedded texts, share of the first 100", embedded, "", 0.03),
     ]
 
 

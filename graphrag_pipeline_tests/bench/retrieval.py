@@ -21,14 +21,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from graphrag_pipeline.query.basic_search import TEXT_UNIT_VECTORS, rank_text_units, searched_words
+from graphrag_pipeline.evaluation.conditions import Ranker, parse_condition, rank_text_units
+from graphrag_pipeline.evaluation.questions import Question, find_evidence
+from graphrag_pipeline.evaluation.retrieval_figures import recall_each
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.query.local_search import select_local_context
 from graphrag_pipeline.query.windows import embed_question, find_all_best_windows
 from graphrag_pipeline_tests.bench.measuring import Figure, print_table
 
@@ -41,21 +43,8 @@ GRAPH_TARGET = (0.90, 0.75)
 STORY_SIZES = (300, 1200)
 """Tokens in a text unit."""
 
-Ranker = Callable[[GraphIndex, str, int], list[str]]
-"""Ids of the k text units that answer a question, best first."""
-
 
 # --------------------------------------------------------------------------------------------------------------rankers
-
-
-def rank_by_words(index: GraphIndex, question: str, k: int) -> list[str]:
-    found = index.snapshot.vectors(TEXT_UNIT_VECTORS).search_text(searched_words(question), k)
-    return [unit_id for unit_id, _ in found]
-
-
-def rank_by_unit_vector(index: GraphIndex, question: str, k: int) -> list[str]:
-    found = index.snapshot.vectors(TEXT_UNIT_VECTORS).search(index.embed([question])[0], k)
-    return [unit_id for unit_id, _ in found]
 
 
 def rank_by_window(index: GraphIndex, question: str, k: int) -> list[str]:
@@ -64,27 +53,18 @@ def rank_by_window(index: GraphIndex, question: str, k: int) -> list[str]:
     return [record["id"] for record in index.snapshot.take("text_units", rows, ["id"])]
 
 
-def rank_by_basic(index: GraphIndex, question: str, k: int) -> list[str]:
-    return [unit_id for unit_id, _ in rank_text_units(index, question, k)]
-
-
-def rank_by_local(strategy: str) -> Ranker:
-    """The text units of local search's context, in its order; cut off by its token budget, not by k."""
-
-    def rank(index: GraphIndex, question: str, k: int) -> list[str]:
-        settings = index.settings.local_search.model_copy(update={"strategy": strategy})
-        return [unit.id for unit in select_local_context(index, question, settings).text_units[:k]]
-
-    return rank
+def rank_by(name: str) -> Ranker:
+    """The text units of a condition, in its order; local search's are cut off by its token budget, not by k."""
+    return partial(rank_text_units, parse_condition(name))
 
 
 RANKERS: dict[str, Ranker] = {
-    "BM25": rank_by_words,
-    "text unit vectors": rank_by_unit_vector,
+    "BM25": rank_by("bm25"),
+    "text unit vectors": rank_by("SS"),
     "window vectors": rank_by_window,
-    "basic": rank_by_basic,
-    "local, graph": rank_by_local("graph"),
-    "local, balanced": rank_by_local("balanced"),
+    "basic": rank_by("basic"),
+    "local, graph": rank_by("local:graph"),
+    "local, balanced": rank_by("local:balanced"),
 }
 LIMITS = {"basic": BM25_ANCHOR, "local, graph": GRAPH_TARGET, "local, balanced": BM25_ANCHOR}
 """recall@5 and all-evidence@5 that a ranker must reach."""
@@ -114,12 +94,9 @@ def write_passages_root(root: Path, passages: Iterable[dict[str, str]]) -> None:
 
 def measure_recall(index: GraphIndex, questions: Iterable[dict], rank: Ranker, k: int = 5) -> tuple[float, float]:
     """Mean share of the gold passages in the first k, and share of questions with all of them there."""
-    recall = []
-    for question in questions:
-        rows = index.snapshot.rows_of("text_units", rank(index, question["question"], k)[:k])
-        documents = [record["document_id"] for record in index.snapshot.take("text_units", rows, ["document_id"])]
-        found = set(index.document_titles(documents).values())
-        recall.append(len(found & set(question["gold"])) / len(question["gold"]))
+    asked = [Question(question["question"], tuple(question["gold"])) for question in questions]
+    evidence = find_evidence(index.snapshot, asked).rows
+    recall = recall_each(index, [question.question for question in asked], evidence, rank, k)
     return float(np.mean(recall)), float(np.mean(np.array(recall) == 1))
 
 

@@ -22,7 +22,8 @@ README = Path(__file__).parents[2] / "README.md"
 
 def readme_commands() -> list[list[str]]:
     """The words of each command of README's section, without comments."""
-    [block] = re.findall(r"<!-- commands: [^>]*-->\n```\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    readme = README.read_text(encoding="utf-8")
+    [block] = re.findall(r"<!-- commands: [^>]*test_snapshots\.py -->\n```\n(.*?)```", readme, re.DOTALL)
     return [line.partition("#")[0].split() for line in block.splitlines()]
 
 

@@ -107,6 +107,13 @@ def test_an_edit_publishes_a_new_snapshot_and_keeps_the_numbers(root: Root) -> N
     assert before.table("documents").num_rows == 3, "the old snapshot is still readable"
 
 
+def test_a_recluster_runs_fresh_communities_and_stops_where_they_come_out_equal(root: Root) -> None:
+    report = run_index(root, is_reclustering=True)
+    assert report.ran == [("communities", "all")]
+    assert ("community_reports", "all") in report.reused
+    assert run_index(root).ran == []
+
+
 def test_work_stops_where_content_comes_out_equal(root: Root) -> None:
     # A record's metadata is in its document and in nothing made from its text.
     put(root.path, "rows.jsonl", '{"id": 1, "title": "t", "text": "They say that Scrooge slept.", "year": 1}')
@@ -153,7 +160,9 @@ def test_the_assets_in_the_ui_make_the_same_index(root: Root, tmp_path: Path) ->
             job = definitions.resolve_job_def("index_bucket")
             assert job.execute_in_process(instance=instance, partition_key=bucket, run_config=QUIET).success
         assert (
-            definitions.resolve_job_def("index_corpus").execute_in_process(instance=instance, run_config=QUIET).success
+            definitions.resolve_job_def("graph_and_later")
+            .execute_in_process(instance=instance, run_config=QUIET)
+            .success
         )
     assert table_bytes(other) == table_bytes(root)
     assert other.snapshots.current() == root.snapshots.current()
@@ -163,7 +172,7 @@ def test_the_graph_names_the_missing_bucket(tmp_path: Path) -> None:
     root = make_root(tmp_path)
     definitions = build_definitions(root)
     with open_instance(root) as instance:
-        buckets, corpus = definitions.resolve_job_def("index_bucket"), definitions.resolve_job_def("index_corpus")
+        buckets, corpus = definitions.resolve_job_def("index_bucket"), definitions.resolve_job_def("graph_and_later")
         assert buckets.execute_in_process(instance=instance, partition_key="000", run_config=QUIET).success
         with pytest.raises(PipelineError, match="entity_mentions, partition 001: not materialised"):
             corpus.execute_in_process(instance=instance, run_config=QUIET)

@@ -160,3 +160,18 @@ def test_what_has_become_worse_than_a_cold_run_is_clustered_from_cold_and_told()
     assert communities.equals(detect(graph))
     assert len(members_by_level(communities)[0]) == 10
     assert len(told) == 1 and "from cold" in told[0]
+
+
+def _random_pairs(seed: int, n_blocks: int, size: int) -> set[tuple[str, str]]:
+    """Relationships inside blocks that Leiden divides one way or another, and few between blocks."""
+    rng = np.random.default_rng(seed)
+    names = [(block, f"{block}.{i}") for block in range(n_blocks) for i in range(size)]
+    return {(a, b) for (p, a), (q, b) in combinations(names, 2) if rng.random() < (0.15 if p == q else 0.002)}
+
+
+def test_blocks_that_are_kept_and_blocks_that_are_divided_from_cold_do_not_mix():
+    for seed in range(8):
+        old, other = (_random_pairs(n, n_blocks=5, size=30) for n in (seed, seed + 100))
+        inside = {pair for pair in old ^ other if all(name.startswith(("0.", "1.")) for name in pair)}
+        graph = make_graph(dict.fromkeys((old - inside) | (other & inside), []))
+        assert_hierarchy(go_on(graph, make_graph(dict.fromkeys(old, []))), graph)

@@ -8,6 +8,9 @@
 | `rating` | "rating" and "reason" as JSON names | `{"reason", "rating"}`, 0-5 by shared words |
 | `ratings` | "ratings" as a JSON name | `{"ratings": [{"number", "rating"}]}`, the same for each numbered record |
 | `map` | "points" and "score" as JSON names | `{"points": [{"description", "score"}]}`, 0-100 |
+| `personas` | "personas" as a JSON name | readers and tasks, named after the records |
+| `questions` | "questions" as a JSON name | questions about names in the records |
+| `verdict` | "winner" as a JSON name | the answer with more words, for directness with fewer |
 | `primer` | "follow_up_queries" | that, `intermediate_answer`, `response`, `score` |
 | `summary` | "description" and "summar..." | the distinct descriptions, joined and cut |
 | `answer` | "[Data:" in the prompt | the best records, cited |
@@ -23,6 +26,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from graphrag_pipeline_tests.model_server.evaluating import reply_personas, reply_questions, reply_verdict
 from graphrag_pipeline_tests.model_server.extraction import (
     answer_loop_question,
     extract_claims,
@@ -68,6 +72,9 @@ def name_kind(conversation: Conversation) -> str:
         return "ratings"
     if {"rating", "reason"} <= names or ('"rating"' in prompt and '"reason"' in prompt):
         return "rating"
+    for name, kind in (("personas", "personas"), ("questions", "questions"), ("winner", "verdict")):
+        if name in names or f'"{name}":' in prompt:
+            return kind
     if "points" in names or ('"points"' in prompt and '"score"' in prompt):
         return "map"
     if "follow_up_queries" in names or "follow_up_queries" in prompt:
@@ -226,6 +233,9 @@ _BRAINS: dict[str, Callable[[Conversation], Any]] = {
     "ratings": _ratings,
     "map": _map,
     "primer": _primer,
+    "personas": lambda conversation: reply_personas(conversation, read_records(_data_of(conversation))),
+    "questions": lambda conversation: reply_questions(conversation, read_records(_data_of(conversation))),
+    "verdict": reply_verdict,
     "summary": _summary,
     "answer": _answer,
     "echo": _echo,

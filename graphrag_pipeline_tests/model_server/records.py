@@ -42,7 +42,11 @@ class Asked:
 
 @dataclass(slots=True)
 class Call:
-    """One recorded request. `status` is None as long as no answer was sent whole: waiting, hung, dropped, given up."""
+    """One recorded request. `status` is None as long as no answer was sent whole: waiting, hung, dropped, given up.
+
+    Attributes:
+        n_inputs: texts to embed.
+    """
 
     kind: str
     path: str
@@ -52,6 +56,7 @@ class Call:
     headers: dict[str, str]
     body: dict[str, Any] | None = None
     fault: str | None = None
+    n_inputs: int = 0
     status: int | None = None
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -95,6 +100,7 @@ class Log:
             "faults": _counts(call.fault for call in self.calls if call.fault),
             "prompt_tokens": sum(call.prompt_tokens for call in answered),
             "completion_tokens": sum(call.completion_tokens for call in answered),
+            "n_inputs": sum(call.n_inputs for call in answered),
             "n_repeated": len(self.repeated_keys()),
             "most_in_flight": self.most_in_flight,
         }

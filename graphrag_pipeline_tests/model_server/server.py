@@ -145,7 +145,7 @@ class ModelServer:
             return self._send_error(connection, Fault("400", message=str(error)))
         call = Call(asked.kind, asked.path, asked.model, asked.key, asked.attempt,
                     asked.headers if self.settings.keep_keys else hide_keys(asked.headers),
-                    asked.body if self.settings.keep_bodies else None)  # fmt: skip
+                    asked.body if self.settings.keep_bodies else None, n_inputs=len(asked.inputs))  # fmt: skip
         log.calls.append(call)
         await self._reply(asked, call, connection, log.n_in_flight)
 

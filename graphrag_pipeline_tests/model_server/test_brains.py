@@ -193,3 +193,18 @@ def test_a_primer_names_follow_up_questions() -> None:
     )
     kind, text = reply(primer)
     assert kind == "primer" and json.loads(text)["follow_up_queries"] == ["What is known about Engines?"]
+
+
+DATA = "<data>\n# Sources\n[3] engines.txt\nBabbage built the engine with Ada Lovelace.\n</data>"
+
+
+def test_readers_questions_and_verdicts_have_the_shape_that_is_asked_for() -> None:
+    system = f'{{"personas": []}}\n- 2 readers, each with 3 tasks\n{DATA}'
+    readers = json.loads(reply("Name the readers.", system=system)[1])["personas"]
+    assert [len(reader["tasks"]) for reader in readers] == [3, 3]
+    kind, text = reply("Write the questions.", system=f'{{"questions": []}}\n- 2 questions\n{DATA}')
+    asked = json.loads(text)["questions"]
+    assert kind == "questions" and len(asked) == 2 and all(question["sources"] == [3] for question in asked)
+    judge = 'The criterion is {}.\n<data>\nBob.\n</data>\n<data>\nBob, who is a clerk.\n</data>\n{{"winner": 0}}'
+    verdicts = [json.loads(reply("Who?", system=judge.format(by))[1]) for by in ("diversity", "directness")]
+    assert [verdict["winner"] for verdict in verdicts] == [2, 1]

@@ -33,12 +33,12 @@ def test_dynamic_selection_rates_children_of_kept_reports_and_those_above_a_rele
     ratings = {report.community: report.rating for report in selection.rated}
     parents = dict(zip(carol.column("communities", "community"), carol.column("communities", "parent"), strict=True))
     every = global_search.RelevanceRater(carol, QUESTION).rate(np.arange(carol.snapshot.n_rows("communities")))
-    opened = ancestors_of({report.community for report in every if report.rating >= 1}, parents)
+    above_relevant = ancestors_of({report.community for report in every if report.rating >= 1}, parents)
     n_opened = 0
     for report in selection.rated:
         assert report.is_kept == (report.rating >= 1)
         above = parents[report.community]
-        assert report.level == 0 or ratings[above] >= 1 or above in opened
+        assert report.level == 0 or ratings[above] >= 1 or above in above_relevant
         n_opened += report.level > 0 and ratings[above] < 1
     assert n_opened > 0, "a report that says too little hides nothing below it"
     assert {report.community for report in selection.rated if report.level == 0} == {

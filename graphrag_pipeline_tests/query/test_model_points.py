@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.models.ports import ReplyFormatError
-from graphrag_pipeline.query import global_search
+from graphrag_pipeline.query import global_search, model_rating
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.model_points import pack_batches, read_points
 from graphrag_pipeline.query.model_rating import read_rating, read_ratings
@@ -165,6 +165,17 @@ def test_tiny_communities_are_rated_many_at_a_time(small: GraphIndex, tmp_path: 
     assert read_ratings(json.dumps(reply), [number, 2]) == {number: 3}
     with pytest.raises(ReplyFormatError, match="no rating of a report"):
         read_ratings('{"ratings": []}', [1])
+
+
+def test_of_very_many_tiny_communities_the_most_relevant_are_rated(
+    small: GraphIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_rating, "MAX_TINY", 1)
+    with running_model_server() as server:
+        index = open_with_model(small, tmp_path, server, **RATING, reports={"min_report_size": 9})
+        selection = global_search.rate_reports(index, "Who is Marley?", GlobalSearchSettings(max_level=0))
+    assert server.count("ratings") == 1 and len(selection.rated) > 1
+    assert selection.rating == {"rated_by_model": 1, "failed_ratings": 0}
 
 
 def test_repeats_are_independent_and_the_majority_counts(carol: GraphIndex, tmp_path: Path) -> None:

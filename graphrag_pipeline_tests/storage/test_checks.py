@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 import pytest
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.settings import PublishingSettings
 from graphrag_pipeline.storage.candidates import publish
-from graphrag_pipeline.storage.checks import check_snapshot
+from graphrag_pipeline.storage.checks import check_mixed_prompts, check_snapshot
 from graphrag_pipeline.storage.snapshots import Snapshot, SnapshotStore
 from graphrag_pipeline_tests import small_index
 
@@ -136,3 +137,37 @@ def test_adjacency_says_the_same_as_the_tables(tmp_path: Path) -> None:
         snapshot.rows_of("entities", snapshot.table("relationships")["source_id"].to_pylist()),
     )
     assert pc.sum(pa.array(snapshot.adjacency.counts("entity_relationships"))).as_py() == 6
+
+
+def with_code_versions(snapshot: Snapshot, versions: dict[str, str]) -> Snapshot:
+    """The snapshot as joined from these partitions."""
+    heads = {name: {"data_version": name, "code_version": code, "inputs": {}} for name, code in versions.items()}
+    code = {version: {"algorithm": 1, "prompt extract_graph": f"hash {version}"} for version in versions.values()}
+    store = SnapshotStore(snapshot.folder.parent)
+    return store.open(store.write_manifest(replace(snapshot.manifest, heads=heads, code=code)))
+
+
+def test_buckets_of_one_stage_by_several_versions_are_published_only_where_a_setting_allows_it(tmp_path: Path) -> None:
+    versions = {
+        "entity_mentions/000": "a",
+        "entity_mentions/001": "b",
+        "claim_mentions/000": "a",
+        "text_units/000": "c",
+    }
+    mixed = with_code_versions(small_index.freeze(tmp_path), versions)
+    store = SnapshotStore(tmp_path)
+    told = (
+        r"mixed_prompts: extracted_graph: its buckets come from 2 versions of prompt extract_graph \(a: 000; b: 001\)"
+    )
+    with pytest.raises(PipelineError, match=told):
+        publish(store, mixed.id)
+    assert store.current() is None
+    publish(store, mixed.id, PublishingSettings(allow_mixed_prompts=True))
+    assert store.current() == mixed.id
+
+
+def test_stages_of_different_versions_do_not_mix(tmp_path: Path) -> None:
+    whole = with_code_versions(
+        small_index.freeze(tmp_path), {"text_units/000": "a", "text_units/001": "a", "communities/all": "b"}
+    )
+    assert check_mixed_prompts(whole, PublishingSettings()) == []

@@ -1,0 +1,115 @@
+"""The command `trace`: from a citation of an answer to documents, prompts, models and runs.
+
+Keep out: following it (`tracing.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphrag_pipeline.commands.terminal import JsonOption, RootOption, open_root, print_json
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.trace_origins import Origin
+    from graphrag_pipeline.tracing import Trace, TraceNode
+
+_MAX_NAME = 200
+"""Characters of a text in a tree."""
+_DIGITS = 8
+"""Of ids and versions in a tree; JSON has them whole."""
+
+
+def add_tracing_commands(app: typer.Typer) -> None:
+    """Mount the commands of this module."""
+    app.command()(trace)
+
+
+def trace(
+    citation: Annotated[str, typer.Argument(help='As answers cite: "[Data: Entities (12)]", or Entities:12.')],
+    most: Annotated[int, typer.Option(min=1, help="Most text units, mentions, findings and cited records shown.")] = 3,
+    snapshot: Annotated[str | None, typer.Option(help="Id of a snapshot; else the published one.")] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """From a citation down to text units and documents, with the prompt, model and run behind each record."""
+    from graphrag_pipeline.defs.run_lookup import finding_runs
+    from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.tracing import trace_citation
+
+    project = open_root(root)
+    with finding_runs(project) as find_run, GraphIndex.open(project.path, snapshot) as index:
+        traced = trace_citation(project, index, citation, find_run, most)
+    if as_json:
+        print_json(asdict(traced))
+        return
+    for line in render_trace(traced):
+        typer.echo(line)
+
+
+def render_trace(traced: Trace) -> Iterator[str]:
+    """A trace as an indented tree; what made a partition is told in full once."""
+    published = f", published by run {traced.published_by}" if traced.published_by else ""
+    yield f"{traced.citation} in snapshot {traced.snapshot}{published}"
+    told: set[tuple[str, str]] = set()
+    for node in traced.nodes:
+        yield from _render_node(node, "", told)
+    if traced.missing:
+        yield f"not in this snapshot: {', '.join(traced.missing)}"
+
+
+def _render_node(node: TraceNode, indent: str, told: set[tuple[str, str]]) -> Iterator[str]:
+    number = "" if node.number is None else f" {node.number}"
+    yield f"{indent}{node.kind}{number}{f': {_shorten(node.name)}' if node.name else ''}"
+    inner = indent + "  "
+    if facts := ", ".join(_render_facts(node.facts)):
+        yield f"{inner}{facts}"
+    if node.origin:
+        yield f"{inner}made by {_render_origin(node.origin, told)}"
+    for below in node.below:
+        yield from _render_node(below, inner, told)
+    if node.n_left_out:
+        yield f"{inner}and {node.n_left_out:,} more (--most)"
+
+
+def _render_facts(facts: Mapping[str, Any]) -> Iterator[str]:
+    if "start" in facts:
+        yield f"characters {facts['start']:,}-{facts['end']:,}"
+    for name, value in facts.items():
+        if name not in ("start", "end") and value not in (None, "", [], False):
+            yield f"{name} {_shorten(str(value))}"
+
+
+def _render_origin(origin: Origin, told: set[tuple[str, str]]) -> str:
+    parts = [origin.asset]
+    if (origin.stage, origin.partition) in told:
+        parts[0] += " as above"
+    else:
+        told.add((origin.stage, origin.partition))
+        parts += _render_code(origin)
+    if origin.request_key:
+        parts.append(f"request {origin.request_key}" + ("" if origin.reply else " (its reply is stored no more)"))
+    elif origin.model:
+        parts.append("without a call of the model")
+    return "; ".join(parts)
+
+
+def _render_code(origin: Origin) -> Iterator[str]:
+    yield f"code version {origin.code_version[:_DIGITS]}"
+    if origin.model is None:
+        told = (origin.reply or {}).get("model")
+        yield (f"model {told}, " if told else "") + "prompts of an earlier version that no head has any more"
+    elif origin.model:
+        prompts = ", ".join(f"{name} {value[:_DIGITS]}" for name, value in origin.prompts.items())
+        yield f"model {origin.model}; prompts {prompts}"
+    elif origin.is_embedded:
+        yield "embedded engine"
+    yield f"run {origin.run or 'not known'}"
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_NAME else f"{line[:_MAX_NAME]} ..."

@@ -1,0 +1,130 @@
+"""What the input-folder sensor decides at one look: wait, run, or nothing to do. No Dagster here.
+
+A look costs a listing of the folder. Files are read only when the listing differs from the one they were last read at,
+and only once two looks in a row agree: then nobody is writing. What was read is compared with the heads, which are the
+truth: a run that failed left them behind, a run by hand moved them on. Each request has a key of its own, since Dagster
+never runs a key twice: an edit that is reverted, or input that failed before, would else be lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.settings import OVERRIDES_FILE
+from graphrag_pipeline.staleness import detect_input, find_changed_code, find_stale_versions, input_version
+from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.input_files import fingerprint_input
+from graphrag_pipeline.tables import stable_hash
+
+_MAX_WAIT_S = 6 * 3600
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What the sensor remembers between looks.
+
+    Attributes:
+        seen: fingerprint of the folder and the overrides at the last look.
+        read: fingerprint at which `versions` were read.
+        versions: version of each bucket of the folder.
+        asked: version of all input that was asked for last; empty once it is indexed.
+        generation: counts what was asked for.
+        n_attempts: how often it was asked for.
+        asked_at: when, in seconds since 1970.
+    """
+
+    seen: str = ""
+    read: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    asked: str = ""
+    generation: int = 0
+    n_attempts: int = 0
+    asked_at: float = 0.0
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str | None) -> Watch:
+        """What was remembered; a text that is none of ours, or of another release, is forgotten."""
+        try:
+            values = json.loads(text or "{}")
+            return cls(**{f.name: values[f.name] for f in fields(cls) if f.name in values})
+        except (ValueError, TypeError):
+            return cls()
+
+
+@dataclass(frozen=True)
+class Look:
+    """What came of one look.
+
+    Attributes:
+        watch: to remember.
+        reason: why nothing is run, or what for.
+        run_key: of the run to request; None for none.
+    """
+
+    watch: Watch
+    reason: str
+    run_key: str | None = None
+
+
+def why_not_unattended(root: Root) -> str | None:
+    """Why nobody but a person should index this root now; None if the daemon may."""
+    if root.is_imported:
+        return "the published index was imported; the input folder has no part in it"
+    changed = [] if root.settings.schedule.run_code_changes else find_changed_code(root)
+    if changed:
+        return (
+            "prompts, models or settings changed, which may cost much; run reindex_stale or `graphrag-pipeline index` "
+            f"yourself, or set schedule.run_code_changes. Changed: {' | '.join(changed)}"
+        )
+    return None
+
+
+def look_at_input(root: Root, watch: Watch, now: float) -> Look:
+    """Decide what to do about the input as it is now.
+
+    Args:
+        now: seconds since 1970.
+
+    Raises:
+        PipelineError: the input folder is not there or cannot be listed.
+    """
+    seen = _fingerprint(root)
+    if seen != watch.seen:
+        return Look(replace(watch, seen=seen), "input changed; it is read once two looks agree")
+    if seen != watch.read:
+        versions = {bucket: input_version(manifest) for bucket, manifest in detect_input(root).items()}
+        if _fingerprint(root) != seen:
+            return Look(watch, "input changed while it was read")
+        watch = replace(watch, read=seen, versions=versions)
+    stale = find_stale_versions(root, watch.versions)
+    if not stale:
+        return Look(replace(watch, asked="", n_attempts=0), "nothing changed")
+    if obstacle := why_not_unattended(root):
+        return Look(watch, obstacle)
+    return _ask(root, watch, now, f"{len(stale):,} partitions are stale, first {stale[0].stage} {stale[0].partition}")
+
+
+def _ask(root: Root, watch: Watch, now: float, reason: str) -> Look:
+    wanted = stable_hash(*(watch.versions[bucket] for bucket in sorted(watch.versions)), _overrides_version(root))
+    if wanted != watch.asked:
+        watch = replace(watch, asked=wanted, generation=watch.generation + 1, n_attempts=0)
+    wait_s = min(root.settings.schedule.retry_after_s * 2 ** (watch.n_attempts - 1), _MAX_WAIT_S)
+    left_s = watch.asked_at + wait_s - now
+    if watch.n_attempts and left_s > 0:
+        return Look(watch, f"asked for {watch.n_attempts} times without success; again in {left_s:,.0f} s")
+    watch = replace(watch, n_attempts=watch.n_attempts + 1, asked_at=now)
+    return Look(watch, reason, f"{watch.generation}-{watch.n_attempts}-{wanted[:16]}")
+
+
+def _fingerprint(root: Root) -> str:
+    return stable_hash(fingerprint_input(root.input_folder, root.settings.input), _overrides_version(root))
+
+
+def _overrides_version(root: Root) -> str:
+    return files.content_hash(root.read_file(OVERRIDES_FILE))

@@ -1,0 +1,87 @@
+"""What a person edits, as observable source assets: the input folder by bucket, and entity_overrides.csv.
+
+The input folder has the buckets' partitions: an unpartitioned source would make every bucket stale when one changes.
+Each materialization names the version that it read, and an observation says so, whenever the last one was.
+"""
+
+import warnings
+from collections.abc import Mapping
+
+import dagster as dg
+
+from graphrag_pipeline.defs.automation import observed_at_of
+from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.settings import OVERRIDES_FILE
+from graphrag_pipeline.stages import ALL_STAGES, Stage
+from graphrag_pipeline.staleness import INPUT, detect_input, input_version, owned_tables
+from graphrag_pipeline.storage import files
+from graphrag_pipeline.tables import bucket_keys
+
+INPUT_FOLDER = "input_folder"
+ENTITY_OVERRIDES = "entity_overrides"
+_SOURCES = {INPUT: INPUT_FOLDER, OVERRIDES_FILE: ENTITY_OVERRIDES}
+"""Input of a head -> source asset."""
+
+
+def sources_of(stage: Stage) -> list[str]:
+    """Source assets that a stage reads."""
+    inputs = [*([INPUT] if stage is ALL_STAGES["corpus_manifest"] else []), *stage.files]
+    return [_SOURCES[name] for name in inputs]
+
+
+def build_sources(root: Root) -> list[dg.SourceAsset]:
+    """The source assets of a root."""
+    condition = observed_at_of(root.settings.schedule)
+
+    def input_folder(index_root: IndexRoot) -> dg.DataVersionsByPartition:
+        manifests = detect_input(index_root.open())
+        return dg.DataVersionsByPartition({bucket: input_version(rows) for bucket, rows in manifests.items()})
+
+    def entity_overrides(index_root: IndexRoot) -> dg.DataVersion:
+        return dg.DataVersion(files.content_hash(index_root.open().read_file(OVERRIDES_FILE)))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        return [
+            dg.observable_source_asset(
+                name=INPUT_FOLDER,
+                group_name="sources",
+                description=f"Documents in {root.settings.input.folder}, by bucket. Observe it to see what changed.",
+                partitions_def=dg.StaticPartitionsDefinition(bucket_keys(root.settings.storage.n_buckets)),
+                automation_condition=condition,
+            )(input_folder),
+            dg.observable_source_asset(
+                name=ENTITY_OVERRIDES,
+                group_name="sources",
+                description=f"{OVERRIDES_FILE}: which entities a person merged or kept apart. May be missing.",
+                automation_condition=condition,
+            )(entity_overrides),
+        ]
+
+
+def observe_what_was_read(instance: dg.DagsterInstance, root: Root, stage: Stage, partition: str) -> dict[str, str]:
+    """Tags of a materialization that say which version of each source it read; observed now if it was not before."""
+    tags = {}
+    for name, version in _versions_read(root, stage, partition).items():
+        key = partition if name == INPUT_FOLDER else None
+        tags[f"dagster/input_data_version/{name}"] = version
+        tags[f"dagster/input_event_pointer/{name}"] = str(_observation_of(instance, name, key, version))
+    return tags
+
+
+def _versions_read(root: Root, stage: Stage, partition: str) -> Mapping[str, str]:
+    tables = owned_tables(stage)
+    head = root.tables.head(tables[0], partition) if tables and sources_of(stage) else None
+    return {_SOURCES[name]: version for name, version in head.inputs.items() if name in _SOURCES} if head else {}
+
+
+def _observation_of(instance: dg.DagsterInstance, name: str, partition: str | None, version: str) -> int | str:
+    """Storage id of the source's last observation, which is of this version."""
+    record = instance.get_latest_data_version_record(dg.AssetKey(name), is_source=True, partition_key=partition)
+    observed = record.asset_observation if record else None
+    if record is None or observed is None or observed.tags.get("dagster/data_version") != version:
+        tags = {"dagster/data_version": version, "dagster/data_version_is_user_provided": "true"}
+        instance.report_runless_asset_event(dg.AssetObservation(name, partition=partition, tags=tags))
+        record = instance.get_latest_data_version_record(dg.AssetKey(name), is_source=True, partition_key=partition)
+    return record.storage_id if record else "NULL"

@@ -1,0 +1,192 @@
+"""Conditions: the ways to answer that an evaluation compares, under one name each.
+
+    local, local:graph          local search, with a text unit selection strategy
+    global:dynamic, :static     global search by how reports are chosen
+    basic, drift, lazy, auto    the other searches
+    C0, C1, C2, C3              global search over the frontier at one level of communities
+    TS                          map-reduce over all source text
+    SS                          text units by vector alone
+    bm25                        text units by full text alone
+
+`:KEY=VALUE` behind a name is an option of the method's settings: `global:dynamic:max_level=1`, `C1` is
+`global:static:level=1`. A condition answers questions (`answer_question`) and, where it reads text units in an order
+of their own, ranks them (`rank_text_units`). C0 to C3, TS and SS are those of the GraphRAG paper (arXiv 2404.16130).
+Keep out: judging.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.query import engines, records
+from graphrag_pipeline.query.basic_search import TEXT_UNIT_VECTORS, searched_words
+from graphrag_pipeline.query.basic_search import rank_text_units as rank_basically
+from graphrag_pipeline.query.context import pack_rows, row_costs
+from graphrag_pipeline.query.lazy_search import LazySelection, RatedUnit
+from graphrag_pipeline.query.methods import METHODS
+from graphrag_pipeline.query.results import Context
+from graphrag_pipeline.query.token_budget import limited
+from graphrag_pipeline.settings_file import parse_yaml
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_index import GraphIndex
+
+Ranker = Callable[["GraphIndex", str, int], list[str]]
+"""Ids of the k text units that answer a question, best first."""
+
+
+def rank_by_words(index: GraphIndex, question: str, k: int) -> list[str]:
+    """BM25."""
+    found = index.snapshot.vectors(TEXT_UNIT_VECTORS).search_text(searched_words(question), k)
+    return [unit_id for unit_id, _ in found]
+
+
+def rank_by_vector(index: GraphIndex, question: str, k: int) -> list[str]:
+    """The vectors of whole text units."""
+    found = index.snapshot.vectors(TEXT_UNIT_VECTORS).search(index.embed([question])[0], k)
+    return [unit_id for unit_id, _ in found]
+
+
+def rank_by_basic(index: GraphIndex, question: str, k: int) -> list[str]:
+    """Basic search's fusion of both, cut off by k alone."""
+    return [unit_id for unit_id, _ in rank_basically(index, question, k)]
+
+
+_BARE_RANKERS: dict[str, Ranker] = {"bm25": rank_by_words, "SS": rank_by_vector}
+_OF_PAPER = {f"C{level}": ("global", {"selection": "static", "level": level}) for level in range(4)}
+_NAMES = {name.casefold(): name for name in (*METHODS, *_BARE_RANKERS, *_OF_PAPER, "TS")} | {"vector": "SS"}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One way to answer.
+
+    Attributes:
+        name: as it was asked for.
+        method: one of `methods.METHODS`, or SS, bm25, TS.
+        options: over the settings of the method; those of `basic_search` for SS and bm25, `lazy_search` for TS.
+    """
+
+    name: str
+    method: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def section(self) -> str:
+        """The method whose settings count."""
+        return {"TS": "lazy"}.get(self.method, "basic" if self.method in _BARE_RANKERS else self.method)
+
+    @property
+    def finds_text_units(self) -> bool:
+        """Whether its context holds text units in an order of their own."""
+        return self.method not in ("global", "TS")
+
+    def settings_of(self, index: GraphIndex) -> Any:
+        """The settings that it searches by.
+
+        Raises:
+            PipelineError: an option is unknown, or does not validate.
+        """
+        return METHODS[self.section].settings_of(index.settings, None, self.options)
+
+
+def parse_condition(text: str) -> Condition:
+    """Read `method[:variant][:key=value ...]`.
+
+    Raises:
+        PipelineError: there is no such method, or it has no variants.
+    """
+    head, *rest = (part.strip() for part in text.split(":"))
+    name = _NAMES.get(head.casefold())
+    if name is None:
+        raise PipelineError(f"no way to answer is called {head!r}; valid: {', '.join(dict.fromkeys(_NAMES.values()))}")
+    method, options = _OF_PAPER.get(name, (name, {}))
+    options = dict(options)
+    for part in rest:
+        key, is_option, value = part.partition("=")
+        if not is_option:
+            key, value = {"local": "strategy", "global": "selection"}.get(method, ""), part
+            if not key:
+                raise PipelineError(f"{text!r}: {name} has no variant {part!r}; an option is written key=value")
+            options[key] = value
+        else:
+            options[key.strip()] = parse_yaml(value)
+    return Condition(text.strip(), method, options)
+
+
+# ------------------------------------------------------------------------------------------------------------ retrieval
+
+
+def rank_text_units(condition: Condition, index: GraphIndex, question: str, k: int) -> list[str]:
+    """Ids of the first k text units in the order that the search returns them; fewer where its budget ends before."""
+    if condition.method in _BARE_RANKERS:
+        return _BARE_RANKERS[condition.method](index, question, k)
+    if condition.method == "basic" and not condition.options:
+        return rank_by_basic(index, question, k)
+    found = index.search(question, condition.method, context_only=True, **condition.options)
+    return [unit.id for unit in found.context.text_units[:k]]
+
+
+# -------------------------------------------------------------------------------------------------------------- answers
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An answer, in markdown without its list of sources, and the seconds it took."""
+
+    text: str
+    seconds: float
+    failure: str = ""
+
+
+def answer_question(condition: Condition, index: GraphIndex, question: str) -> Answered:
+    """Answer by a condition.
+
+    Raises:
+        PipelineError: no call to the model can be answered, or the budget is spent.
+    """
+    started = time.perf_counter()
+    if condition.method in METHODS:
+        result = index.search(question, condition.method, **condition.options)
+        text, failure = result.answer, result.answering["failure"]
+    else:
+        answer = _answer_from_text(condition, index, question)
+        text, failure = answer.text, answer.failure
+    return Answered(text, time.perf_counter() - started, failure)
+
+
+def _answer_from_text(condition: Condition, index: GraphIndex, question: str) -> Any:
+    settings = condition.settings_of(index)
+    with _budget_of(condition, settings):
+        if condition.method == "TS":
+            selection = select_all_text(index, question, settings.threshold, index.settings.evaluation.seed)
+            mapped = engines.map_relevant(index, question, selection, settings)
+            return engines.write_lazy_answer(index, question, mapped, selection, settings)
+        ids = _BARE_RANKERS[condition.method](index, question, settings.top_k)
+        rows = index.snapshot.rows_of("text_units", ids)
+        kept = pack_rows(row_costs(index.column("text_units", "n_tokens")[rows].tolist()), settings.max_context_tokens)
+        units = records.read_text_units(index, rows[kept], np.zeros(len(kept)))
+        return engines.write_answer(index, question, Context(text_units=units))
+
+
+@contextmanager
+def _budget_of(condition: Condition, settings: Any) -> Iterator[None]:
+    with limited(METHODS[condition.section].budget_of(settings)):
+        yield
+
+
+def select_all_text(index: GraphIndex, question: str, threshold: int, seed: int) -> LazySelection:
+    """Every text unit, shuffled with a seed, as if all had passed their tests: what TS maps."""
+    n_units = index.snapshot.n_rows("text_units")
+    rows = list(range(n_units))
+    random.Random(seed).shuffle(rows)
+    units = tuple(RatedUnit(row, threshold, place) for place, row in enumerate(rows))
+    return LazySelection((question,), units, threshold, n_units, n_units)

@@ -1,0 +1,157 @@
+"""Pairs of answers judged by a chat model, criterion by criterion, in both orders.
+
+Criteria are those of the GraphRAG paper (arXiv 2404.16130): comprehensiveness, diversity, empowerment, and directness,
+which the others are expected to cost. For each question and criterion the judge is asked twice, with each answer first;
+an answer wins the question where it gets more of the two verdicts, so a judge that likes the first place gives a tie.
+Two answers with the same text are a tie without a call. Keep out: where answers come from.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
+from graphrag_pipeline.models.prompts import AUTO
+from graphrag_pipeline.models.reply_json import read_json
+from graphrag_pipeline.models.structured import json_schema_format
+from graphrag_pipeline.query.model_requests import as_data, ask_all, open_question
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_index import GraphIndex
+
+SECTION = "evaluation"
+CRITERIA = {
+    "comprehensiveness": "how much detail the answer gives to cover all aspects of the question.",
+    "diversity": "how varied and rich the answer is in perspectives on the question and insights about it.",
+    "empowerment": "how well the answer helps the reader to understand the subject and to judge it for themselves.",
+    "directness": "how specifically and clearly the answer says what was asked, and nothing else.",
+}
+
+
+class VerdictReply(BaseModel):
+    """The schema that the model is asked for."""
+
+    reason: str
+    winner: int
+
+
+VERDICT_FORMAT = json_schema_format(VerdictReply, "verdict")
+Pair = tuple[str, str, str]
+"""Question, answer of A, answer of B."""
+
+
+@dataclass(frozen=True)
+class CriterionFigures:
+    """Verdicts by one criterion; "wins" are those of A.
+
+    Attributes:
+        wins, losses, ties: questions.
+        win_rate: share of the questions that A wins, a tie being half a win, 0-1.
+        p_value: of a two-sided sign test over the questions that are no ties; 1 where all are.
+        first_share: of the verdicts with a winner, how many chose the answer that stood first: 0.5 without a bias.
+        n_failed: questions without both verdicts.
+    """
+
+    criterion: str
+    wins: int
+    losses: int
+    ties: int
+    win_rate: float
+    p_value: float
+    first_share: float
+    n_failed: int
+
+
+def judge_pairs(index: GraphIndex, pairs: Sequence[Pair]) -> list[CriterionFigures]:
+    """Judge A against B by every criterion.
+
+    Raises:
+        PipelineError: no call can be answered, or the budget of the root is spent.
+    """
+    asked = [
+        (criterion, place, is_swapped)
+        for criterion in CRITERIA
+        for place, (_, of_a, of_b) in enumerate(pairs)
+        for is_swapped in (False, True)
+        if of_a.strip() != of_b.strip()
+    ]
+    replies = ask_all(index, SECTION, [_ask(index, criterion, pairs[place], swap) for criterion, place, swap in asked])
+    verdicts: dict[tuple[str, int, bool], int | None] = {
+        key: None if isinstance(reply, Failure) else reply.value for key, reply in zip(asked, replies, strict=True)
+    }
+
+    def both(criterion: str, place: int) -> tuple[int | None, int | None]:
+        first, second = (verdicts.get((criterion, place, is_swapped), 0) for is_swapped in (False, True))
+        return first, second
+
+    places = range(len(pairs))
+    return [count_verdicts(criterion, [both(criterion, place) for place in places]) for criterion in CRITERIA]
+
+
+def count_verdicts(criterion: str, verdicts: Sequence[tuple[int | None, int | None]]) -> CriterionFigures:
+    """Figures of verdicts with A first and with B first: 1 or 2 for the answer in that place, 0 for neither."""
+    whole = [(first, second) for first, second in verdicts if first is not None and second is not None]
+    signs = [_sign(first) - _sign(second) for first, second in whole]
+    wins, losses = sum(sign > 0 for sign in signs), sum(sign < 0 for sign in signs)
+    decided = [verdict for verdict in itertools.chain.from_iterable(whole) if verdict]
+    ties = len(whole) - wins - losses
+    return CriterionFigures(
+        criterion=criterion,
+        wins=wins,
+        losses=losses,
+        ties=ties,
+        win_rate=(wins + ties / 2) / len(whole) if whole else 0.5,
+        p_value=sign_test(wins, losses),
+        first_share=decided.count(1) / len(decided) if decided else 0.5,
+        n_failed=len(verdicts) - len(whole),
+    )
+
+
+def _sign(verdict: int) -> int:
+    return {0: 0, 1: 1, 2: -1}[verdict]
+
+
+def sign_test(wins: int, losses: int) -> float:
+    """How probable so uneven a result is, or a more uneven one, if both were equally good."""
+    n = wins + losses
+    tail = sum(math.comb(n, i) for i in range(min(wins, losses) + 1))
+    return min(1.0, 2 * tail / 2**n)
+
+
+def _ask(index: GraphIndex, criterion: str, pair: Pair, is_swapped: bool) -> ChatRequest[int]:
+    question, *answers = pair
+    first, second = reversed(answers) if is_swapped else answers
+    messages = open_question(
+        index.prompt("judge_answers"),
+        AUTO,
+        question,
+        criterion=criterion,
+        definition=CRITERIA[criterion],
+        answer_1=as_data(first),
+        answer_2=as_data(second),
+    )
+    read: Callable[[str], int] = read_verdict
+    return ChatRequest(f"{criterion}: {question[:60]}", messages, read, VERDICT_FORMAT)
+
+
+def read_verdict(reply: str) -> int:
+    """1 or 2 for the better answer, 0 for neither.
+
+    Raises:
+        ReplyFormatError: there is no such number.
+    """
+    for value in read_json(reply):
+        fields = {str(key).strip().casefold(): item for key, item in value.items()} if isinstance(value, dict) else {}
+        if "winner" in fields:
+            winner = fields["winner"]
+            number = int(winner) if isinstance(winner, str) and winner.strip() in ("0", "1", "2") else winner
+            if isinstance(number, bool) or number not in (0, 1, 2):
+                raise ReplyFormatError(f"the winner is {str(winner)[:40]!r}, not 0, 1 or 2")
+            return int(number)
+    raise ReplyFormatError(f"no JSON object with a winner; the reply starts {reply[:80]!r}")

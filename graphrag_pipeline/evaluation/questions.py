@@ -1,0 +1,178 @@
+"""Files of questions: gold questions with their evidence, and questions that `evaluate --generate` wrote.
+
+A file is JSONL (an object a line) or CSV (a heading line) with
+
+    question   in words
+    evidence   what must be found to answer it: a list of documents (path in the input folder, id or title) or text unit
+               ids; in CSV a JSON list, or names separated by |
+    answer     optional: what a good answer says; it is kept, nothing is computed from it
+    kind       optional: local or global; what generated questions have
+
+A document counts as found when one of its text units is. A name that several documents bear (a title, or the path of a
+file that holds many) stands for any of them. Other columns are left alone. Keep out: what finds evidence.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.query.passing import document_rows
+from graphrag_pipeline.query.question import MAX_QUESTION_CHARS
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.storage.snapshots import Snapshot
+
+_SEPARATOR = "|"
+_DOCUMENT_NAMES = ("id", "path", "title")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question of a file, and what must be found to answer it.
+
+    Attributes:
+        evidence: names of documents, or ids of text units; empty where none is known.
+        place: file and line, for messages.
+    """
+
+    question: str
+    evidence: tuple[str, ...] = ()
+    answer: str = ""
+    kind: str = ""
+    place: str = ""
+
+
+def read_gold(path: Path) -> list[Question]:
+    """The questions of a file, each with evidence.
+
+    Raises:
+        PipelineError: like `read_questions`, or a question has no evidence.
+    """
+    questions = read_questions(path)
+    for question in questions:
+        if not question.evidence:
+            raise PipelineError(
+                f"{question.place}: {question.question[:60]!r} has no evidence to be found; list documents (path, id "
+                "or title) or text unit ids under `evidence`, or take the question out"
+            )
+    return questions
+
+
+def read_questions(path: Path) -> list[Question]:
+    """The questions of a JSONL or CSV file, in order.
+
+    Raises:
+        PipelineError: the file cannot be read, holds no question, or a line is none; names the line.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PipelineError(f"{path}: cannot be read as UTF-8 text ({error})") from None
+    rows = _read_csv(path, text) if path.suffix.lower() == ".csv" else _read_jsonl(path, text)
+    questions = [_question_of(f"{path}, line {line}", row) for line, row in rows]
+    if not questions:
+        raise PipelineError(f"{path}: holds no question")
+    return questions
+
+
+def write_questions(path: Path, questions: Sequence[Question]) -> None:
+    """Write a JSONL file that `read_questions` reads."""
+    from graphrag_pipeline.storage import files
+
+    rows = ({name: value for name, value in asdict(q).items() if value and name != "place"} for q in questions)
+    files.replace(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode())
+
+
+def _read_jsonl(path: Path, text: str) -> Iterator[tuple[int, Any]]:
+    for line, content in enumerate(text.split("\n"), start=1):
+        if content.strip():
+            try:
+                yield line, json.loads(content)
+            except ValueError as error:
+                raise PipelineError(f"{path}, line {line}: is no JSON object ({error})") from None
+
+
+def _read_csv(path: Path, text: str) -> Iterator[tuple[int, Any]]:
+    reader = csv.DictReader(text.splitlines(keepends=True), strict=True)
+    if "question" not in (reader.fieldnames or ()):
+        raise PipelineError(f"{path}, line 1: the heading has no column `question`")
+    try:
+        for row in reader:
+            yield reader.line_num, {**row, "evidence": _split_evidence(row.get("evidence") or "")}
+    except csv.Error as error:
+        raise PipelineError(f"{path}, line {reader.line_num + 1}: is no CSV ({error})") from None
+
+
+def _split_evidence(cell: str) -> Any:
+    if cell.lstrip().startswith("["):
+        try:
+            return json.loads(cell)
+        except ValueError:
+            pass
+    return [name.strip() for name in cell.split(_SEPARATOR) if name.strip()]
+
+
+def _question_of(place: str, row: Any) -> Question:
+    if not isinstance(row, dict):
+        raise PipelineError(f"{place}: is no JSON object")
+    text, evidence = row.get("question"), row.get("evidence") or []
+    if not isinstance(text, str) or not text.strip():
+        raise PipelineError(f"{place}: `question` is missing or empty")
+    if len(text) > MAX_QUESTION_CHARS:
+        raise PipelineError(f"{place}: the question has {len(text):,} characters, over {MAX_QUESTION_CHARS:,}")
+    evidence = [evidence] if isinstance(evidence, str) else evidence
+    if not isinstance(evidence, list) or not all(isinstance(name, str) and name for name in evidence):
+        raise PipelineError(f"{place}: `evidence` is no list of names")
+    answer, kind = (str(row.get(name) or "") for name in ("answer", "kind"))
+    return Question(text, tuple(dict.fromkeys(evidence)), answer, kind, place)
+
+
+# ------------------------------------------------------------------------------------------------------------- evidence
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What of a snapshot the evidence of questions is.
+
+    Attributes:
+        rows: per question and name, the rows of the text units any of which counts; empty for an unknown name.
+        unknown: "place: name" of names that the snapshot does not have.
+    """
+
+    rows: tuple[tuple[frozenset[int], ...], ...]
+    unknown: tuple[str, ...]
+
+
+def find_evidence(snapshot: Snapshot, questions: Sequence[Question]) -> Evidence:
+    """Look the evidence of questions up: a text unit's id, else a document's id, path or title, as it is written."""
+    of_document = document_rows(snapshot)
+    names = sorted({name for question in questions for name in question.evidence})
+    units = snapshot.rows_of("text_units", names)
+    rows_of = {name: frozenset([int(row)]) for name, row in zip(names, units, strict=True) if row >= 0}
+    for column in _DOCUMENT_NAMES:
+        sought = [name for name in names if name not in rows_of]
+        for name, documents in _documents_named(snapshot, column, sought).items():
+            rows_of[name] = frozenset(np.flatnonzero(np.isin(of_document, documents)).tolist())
+    unknown = [f"{q.place}: {name!r}" for q in questions for name in q.evidence if not rows_of.get(name)]
+    found = (tuple(rows_of.get(name, frozenset()) for name in question.evidence) for question in questions)
+    return Evidence(tuple(found), tuple(unknown))
+
+
+def _documents_named(snapshot: Snapshot, column: str, names: Sequence[str]) -> dict[str, list[int]]:
+    import pyarrow as pa
+
+    values = snapshot.table("documents")[column]
+    rows = np.flatnonzero(np.asarray(pc.is_in(values, value_set=pa.array(names, pa.string()))))
+    found: dict[str, list[int]] = {}
+    for row, value in zip(rows.tolist(), values.take(pa.array(rows)).to_pylist(), strict=True):
+        found.setdefault(value, []).append(row)
+    return found

@@ -1,0 +1,124 @@
+"""Recall on gold questions, without a model: how much of the evidence the first k text units hold.
+
+Per question, recall@k is the share of its evidence among the first k text units, in the order that a search returns
+them; all-evidence@k is whether all of it is there. Figures are means over the questions. Evidence that the index does
+not have counts as not found, and is told. Keep out: how a search finds text units.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.evaluation.conditions import Condition, Ranker, parse_condition, rank_text_units
+from graphrag_pipeline.evaluation.questions import Evidence, Question, find_evidence
+from graphrag_pipeline.query.selection import STRATEGIES
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_index import GraphIndex
+
+DEFAULT_METHODS = ("bm25", "vector", "basic", *(f"local:{strategy}" for strategy in STRATEGIES))
+"""The baselines, and local search with every strategy."""
+MAX_K = 1_000
+
+
+@dataclass(frozen=True)
+class RetrievalFigures:
+    """How well one method finds the evidence.
+
+    Attributes:
+        recall: mean over questions of the share of evidence found, 0-1.
+        all_evidence: share of questions all of whose evidence is found, 0-1.
+        recalls: of each question, in order.
+        milliseconds: of a question, on average; by the clock.
+    """
+
+    method: str
+    k: int
+    recall: float
+    all_evidence: float
+    recalls: tuple[float, ...]
+    milliseconds: float
+
+
+def parse_methods(names: Iterable[str]) -> list[Condition]:
+    """Conditions that find text units.
+
+    Raises:
+        PipelineError: there is no such method, or it finds none.
+    """
+    conditions = [parse_condition(name) for name in names]
+    for condition in conditions:
+        if not condition.finds_text_units:
+            raise PipelineError(f"{condition.name}: reads no text units in an order, so it has no recall")
+    return conditions
+
+
+def measure_retrieval(
+    index: GraphIndex, questions: Sequence[Question], methods: Sequence[Condition], k: int
+) -> tuple[list[RetrievalFigures], Evidence]:
+    """Figures of each method, in order, and what of the evidence the index has.
+
+    Raises:
+        PipelineError: the index has none of the evidence, k is out of range, or an option does not validate.
+    """
+    if not 1 <= k <= MAX_K:
+        raise PipelineError(f"k is {k}; it must be 1 to {MAX_K:,}")
+    for condition in methods:
+        condition.settings_of(index)
+    evidence = find_evidence(index.snapshot, questions)
+    if not any(rows for of_question in evidence.rows for rows in of_question):
+        raise PipelineError(
+            f"snapshot {index.snapshot.id} has none of the evidence, such as {evidence.unknown[0]}; name documents by "
+            "path, id or title as `graphrag-pipeline sql 'SELECT path, id, title FROM documents'` shows them, or text "
+            "units by id"
+        )
+    return [_measure(index, questions, evidence, condition, k) for condition in methods], evidence
+
+
+def _measure(
+    index: GraphIndex, questions: Sequence[Question], evidence: Evidence, condition: Condition, k: int
+) -> RetrievalFigures:
+    rank = partial(rank_text_units, condition)
+    rank(index, questions[0].question, k)  # what is loaded at first use is not timed
+    started = time.perf_counter()
+    recalls = recall_each(index, [question.question for question in questions], evidence.rows, rank, k)
+    milliseconds = 1000 * (time.perf_counter() - started) / len(questions)
+    mean, whole = float(np.mean(recalls)), float(np.mean(np.array(recalls) == 1))
+    return RetrievalFigures(condition.name, k, mean, whole, tuple(recalls), milliseconds)
+
+
+def recall_each(
+    index: GraphIndex, questions: Sequence[str], evidence: Sequence[Sequence[frozenset[int]]], rank: Ranker, k: int
+) -> list[float]:
+    """Recall@k of each question.
+
+    Args:
+        evidence: per question, the rows of text units any of which counts, for each piece of evidence.
+    """
+    recalls = []
+    for question, pieces in zip(questions, evidence, strict=True):
+        rows = set(index.snapshot.rows_of("text_units", rank(index, question, k)[:k]).tolist())
+        recalls.append(sum(not rows.isdisjoint(piece) for piece in pieces) / len(pieces))
+    return recalls
+
+
+def render_figures(figures: Sequence[RetrievalFigures], others: Sequence[RetrievalFigures] = ()) -> list[str]:
+    """A table in lines; with figures of another snapshot, what changed from those to these."""
+    width = max(len("method"), *(len(row.method) for row in figures))
+    k = figures[0].k
+    heading = f"{'method':{width}}  {f'recall@{k}':>10}  {f'all-evidence@{k}':>15}  {'ms':>7}"
+    lines = [heading + ("  change of both" if others else "")]
+    compared: Sequence[RetrievalFigures | None] = others or [None] * len(figures)
+    for row, other in zip(figures, compared, strict=True):
+        line = f"{row.method:{width}}  {row.recall:>10.3f}  {row.all_evidence:>15.3f}  {row.milliseconds:>7.1f}"
+        if other:
+            line += f"  {row.recall - other.recall:+.3f}  {row.all_evidence - other.all_evidence:+.3f}"
+        lines.append(line)
+    return lines

@@ -1,0 +1,132 @@
+"""Who made the records of a snapshot: the stage's rows behind it, code version, prompts, model, reply and run.
+
+A snapshot's manifest says which files of the stage tables it was joined from, by which code version, and what that
+version stands for: prompts, model, settings. Keep out: which records belong together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.stages import STAGES, Stage
+from graphrag_pipeline.staleness import asset_data_version
+from graphrag_pipeline.storage.snapshots import Snapshot
+from graphrag_pipeline.storage.table_store import code_version_of
+from graphrag_pipeline.tables import STAGE_TABLES, WHOLE, bucket_of
+
+FindRun = Callable[[str, str, str], str | None]
+"""(stage, partition, data version) -> id of Dagster's run that made it, None if it is not known."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Who made a record.
+
+    Attributes:
+        stage, partition: the asset; "all" for one over the whole corpus.
+        code_version: of prompts, model, settings and code together.
+        model: that the stage was set to ask; "" for none, None if a snapshot of an older release does not tell.
+        prompts: name -> hash of those it asked with.
+        request_key: under which the reply that the record was read from is stored; None: no reply, so it was made by
+            rule, taken over as it was, or filled where the model failed.
+        reply: model, tokens and cost of that reply, if it is still stored.
+        run: id of the Dagster run that materialised the partition; None if Dagster does not know.
+    """
+
+    stage: str
+    partition: str
+    code_version: str
+    model: str | None
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    request_key: str | None = None
+    reply: Mapping[str, Any] | None = None
+    run: str | None = None
+
+    @property
+    def asset(self) -> str:
+        """Stage and bucket in words."""
+        return self.stage if self.partition == WHOLE else f"{self.stage} of bucket {self.partition}"
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the embedded engine did what a model could have done."""
+        return self.model == "" and bool(STAGES[self.stage].engine)
+
+
+class StageRecords:
+    """The stage tables behind a snapshot.
+
+    Args:
+        root: whose tables, heads and stored replies are read.
+        find_run: asked once per partition of a stage.
+    """
+
+    def __init__(self, root: Root, snapshot: Snapshot, find_run: FindRun) -> None:
+        self._root = root
+        self._heads, self._code = snapshot.manifest.heads, snapshot.manifest.code
+        self._find_run = find_run
+        self._n_buckets = sum(name.startswith("documents/") for name in self._heads)
+        self._origins: dict[tuple[str, str], Origin | None] = {}
+
+    def bucket_of(self, document_id: str) -> str:
+        """The partition of a document's rows; "" where the snapshot has none, as an imported one."""
+        return bucket_of(document_id, self._n_buckets) if self._n_buckets else ""
+
+    def rows(self, table: str, column: str, values: Collection[str], partition: str = WHOLE) -> list[dict[str, Any]]:
+        """Rows of a partition that have one of some values in a column, in file order; none in an imported index."""
+        paths = [str(path) for path in self._paths(table, partition) if path.is_file()]
+        if not paths or not values:
+            return []
+        found = ds.dataset(paths, schema=STAGE_TABLES[table].schema, format="parquet")
+        is_wanted = ds.field(column).isin(pa.array(sorted(values), pa.string()))
+        rows: list[dict[str, Any]] = found.to_table(filter=is_wanted).to_pylist()
+        return rows
+
+    def _paths(self, table: str, partition: str) -> list[Path]:
+        head = self._heads.get(f"{table}/{partition}", {})
+        folder = self._root.path / "tables" / table / partition
+        return [folder / file["name"] for file in head.get("files", ())]
+
+    def origin(self, stage: str, partition: str = WHOLE, request_key: str | None = None) -> Origin | None:
+        """Who made a record of a stage; None in an imported index.
+
+        Args:
+            request_key: of the record.
+        """
+        key = (stage, partition)
+        if key not in self._origins:
+            self._origins[key] = self._read_origin(STAGES[stage], partition)
+        origin = self._origins[key]
+        if origin is None or request_key is None:
+            return origin
+        reply = self._root.models.cache.read([request_key]).get(request_key)
+        told = {name: getattr(reply, name) for name in ("model", "prompt_tokens", "completion_tokens", "cost")}
+        return Origin(**{**vars(origin), "request_key": request_key, "reply": told if reply else None})
+
+    def _read_origin(self, stage: Stage, partition: str) -> Origin | None:
+        heads = [self._heads.get(f"{table}/{partition}") for table in stage.tables]
+        if heads[0] is None:
+            return None
+        code_version = str(heads[0]["code_version"])
+        data_version = asset_data_version([head["data_version"] if head else None for head in heads])
+        run = self._find_run(stage.name, partition, data_version) if data_version else None
+        code = self._code.get(code_version) or self._read_code(stage, partition, code_version)
+        if code is None:
+            return Origin(stage.name, partition, code_version, None, run=run)
+        prompts = {name.removeprefix("prompt "): value for name, value in code.items() if name.startswith("prompt ")}
+        return Origin(stage.name, partition, code_version, code.get(f"{stage.engine} model", ""), prompts, run=run)
+
+    def _read_code(self, stage: Stage, partition: str, code_version: str) -> Mapping[str, Any] | None:
+        """What a code version stands for in a snapshot that does not say: as the head has it, or the settings now."""
+        head = self._root.tables.head(stage.tables[0], partition)
+        if head and head.code_version == code_version:
+            return head.code
+        code = self._root.code_of(stage)
+        return code if code_version_of(code) == code_version else None

@@ -1,0 +1,252 @@
+"""Samples for a trial, one function per stage: records, what the stage tables hold of them, how they are made anew.
+
+Add a stage that asks a model to `SAMPLERS`. What a stage reads is taken as the stage tables have it, whether that is
+fresh or not. Keep out: asking, counting, costs (`stage_trial.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from graphrag_pipeline.citations import number_citations, render_full_content
+from graphrag_pipeline.indexing.community_reports import Report, report_communities, write_reports
+from graphrag_pipeline.indexing.contract_tables import CITED_KINDS
+from graphrag_pipeline.indexing.extracted_graph import extract_graph
+from graphrag_pipeline.indexing.model_descriptions import iterate_subjects
+from graphrag_pipeline.indexing.model_extraction import UnitMentions
+from graphrag_pipeline.indexing.model_reports import ModelReport, ReportPlan, write_report
+from graphrag_pipeline.indexing.model_stages import extraction_works, summary_works
+from graphrag_pipeline.indexing.report_contexts import CommunityContext
+from graphrag_pipeline.indexing.summarized_descriptions import summarize_descriptions
+from graphrag_pipeline.models.pool import Work
+from graphrag_pipeline.models.ports import ChatModel
+from graphrag_pipeline.plans import plan_extraction, plan_reports, plan_summaries
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.stages import owner_of
+from graphrag_pipeline.tables import normalize_title
+from graphrag_pipeline.tokens import count_tokens_each
+
+_MENTIONS = ("entity_mentions", "relationship_mentions", "claim_mentions")
+_REPORTED = ("communities", "entities", "relationships", "covariates", "descriptions")
+
+Row = Mapping[str, Any]
+Choose = Callable[[Sequence[str]], list[str]]
+"""Chooses the ids of the sample among all."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a stage made of a record: its text and, for a stage that finds things, their names."""
+
+    text: str
+    found: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class SampledRecord:
+    """A record and what the stage tables hold of it."""
+
+    id: str
+    name: str
+    old: Result
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Records of one stage, and how they are made anew.
+
+    Attributes:
+        asked_about: what the records are, in words.
+        n_records: among which the sample was chosen: all that the stage asks about.
+        works: one work per record, for a model.
+        read: what comes out of a work.
+        make_by_rule: one result per record by the embedded engine.
+    """
+
+    asked_about: str
+    n_records: int
+    records: Sequence[SampledRecord]
+    works: Callable[[ChatModel], list[Work[Any]]]
+    read: Callable[[Any], Result]
+    make_by_rule: Callable[[], list[Result]]
+
+
+def _read_all(root: Root, table: str) -> pa.Table:
+    parts = [root.tables.read(table, partition) for partition in owner_of(table).partitions(root.settings)]
+    return pa.concat_tables(parts).combine_chunks()
+
+
+def _rows_with(rows: pa.Table, column: str, values: Iterable[str]) -> pa.Table:
+    return rows.filter(pc.is_in(rows[column], value_set=pa.array(sorted(values), pa.string())))
+
+
+# ----------------------------------------------------------------------------------------------------------- extraction
+
+
+def sample_text_units(root: Root, choose: Choose) -> Sample:
+    """Text units and their mentions."""
+    units = _read_all(root, "text_units")
+    ids = choose(units["id"].to_pylist())
+    chosen = _rows_with(units, "id", ids).sort_by("id")
+    titles = _read_all(root, "documents").select(["id", "title"]).to_pylist()
+    title_of = {row["id"]: row["title"] for row in titles}
+    old = _results_by_unit({name: _rows_with(_read_all(root, name), "text_unit_id", ids) for name in _MENTIONS}, ids)
+    records = [
+        SampledRecord(
+            row["id"], f"{title_of.get(row['document_id'], '')}, characters {row['start']:,}-{row['end']:,}", was
+        )
+        for row, was in zip(chosen.select(["id", "document_id", "start", "end"]).to_pylist(), old, strict=True)
+    ]
+    return Sample(
+        "text unit",
+        units.num_rows,
+        records,
+        lambda model: extraction_works(chosen, plan_extraction(root), model),
+        _read_mentions,
+        lambda: _extract_by_rule(root, units, chosen["document_id"].to_pylist(), ids),
+    )
+
+
+def _extract_by_rule(root: Root, units: pa.Table, document_ids: Sequence[str], ids: Sequence[str]) -> list[Result]:
+    """Whole documents are read: what a name stands for may be said in another text unit."""
+    documents = _rows_with(_read_all(root, "documents"), "id", set(document_ids))
+    of_documents = _rows_with(units, "document_id", set(document_ids))
+    tables = extract_graph(documents, of_documents, root.settings.extraction)
+    return _results_by_unit({name: tables[name] for name in _MENTIONS}, ids)
+
+
+def _results_by_unit(mentions: Mapping[str, pa.Table], ids: Sequence[str]) -> list[Result]:
+    rows: dict[str, dict[str, list[Row]]] = {unit_id: {name: [] for name in _MENTIONS} for unit_id in ids}
+    for name, table in mentions.items():
+        for row in table.to_pylist():
+            if row["text_unit_id"] in rows:
+                rows[row["text_unit_id"]][name].append(row)
+    return [_describe_mentions(*rows[unit_id].values()) for unit_id in ids]
+
+
+def _read_mentions(mentions: UnitMentions) -> Result:
+    return _describe_mentions(mentions.entities, mentions.relationships, mentions.claims)
+
+
+def _describe_mentions(entities: Iterable[Row], relationships: Iterable[Row], claims: Iterable[Row]) -> Result:
+    """One line per mention; an entity or pair is named by what it is called across mentions."""
+    found: dict[str, list[str]] = {}
+    for row in entities:
+        found.setdefault(normalize_title(row["name"]), []).append(f"({row['type']}) {row['description']}")
+    for row in relationships:
+        ends = sorted(normalize_title(row[end]) for end in ("source", "target"))
+        found.setdefault(" -- ".join(ends), []).append(f"({row['strength']:g}) {row['description']}")
+    said = [f"claim {row['subject']} -> {row['object']} ({row['status']}) {row['description']}" for row in claims]
+    lines = [f"{name} {text}".rstrip() for name, texts in found.items() for text in texts]
+    return Result("\n".join(lines + said), frozenset(found))
+
+
+# --------------------------------------------------------------------------------------------------------- descriptions
+
+
+def sample_descriptions(root: Root, choose: Choose) -> Sample:
+    """Entities and relationships with several descriptions, and their summaries."""
+    tables = root.tables.read("entities"), root.tables.read("relationships")
+    several = {
+        s.description_key: s for s in iterate_subjects(*tables) if len({t for t in s.descriptions if t.strip()}) > 1
+    }
+    keys = choose(list(several))
+    subjects = [several[key] for key in keys]
+    stored = _descriptions_by_key(_rows_with(root.tables.read("descriptions"), "description_key", keys))
+
+    def make_by_rule() -> list[Result]:
+        entities, relationships = (_rows_with(rows, "description_key", keys) for rows in tables)
+        made = summarize_descriptions(entities, relationships, root.settings.descriptions, root.static_embedder)
+        return [_descriptions_by_key(made)[key] for key in keys]
+
+    return Sample(
+        "entity or relationship with several descriptions",
+        len(several),
+        [SampledRecord(s.description_key, s.name, stored.get(s.description_key, Result(""))) for s in subjects],
+        lambda model: summary_works(subjects, plan_summaries(root), model),
+        lambda row: Result(row["description"]),
+        make_by_rule,
+    )
+
+
+def _descriptions_by_key(rows: pa.Table) -> dict[str, Result]:
+    pairs = zip(rows["description_key"].to_pylist(), rows["description"].to_pylist(), strict=True)
+    return {key: Result(text) for key, text in pairs}
+
+
+# -------------------------------------------------------------------------------------------------------------- reports
+
+
+def sample_communities(root: Root, choose: Choose) -> Sample:
+    """Communities that are large enough to be asked about, and their reports; those below them have their old ones."""
+    stored = {row["community_id"]: row for row in root.tables.read("community_reports").to_pylist()}
+    settings = root.settings.reports
+    contexts: dict[str, CommunityContext] = {}
+
+    def recall(asked: Sequence[CommunityContext]) -> list[Report]:
+        contexts.update((context.community_id, context) for context in asked)
+        return [_stored_report(context, stored) for context in asked]
+
+    report_communities(
+        **{table: root.tables.read(table) for table in _REPORTED},
+        settings=settings,
+        embedder=root.static_embedder,
+        count_tokens=partial(count_tokens_each, encoding=root.settings.text_units.encoding),
+        write=recall,
+    )
+    large = [key for key, context in contexts.items() if context.n_entities >= settings.min_report_size]
+    chosen = [contexts[key] for key in choose(large)]
+    show = partial(_show_report, _numbers_in_contexts(root, chosen))
+    return Sample(
+        f"community of at least {settings.min_report_size} entities",
+        len(large),
+        [SampledRecord(c.community_id, ", ".join(c.central), show(_stored_report(c, stored))) for c in chosen],
+        partial(_report_works, chosen, plan_reports(root)),
+        lambda made: show(made.report),
+        lambda: [show(report) for report in write_reports(chosen, settings, root.static_embedder)],
+    )
+
+
+def _report_works(contexts: Sequence[CommunityContext], plan: ReportPlan, model: ChatModel) -> list[Work[ModelReport]]:
+    return [Work(c.community_id, partial(write_report, c, plan, model)) for c in contexts]
+
+
+def _stored_report(context: CommunityContext, stored: Mapping[str, Row]) -> Report:
+    """The report there is; one that says nothing on a community that is newer than its report."""
+    row = stored.get(context.community_id)
+    if row is None:
+        return Report(", ".join(context.central), "", (), 0.0, "")
+    findings = tuple((finding["summary"], finding["explanation"]) for finding in row["findings"])
+    return Report(row["title"], row["summary"], findings, row["rank"], row["rating_explanation"])
+
+
+def _show_report(numbers: Mapping[str, Mapping[str, int]], report: Report) -> Result:
+    """A report as queries read it; its citations by the numbers of the published snapshot."""
+    findings = [{"summary": heading, "explanation": text} for heading, text in report.findings]
+    text = render_full_content(report.title, report.summary, findings)
+    return Result(f"{number_citations(text, numbers)}\n\nRating {report.rank:g}: {report.rating_explanation}")
+
+
+def _numbers_in_contexts(root: Root, contexts: Sequence[CommunityContext]) -> dict[str, dict[str, int]]:
+    """Kind in a citation -> id -> published number, of all that these contexts can be cited for."""
+    rows = root.snapshots.record_numbers(root.snapshots.current_manifest())
+    ids = {record_id for context in contexts for listed in context.numbers.values() for record_id in listed}
+    known = _rows_with(rows, "id", ids).to_pylist() if rows is not None else []
+    return {
+        kind: {row["id"]: row["number"] for row in known if row["kind"] == stored}
+        for kind, stored in CITED_KINDS.items()
+    }
+
+
+SAMPLERS: dict[str, Callable[[Root, Choose], Sample]] = {
+    "extracted_graph": sample_text_units,
+    "summarized_descriptions": sample_descriptions,
+    "community_reports": sample_communities,
+}
+"""Stages that can be tried."""

@@ -1,0 +1,186 @@
+"""Dynamic against static global search at level 1: tokens read, and how many of the reports that matter are kept.
+
+A news corpus of 40 topics (`articles.iterate_topical_articles`), each with a cast of its own, all in the same places,
+so that communities have subjects as in real news. For each topic one question. What matters is known by construction:
+an entity is of a topic where more than half of its text units are, a community where more than half of its entities
+are, and the *gold* reports of a topic are those of its communities on the frontier at level 1, but for reports on fewer
+entities than `reports.min_report_size`, which are one sentence each (their tokens count). A report is kept where
+dynamic selection to level 1 reads that very report.
+
+Tokens are those of prompts and replies of all calls, ratings by a model too; the embedded engine's ask nobody. Answers
+are those of the test model server. For ratings by a model it stands in for a careful reader: 4 where a report says the
+topic in so many words, else 0. It is the bench `global_tokens`; by itself
+
+    python -m graphrag_pipeline_tests.bench.global_tokens [FOLDER]
+
+keeps the index in FOLDER and uses it again.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphrag_pipeline.evaluation.conditions import answer_question, parse_condition
+from graphrag_pipeline.evaluation.metered import MeteredIndex
+from graphrag_pipeline.query import records
+from graphrag_pipeline.query.global_search import rate_reports
+from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline_tests.bench.articles import TOPICS, iterate_topical_articles
+from graphrag_pipeline_tests.bench.measuring import Figure, measure_command, print_table
+from graphrag_pipeline_tests.model_server import Asked, running_model_server
+from graphrag_pipeline_tests.query.model_index import open_with_model
+
+N_ARTICLES = 1_000
+LEVEL = 1
+N_ANSWERED = 8
+"""Topics whose questions are answered through the model server; reports are chosen for all of them."""
+MAX_SHARE = 0.23
+"""Of the tokens of static search: what Microsoft publishes for dynamic community selection."""
+MIN_KEPT = 0.9
+
+Gold = Mapping[str, frozenset[int]]
+"""Topic -> numbers of the communities whose reports matter; topics without any are left out."""
+
+
+def ask_about(topic: str) -> str:
+    return f"What is reported about {topic}?"
+
+
+def write_topical_articles(folder: Path, n: int = N_ARTICLES) -> None:
+    """A file per article."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for _, article in iterate_topical_articles(n):
+        (folder / article.name).write_text(f"{article.title}\n\n{article.text}\n", encoding="utf-8")
+
+
+# ----------------------------------------------------------------------------------------------------------------- gold
+
+
+def find_gold(index: GraphIndex, topic_of_path: Mapping[str, str]) -> Gold:
+    """The reports that matter, by topic."""
+    snapshot = index.snapshot
+    documents = {row["id"]: topic_of_path[row["path"]] for row in _rows(index, "documents", "id", "path")}
+    units = {row["id"]: documents[row["document_id"]] for row in _rows(index, "text_units", "id", "document_id")}
+    entities = {
+        row["id"]: _majority([units[i] for i in row["text_unit_ids"]])
+        for row in _rows(index, "entities", "id", "text_unit_ids")
+    }
+    frontier = np.flatnonzero(records.frontier_mask(index, LEVEL))
+    gold: dict[str, set[int]] = {}
+    for community in snapshot.take("communities", frontier, ["community", "entity_ids", "size"]):
+        topic = _majority([entities[i] for i in community["entity_ids"]])
+        if topic and community["size"] >= index.settings.reports.min_report_size:
+            gold.setdefault(topic, set()).add(community["community"])
+    return {topic: frozenset(gold[topic]) for topic in TOPICS if topic in gold}
+
+
+def _rows(index: GraphIndex, table: str, *columns: str) -> list[dict]:
+    rows: list[dict] = index.snapshot.table(table).select(list(columns)).to_pylist()
+    return rows
+
+
+def _majority(values: Sequence[str]) -> str:
+    """What more than half of the values are; "" if there is none."""
+    [(value, count)] = Counter(values).most_common(1) or [("", 0)]
+    return value if 2 * count > len(values) else ""
+
+
+def share_kept(index: GraphIndex, gold: Gold, topics: Iterable[str]) -> float:
+    """Share of the gold reports that dynamic selection keeps, on average over the questions on some topics."""
+    settings = index.settings.global_search.model_copy(update={"selection": "dynamic", "max_level": LEVEL})
+    shares = []
+    for topic in topics:
+        kept = {report.community for report in rate_reports(index, ask_about(topic), settings).kept}
+        shares.append(len(kept & gold[topic]) / len(gold[topic]))
+    return float(np.mean(shares))
+
+
+# ---------------------------------------------------------------------------------------------------------------- bench
+
+
+def run(folder: Path | None = None) -> list[Figure]:
+    """Index the corpus (in a temporary folder, or in `folder`, whose index is used again) and measure."""
+    if folder is None:
+        with tempfile.TemporaryDirectory() as temporary:
+            return run(Path(temporary))
+    root = folder / "topical"
+    if not root.exists():
+        write_topical_articles(root / "input")
+        measure_command(root, "init", str(root))
+    measure_command(root, "index")
+    with GraphIndex.open(root) as index:
+        gold = find_gold(index, {article.name: topic for topic, article in iterate_topical_articles(N_ARTICLES)})
+        n_reports = index.snapshot.n_rows("community_reports")
+        n_gold = sum(map(len, gold.values()))
+        return [
+            Figure("global search: reports", n_reports, "reports", least=1_000),
+            Figure(f"reports that matter to {len(gold)} questions", n_gold, "reports"),
+            Figure("the same, kept by dynamic selection", share_kept(index, gold, gold), "", least=MIN_KEPT),
+            *_measure_tokens(index, gold),
+        ]
+
+
+def _measure_tokens(index: GraphIndex, gold: Gold) -> list[Figure]:
+    topics = list(gold)[:: max(1, len(gold) // N_ANSWERED)][:N_ANSWERED]
+    static = _count_tokens(index, f"global:static:level={LEVEL}", topics)
+    dynamic = f"global:dynamic:max_level={LEVEL}"
+    figures = [
+        Figure(f"static search at level {LEVEL}: tokens of a question", static[0] / len(topics) / 1000, "thousand"),
+        Figure(
+            "dynamic, rated by the embedded engine: share of these",
+            _count_tokens(index, dynamic, topics)[0] / static[0],
+            "",
+            limit=MAX_SHARE,
+        ),
+    ]
+    for rated_text in ("full_content", "summary"):
+        rating = {"engine": "model", "rated_text": rated_text}
+        tokens, kept = _count_tokens(index, dynamic, topics, gold, rating=rating)
+        figures.append(
+            Figure(f"dynamic, {rated_text} rated by a model: share of these", tokens / static[0], "", limit=MAX_SHARE)
+        )
+        figures.append(Figure("the same: reports that matter to these questions, kept", kept, ""))
+    return figures
+
+
+def rate_carefully(asked: Asked) -> Any:
+    """Ratings by whether a report says the topic; everything else by the server's rules."""
+    topic = next((topic for topic in TOPICS if ask_about(topic) in asked.prompt), None)
+    if topic is None or asked.kind not in ("rating", "ratings"):
+        return None
+    given = asked.prompt.replace(ask_about(topic), "")
+    if asked.kind == "rating":
+        return {"reason": "", "rating": 4 * (topic in given)}
+    rows = re.findall(r"^\[(\d+)\](.*?)(?=^\[\d+\]|\Z)", given, re.MULTILINE | re.DOTALL)
+    return {"ratings": [{"number": int(number), "rating": 4 * (topic in text)} for number, text in rows]}
+
+
+def _count_tokens(
+    index: GraphIndex, condition: str, topics: Sequence[str], gold: Gold | None = None, **sections: dict
+) -> tuple[int, float]:
+    """Tokens of the answers to the topics' questions; with gold reports, how many of them were kept."""
+    with running_model_server(rate_carefully) as server, tempfile.TemporaryDirectory() as folder:
+        asking = open_with_model(index, Path(folder), server, **sections)
+        metered = MeteredIndex(asking)
+        for topic in topics:
+            answer_question(parse_condition(condition), metered, ask_about(topic))
+        return metered.meter.tokens, share_kept(asking, gold, topics) if gold else 0.0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print every row; 1 if a limit does not hold."""
+    rows = run(Path(arguments[0]) if arguments else None)
+    print_table(rows)
+    return int(any(row.is_over or row.is_under for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,90 @@
+"""`evaluate` on the command line, and its job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import yaml
+
+from graphrag_pipeline.defs.evaluation_job import evaluation_job
+from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline_tests.evaluation.test_generated_questions import benchmark
+from graphrag_pipeline_tests.model_server import running_model_server
+from graphrag_pipeline_tests.test_cli import Outcome, assert_one_line_error, call
+from graphrag_pipeline_tests.two_snapshots import _indexed_twice, first_of, root
+
+__all__ = ["_indexed_twice", "call", "root"]
+
+Call = Callable[..., Outcome]
+GOLD = '{"question": "Who carried Tiny Tim home?", "evidence": ["two.txt"]}\n'
+DELETED = '{"question": "With whom did Fezziwig dance?", "evidence": ["three.md"]}\n'
+
+
+@pytest.fixture
+def gold(root, tmp_path: Path) -> Path:
+    (root.path / "gold.jsonl").write_text(GOLD + DELETED, encoding="utf-8")
+    return root.path / "gold.jsonl"
+
+
+def test_figures_of_two_snapshots_stand_side_by_side(root, gold: Path, call: Call) -> None:
+    first = first_of(root)
+    outcome = call("--root", root.path, "evaluate", gold, "--methods", "bm25,local:graph", "--against", first[:8])
+    assert outcome.status == 0, outcome.err
+    heading, bm25, local, told = outcome.out.rstrip("\n").split("\n")
+    assert heading.split()[:3] == ["method", "recall@5", "all-evidence@5"]
+    assert bm25.split()[0::4] == ["bm25", "-0.500"] and local.split()[0] == "local:graph"
+    assert told.endswith(f"compared with {first}")
+    assert "line 2: 'three.md'" in outcome.err
+    kept = {path.parent.name for path in (root.path / "evaluations").glob("*/retrieval-*.json")}
+    assert kept == {first, root.snapshots.current()}
+
+
+def test_json_has_every_default_method(root, gold: Path, call: Call) -> None:
+    record = json.loads(call("--root", root.path, "evaluate", gold, "--json").out)
+    assert [row["method"] for row in record["figures"]][:3] == ["bm25", "vector", "basic"] and len(
+        record["figures"]
+    ) == 10
+    assert record["snapshot"] == root.snapshots.current() and record["unknown_evidence"]
+
+
+def test_questions_are_generated_into_a_file_and_compared(root, call: Call, tmp_path: Path) -> None:
+    written = tmp_path / "generated.jsonl"
+    with running_model_server(benchmark) as server:
+        settings = yaml.safe_load((root.path / "settings.yaml").read_text())
+        settings |= {"chat_model": {"model": "test-chat", "base_url": server.base_url}, "answers": {"engine": "model"}}
+        (root.path / "settings.yaml").write_text(yaml.safe_dump(settings))
+        outcome = call("--root", root.path, "evaluate", written, "--generate", "3", "--kind", "local")
+        assert (outcome.status, outcome.out) == (0, f"wrote 3 questions to {written}\n"), outcome.err
+        assert_one_line_error(call("--root", root.path, "evaluate", written, "--generate", "3"), "is not overwritten")
+        assert call("--root", root.path, "evaluate", written, "--methods", "basic").status == 0, (
+            "they are gold questions"
+        )
+        compared = call("--root", root.path, "evaluate", written, "--compare", "C0", "SS", "--json")
+    assert compared.status == 0, compared.err
+    record = json.loads(compared.out)
+    assert record["n_questions"] == 3 and [row["name"] for row in record["conditions"]] == ["C0", "SS"]
+    assert list((root.path / "evaluations").glob("*/comparison-*.json"))
+
+
+def test_what_cannot_be_evaluated_is_one_line(root, gold: Path, call: Call, tmp_path: Path) -> None:
+    ask = ("--root", root.path, "evaluate")
+    assert_one_line_error(call(*ask), "which questions?", "publishing.golden_questions")
+    assert_one_line_error(call(*ask, gold, "--methods", "magic"), "no way to answer is called 'magic'")
+    assert_one_line_error(call(*ask, gold, "--k", "0"), "k is 0")
+    assert_one_line_error(call(*ask, gold, "--against", "zzz"), "there is no such snapshot")
+    assert_one_line_error(call(*ask, gold, "--compare", "C0", "C1"), "set chat_model.model")
+
+
+def test_the_job_shows_figures_as_a_table_and_as_numbers(root, gold: Path) -> None:
+    config = {"ops": {"measure_gold_questions": {"config": {"questions": "gold.jsonl", "methods": ["basic"], "k": 2}}}}
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = evaluation_job.execute_in_process(
+            run_config=config, resources={"index_root": IndexRoot(path=str(root.path))}, instance=instance
+        )
+    [output] = [e.step_output_data for e in result.all_events if e.is_successful_output]
+    assert output.metadata["recall@2 basic"].value == 0.5 and output.metadata["unknown evidence"].value == 1
+    assert "| basic | 0.500 | 0.500 |" in output.metadata["figures"].value

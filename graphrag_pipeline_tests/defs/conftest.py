@@ -1,0 +1,33 @@
+"""A root that was indexed once through Dagster, shared by the tests of a worker; each test changes a copy."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.defs.index_run import run_index
+from graphrag_pipeline.root import Root
+from graphrag_pipeline_tests.roots import make_root
+
+
+@pytest.fixture(autouse=True)
+def _own_dagster_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+
+
+@pytest.fixture(scope="session")
+def indexed_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = make_root(tmp_path_factory.mktemp("indexed_once") / "root")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("DAGSTER_HOME", raising=False)
+        run_index(root)
+    return root.path
+
+
+@pytest.fixture
+def indexed_root(indexed_once: Path, tmp_path: Path) -> Root:
+    """A copy of an indexed root of three documents in two buckets, with its Dagster home."""
+    shutil.copytree(indexed_once, tmp_path / "root")
+    return Root(tmp_path / "root")

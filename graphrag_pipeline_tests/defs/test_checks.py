@@ -1,0 +1,67 @@
+"""Checks on the candidate as Dagster runs them: one that fails keeps the published snapshot, and says why."""
+
+from __future__ import annotations
+
+import dagster as dg
+import pytest
+
+from graphrag_pipeline.defs.build import build_definitions
+from graphrag_pipeline.defs.index_run import open_instance, run_index
+from graphrag_pipeline.defs.jobs import BUCKET_JOB, CORPUS_JOB
+from graphrag_pipeline.root import Root
+
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+CHANGED = "storage: {n_buckets: 2}\nextraction: {max_entities_per_sentence: 2}\n"
+
+
+def run(root: Root, job: str, partition: str | None = None) -> dg.ExecuteInProcessResult:
+    with open_instance(root) as instance:
+        definition = build_definitions(root).resolve_job_def(job)
+        return definition.execute_in_process(
+            instance=instance, partition_key=partition, run_config=QUIET, raise_on_error=False
+        )
+
+
+def evaluation(result: dg.ExecuteInProcessResult, name: str) -> dg.AssetCheckEvaluation:
+    [found] = [check for check in result.get_asset_check_evaluations() if check.check_name == name]
+    return found
+
+
+def change(root: Root, settings: str) -> Root:
+    (root.path / "settings.yaml").write_text(settings)
+    return Root(root.path)
+
+
+@pytest.fixture
+def half_filled(indexed_root: Root) -> Root:
+    """A root whose first bucket alone was backfilled after a change."""
+    root = change(indexed_root, CHANGED)
+    assert run(root, BUCKET_JOB, "000").success
+    return root
+
+
+def test_a_half_done_backfill_is_not_published_until_the_other_buckets_are_there(half_filled: Root) -> None:
+    published = half_filled.snapshots.current()
+    result = run(half_filled, CORPUS_JOB)
+    check = evaluation(result, "mixed_prompts")
+    assert not result.success and not check.passed and half_filled.snapshots.current() == published
+    told = check.description or ""
+    assert (
+        told.startswith("extracted_graph: its buckets come from 2 versions of extraction.max_entities_per_sentence")
+        and "publishing.allow_mixed_prompts" in told
+    )
+    versions = {
+        half_filled.tables.need("entity_mentions", bucket).code_version[:8]: bucket for bucket in ("000", "001")
+    }
+    assert all(f"{version}: {bucket}" in told for version, bucket in versions.items())
+    assert evaluation(result, "heads").passed
+    run_index(half_filled)
+    assert half_filled.snapshots.current() not in (None, published)
+
+
+def test_a_setting_lets_a_half_done_backfill_be_published(half_filled: Root) -> None:
+    published = half_filled.snapshots.current()
+    root = change(half_filled, CHANGED + "publishing: {allow_mixed_prompts: true}\n")
+    result = run(root, CORPUS_JOB)
+    assert result.success and evaluation(result, "mixed_prompts").passed
+    assert root.snapshots.current() not in (None, published)

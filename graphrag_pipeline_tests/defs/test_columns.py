@@ -1,0 +1,38 @@
+"""Every column that lineage names exists, at both ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphrag_pipeline.defs.columns import column_lineage, column_schema, origins_of, shown_tables
+from graphrag_pipeline.stages import ALL_STAGES, STAGES, upstream_of
+
+
+def names(stage: str) -> set[str]:
+    return {column.name for column in column_schema(ALL_STAGES[stage]).columns}
+
+
+@pytest.mark.parametrize("stage", ALL_STAGES)
+def test_lineage_names_columns_that_exist_in_assets_right_above_or_beside(stage: str) -> None:
+    above = {other.name for other in upstream_of(ALL_STAGES[stage])}
+    for column, deps in column_lineage(stage).deps_by_column.items():
+        assert column in names(stage)
+        for dep in deps:
+            owner = dep.asset_key.to_user_string()
+            assert owner in above, f"{stage}.{column} <- {owner}"
+            assert dep.column_name in names(owner), f"{stage}.{column} <- {owner}.{dep.column_name}"
+
+
+@pytest.mark.parametrize("stage", [name for name in STAGES if name != "corpus_manifest"])
+def test_every_stage_says_where_its_columns_come_from(stage: str) -> None:
+    for table in shown_tables(ALL_STAGES[stage]):
+        assert origins_of(ALL_STAGES[stage], table) or table.endswith("_failures"), table
+
+
+def test_a_column_of_several_tables_is_named_with_its_table() -> None:
+    assert "text" in names("text_units")
+    assert {"entities.title", "relationships.weight", "graph_failures.reason"} <= names("graph")
+    lineage = column_lineage("index_candidate").deps_by_column["entities.description"]
+    assert [(dep.asset_key.to_user_string(), dep.column_name) for dep in lineage] == [
+        ("summarized_descriptions", "description")
+    ]

@@ -1,0 +1,25 @@
+"""One small indexed root for all tests of evaluation, only to be read, and a model server's index of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.stages import ALL_STAGES
+from graphrag_pipeline_tests.roots import build_tables, make_root
+
+
+@pytest.fixture(scope="package")
+def root_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = make_root(tmp_path_factory.mktemp("evaluated") / "root")
+    build_tables(root, tuple(ALL_STAGES))
+    return root.path
+
+
+@pytest.fixture(scope="package")
+def index(root_folder: Path) -> Iterator[GraphIndex]:
+    with GraphIndex.open(root_folder) as opened:
+        yield opened

@@ -1,0 +1,69 @@
+"""Files of questions: what is read, what is refused and where, and what evidence names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.evaluation.questions import Question, find_evidence, read_gold, read_questions, write_questions
+from graphrag_pipeline.query.graph_index import GraphIndex
+
+
+def put(folder: Path, name: str, text: str) -> Path:
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder / name
+
+
+def test_jsonl_and_csv_say_the_same(tmp_path: Path) -> None:
+    rows = [{"question": "Who, then?", "evidence": ["a.txt", "b.txt"]}, {"question": "What?", "evidence": ["c.txt"]}]
+    jsonl = put(tmp_path, "gold.jsonl", "\n\n".join(json.dumps(row) for row in rows))
+    csv = put(tmp_path, "gold.csv", 'question,evidence\n"Who, then?",a.txt | b.txt\nWhat?,"[""c.txt""]"\n')
+    asked = [[(q.question, q.evidence) for q in read_gold(path)] for path in (jsonl, csv)]
+    assert asked[0] == asked[1] == [("Who, then?", ("a.txt", "b.txt")), ("What?", ("c.txt",))]
+    assert [q.place for q in read_gold(jsonl)] == [f"{jsonl}, line 1", f"{jsonl}, line 3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("a.jsonl", '{"question": "Who?", "evidence": ["a"]}\n{"question"', "line 2: is no JSON object"),
+        ("a.jsonl", "[1]", "line 1: is no JSON object"),
+        ("a.jsonl", '{"evidence": ["a"]}', "line 1: `question` is missing"),
+        ("a.jsonl", '{"question": "Who?", "evidence": [1]}', "line 1: `evidence` is no list of names"),
+        ("a.jsonl", '\n{"question": "Who?"}', "line 2: 'Who\\?' has no evidence"),
+        ("a.jsonl", json.dumps({"question": "w" * 9000, "evidence": ["a"]}), "line 1: the question has 9,000"),
+        ("a.jsonl", "\n", "holds no question"),
+        ("a.csv", "text,evidence\nWho?,a\n", "line 1: the heading has no column `question`"),
+        ("a.csv", 'question,evidence\n"Who?" x,a\n', "line 2: is no CSV"),
+        ("missing.jsonl", None, "cannot be read"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_with_its_line(
+    tmp_path: Path, name: str, text: str | None, told: str
+) -> None:
+    if text is not None:
+        put(tmp_path, name, text)
+    with pytest.raises(PipelineError, match=told):
+        read_gold(tmp_path / name)
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    asked = [Question("Who?", ("a", "b"), "Bob.", "local"), Question("Wozu? \u201cSo\u201d", kind="global")]
+    write_questions(tmp_path / "out.jsonl", asked)
+    read = read_questions(tmp_path / "out.jsonl")
+    assert [(q.question, q.evidence, q.answer, q.kind) for q in read] == [
+        (q.question, q.evidence, q.answer, q.kind) for q in asked
+    ]
+
+
+def test_evidence_is_a_document_by_path_id_or_title_or_a_text_unit(index: GraphIndex) -> None:
+    [document] = [row for row in index.snapshot.table("documents").to_pylist() if row["path"] == "two.txt"]
+    names = (document["path"], document["id"], document["title"], document["text_unit_ids"][0])
+    found = find_evidence(
+        index.snapshot, [Question("Who?", names), Question("What?", ("nowhere.txt",), place="line 2")]
+    )
+    assert len(set(found.rows[0])) == 1 and found.rows[0][0]
+    assert found.rows[1] == (frozenset(),) and found.unknown == ("line 2: 'nowhere.txt'",)

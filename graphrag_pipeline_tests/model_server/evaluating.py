@@ -1,0 +1,62 @@
+"""What the default model replies where questions are generated and answers are judged (see `brains.py`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from graphrag_pipeline_tests.model_server.prompts import Conversation, Record
+
+_DATA_TAGS = re.compile(r"^<data>$(.*?)^</data>$", re.MULTILINE | re.DOTALL)
+_NUMBER = re.compile(r"^- (\d{1,4}) (?:readers|questions)", re.MULTILINE)
+_N_TASKS = re.compile(r"each with (\d{1,4}) tasks")
+_NAME = re.compile(r"[A-Z][\w'-]+(?: [A-Z][\w'-]+)+|[A-Z][\w'-]+")
+_WORD = re.compile(r"\w+")
+
+
+def reply_verdict(conversation: Conversation) -> dict[str, Any]:
+    """The answer with more distinct words is better by every criterion but directness."""
+    n_words = [len(set(_WORD.findall(text.lower()))) for text in _DATA_TAGS.findall(conversation.opening)[:2]]
+    if len(n_words) < 2 or n_words[0] == n_words[1]:
+        return {"reason": "Both have as many words.", "winner": 0}
+    longer = 1 if n_words[0] > n_words[1] else 2
+    winner = 3 - longer if "criterion is directness" in conversation.opening else longer
+    return {"reason": f"Answer {longer} has more words.", "winner": winner}
+
+
+def reply_personas(conversation: Conversation, records: Sequence[Record]) -> dict[str, Any]:
+    """Readers, each interested in what another record begins with."""
+    n, n_tasks = _count(_NUMBER, conversation), _count(_N_TASKS, conversation)
+    names = [_name_of(record) for record in records] or ["everything"]
+    return {
+        "personas": [
+            {
+                "persona": f"A reader who follows {names[i % len(names)]}",
+                "tasks": [f"Learn about {names[(i + j) % len(names)]}" for j in range(n_tasks)],
+            }
+            for i in range(n)
+        ]
+    }
+
+
+def reply_questions(conversation: Conversation, records: Sequence[Record]) -> dict[str, Any]:
+    """As many questions as are wanted, each about a name in a record, which is its source."""
+    n = _count(_NUMBER, conversation)
+    found = [
+        {"question": f"What is known about {name}?", "answer": record.text[:200], "sources": [record.number]}
+        for record in records
+        for name in dict.fromkeys(_NAME.findall(record.text))
+    ]
+    start = sum(map(ord, conversation.opening)) % max(1, len(found))  # another task, other names
+    return {"questions": [*found[start:], *found[:start]][:n]}
+
+
+def _count(pattern: re.Pattern[str], conversation: Conversation) -> int:
+    found = pattern.search(conversation.opening)
+    return int(found[1]) if found else 1
+
+
+def _name_of(record: Record) -> str:
+    found = _NAME.search(record.text)
+    return found[0] if found else record.text[:40]

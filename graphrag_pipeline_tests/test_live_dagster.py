@@ -1,0 +1,150 @@
+"""A live Dagster follows what a person does: documents by the sensor, a prompt by hand once definitions are reloaded.
+
+Daemon, webserver and code server are real processes, so is the model behind HTTP; run with `make test-ui`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.stages import ALL_STAGES
+from graphrag_pipeline.staleness import detect_input, find_stale
+from graphrag_pipeline_tests.defs.test_notifications import Hook, running_hook
+from graphrag_pipeline_tests.live_dagster import graphql, running_dagster, wait_until
+from graphrag_pipeline_tests.model_server import running_model_server
+from graphrag_pipeline_tests.roots import make_root, put
+
+pytestmark = [pytest.mark.ui, pytest.mark.slow, pytest.mark.timeout(900)]
+
+REPOSITORY = {"repositoryLocationName": "graphrag_pipeline.definitions", "repositoryName": "__repository__"}
+SETTINGS = """
+storage: {{n_buckets: 2}}
+extraction: {{engine: model}}
+chat_model: {{model: test-chat, base_url: "{model}"}}
+schedule: {{watch_input: true, watch_interval_s: 5, retry_after_s: 3600}}
+notifications: {{webhook: "{hook}"}}
+"""
+FOG = "They say that Ebenezer Scrooge saw the yellow fog."
+RAIN = "They say that Ebenezer Scrooge saw the cold rain."
+PATIENCE_S = 240
+
+
+class Live:
+    """A root, its live Dagster, and who is told of its runs."""
+
+    def __init__(self, root: Root, address: str, hook: Hook) -> None:
+        self.path, self.address, self.hook = root.path, address, hook
+
+    @property
+    def root(self) -> Root:
+        return Root(self.path)
+
+    def texts(self) -> dict[str, str]:
+        """Documents of the published snapshot, by path; empty without one."""
+        if not self.root.snapshots.current():
+            return {}
+        rows = self.root.snapshots.open().table("documents").to_pylist()
+        return {row["path"]: row["text"] for row in rows}
+
+    def stale(self) -> list[Any]:
+        return find_stale(self.root, detect_input(self.root))
+
+    def wait_for_runs(self, status: str = "SUCCESS") -> None:
+        wait_until(lambda: all(run["status"] in ("SUCCESS", "FAILURE") for run in self.runs()), PATIENCE_S)
+        assert self.runs()[0]["status"] == status, self.runs()[0]
+
+    def runs(self) -> list[dict[str, Any]]:
+        query = "{ runsOrError { ... on Runs { results { runId jobName status } } } }"
+        return list(graphql(self.address, query)["runsOrError"]["results"])
+
+    def errors_of(self, run_id: str) -> str:
+        query = """query($id: ID!) { logsForRun(runId: $id) { ... on EventConnection { events {
+            ... on ExecutionStepFailureEvent { error { message causes { message } } } } } } }"""
+        return str(graphql(self.address, query, id=run_id)["logsForRun"])
+
+    def skipped(self) -> str:
+        """Why the sensor did nothing, in its last ticks."""
+        query = """query($selector: SensorSelector!) { sensorOrError(sensorSelector: $selector) { ... on Sensor {
+            sensorState { ticks(limit: 3) { skipReason } } } } }"""
+        return str(graphql(self.address, query, selector={**REPOSITORY, "sensorName": "input_folder_sensor"}))
+
+    def unsynced(self) -> set[str]:
+        """Unpartitioned assets that the UI shows as not up to date."""
+        nodes = graphql(self.address, "{ assetNodes { isPartitioned staleStatus assetKey { path } } }")["assetNodes"]
+        wrong = [node for node in nodes if not node["isPartitioned"] and node["staleStatus"] == "STALE"]
+        return {node["assetKey"]["path"][0] for node in wrong}
+
+    def launch(self, job: str) -> None:
+        """Run a job of the whole corpus, as the Launchpad does."""
+        query = """mutation($params: ExecutionParams!) { launchPipelineExecution(executionParams: $params) {
+            __typename ... on LaunchRunSuccess { run { runId } } } }"""
+        selector = {**REPOSITORY, "pipelineName": job}
+        reply = graphql(self.address, query, params={"selector": selector, "runConfigData": {}, "mode": "default"})
+        assert reply["launchPipelineExecution"]["__typename"] == "LaunchRunSuccess", reply
+
+    def backfill(self, buckets: list[str]) -> None:
+        """Launch a backfill of every stage of some buckets, as the UI does, and wait for its runs."""
+        query = """mutation($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
+            __typename ... on LaunchBackfillSuccess { backfillId } } }"""
+        stages = [{"path": [stage.name]} for stage in ALL_STAGES.values() if stage.is_partitioned]
+        params = {"assetSelection": stages, "partitionNames": buckets, "title": "prompt"}
+        launched = graphql(self.address, query, params=params)["launchPartitionBackfill"]
+        assert launched["__typename"] == "LaunchBackfillSuccess", launched
+        state = """query($id: String!) { partitionBackfillOrError(backfillId: $id) {
+            ... on PartitionBackfill { status } } }"""
+        wait_until(lambda: "COMPLETED" in str(graphql(self.address, state, id=launched["backfillId"])), PATIENCE_S)
+
+    def reload(self) -> None:
+        query = "mutation($name: String!) { reloadRepositoryLocation(repositoryLocationName: $name) { __typename } }"
+        reply = graphql(self.address, query, name=REPOSITORY["repositoryLocationName"])
+        assert reply["reloadRepositoryLocation"]["__typename"] == "WorkspaceLocationEntry", reply
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    with running_model_server() as model, running_hook() as hook:
+        settings = SETTINGS.format(model=model.base_url, hook=hook.url)
+        root = make_root(tmp_path_factory.mktemp("live") / "root", settings=settings)
+        with running_dagster(root, OPENAI_API_KEY="sk-test") as address:
+            yield Live(root, address, hook)
+
+
+def test_the_published_snapshot_follows_the_input_folder(live: Live) -> None:
+    wait_until(lambda: len(live.texts()) == 3, PATIENCE_S)
+    for text in (FOG, RAIN, FOG):
+        put(live.path, "four.txt", text)
+        wait_until(lambda text=text: live.texts().get("four.txt", "").strip() == text, PATIENCE_S)
+    (live.path / "input" / "four.txt").unlink()
+    wait_until(lambda: len(live.texts()) == 3, PATIENCE_S)
+    live.wait_for_runs()
+    assert live.stale() == [] and live.unsynced() == set()
+    jobs = [run["jobName"] for run in live.runs()]
+    assert jobs.count("reindex_stale") == 5, "one run a change"
+    wait_until(lambda: len(live.hook.told) == 5, PATIENCE_S)
+    assert live.hook.told[-1]["snapshot"] == live.root.snapshots.current()
+    assert {told["status"] for told in live.hook.told} == {"success"}
+
+
+def test_an_edited_prompt_is_fresh_again_after_a_reload_and_a_backfill(live: Live) -> None:
+    prompt = live.path / "prompts" / "extract_graph.txt"
+    prompt.write_text(prompt.read_text() + "\nName nobody twice.\n")
+    assert {item.stage for item in live.stale()} >= {"extracted_graph", "graph", "index_snapshot"}
+    wait_until(lambda: "prompt extract_graph" in live.skipped(), PATIENCE_S)
+
+    live.backfill(["000"])
+    live.wait_for_runs("FAILURE")
+    assert "Reload definitions" in live.errors_of(live.runs()[0]["runId"])
+    wait_until(lambda: "Reload definitions" in live.hook.told[-1].get("error", ""), PATIENCE_S)
+
+    live.reload()
+    live.backfill(["000", "001"])
+    live.wait_for_runs()
+    live.launch("graph_and_later")
+    live.wait_for_runs()
+    assert live.stale() == [] and live.unsynced() == set()
+    live.launch("stale_report")
+    live.wait_for_runs()

@@ -1,0 +1,288 @@
+"""README's section for operators: its sequences of commands run as they stand there, its files are what they should be."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tomllib
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from graphrag_pipeline.defs.instance import open_instance
+from graphrag_pipeline.root import DAGSTER_YAML, Root
+from graphrag_pipeline.settings import Settings
+from graphrag_pipeline_tests.bench.articles import write_articles
+from graphrag_pipeline_tests.conftest import ModelIndex
+from graphrag_pipeline_tests.model_server import Asked, ModelServer, running_model_server
+from graphrag_pipeline_tests.roots import contract_bytes
+from graphrag_pipeline_tests.test_cli import Call, Outcome, call
+from graphrag_pipeline_tests.test_model_engine import KEY, KEY_VARIABLE, make_model_root
+
+__all__ = ["call"]
+
+REPOSITORY = Path(__file__).parents[1]
+README = REPOSITORY / "README.md"
+POSTGRES = os.environ.get("POSTGRES_TEST_URL", "")
+"""A database of a PostgreSQL server whose user may make databases, such as postgresql://user@host/postgres."""
+
+
+def operators_section() -> str:
+    """README from "## For operators" to the next section."""
+    text = README.read_text(encoding="utf-8")
+    [section] = re.findall(r"^## For operators\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    return section
+
+
+def sequence(name: str) -> list[str]:
+    """The lines of the block that README marks with a name."""
+    pattern = rf"<!-- commands: [^>]*test_operators\.py::{name} -->\n```\n(.*?)```"
+    [block] = re.findall(pattern, operators_section(), re.DOTALL)
+    return block.splitlines()
+
+
+def blocks_of(kind: str) -> list[str]:
+    """The fenced blocks of a kind."""
+    return re.findall(rf"^```{kind}\n(.*?)^```", operators_section(), re.DOTALL | re.MULTILINE)
+
+
+class Operator:
+    """Runs README's lines in a folder that holds `root`: our commands in this process, the rest in a shell."""
+
+    def __init__(self, folder: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self._call = call
+        self._monkeypatch = monkeypatch
+        monkeypatch.chdir(folder)
+
+    def run(self, name: str, **named: str) -> dict[str, Outcome]:
+        """Run a sequence, in which `named` words stand for others; what each of our commands gave, by its line.
+
+        A line whose comment says "exit status 1" without an "if" must end so, every other one well.
+        """
+        outcomes = {}
+        for line in sequence(name):
+            words, _, comment = line.partition("#")
+            for word, value in {"my_root": "root", **named}.items():
+                words = words.replace(word, value)
+            expected = int("exit status 1" in comment and " if " not in comment)
+            outcome = self._run_line(words)
+            if outcome is not None:
+                assert outcome.status == expected, (words, outcome)
+                key = " ".join(shlex.split(words)[3:])
+                outcomes[f"{key} again" if key in outcomes else key] = outcome
+        return outcomes
+
+    def _run_line(self, words: str) -> Outcome | None:
+        if words.startswith("graphrag-pipeline "):
+            return self._call(*shlex.split(words)[1:])
+        if words.startswith("export "):
+            self._monkeypatch.setenv(*words.removeprefix("export ").strip().split("="))
+            return None
+        subprocess.run(words, shell=True, cwd=self.folder, check=True)
+        return None
+
+
+@pytest.fixture
+def operator(model_index: ModelIndex, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> Operator:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)  # `call` takes our variables away
+    return Operator(tmp_path, call, monkeypatch)
+
+
+def _add_articles(index: ModelIndex, n_articles: int) -> None:
+    """More articles than the six that are indexed."""
+    write_articles(index.root.path / "input", n_articles)
+
+
+def test_daily_reindex(operator: Operator, model_index: ModelIndex) -> None:
+    _add_articles(model_index, 7)
+    outcomes = operator.run("daily_reindex")
+    assert outcomes["index"].out.startswith("7 documents: ")
+    assert "everything is fresh" in outcomes["status"].out
+    assert "extracted_graph" in outcomes["costs"].out
+
+
+def test_the_crontab_line_runs_the_command_of_the_sequence() -> None:
+    from dagster._utils.schedules import is_valid_cron_string
+
+    [line] = blocks_of("crontab")
+    assert is_valid_cron_string(" ".join(line.split()[:5]))
+    assert "graphrag-pipeline --root /srv/my_root index >>" in line
+
+
+def _report_for_engineers(asked: Asked) -> object:
+    findings = [{"summary": "For engineers", "explanation": "It was written for engineers."}]
+    report = {"title": "Engineers", "summary": asked.key, "rating": 5, "rating_explanation": "", "findings": findings}
+    return report if asked.kind == "report" else None
+
+
+def test_backfill_after_a_changed_prompt(operator: Operator, model_index: ModelIndex) -> None:
+    model_index.script = _report_for_engineers
+    before = model_index.root.snapshots.current()
+    outcomes = operator.run("backfill")
+    assert "stale community_reports: prompt community_report: " in outcomes["status"].out
+    assert "stale extracted_graph" not in outcomes["status"].out
+    tried = outcomes["try community_reports --sample 2"].out
+    assert tried.startswith("community_reports: 2 of ") and "2 of 2 came out different" in tried
+    [planned] = [
+        line for line in outcomes["index --dry-run"].out.splitlines() if line.startswith("community_reports ")
+    ]
+    assert planned.split()[2] == "2"  # cached
+    assert {call.kind for call in model_index.server.calls} == {"report", "embedding"}
+    assert model_index.server.log.repeated_keys() == []
+    assert str(before) in outcomes["snapshots list"].out and model_index.root.snapshots.current() != before
+
+
+def test_rollback(operator: Operator, model_index: ModelIndex, call: Call) -> None:
+    old = str(model_index.root.snapshots.current())
+    _add_articles(model_index, 7)
+    assert call("--root", "root", "index").status == 0
+    new = model_index.root.snapshots.current()
+    outcomes = operator.run("rollback", OLD=old)
+    assert f"published snapshot {old}\n" in outcomes[f"snapshots rollback {old}"].out
+    assert f"candidate {new} waits" in outcomes["index"].out
+    assert f"published snapshot {new}\n" in outcomes["index again"].out
+
+
+def test_budget(operator: Operator, model_index: ModelIndex) -> None:
+    spent = model_index.root.models.spending.total()[0]
+    n_units = model_index.root.snapshots.open().n_rows("text_units")
+    _add_articles(model_index, 8)
+    outcomes = operator.run("budget", CEILING=str(spent + spent // n_units), RAISED=str(spent * 10))
+    assert "budget" in outcomes["index"].err
+    assert outcomes["index again"].out.startswith("8 documents: ")
+    assert model_index.server.log.repeated_keys() == []
+
+
+def test_another_machine(operator: Operator, model_index: ModelIndex) -> None:
+    outcomes = operator.run("another_machine")
+    assert "everything is fresh" in outcomes["status"].out
+    assert "nothing changed" in outcomes["index"].out
+    assert model_index.server.count() == model_index.server.count("embedding") <= 1  # of the question
+    moved = Root(operator.folder / "there")
+    assert contract_bytes(moved) == contract_bytes(model_index.root)
+    with open_instance(moved) as instance:
+        from dagster import AssetKey
+
+        event = instance.get_latest_materialization_event(AssetKey("index_snapshot"))
+    assert event is not None
+
+
+def test_another_number_of_buckets(operator: Operator, model_index: ModelIndex, call: Call) -> None:
+    published = contract_bytes(model_index.root)
+    outcomes = operator.run("another_bucket_count", **{"16": "3"})
+    refused = outcomes["index"].err
+    assert "storage.n_buckets is 3" in refused and "was built with 2" in refused and "/tables and " in refused
+    assert model_index.server.count() == 0
+    assert Root(model_index.root.path).settings.storage.n_buckets == 3
+    assert contract_bytes(Root(model_index.root.path)) == published
+
+
+def test_the_settings_shown_are_settings() -> None:
+    shown = [Settings.model_validate(yaml.safe_load(b)) for b in blocks_of("yaml") if b.startswith("# settings.yaml")]
+    assert [settings.schedule.run_cron for settings in shown] == [True, False]
+    assert shown[1].input.place(Path("/data")) == "s3://bucket/docs"
+
+
+def _dagster_yaml() -> str:
+    [text] = [block for block in blocks_of("yaml") if "dagster.yaml" in block.partition("\n")[0]]
+    return DAGSTER_YAML + text
+
+
+def test_dagster_takes_the_settings_shown_for_its_home(tmp_path: Path) -> None:
+    from dagster._core.instance.config import dagster_instance_config
+
+    (tmp_path / "dagster.yaml").write_text(_dagster_yaml())
+    values, _ = dagster_instance_config(str(tmp_path))
+    assert values["storage"] == {"postgres": {"postgres_url": {"env": "DAGSTER_POSTGRES_URL"}}}
+
+
+def _assert_is_dagster_command(program: str, *arguments: str) -> None:
+    """Fail unless an installed program takes these arguments."""
+    from dagster._daemon.cli import create_dagster_daemon_cli
+    from dagster_webserver.cli import create_dagster_webserver_cli
+
+    assert program in {script.name for script in importlib.metadata.entry_points(group="console_scripts")}
+    if program == "dagster-daemon":
+        group = create_dagster_daemon_cli()
+        assert group.commands[arguments[0]].make_context(program, list(arguments[1:]))
+    else:
+        assert program == "dagster-webserver"
+        assert create_dagster_webserver_cli().make_context(program, list(arguments))
+
+
+def test_the_image_installs_extras_that_exist_and_starts_programs_that_exist() -> None:
+    [dockerfile] = blocks_of("dockerfile")
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    [extras] = re.findall(r"/src\[([a-z,]+)\]", dockerfile)
+    assert set(extras.split(",")) <= set(project["optional-dependencies"])
+    assert (REPOSITORY / "constraints.txt").is_file()
+    [command] = re.findall(r"^CMD (\[.*\])$", dockerfile, re.MULTILINE)
+    _assert_is_dagster_command(*yaml.safe_load(command))
+    [variables] = re.findall(r"^ENV (.*)$", dockerfile, re.MULTILINE)
+    assert dict(pair.split("=") for pair in variables.split()) == {
+        "GRAPHRAG_ROOT": "/data",
+        "DAGSTER_HOME": "/data/dagster",
+    }
+
+
+def test_the_services_start_programs_that_exist_with_the_variables_that_are_read() -> None:
+    [text] = [block for block in blocks_of("yaml") if block.startswith("# compose.yaml")]
+    services: Mapping[str, Any] = yaml.safe_load(text)["services"]
+    _assert_is_dagster_command(*services["daemon"]["command"])
+    for name in ("ui", "daemon"):
+        variables = services[name]["environment"]
+        assert variables["DAGSTER_POSTGRES_URL"].startswith("postgresql+psycopg2://")
+        assert {"OPENAI_API_KEY", "GRAPHRAG__STORAGE__CACHE_URL"} <= set(variables)
+
+
+@pytest.fixture
+def databases(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An empty database for the cache and Dagster together; its URL."""
+    from sqlalchemy import create_engine, make_url
+
+    url = make_url(POSTGRES)
+    name = f"graphrag_{uuid.uuid4().hex}"
+    server = create_engine(url, isolation_level="AUTOCOMMIT")
+    with server.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    ours = url.set(database=name)
+    dagsters = ours.set(drivername="postgresql+psycopg2")
+    monkeypatch.setenv("DAGSTER_POSTGRES_URL", dagsters.render_as_string(hide_password=False))
+    yield ours.render_as_string(hide_password=False)
+    with server.connect() as connection:
+        connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+    server.dispose()
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with running_model_server() as running:
+        yield running
+
+
+@pytest.mark.skipif(not POSTGRES, reason="no PostgreSQL server named in POSTGRES_TEST_URL")
+def test_cache_and_dagster_live_in_postgresql(
+    databases: str, server: ModelServer, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    root = make_model_root(tmp_path / "root", server.base_url, n_articles=2, storage={"cache_url": databases})
+    (root.path / "dagster" / "dagster.yaml").write_text(_dagster_yaml())
+    first = call("--root", root.path, "index")
+    assert first.status == 0, first
+    n_calls, published = server.count(), contract_bytes(root)
+    for name in ("tables", "heads"):
+        shutil.rmtree(root.path / name)
+    again = call("--root", root.path, "index")
+    assert again.status == 0, again
+    assert n_calls == server.count() > 0
+    assert contract_bytes(root) == published
+    assert not list(root.path.rglob("*.sqlite")) and not list(root.path.rglob("*.db"))

@@ -1,0 +1,132 @@
+"""Trying a changed prompt on a sample: old beside new, what it costs, and an index that stays as it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphrag_pipeline.defs.index_run import run_index
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.stage_trial import EMBEDDED, find_tried_stage, spread, try_stage
+from graphrag_pipeline.stages import STAGES
+from graphrag_pipeline_tests.conftest import ModelIndex
+from graphrag_pipeline_tests.model_server import Asked
+from graphrag_pipeline_tests.roots import build_tables, make_root, table_bytes
+from graphrag_pipeline_tests.test_cli import Call, assert_one_line_error, call
+
+__all__ = ["call"]
+
+EXTRACTED = '("entity"<|>ADA LOVELACE<|>PERSON<|>Wrote the first program.)##<|COMPLETE|>'
+
+
+def extract_ada(asked: Asked) -> str | None:
+    return EXTRACTED if asked.kind in ("extraction", "gleaning") else None
+
+
+@given(st.sets(st.text(max_size=3)), st.integers(1, 30))
+def test_a_sample_is_spread_over_all_and_the_same_in_any_order(ids: set[str], n: int) -> None:
+    sample = spread(list(ids), n)
+    assert sample == spread(sorted(ids, reverse=True), n) == sorted(set(sample))
+    assert set(sample) <= ids and len(sample) == min(n, len(ids))
+
+
+def test_without_a_change_nothing_is_asked_and_all_comes_out_the_same(model_index: ModelIndex) -> None:
+    for name in ("extracted_graph", "summarized_descriptions", "community_reports"):
+        trial = try_stage(model_index.root, STAGES[name], 3)
+        assert len(trial.records) == 3 and trial.made_by == "test-chat" and not trial.changes
+        assert [record.old for record in trial.records] == [record.new for record in trial.records]
+        assert trial.sample and trial.sample.n_calls == 0 and trial.sample.n_cached >= 3
+        assert trial.backfill and trial.backfill.n_calls >= trial.n_records and trial.backfill.cost
+        assert trial.estimate and trial.estimate.n_calls == 0
+    assert not model_index.server.calls
+
+
+def test_a_changed_extraction_prompt_shows_what_is_added_and_removed_and_what_a_backfill_costs(
+    model_index: ModelIndex,
+) -> None:
+    before = table_bytes(model_index.root)
+    model_index.change_prompt("extract_graph")
+    model_index.script = extract_ada
+    trial = try_stage(model_index.root, STAGES["extracted_graph"], 2)
+    assert [change.name for change in trial.changes] == ["prompt extract_graph"]
+    for record in trial.records:
+        assert "ADA LOVELACE (PERSON) Wrote the first program." in record.new and record.is_changed
+        assert record.added == ("ADA LOVELACE",) and len(record.removed) > 3
+        assert all(name in record.old for name in record.removed)
+    asked = model_index.server.count()
+    assert trial.sample and trial.sample.n_calls == asked and trial.sample.cost
+    assert trial.backfill and trial.backfill.n_calls == asked * trial.n_records // 2
+    assert trial.backfill.cost == pytest.approx(trial.sample.cost * trial.n_records / 2, rel=0.01)
+    assert trial.estimate and trial.estimate.n_cached >= 2
+    assert table_bytes(Root(model_index.root.path)) == before
+
+
+def test_a_backfill_does_not_pay_for_the_sample_again(model_index: ModelIndex) -> None:
+    model_index.change_prompt("community_report")
+    trial = try_stage(model_index.root, STAGES["community_reports"], 4)
+    assert model_index.server.count("report") == len(trial.records) == 4
+    run_index(Root(model_index.root.path))
+    assert model_index.server.count("report") == trial.n_records
+    assert trial.estimate and trial.estimate.n_calls == trial.n_records - 4
+
+
+def test_a_record_that_fails_says_why(model_index: ModelIndex) -> None:
+    model_index.change_prompt("community_report")
+    model_index.script = lambda asked: "No."
+    [record] = try_stage(model_index.root, STAGES["community_reports"], 1).records
+    assert record.failure and record.old and not record.new
+
+
+@pytest.mark.parametrize(
+    ("stage", "setting"),
+    [
+        ("extracted_graph", "extraction: {max_entities_per_sentence: 2}"),
+        ("summarized_descriptions", "descriptions: {max_sentences: 1}"),
+        ("community_reports", "reports: {max_findings: 1}"),
+    ],
+)
+def test_the_embedded_engine_can_be_tried_too(built: Root, stage: str, setting: str) -> None:
+    settings = "storage: {n_buckets: 2}\n"
+    (built.path / "settings.yaml").write_text(settings)
+    fresh = try_stage(Root(built.path), STAGES[stage], 50)
+    assert fresh.made_by == EMBEDDED and fresh.sample is None and not fresh.changes
+    assert not any(record.is_changed for record in fresh.records)
+    (built.path / "settings.yaml").write_text(settings + setting)
+    trial = try_stage(Root(built.path), STAGES[stage], 50)
+    assert len(trial.changes) == 1 and trial.records
+    assert any(record.is_changed for record in trial.records)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Root:
+    root = make_root(tmp_path_factory.mktemp("built") / "root")
+    build_tables(root)
+    return root
+
+
+def test_a_stage_is_named_as_in_the_ui_or_in_the_settings() -> None:
+    assert find_tried_stage("reports") is find_tried_stage("community_reports") is STAGES["community_reports"]
+    with pytest.raises(PipelineError, match=r"communities: no stage to try; try extracted_graph \(or extraction\)"):
+        find_tried_stage("communities")
+
+
+def test_the_command_shows_two_columns_and_costs(model_index: ModelIndex, call: Call) -> None:
+    model_index.change_prompt("summarize_descriptions")
+    model_index.script = lambda asked: "A new summary." if asked.kind == "summary" else None
+    told = call("--root", model_index.root.path, "try", "descriptions", "--sample", "2").out
+    assert "  prompt summarize_descriptions: " in told and " | NEW\n" in told and " | A new summary.\n" in told
+    assert "2 of 2 came out different" in told and "does not pay for them again" in told
+    again = json.loads(call("--root", model_index.root.path, "try", "descriptions", "--sample", "2", "--json").out)
+    assert [record["new"] for record in again["records"]] == ["A new summary."] * 2
+    assert again["sample"]["n_calls"] == 0 and again["sample"]["n_cached"] == 2
+    assert again["backfill"]["n_calls"] >= again["n_records"] > 2
+
+
+def test_what_was_never_indexed_cannot_be_tried(tmp_path: Path, call: Call) -> None:
+    root = make_root(tmp_path / "root")
+    assert_one_line_error(call("--root", root.path, "try", "reports"), "not materialised", "graphrag-pipeline index")

@@ -1,0 +1,120 @@
+"""What a change makes stale, with old and new values, what that would cost, and that nothing else is paid for."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from graphrag_pipeline.costs import read_costs
+from graphrag_pipeline.defs.index_run import run_index
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.stages import STAGES
+from graphrag_pipeline.staleness import StalePartition, detect_input, find_stale, stage_data_version
+from graphrag_pipeline_tests.conftest import ModelIndex
+from graphrag_pipeline_tests.model_server import Asked
+from graphrag_pipeline_tests.model_server.brains import reply_to
+from graphrag_pipeline_tests.test_cli import Call, call
+
+__all__ = ["call"]
+
+BELOW_REPORTS = ["community_reports", "report_embeddings", "index_candidate", "index_snapshot"]
+
+
+def stale(root: Root) -> list[StalePartition]:
+    return find_stale(root, detect_input(root))
+
+
+def versions(root: Root) -> dict[str, str | None]:
+    """Data version of every partition of the stages that own tables."""
+    return {
+        f"{stage.name}/{key}": stage_data_version(root, stage, key)
+        for stage in STAGES.values()
+        for key in stage.partitions(root.settings)
+    }
+
+
+def other_reports(asked: Asked) -> str | None:
+    """The server's own reports, with something else in them."""
+    if asked.kind != "report":
+        return None
+    return reply_to(asked.kind, asked.conversation).replace("The community of", "A community around")
+
+
+def test_a_changed_report_prompt_makes_reports_and_what_is_below_stale_with_old_and_new_hash(
+    model_index: ModelIndex,
+) -> None:
+    old = model_index.root.prompt("community_report").sha256
+    model_index.change_prompt("community_report")
+    new = model_index.root.prompt("community_report").sha256
+    first, *below = stale(model_index.root)
+    assert [item.stage for item in (first, *below)] == BELOW_REPORTS
+    assert first.reasons == (f"prompt community_report: {old[:16]} -> {new[:16]}",)
+    [change] = first.changes
+    assert (change.name, change.old, change.new) == ("prompt community_report", old[:16], new[:16])
+    assert not any(item.changes for item in below)
+
+
+def test_a_changed_report_prompt_is_paid_for_reports_and_their_vectors_alone(model_index: ModelIndex) -> None:
+    before = versions(model_index.root)
+    model_index.change_prompt("community_report")
+    model_index.script = other_reports
+    report = run_index(model_index.root)
+    assert {stage for stage, _ in report.ran} == set(BELOW_REPORTS)
+    assert {call.kind for call in model_index.server.calls} == {"report", "embedding"}
+    paid = read_costs(model_index.root)[-1]["stages"]
+    assert {stage for stage, figures in paid.items() if (figures["actual"] or {}).get("calls")} == set(
+        BELOW_REPORTS[:2]
+    )
+    after = versions(model_index.root)
+    changed = {name.partition("/")[0] for name in before if before[name] != after[name]}
+    assert changed == set(BELOW_REPORTS[:2])
+
+
+def test_a_moved_folder_of_documents_asks_no_model(model_index: ModelIndex) -> None:
+    path = model_index.root.path
+    n_documents = model_index.root.snapshots.open().n_rows("documents")
+    os.rename(path / "input", path / "moved")
+    (path / "input").mkdir()
+    os.rename(path / "moved", path / "input" / "archive")
+    report = run_index(Root(path))
+    assert ("graph", "all") in report.ran and report.n_documents == n_documents
+    assert not model_index.server.calls
+    paths = Root(path).snapshots.open().table("documents")["path"].to_pylist()
+    assert all(name.startswith("archive/") for name in paths)
+
+
+def test_a_moved_root_is_fresh(model_index: ModelIndex, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere"
+    os.rename(model_index.root.path, moved)
+    assert stale(Root(moved)) == []
+    assert not run_index(Root(moved)).ran and not model_index.server.calls
+
+
+def test_what_is_below_a_stale_stage_says_what_changed_of_its_own(model_index: ModelIndex) -> None:
+    model_index.change_prompt("extract_graph")
+    model_index.change_prompt("community_report")
+    reasons = {(item.stage, item.partition): item.reasons for item in stale(model_index.root)}
+    assert [key for key in reasons if key[0] == "extracted_graph"] == [
+        ("extracted_graph", "000"),
+        ("extracted_graph", "001"),
+    ]
+    above, own = reasons["community_reports", "all"]
+    assert above == "graph, summarized_descriptions, communities stale"
+    assert own.startswith("prompt community_report: ")
+    assert reasons["communities", "all"] == ("graph stale",)
+
+
+def test_status_tells_old_and_new_and_what_it_would_cost_and_asks_nothing(model_index: ModelIndex, call: Call) -> None:
+    model_index.change_prompt("community_report")
+    told = call("--root", model_index.root.path, "status").out
+    assert "stale community_reports: prompt community_report: " in told and " -> " in told
+    assert "`graphrag-pipeline index` would ask for:" in told
+    values = json.loads(call("--root", model_index.root.path, "status", "--json").out)
+    reports, embeddings = values["estimates"]
+    assert reports["stage"] == "community_reports" and reports["n_calls"] > 0 and reports["cost"] > 0
+    assert embeddings["stage"] == "report_embeddings"
+    assert values["stale"][0]["changes"][0]["name"] == "prompt community_report"
+    unpriced = json.loads(call("--root", model_index.root.path, "status", "--no-estimate", "--json").out)
+    assert unpriced["estimates"] == [] and unpriced["stale"] == values["stale"]
+    assert not model_index.server.calls
