@@ -1,0 +1,67 @@
+"""Readers beside a writer that publishes and prunes: every answer comes wholly from one snapshot."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.defs.index_run import run_index
+from graphrag_pipeline.retention import prune
+from graphrag_pipeline.root import Root
+from graphrag_pipeline_tests.command_line import environment
+from graphrag_pipeline_tests.roots import CAROL, make_root, put
+
+N_EDITIONS = 5
+READER = """
+import json, re, sys
+from pathlib import Path
+from graphrag_pipeline import GraphIndex
+
+stop = Path(sys.argv[2])
+answers = []
+while not (stop.exists() and answers):
+    with GraphIndex.open(sys.argv[1]) as index:
+        for method in ("local", "basic", "global"):
+            result = index.search("Which edition does Scrooge's register have?", method)
+            shown = json.dumps(result.to_dict())
+            answers.append([result.snapshot, sorted(set(re.findall(r"edition (\\d+)", shown)))])
+print(json.dumps(answers))
+"""
+
+
+def write_edition(root: Root, edition: int) -> str:
+    """Every document says which edition it is of; so a snapshot has one, and a mixture two."""
+    for name, text in CAROL.items():
+        put(root.path, name, f"{text} Scrooge's register says that {name} is edition {edition}.")
+    return run_index(root).snapshot
+
+
+@pytest.mark.slow
+def test_two_readers_and_a_writer(tmp_path: Path) -> None:
+    root, stop = make_root(tmp_path / "root"), tmp_path / "stop"
+    editions = {write_edition(root, 1): "1"}
+    program = [sys.executable, "-c", textwrap.dedent(READER), str(root.path), str(stop)]
+    readers = [
+        subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+        for _ in range(2)
+    ]
+    try:
+        for edition in range(2, N_EDITIONS + 1):
+            editions[write_edition(root, edition)] = str(edition)
+            prune(root, 1, time.time(), False)
+    finally:
+        stop.touch()
+    answers = []
+    for reader in readers:
+        printed, complaints = reader.communicate(timeout=120)
+        assert reader.returncode == 0, complaints
+        answers += json.loads(printed)
+    assert len({snapshot for snapshot, _ in answers}) > 1, "the readers saw only one snapshot"
+    assert all(found in ([], [editions[snapshot]]) for snapshot, found in answers)
+    assert any(found for _, found in answers)
