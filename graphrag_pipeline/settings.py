@@ -282,7 +282,9 @@ class PublishingSettings(_Section):
     golden_questions: str = Field(
         "", description="File of gold questions in the root, asked before publishing; empty: nothing is asked."
     )
-    golden_k: int = Field(5, ge=1, description="Recall of their evidence is that of so many text units of local search.")
+    golden_k: int = Field(
+        5, ge=1, description="Recall of their evidence is that of so many text units of local search."
+    )
     max_recall_drop: float = Field(
         0.02, ge=0, le=1, description="Nothing is published whose recall is lower by more than this than the published."
     )

@@ -1,4 +1,4 @@
-"""README's section for operators: its sequences of commands run as they stand there, its files are what they should be."""
+"""README's section for operators: its sequences run as they stand there, and its files are read by what reads them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from graphrag_pipeline.root import DAGSTER_YAML, Root
 from graphrag_pipeline.settings import Settings
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.conftest import ModelIndex
-from graphrag_pipeline_tests.model_server import Asked, ModelServer, running_model_server
+from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
 from graphrag_pipeline_tests.roots import contract_bytes
 from graphrag_pipeline_tests.test_cli import Call, Outcome, call
 from graphrag_pipeline_tests.test_model_engine import KEY, KEY_VARIABLE, make_model_root
+from graphrag_pipeline_tests.test_staleness import other_reports
 
 __all__ = ["call"]
 
@@ -118,23 +119,15 @@ def test_the_crontab_line_runs_the_command_of_the_sequence() -> None:
     assert "graphrag-pipeline --root /srv/my_root index >>" in line
 
 
-def _report_for_engineers(asked: Asked) -> object:
-    findings = [{"summary": "For engineers", "explanation": "It was written for engineers."}]
-    report = {"title": "Engineers", "summary": asked.key, "rating": 5, "rating_explanation": "", "findings": findings}
-    return report if asked.kind == "report" else None
-
-
 def test_backfill_after_a_changed_prompt(operator: Operator, model_index: ModelIndex) -> None:
-    model_index.script = _report_for_engineers
+    model_index.script = other_reports
     before = model_index.root.snapshots.current()
     outcomes = operator.run("backfill")
     assert "stale community_reports: prompt community_report: " in outcomes["status"].out
     assert "stale extracted_graph" not in outcomes["status"].out
     tried = outcomes["try community_reports --sample 2"].out
     assert tried.startswith("community_reports: 2 of ") and "2 of 2 came out different" in tried
-    [planned] = [
-        line for line in outcomes["index --dry-run"].out.splitlines() if line.startswith("community_reports ")
-    ]
+    [planned] = [line for line in outcomes["index --dry-run"].out.splitlines() if line.startswith("community_reports ")]
     assert planned.split()[2] == "2"  # cached
     assert {call.kind for call in model_index.server.calls} == {"report", "embedding"}
     assert model_index.server.log.repeated_keys() == []
@@ -174,6 +167,9 @@ def test_another_machine(operator: Operator, model_index: ModelIndex) -> None:
 
         event = instance.get_latest_materialization_event(AssetKey("index_snapshot"))
     assert event is not None
+    place = os.fsencode(model_index.root.path)
+    ours = (path for name in ("tables", "heads", "snapshots", "cache") for path in (moved.path / name).rglob("*"))
+    assert not [path for path in ours if path.is_file() and place in path.read_bytes()]
 
 
 def test_another_number_of_buckets(operator: Operator, model_index: ModelIndex, call: Call) -> None:

@@ -89,6 +89,7 @@ def index(
                 ("communities", "communities"),
             )
         )
+        snapshot.close()
         typer.echo(f"{report.n_documents:,} documents: {counts}")
     else:
         typer.echo(f"{report.n_documents:,} documents: nothing changed")

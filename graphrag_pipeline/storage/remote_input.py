@@ -33,6 +33,7 @@ COPIES = "input"
 
 _BATCH_FILES = 256  # fetched at once, where the store's package can
 _BATCH_BYTES = 64_000_000
+_GONE = "was removed while the folder was read"
 _VERSION_FIELDS = (
     "ETag", "etag", "md5Hash", "crc32c", "generation", "checksum", "sha", "blob_id", "CRC", "LastModified",
     "last_modified", "updated", "mtime", "modified", "modify", "modificationTime", "date_time", "created",
@@ -73,9 +74,6 @@ def fetch(url: str, wanted: Sequence[InputFile], copies: Path) -> Iterator[Input
         gone = _fetch_batch(url, missing, copies) if missing else frozenset()
         for file in batch:
             yield dataclasses.replace(file, problem=_GONE) if file.path in gone else file
-
-
-_GONE = "was removed while the folder was read"
 
 
 def _counts(name: bytes, exclude: tuple[str, ...]) -> bool:
@@ -151,8 +149,7 @@ def _explained(url: str, done: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise PipelineError(
-            f"{url}: no package here reads {url.partition('://')[0]}:// ({error}); pip install {_package_for(url)}, "
-            "or what its documentation names"
+            f"{url}: no package here reads {url.partition('://')[0]}:// ({error}); pip install {_package_for(url)}"
         ) from None
     except FileNotFoundError as error:
         raise PipelineError(
@@ -169,8 +166,8 @@ def _explained(url: str, done: str) -> Iterator[None]:
 def _package_for(url: str) -> str:
     from fsspec.registry import known_implementations
 
-    implementation = known_implementations.get(url.partition("://")[0], {"class": ""})["class"]
-    return {"gcsfs": "gcsfs", "adlfs": "adlfs", "s3fs": "s3fs"}.get(implementation.partition(".")[0], "its package")
+    package = known_implementations.get(url.partition("://")[0], {"class": ""})["class"].partition(".")[0]
+    return "what that names" if package in ("", "fsspec") else package
 
 
 def _reason(error: BaseException) -> str:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
+import yaml
 
 from graphrag_pipeline.defs.build import build_definitions, build_index_definitions
 from graphrag_pipeline.defs.index_run import open_instance
 from graphrag_pipeline.root import Root, init_root
 from graphrag_pipeline.storage.snapshots import SnapshotStore
 from graphrag_pipeline_tests import small_index
+from graphrag_pipeline_tests.model_server import running_model_server
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 WHO = "Who haunted Scrooge?"
@@ -93,6 +96,19 @@ def test_a_query_job_adds_its_answer_to_the_history(
     assert (shown["question"], shown["method"], shown["filters"]) == (WHO, chosen, "title!=c.txt")
     assert shown["answer"] and shown["snapshot"] == root.snapshots.current()
     assert all(isinstance(shown[name], int | float) for name in ("tokens", "calls", "cost", "seconds", "citations"))
+
+
+def test_an_answer_by_a_model_is_kept_with_what_all_ops_were_asked_for(root: Root, tmp_path: Path) -> None:
+    copied = Root(Path(shutil.copytree(root.path, tmp_path / "root")))
+    with running_model_server() as server:
+        asking = {"model": "test-chat", "base_url": server.base_url, "prompt_price": 1.0, "completion_price": 1.0}
+        settings = {"chat_model": asking, "answers": {"engine": "model"}, "rating": {"engine": "model"}}
+        (copied.path / "settings.yaml").write_text(yaml.safe_dump(settings))
+        op = "open_snapshot_for_global_search"
+        _, [shown] = run_job(copied, build_definitions(copied), "global_search_job", op, question=WHO)
+    assert shown["calls"] == server.count() > 2, "rating, mapping and reducing"
+    assert shown["tokens"] > 0 and shown["cost"] == pytest.approx(shown["tokens"] / 1e6)
+    assert shown["models"].startswith("test-chat: ")
 
 
 def test_the_history_is_downstream_of_the_snapshot_and_no_job_makes_it(root: Root, definitions: dg.Definitions) -> None:

@@ -6,7 +6,7 @@ import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import fsspec
 import pytest
@@ -42,8 +42,8 @@ class Store(MemoryFileSystem):
     """An object store that counts what is fetched, may fail, and may say nothing of its files but sizes."""
 
     protocol = "store"
-    fetched: list[str] = []
-    failures: dict[str, Exception] = {}
+    fetched: ClassVar[list[str]] = []
+    failures: ClassVar[dict[str, Exception]] = {}
     is_versioned = True
 
     def find(self, path: str, **options: Any) -> Any:

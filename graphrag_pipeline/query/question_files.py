@@ -1,0 +1,156 @@
+"""Files of questions: plain text (one a line), CSV or JSON lines, with options of their own for each question.
+
+CSV has a header with `question` and any of `id`, `method`, `strategy`, `filters` and `options`; JSON lines are objects
+with the same keys, or strings. `filters` is a list (in CSV, one condition or a JSON list), `options` an object (in CSV,
+as JSON). A line that cannot be read is a question with a problem, so that it is answered by that. Keep out: asking.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from graphrag_pipeline.errors import PipelineError
+
+FIELDS = ("id", "question", "method", "strategy", "filters", "options")
+OWN_NAMES = ("question", "method", "strategy", "context_only", "say", "filters")
+"""Arguments of a search, which no option can name."""
+_MAX_FIELD_CHARS = 100_000_000
+
+
+@dataclass(frozen=True)
+class BatchQuestion:
+    """A question and how it is to be answered.
+
+    Attributes:
+        id: goes with the answer; "" if the file has none.
+        filters: only documents that pass all are read.
+        options: over the settings of the method.
+        problem: why the line of the file cannot be asked; "" if it can.
+    """
+
+    question: str
+    method: str = "auto"
+    strategy: str | None = None
+    filters: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    id: str = ""
+    problem: str = ""
+
+
+def read_question_file(path: Path, default: BatchQuestion) -> list[BatchQuestion]:
+    """The questions of a file, in order; empty lines do not count.
+
+    Args:
+        default: method of lines that name none, and filters that hold besides a line's own.
+
+    Raises:
+        PipelineError: the file cannot be read, has no questions, or its header has no `question`.
+    """
+    read = _READERS.get(path.suffix.lower(), _read_lines)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            questions = [_read_question(values, default, f"line {line}") for line, values in read(path, file)]
+    except OSError as error:
+        raise PipelineError(f"{path}: cannot be read ({error.strerror}); name a file of questions") from None
+    except UnicodeDecodeError:
+        raise PipelineError(f"{path}: is not UTF-8; save it as UTF-8") from None
+    if not questions:
+        raise PipelineError(f"{path}: has no questions; write one a line")
+    return questions
+
+
+Lines = Iterator[tuple[int, object]]
+"""(line number from 1, what it says): a mapping, or what stands for a question."""
+
+
+def _read_lines(_: Path, file: Iterable[str]) -> Lines:
+    return ((line, text.strip()) for line, text in enumerate(file, start=1) if text.strip())
+
+
+def _read_json_lines(path: Path, file: Iterable[str]) -> Lines:
+    for line, text in _read_lines(path, file):
+        try:
+            values = json.loads(str(text))
+        except (ValueError, RecursionError):
+            values = ValueError(f"is no JSON: {str(text)[:80]!r}")
+        yield line, values
+
+
+def _read_csv(path: Path, file: Iterable[str]) -> Lines:
+    csv.field_size_limit(_MAX_FIELD_CHARS)
+    reader = csv.DictReader(file)
+    try:
+        header = [(name or "").strip() for name in reader.fieldnames or ()]
+        if "question" not in header:
+            raise PipelineError(f"{path}: its header has no column `question`: {', '.join(header)[:200]!r}")
+        reader.fieldnames = header
+        for row in reader:
+            if any(row.values()):
+                yield reader.line_num, _read_cells(row)
+    except csv.Error as error:
+        raise PipelineError(f"{path}: line {reader.line_num} is no CSV ({error})") from None
+
+
+def _read_cells(row: dict[Any, Any]) -> object:
+    """A row of CSV as an object of JSON lines: empty cells are left out, lists and objects are JSON."""
+    if None in row:
+        return ValueError("has more cells than the header; quote a cell that has commas")
+    values = {name: cell.strip() for name, cell in row.items() if cell and cell.strip()}
+    for name, opening in (("filters", "["), ("options", "{")):
+        text = values.get(name, "")
+        if text.startswith(opening):
+            try:
+                values[name] = json.loads(text)
+            except ValueError:
+                return ValueError(f"its {name} are no JSON: {text[:80]!r}")
+    return values
+
+
+_READERS: dict[str, Callable[[Path, Iterable[str]], Lines]] = {
+    ".csv": _read_csv,
+    ".jsonl": _read_json_lines,
+    ".ndjson": _read_json_lines,
+}
+
+
+def _read_question(values: object, default: BatchQuestion, place: str) -> BatchQuestion:
+    if isinstance(values, str):
+        return replace(default, question=values)
+    if not isinstance(values, Mapping):
+        problem = str(values) if isinstance(values, ValueError) else "is neither an object nor a string"
+        return replace(default, question="", problem=f"{place}: {problem}")
+    asked = replace(default, question=str(values.get("question") or ""), id=str(values.get("id", "")))
+    if problem := _find_problem(values):
+        return replace(asked, problem=f"{place}: {problem}")
+    filters = values.get("filters") or ()
+    return replace(
+        asked,
+        method=values.get("method") or default.method,
+        strategy=values.get("strategy") or default.strategy,
+        filters=(*default.filters, *([filters] if isinstance(filters, str) else filters)),
+        options=values.get("options") or {},
+    )
+
+
+def _find_problem(values: Mapping[str, Any]) -> str:
+    """What is wrong with the values of one question, "" if nothing is."""
+    for name in values:
+        if name not in FIELDS:
+            near = difflib.get_close_matches(str(name), FIELDS, n=1)
+            return f"unknown key {name!r}; " + (f"did you mean {near[0]!r}?" if near else f"valid: {', '.join(FIELDS)}")
+    for name in ("question", "method", "strategy"):
+        if not isinstance(values.get(name) or "", str):
+            return f"its {name} is no text: {values[name]!r}"
+    filters, options = values.get("filters") or (), values.get("options") or {}
+    if not isinstance(filters, str | list | tuple) or not all(isinstance(text, str) for text in filters):
+        return f"its filters are no list of texts: {filters!r}"
+    if not isinstance(options, Mapping):
+        return f"its options are no object: {options!r}"
+    own = next((name for name in options if name in OWN_NAMES), None)
+    return f"{own!r} is no option; it has a key of its own" if own else ""
