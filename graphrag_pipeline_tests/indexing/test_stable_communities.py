@@ -173,5 +173,5 @@ def test_blocks_that_are_kept_and_blocks_that_are_divided_from_cold_do_not_mix()
     for seed in range(8):
         old, other = (_random_pairs(n, n_blocks=5, size=30) for n in (seed, seed + 100))
         inside = {pair for pair in old ^ other if all(name.startswith(("0.", "1.")) for name in pair)}
-        graph = make_graph(dict.fromkeys((old - inside) | (other & inside), []))
-        assert_hierarchy(go_on(graph, make_graph(dict.fromkeys(old, []))), graph)
+        before, graph = (make_graph(dict.fromkeys(pairs, ())) for pairs in (old, (old - inside) | (other & inside)))
+        assert_hierarchy(go_on(graph, before), graph)
