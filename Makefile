@@ -40,4 +40,4 @@ bench: $(VENV)/installed-dev  ## the figures of the README
 	$(BIN)/python -m graphrag_pipeline_tests.bench
 
 clean:
-	rm -rf $(VENV) data/tables data/heads data/snapshots data/cache data/dagster
+	rm -rf $(VENV) data/tables data/heads data/snapshots data/cache data/dagster data/evaluations

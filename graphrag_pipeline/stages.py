@@ -13,8 +13,9 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from graphrag_pipeline.identity import WHOLE, bucket_keys
 from graphrag_pipeline.settings import OVERRIDES_FILE, Settings
-from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES, WHOLE, bucket_keys
+from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES
 
 
 @dataclass(frozen=True)

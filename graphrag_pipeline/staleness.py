@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.identity import WHOLE, bucket_keys, bucket_of, stable_hash
 from graphrag_pipeline.indexing.documents import SourceRecord, build_corpus_manifest
 from graphrag_pipeline.indexing.overrides import find_unused, read_overrides
 from graphrag_pipeline.root import Root
@@ -21,7 +22,7 @@ from graphrag_pipeline.settings import OVERRIDES_FILE
 from graphrag_pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES, Stage, input_partitions, owner_of
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.table_store import Head, code_version_of, parquet_bytes
-from graphrag_pipeline.tables import ASKING_STAGES, CORPUS_MANIFEST, WHOLE, bucket_keys, bucket_of, stable_hash
+from graphrag_pipeline.tables import ASKING_STAGES, CORPUS_MANIFEST
 
 INPUT = "input folder"
 """Name of the input folder among a head's inputs."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.root import Root, init_root
 from graphrag_pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.staleness import StalePartition, detect_input, find_stale, owned_tables
-from graphrag_pipeline.tables import WHOLE
 
 CAROL = {
     "one.txt": "Marley was dead, to begin with. Old Scrooge signed the register. Everyone knew that Scrooge and Marley "

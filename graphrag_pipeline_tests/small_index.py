@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from graphrag_pipeline.identity import entity_id, relationship_id, stable_hash
 from graphrag_pipeline.indexing.contract_tables import JOINED_TABLES, join_contract_tables
 from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.storage.candidates import freeze_candidate
 from graphrag_pipeline.storage.snapshots import Snapshot, SnapshotStore
-from graphrag_pipeline.tables import STAGE_TABLES, VECTOR_TABLES, entity_id, relationship_id, stable_hash
+from graphrag_pipeline.tables import STAGE_TABLES, VECTOR_TABLES
 from graphrag_pipeline.tokens import count_tokens_each
 
 TEXTS = {

@@ -9,15 +9,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from graphrag_pipeline.tables import (
-    COVARIATES,
-    DESCRIPTIONS,
-    ENTITIES,
-    RELATIONSHIPS,
-    entity_id,
-    relationship_id,
-    stable_hash,
-)
+from graphrag_pipeline.identity import entity_id, relationship_id, stable_hash
+from graphrag_pipeline.tables import COVARIATES, DESCRIPTIONS, ENTITIES, RELATIONSHIPS
 
 MICROSOFT_INDEX = Path(__file__).parent / "data" / "microsoft_christmas_carol"
 

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from graphrag_pipeline.costs import read_costs
 from graphrag_pipeline.defs.index_run import IndexReport, run_index
 from graphrag_pipeline.defs.instance import dagster_home
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.estimates import estimate_index
+from graphrag_pipeline.inspection.costs import read_costs
+from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.root import Root, init_root
 from graphrag_pipeline.settings import Settings, settings_for_model
 from graphrag_pipeline.staleness import detect_input, find_stale

@@ -6,8 +6,8 @@ import json
 import os
 from pathlib import Path
 
-from graphrag_pipeline.costs import read_costs
 from graphrag_pipeline.defs.index_run import run_index
+from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import STAGES
 from graphrag_pipeline.staleness import StalePartition, detect_input, find_stale, stage_data_version

@@ -101,8 +101,8 @@ def index(
 def _print_estimates(project: Any, as_json: bool, asked: list[str]) -> None:
     from dataclasses import asdict
 
-    from graphrag_pipeline.costs import render_estimates
-    from graphrag_pipeline.estimates import asks_any_model, estimate_index
+    from graphrag_pipeline.inspection.costs import render_estimates
+    from graphrag_pipeline.inspection.estimates import asks_any_model, estimate_index
     from graphrag_pipeline.staleness import detect_input, find_stale
 
     stale = find_stale(project, detect_input(project), asked)
@@ -131,7 +131,7 @@ def merges(
     """Which names became one entity, and why."""
     from dataclasses import asdict
 
-    from graphrag_pipeline.merge_report import list_merges, preview_merges, render_report
+    from graphrag_pipeline.inspection.merge_report import list_merges, preview_merges, render_report
 
     project = open_root(root)
     report = preview_merges(project) if dry_run else list_merges(project)
@@ -144,7 +144,7 @@ def merges(
 
 def costs(root: RootOption = None, as_json: JsonOption = False) -> None:
     """What runs cost in calls of models, beside what was estimated."""
-    from graphrag_pipeline.costs import read_costs, render_costs
+    from graphrag_pipeline.inspection.costs import read_costs, render_costs
 
     runs = read_costs(open_root(root))
     if as_json:
@@ -164,7 +164,7 @@ def status(
     """What is stale and why, what running it would cost, and which snapshot is published."""
     from dataclasses import asdict
 
-    from graphrag_pipeline.estimates import asks_any_model, estimate_index
+    from graphrag_pipeline.inspection.estimates import asks_any_model, estimate_index
     from graphrag_pipeline.staleness import (
         detect_input,
         find_stale,
@@ -213,7 +213,7 @@ def status(
 
 
 def _estimate_lines(estimates: list[Any]) -> list[str]:
-    from graphrag_pipeline.costs import render_estimates
+    from graphrag_pipeline.inspection.costs import render_estimates
 
     return ["`graphrag-pipeline index` would ask for:", *render_estimates(estimates)]
 

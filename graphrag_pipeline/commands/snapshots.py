@@ -73,7 +73,7 @@ def diff(old: _Id, new: _Id, root: RootOption = None, as_json: JsonOption = Fals
     """What changed from one snapshot to another, and which documents caused it."""
     from dataclasses import asdict
 
-    from graphrag_pipeline.snapshot_diff import diff_snapshots, render_diff
+    from graphrag_pipeline.inspection.snapshot_diff import diff_snapshots, render_diff
     from graphrag_pipeline.storage.history import find_snapshot
 
     store = open_root(root).snapshots

@@ -14,8 +14,8 @@ import typer
 from graphrag_pipeline.commands.terminal import JsonOption, RootOption, open_root, print_json
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.trace_origins import Origin
-    from graphrag_pipeline.tracing import Trace, TraceNode
+    from graphrag_pipeline.inspection.trace_origins import Origin
+    from graphrag_pipeline.inspection.tracing import Trace, TraceNode
 
 _MAX_NAME = 200
 """Characters of a text in a tree."""
@@ -37,8 +37,8 @@ def trace(
 ) -> None:
     """From a citation down to text units and documents, with the prompt, model and run behind each record."""
     from graphrag_pipeline.defs.run_lookup import finding_runs
+    from graphrag_pipeline.inspection.tracing import trace_citation
     from graphrag_pipeline.query.graph_index import GraphIndex
-    from graphrag_pipeline.tracing import trace_citation
 
     project = open_root(root)
     with finding_runs(project) as find_run, GraphIndex.open(project.path, snapshot) as index:

@@ -17,8 +17,8 @@ import typer
 from graphrag_pipeline.commands.terminal import JsonOption, RootOption, open_root, print_json
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.estimates import StageEstimate
-    from graphrag_pipeline.stage_trial import Trial, TriedRecord
+    from graphrag_pipeline.inspection.estimates import StageEstimate
+    from graphrag_pipeline.inspection.stage_trial import Trial, TriedRecord
 
 _MIN_WIDTH = 60
 _WIDTH = 120
@@ -42,8 +42,8 @@ def try_stage(
     as_json: JsonOption = False,
 ) -> None:
     """Run a stage as it is set now on a sample, beside what the index holds; the index stays as it is."""
-    from graphrag_pipeline.stage_trial import find_tried_stage
-    from graphrag_pipeline.stage_trial import try_stage as run_trial
+    from graphrag_pipeline.inspection.stage_trial import find_tried_stage
+    from graphrag_pipeline.inspection.stage_trial import try_stage as run_trial
 
     trial = run_trial(open_root(root), find_tried_stage(stage), sample)
     if as_json:

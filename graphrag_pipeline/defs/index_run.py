@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.defs.instance import open_instance
 from graphrag_pipeline.defs.run_records import prune_runs, report_missing_events
 from graphrag_pipeline.errors import InputChangedError, NoSnapshotError, PipelineError, SettingsError
+from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.spending import BudgetExceededError
 from graphrag_pipeline.root import Root
@@ -26,7 +27,6 @@ from graphrag_pipeline.staleness import (
     list_problems,
 )
 from graphrag_pipeline.storage.locks import one_index_run
-from graphrag_pipeline.tables import WHOLE
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance, ExecuteInProcessResult
@@ -213,12 +213,12 @@ def _materialize(
 def _costs_kept(root: Root, say: Callable[[str], None]) -> Iterator[Callable[[list[StalePartition]], None]]:
     """Gives a function that estimates what is stale; at the end, whatever it is, that and what was paid are logged."""
     from graphrag_pipeline.defs.resources import booking
-    from graphrag_pipeline.estimates import StageEstimate, asks_any_model, estimate_index
+    from graphrag_pipeline.inspection.estimates import StageEstimate, asks_any_model, estimate_index
 
     if not asks_any_model(root.settings):
         yield lambda stale: None
         return
-    from graphrag_pipeline.costs import append_costs, render_estimates
+    from graphrag_pipeline.inspection.costs import append_costs, render_estimates
 
     estimates: list[StageEstimate] = []
     paid: dict[str, CallStats] = {}

@@ -12,12 +12,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.settings import OVERRIDES_FILE
 from graphrag_pipeline.staleness import detect_input, find_changed_code, find_stale_versions, input_version
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.input_files import fingerprint_input
-from graphrag_pipeline.tables import stable_hash
 
 _MAX_WAIT_S = 6 * 3600
 

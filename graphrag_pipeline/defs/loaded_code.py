@@ -7,10 +7,10 @@ loaded when the run was launched is in the tags of the run's job, which Dagster 
 import dagster as dg
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import ALL_STAGES
 from graphrag_pipeline.storage.table_store import code_version_of
-from graphrag_pipeline.tables import stable_hash
 
 LOADED_TAG = "graphrag/code_version"
 """Tag of an asset's op, and of a job that indexes: the code version when the definitions were loaded."""

@@ -17,7 +17,7 @@ from graphrag_pipeline.defs.metadata import as_table
 from graphrag_pipeline.defs.resources import IndexRoot
 from graphrag_pipeline.defs.retries import RETRY_POLICY, giving_up_where_retries_are_vain
 from graphrag_pipeline.defs.stale_report import describe_definitions
-from graphrag_pipeline.estimates import asks_any_model
+from graphrag_pipeline.inspection.estimates import asks_any_model
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.defs.instance import open_instance
+from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.root import Root
-from graphrag_pipeline.tables import WHOLE
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance

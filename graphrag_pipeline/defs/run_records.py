@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.defs.instance import dagster_home, open_instance
+from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import ALL_STAGES, STAGES, Stage, upstream_of
 from graphrag_pipeline.staleness import stage_data_version
 from graphrag_pipeline.storage import files
-from graphrag_pipeline.tables import WHOLE
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance

@@ -11,12 +11,12 @@ import dagster as dg
 
 from graphrag_pipeline.defs.automation import observed_at_of
 from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.identity import bucket_keys
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.settings import OVERRIDES_FILE
 from graphrag_pipeline.stages import ALL_STAGES, Stage
 from graphrag_pipeline.staleness import INPUT, detect_input, input_version, owned_tables
 from graphrag_pipeline.storage import files
-from graphrag_pipeline.tables import bucket_keys
 
 INPUT_FOLDER = "input_folder"
 ENTITY_OVERRIDES = "entity_overrides"

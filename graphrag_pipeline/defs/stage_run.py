@@ -25,6 +25,7 @@ from graphrag_pipeline.defs.resources import IndexRoot, book, notify
 from graphrag_pipeline.defs.retries import giving_up_where_retries_are_vain, retry_policy_of
 from graphrag_pipeline.defs.sources import observe_what_was_read, sources_of
 from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.identity import WHOLE, bucket_keys
 from graphrag_pipeline.indexing.failures import failure_rows
 from graphrag_pipeline.models.accounting import CallStats, booked_to
 from graphrag_pipeline.models.pool import Progress
@@ -36,7 +37,7 @@ from graphrag_pipeline.staleness import file_versions, stage_data_version, why_s
 from graphrag_pipeline.storage.locks import one_writer
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.storage.table_store import Head, code_version_of
-from graphrag_pipeline.tables import ASKING_STAGES, STAGE_TABLES, WHOLE, bucket_keys
+from graphrag_pipeline.tables import ASKING_STAGES, STAGE_TABLES
 
 
 class StageRun:

@@ -8,11 +8,11 @@ from typing import Any
 
 import dagster as dg
 
-from graphrag_pipeline.costs import render_estimates
 from graphrag_pipeline.defs.loaded_code import LOADED_TAG, RELOAD, code_version_of_all, has_old_definitions
 from graphrag_pipeline.defs.metadata import as_table
 from graphrag_pipeline.defs.resources import IndexRoot
-from graphrag_pipeline.estimates import estimate_index
+from graphrag_pipeline.inspection.costs import render_estimates
+from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.staleness import (
     StalePartition,

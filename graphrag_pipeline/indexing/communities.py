@@ -20,10 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.leiden import Blocks, Care, build_graph, form_blocks, induce, take_blocks
 from graphrag_pipeline.indexing.stable_communities import LEAST_SHARE, Divider, Hierarchy, PublishedGraph
 from graphrag_pipeline.settings import CommunitiesSettings
-from graphrag_pipeline.tables import COMMUNITIES, stable_hash
+from graphrag_pipeline.tables import COMMUNITIES
 
 
 def detect_communities(

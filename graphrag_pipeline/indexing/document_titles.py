@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import regex
 
+from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.capitals import is_common_word
 from graphrag_pipeline.indexing.name_cues import STOPWORDS, words
 from graphrag_pipeline.indexing.names import Name
-from graphrag_pipeline.tables import normalize_title
 
 MAX_TITLE_WORDS = 12
 

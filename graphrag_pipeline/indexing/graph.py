@@ -37,7 +37,7 @@ _PMI_DIGITS = 6
 _SLICE_ROWS = 400_000  # relationships collected at once
 _MAX_SPILL = "20GB"  # of temporary files: more means a join went wrong, and would fill the disk
 
-# `tables.stable_hash` in SQL: every part as its length (8 bytes) and its bytes, in hexadecimal.
+# `identity.stable_hash` in SQL: every part as its length (8 bytes) and its bytes, in hexadecimal.
 _HASH_MACROS = """
 CREATE MACRO hash_part(s) AS printf('%016X', strlen(s)) || hex(encode(s));
 CREATE MACRO hash_parts(l) AS array_to_string(list_transform(l, lambda s: hash_part(s)), '');

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from graphrag_pipeline.identity import entity_id, normalize_title
 from graphrag_pipeline.indexing.overrides import KEEP_APART, MERGE, split_rows
 from graphrag_pipeline.indexing.resolution import Merge, TitleRecord, explain_tie, propose_merges, resolve_titles
 from graphrag_pipeline.settings import OVERRIDES_FILE
-from graphrag_pipeline.tables import ENTITY_MERGES, entity_id, normalize_title
+from graphrag_pipeline.tables import ENTITY_MERGES
 
 if TYPE_CHECKING:
     import duckdb

@@ -18,13 +18,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.reply_fields import MAX_TEXT
 from graphrag_pipeline.indexing.report_records import TokenCounter
 from graphrag_pipeline.models.ports import ChatModel, ChatRequest, Message, ReplyFormatError
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
 from graphrag_pipeline.models.reply_json import clean_text, strip_fences
 from graphrag_pipeline.sentences import grapheme_start
-from graphrag_pipeline.tables import stable_hash
 from graphrag_pipeline.tokens import count_tokens_each
 
 _ITEM_TOKENS = 3  # of the quotes and comma around a description in a list

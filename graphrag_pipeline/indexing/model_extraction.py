@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.reply_fields import ClaimRecord, EntityRecord, RelationshipRecord, read_type
 from graphrag_pipeline.indexing.reply_records import Reply, parse_claims_reply, parse_graph_reply
 from graphrag_pipeline.models.ports import EXCERPT, ChatModel, ChatReply, ChatRequest, Message, ReplyFormatError
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
-from graphrag_pipeline.tables import normalize_title
 
 MAX_SPECIFIED = 100  # entities of a text unit that the claims prompt names
 

@@ -18,6 +18,7 @@ from itertools import pairwise
 
 import regex
 
+from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.capitals import Evidence, is_common_word, is_proper_word, token_rank
 from graphrag_pipeline.indexing.gazetteer import load_places
 from graphrag_pipeline.indexing.name_cues import (
@@ -40,7 +41,6 @@ from graphrag_pipeline.indexing.name_cues import (
     STOPWORDS,
 )
 from graphrag_pipeline.indexing.phrases import Phrase, Piece, ends_sentence, find_phrases, parts_person
-from graphrag_pipeline.tables import normalize_title
 
 _CALENDAR = DAYS | MONTHS | SEASONS
 _NO_NAMES = _CALENDAR | HONORIFICS | LONERS

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.settings import OVERRIDES_FILE
-from graphrag_pipeline.tables import normalize_title
 
 MERGE, KEEP_APART = "merge", "keep_apart"
 COLUMNS = ("action", "a", "b")

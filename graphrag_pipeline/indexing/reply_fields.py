@@ -11,8 +11,8 @@ import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 
+from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.models.reply_json import clean_text
-from graphrag_pipeline.tables import normalize_title
 
 MAX_NAME = 400  # characters
 MAX_TEXT = 20_000

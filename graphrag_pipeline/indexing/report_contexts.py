@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from graphrag_pipeline.citations import number_citations, parse_citations, render_full_content
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.report_records import (
     CommunityRows,
     GraphRecords,
@@ -34,7 +35,6 @@ from graphrag_pipeline.indexing.report_records import (
     is_common_noun,
     render_row,
 )
-from graphrag_pipeline.tables import stable_hash
 
 REPORTS_SHARE = 0.75
 CLAIMS_SHARE = 0.25

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.adjacency import one_chunk
-from graphrag_pipeline.tables import normalize_title
 
 TokenCounter = Callable[[Sequence[str]], Sequence[int]]
 

@@ -19,11 +19,11 @@ from itertools import combinations
 
 import regex
 
+from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.aliases import is_acronym_of, split_honorifics
 from graphrag_pipeline.indexing.dates import is_date
 from graphrag_pipeline.indexing.gazetteer import load_places
 from graphrag_pipeline.indexing.name_cues import FEMALE_HONORIFICS, GIVEN_NAMES, LEGAL_SUFFIXES
-from graphrag_pipeline.tables import normalize_title
 
 RULES = ("override", "unicode", "possessive", "alias", "acronym", "fuzzy", "embedding", "verdict")
 MIN_FUZZY_LENGTH = 10  # characters of the whole title

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.adjacency import list_pairs
 from graphrag_pipeline.indexing.frontier import Clustering, find_restless, join_groups
 from graphrag_pipeline.indexing.leiden import (
@@ -30,7 +31,6 @@ from graphrag_pipeline.indexing.leiden import (
     take_blocks,
 )
 from graphrag_pipeline.settings import CommunitiesSettings
-from graphrag_pipeline.tables import stable_hash
 
 LEAST_SHARE = 0.99
 """Of a cold run's modularity on the whole graph; below it, everything is clustered from cold."""

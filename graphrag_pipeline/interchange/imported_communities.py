@@ -12,9 +12,9 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.interchange.imported_graph import ImportedGraph
 from graphrag_pipeline.interchange.imported_rows import Notes, Row, order_rows
-from graphrag_pipeline.tables import stable_hash
 
 Branches = dict[str, list[int]]
 """Entity id -> numbers of its communities, root first."""

@@ -9,8 +9,8 @@ import json
 import re
 from collections import defaultdict
 
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.interchange.imported_rows import Notes, Numbering, Row, Rows
-from graphrag_pipeline.tables import stable_hash
 
 _METADATA_LINE = re.compile(r"([^\n:]{1,80}): ([^\n]*)\n")
 _MAX_METADATA_LINES = 50

@@ -11,8 +11,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from graphrag_pipeline.identity import entity_id, normalize_title, stable_hash
 from graphrag_pipeline.interchange.imported_rows import Notes, Row, distinct_texts
-from graphrag_pipeline.tables import entity_id, normalize_title, stable_hash
 
 UNKNOWN = "UNKNOWN"
 _UNNAMED = "UNNAMED"

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from graphrag_pipeline.tables import stable_hash
+from graphrag_pipeline.identity import stable_hash
 
 Row = dict[str, Any]
 Rows = dict[str, Row]  # by id, in the order of their numbers

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.model_settings import ChatModelSettings
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.cache import ResponseCache, StoredReply
@@ -32,7 +33,6 @@ from graphrag_pipeline.models.requests import canonical_json, request_key_of, se
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.models.streaming import Tell
 from graphrag_pipeline.models.structured import describe_schema
-from graphrag_pipeline.tables import stable_hash
 
 T = TypeVar("T")
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import stable_hash, text_hash
 from graphrag_pipeline.model_settings import EmbeddingModelSettings
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.cache import ResponseCache
@@ -32,7 +33,6 @@ from graphrag_pipeline.models.pool import Work, run_all
 from graphrag_pipeline.models.ports import CallFailedError, Failure, ReplyFormatError
 from graphrag_pipeline.models.requests import canonical_json, sendable
 from graphrag_pipeline.models.spending import Spending
-from graphrag_pipeline.tables import stable_hash, text_hash
 from graphrag_pipeline.tokens import DEFAULT_ENCODING, load_encoding
 
 MARGIN = 1.12

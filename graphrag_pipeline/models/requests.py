@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.ports import ChatRequest
-from graphrag_pipeline.tables import stable_hash
 
 # What no reply and no prompt may hold: JSON cannot carry lone surrogates as UTF-8, nor PostgreSQL NUL.
 _UNSENDABLE = re.compile("[\x00\ud800-\udfff]")

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.event_loop import CallScope
 from graphrag_pipeline.models.prompts import PROMPT_NAMES
 from graphrag_pipeline.query.answer_file import AnswerFile
@@ -27,7 +28,6 @@ from graphrag_pipeline.query.methods import METHODS
 from graphrag_pipeline.query.question import valid_unicode
 from graphrag_pipeline.query.question_files import BatchQuestion
 from graphrag_pipeline.query.usage import Usage
-from graphrag_pipeline.tables import stable_hash
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_index import GraphIndex

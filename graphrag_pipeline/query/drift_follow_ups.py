@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.query.drift_search import Primer, Step, merge_contexts, read_locally
 from graphrag_pipeline.query.evidence import EvidenceFinder
 from graphrag_pipeline.query.global_search import Selection, map_points, point_score, select_global_context
@@ -22,7 +23,6 @@ from graphrag_pipeline.query.relevance import make_background, score_relevance
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.windows import is_latin
 from graphrag_pipeline.settings import DriftSearchSettings
-from graphrag_pipeline.tables import normalize_title
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_index import GraphIndex

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphrag_pipeline.identity import entity_text
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.basic_search import select_basic_context
@@ -27,7 +28,6 @@ from graphrag_pipeline.query.local_text_units import (
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.settings import LocalSearchSettings
 from graphrag_pipeline.storage.arrays import distinct
-from graphrag_pipeline.tables import entity_text
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_index import GraphIndex

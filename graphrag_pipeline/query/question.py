@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.models.extractive import words_of
 from graphrag_pipeline.storage.lookups import NAME_WORD, find_all_rows, find_rows, name_arrays
-from graphrag_pipeline.tables import normalize_title
 
 MAX_QUESTION_CHARS = 8_000
 MAX_NAME_WORDS = 8

@@ -25,13 +25,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import bucket_of, stable_hash
 from graphrag_pipeline.indexing.document_formats import CONVERTED, FORMATS, STRUCTURED
 from graphrag_pipeline.indexing.documents import SourceRecord, document_id_of, format_of, problem_record, read_records
 from graphrag_pipeline.settings import InputSettings
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.input_paths import InputFile, is_excluded, is_ignored, label_of
 from graphrag_pipeline.storage.remote_input import COPIES, fetch, list_remote
-from graphrag_pipeline.tables import CHUNKS, bucket_of, stable_hash
+from graphrag_pipeline.tables import CHUNKS
 
 READER_VERSION = "3"
 """Raise it when a reader returns something else for the same bytes: cached records are then read anew."""

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from graphrag_pipeline.tables import normalize_title
+from graphrag_pipeline.identity import normalize_title
 
 LOOKED_UP = ("documents", "text_units", "entities", "relationships", "covariates", "community_reports")
 _ARTICLES = frozenset(("the", "a", "an"))

@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.storage.arrays import ArrayFolder
-from graphrag_pipeline.tables import normalize_title
 
 _BATCH = 4_096
 """Text units whose names are looked for at a time."""

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.document_formats import FORMATS
 from graphrag_pipeline.indexing.documents import format_of
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.input_paths import InputFile, is_excluded, is_ignored, label_of
-from graphrag_pipeline.tables import stable_hash
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem

@@ -23,9 +23,9 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from graphrag_pipeline.errors import PipelineError, SettingsError
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.settings import VectorStoreSettings
 from graphrag_pipeline.storage.vectors import VectorFolder, VectorRows
-from graphrag_pipeline.tables import stable_hash
 
 Scalar: TypeAlias = "str | int | float | bool | None"
 Where: TypeAlias = "Mapping[str, Scalar | Collection[Scalar]]"

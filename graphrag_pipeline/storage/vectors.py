@@ -22,10 +22,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.adjacency import one_chunk
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.mapped_rows import holds_rows, write_segment
-from graphrag_pipeline.tables import stable_hash
 
 ANN_MIN_ROWS = 20_000
 """Below this many rows exact search is as fast as an index and always right."""

@@ -110,8 +110,8 @@ def ask_many(folder: Path) -> list[Figure]:
 
 def _ask(root: Root) -> None:
     from graphrag_pipeline.defs.call_pool import ask_ahead, take_mentions
+    from graphrag_pipeline.identity import bucket_keys
     from graphrag_pipeline.models.ports import Failure
-    from graphrag_pipeline.tables import bucket_keys
 
     collect_rarely()  # as every command does
     buckets = bucket_keys(root.settings.storage.n_buckets)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.staleness import list_unused_overrides
-from graphrag_pipeline.tables import normalize_title
 from graphrag_pipeline_tests.roots import build_tables, make_root
 
 

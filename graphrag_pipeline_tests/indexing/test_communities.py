@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import entity_id
 from graphrag_pipeline.indexing.communities import detect_communities
 from graphrag_pipeline.settings import CommunitiesSettings
-from graphrag_pipeline.tables import COMMUNITIES, entity_id
+from graphrag_pipeline.tables import COMMUNITIES
 from graphrag_pipeline_tests.stage_graph import make_graph, read_christmas_carol, shuffled
 
 SETTINGS = CommunitiesSettings(max_cluster_size=4)

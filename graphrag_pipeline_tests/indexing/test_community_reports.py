@@ -6,13 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphrag_pipeline.citations import parse_citations, split_cited, strip_citations
+from graphrag_pipeline.identity import entity_id, relationship_id
 from graphrag_pipeline.indexing.communities import detect_communities
 from graphrag_pipeline.indexing.community_reports import report_communities
 from graphrag_pipeline.models.extractive import sentences_of
 from graphrag_pipeline.models.sentence_forms import is_sentence
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.settings import CommunitiesSettings, ReportsSettings
-from graphrag_pipeline.tables import COMMUNITY_REPORTS, entity_id, relationship_id
+from graphrag_pipeline.tables import COMMUNITY_REPORTS
 from graphrag_pipeline_tests.hashing_embeddings import HashingEmbeddings
 from graphrag_pipeline_tests.stage_graph import describe, make_graph, read_christmas_carol, shuffled
 

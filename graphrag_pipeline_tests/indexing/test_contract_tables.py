@@ -4,9 +4,10 @@ import pyarrow as pa
 import pytest
 
 from graphrag_pipeline.citations import strip_citations
+from graphrag_pipeline.identity import entity_id, relationship_id
 from graphrag_pipeline.indexing.contract_tables import Numbering, join_contract_tables, with_full_content
 from graphrag_pipeline.indexing.embeddings import embedded_texts
-from graphrag_pipeline.tables import CONTRACT_TABLES, entity_id, relationship_id
+from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline.tokens import count_tokens_each
 from graphrag_pipeline_tests import small_index
 

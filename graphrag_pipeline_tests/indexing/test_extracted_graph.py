@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.extracted_graph import extract_graph
 from graphrag_pipeline.indexing.graph import merge_graph
 from graphrag_pipeline.settings import ExtractionSettings, GraphSettings
-from graphrag_pipeline.tables import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, normalize_title
+from graphrag_pipeline.tables import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
 from graphrag_pipeline_tests.indexing import news_paragraphs
 
 ROOT = Path(__file__).parents[2]

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import entity_id, relationship_id, stable_hash
 from graphrag_pipeline.indexing import graph
 from graphrag_pipeline.indexing.graph import merge_graph
 from graphrag_pipeline.indexing.overrides import find_unused, read_overrides
@@ -23,9 +24,6 @@ from graphrag_pipeline.tables import (
     ENTITY_MERGES,
     RELATIONSHIP_MENTIONS,
     RELATIONSHIPS,
-    entity_id,
-    relationship_id,
-    stable_hash,
 )
 from graphrag_pipeline_tests.indexing.mention_generator import write_mentions
 

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.model_descriptions import (
     Subject,
     SummaryPlan,
@@ -15,7 +16,7 @@ from graphrag_pipeline.indexing.model_descriptions import (
 )
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.prompts import load_prompt
-from graphrag_pipeline.tables import DESCRIPTIONS, stable_hash
+from graphrag_pipeline.tables import DESCRIPTIONS
 from graphrag_pipeline_tests.indexing.scripted_model import ScriptedModel
 from graphrag_pipeline_tests.stage_graph import make_graph
 

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from graphrag_pipeline.citations import parse_citations
+from graphrag_pipeline.identity import entity_id, relationship_id
 from graphrag_pipeline.indexing.communities import detect_communities
 from graphrag_pipeline.indexing.model_reports import RESPONSE_FORMAT, ReportPlan, build_prompt, write_report
 from graphrag_pipeline.indexing.report_contexts import build_context
@@ -15,7 +16,6 @@ from graphrag_pipeline.indexing.report_replies import MIDDLE_RATING, parse_reply
 from graphrag_pipeline.models.ports import CallFailedError, ReplyFormatError
 from graphrag_pipeline.models.prompts import load_prompt
 from graphrag_pipeline.settings import CommunitiesSettings
-from graphrag_pipeline.tables import entity_id, relationship_id
 from graphrag_pipeline.tokens import count_tokens_each
 from graphrag_pipeline_tests.indexing.hostile_replies import HOSTILE_REPLIES
 from graphrag_pipeline_tests.indexing.scripted_model import ScriptedModel

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphrag_pipeline.identity import entity_id, relationship_id, stable_hash
 from graphrag_pipeline.indexing.communities import detect_communities
 from graphrag_pipeline.indexing.report_contexts import ChildReport, build_context
 from graphrag_pipeline.indexing.report_records import GraphRecords, iterate_levels
 from graphrag_pipeline.settings import CommunitiesSettings
-from graphrag_pipeline.tables import COMMUNITIES, entity_id, relationship_id, stable_hash
+from graphrag_pipeline.tables import COMMUNITIES
 from graphrag_pipeline.tokens import count_tokens, count_tokens_each
 from graphrag_pipeline_tests.stage_graph import describe, make_graph, read_christmas_carol, shuffled
 

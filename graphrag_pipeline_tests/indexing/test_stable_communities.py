@@ -10,11 +10,11 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphrag_pipeline.identity import entity_id
 from graphrag_pipeline.indexing.communities import detect_communities
 from graphrag_pipeline.indexing.leiden import Blocks, build_graph, score_modularity
 from graphrag_pipeline.indexing.stable_communities import LEAST_SHARE, PublishedGraph
 from graphrag_pipeline.settings import CommunitiesSettings
-from graphrag_pipeline.tables import entity_id
 from graphrag_pipeline_tests.indexing.test_communities import (
     SETTINGS,
     assert_hierarchy,

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.storage.snapshots import Snapshot
-from graphrag_pipeline.tables import CONTRACT_TABLES, normalize_title
+from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests import small_index
 
 HARD_TITLES = {

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import entity_text, normalize_title
 from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
@@ -17,7 +18,7 @@ from graphrag_pipeline.settings_file import load_settings
 from graphrag_pipeline.storage.checks import check_snapshot
 from graphrag_pipeline.storage.snapshots import SnapshotStore
 from graphrag_pipeline.storage.vectors import connect
-from graphrag_pipeline.tables import CONTRACT_TABLES, VECTOR_TABLES, entity_text, normalize_title
+from graphrag_pipeline.tables import CONTRACT_TABLES, VECTOR_TABLES
 
 SAMPLE = Path(__file__).parents[1] / "data" / "microsoft_christmas_carol"
 N_OWN_COMMUNITIES = 122

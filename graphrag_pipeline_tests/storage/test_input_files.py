@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import bucket_keys, bucket_of
 from graphrag_pipeline.settings import InputSettings
 from graphrag_pipeline.storage import input_files
 from graphrag_pipeline.storage.input_files import read_input
-from graphrag_pipeline.tables import bucket_keys, bucket_of
 
 PLAIN = InputSettings()
 B = 8

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from graphrag_pipeline.estimates import StageEstimate
+from graphrag_pipeline.inspection.estimates import StageEstimate
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.storage import files

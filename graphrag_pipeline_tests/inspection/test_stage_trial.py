@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.defs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.inspection.stage_trial import EMBEDDED, find_tried_stage, spread, try_stage
 from graphrag_pipeline.root import Root
-from graphrag_pipeline.stage_trial import EMBEDDED, find_tried_stage, spread, try_stage
 from graphrag_pipeline.stages import STAGES
 from graphrag_pipeline_tests.conftest import ModelIndex
 from graphrag_pipeline_tests.model_server import Asked

@@ -14,6 +14,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from graphrag_pipeline.identity import text_hash
 from graphrag_pipeline.indexing.community_reports import Report, report_communities
 from graphrag_pipeline.indexing.contract_tables import with_descriptions, with_full_content
 from graphrag_pipeline.indexing.documents import build_documents
@@ -33,7 +34,7 @@ from graphrag_pipeline.root import Root
 from graphrag_pipeline.settings import Settings
 from graphrag_pipeline.stages import STAGES, asks_model, upstream_of
 from graphrag_pipeline.staleness import StalePartition
-from graphrag_pipeline.tables import VECTOR_TABLES, text_hash
+from graphrag_pipeline.tables import VECTOR_TABLES
 from graphrag_pipeline.tokens import count_tokens_each
 
 PER_UNIT = {"graph": 0.5, "summarized_descriptions": 3.1, "community_reports": 0.6, "entity_embeddings": 9.0,

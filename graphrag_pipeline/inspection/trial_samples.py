@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.citations import number_citations, render_full_content
+from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.community_reports import Report, report_communities, write_reports
 from graphrag_pipeline.indexing.contract_tables import CITED_KINDS
 from graphrag_pipeline.indexing.extracted_graph import extract_graph
@@ -29,7 +30,6 @@ from graphrag_pipeline.models.ports import ChatModel
 from graphrag_pipeline.plans import plan_extraction, plan_reports, plan_summaries
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import owner_of
-from graphrag_pipeline.tables import normalize_title
 from graphrag_pipeline.tokens import count_tokens_each
 
 _MENTIONS = ("entity_mentions", "relationship_mentions", "claim_mentions")

@@ -14,12 +14,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from graphrag_pipeline.identity import WHOLE, bucket_of
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import STAGES, Stage
 from graphrag_pipeline.staleness import asset_data_version
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.storage.table_store import code_version_of
-from graphrag_pipeline.tables import STAGE_TABLES, WHOLE, bucket_of
+from graphrag_pipeline.tables import STAGE_TABLES
 
 FindRun = Callable[[str, str, str], str | None]
 """(stage, partition, data version) -> id of Dagster's run that made it, None if it is not known."""

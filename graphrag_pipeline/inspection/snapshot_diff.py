@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.storage.snapshots import Snapshot
-from graphrag_pipeline.tables import normalize_title
 
 _Record = dict[str, Any]
 

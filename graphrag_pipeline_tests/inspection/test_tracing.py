@@ -15,13 +15,13 @@ from graphrag_pipeline.defs.index_run import run_index
 from graphrag_pipeline.defs.instance import open_instance
 from graphrag_pipeline.defs.run_lookup import finding_runs
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.inspection.trace_tree import TraceNode
+from graphrag_pipeline.inspection.tracing import Trace, read_citation, trace_citation
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.settings_file import render_settings
 from graphrag_pipeline.storage.snapshots import SnapshotStore
-from graphrag_pipeline.tables import normalize_title
-from graphrag_pipeline.trace_tree import TraceNode
-from graphrag_pipeline.tracing import Trace, read_citation, trace_citation
 from graphrag_pipeline_tests import small_index
 from graphrag_pipeline_tests.conftest import ModelIndex
 from graphrag_pipeline_tests.test_cli import Call, assert_one_line_error, call

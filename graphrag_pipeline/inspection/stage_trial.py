@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.estimates import StageEstimate, estimate_index
+from graphrag_pipeline.inspection.estimates import StageEstimate, estimate_index
+from graphrag_pipeline.inspection.trial_samples import SAMPLERS, Result, Sample
 from graphrag_pipeline.models.accounting import CallStats, booked_to
 from graphrag_pipeline.models.pool import run_all
 from graphrag_pipeline.models.ports import ChatModel, ChatReply, ChatRequest, Failure
@@ -20,7 +21,6 @@ from graphrag_pipeline.models.prices import find_price
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import STAGES, Stage, asks_model
 from graphrag_pipeline.staleness import CodeChange, StalePartition, find_code_changes
-from graphrag_pipeline.trial_samples import SAMPLERS, Result, Sample
 
 EMBEDDED = "the embedded engine"
 

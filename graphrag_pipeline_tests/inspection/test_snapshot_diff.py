@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from graphrag_pipeline.inspection.snapshot_diff import (
+    DocumentChange,
+    EntityChange,
+    SnapshotDiff,
+    diff_snapshots,
+    render_diff,
+)
 from graphrag_pipeline.root import Root
-from graphrag_pipeline.snapshot_diff import DocumentChange, EntityChange, SnapshotDiff, diff_snapshots, render_diff
 from graphrag_pipeline_tests.roots import CAROL, build_tables, put
 from graphrag_pipeline_tests.two_snapshots import EVERYTHING, _indexed_twice, first_of, root
 
