@@ -10,6 +10,7 @@ import gc
 import io
 import signal
 import sys
+from types import FrameType
 from typing import Annotated, NoReturn
 
 import typer
@@ -76,10 +77,25 @@ def collect_rarely() -> None:
     gc.set_threshold(200_000, 20, 50)
 
 
+def stop_when_terminated() -> None:
+    """Let SIGTERM end a command like Ctrl-C does: what is paid is kept.
+
+    Dagster gives SIGTERM whatever handler SIGINT has. A shell starts `command &` of a script with SIGINT ignored; then
+    one handler ignores SIGINT, as the shell wants, and heeds SIGTERM.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _interrupt_if_terminated)
+
+
+def _interrupt_if_terminated(number: int, _frame: FrameType | None) -> None:
+    if number == signal.SIGTERM:
+        raise KeyboardInterrupt
+
+
 def main() -> NoReturn:
     """Entry point: run the command line; a `PipelineError` is one line on standard error and exit status 1."""
-    # A container's stop ends like Ctrl-C; Dagster does the same while a stage runs.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stop_when_terminated()
     collect_rarely()
     for stream in (sys.stdout, sys.stderr):  # a terminal that cannot show a character shows its code
         if isinstance(stream, io.TextIOWrapper):

@@ -29,6 +29,7 @@ from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import CANDIDATE
 from graphrag_pipeline.staleness import detect_input
 from graphrag_pipeline.storage.garbage import Swept, sweep
+from graphrag_pipeline.storage.history import refusal_of
 from graphrag_pipeline.storage.locks import hold_alone, is_held, one_index_run, one_writer
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.storage.vector_purge import holds_deleted, rewrite_whole
@@ -137,6 +138,13 @@ def _refuse_indexed(root: Root, document: str, known: _Known) -> None:
         raise PipelineError(
             f"document {document!r} is in snapshot {root.snapshots.pinned()}, which is pinned; run "
             "`graphrag-pipeline snapshots unpin` and `graphrag-pipeline index`, then this again"
+        )
+    refusal = refusal_of(root.snapshots, candidate.data_version) if candidate else ""
+    if refusal and not rows.num_rows and candidate and candidate.data_version not in holding and holding & in_use:
+        raise PipelineError(
+            f"document {document!r} is still in the published index: candidate {candidate.data_version} without it was "
+            f"refused by the golden questions ({refusal}); mend what changed, or raise publishing.max_recall_drop, run "
+            "`graphrag-pipeline index`, then this again"
         )
     if rows.num_rows or holding & in_use:
         way_out = "`graphrag-pipeline index` (with --allow-empty, if it was the last one)"

@@ -7,11 +7,18 @@ one is a setting.
 
 from __future__ import annotations
 
+import re
+from datetime import date
 from typing import Any
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 OPENAI_URL = "https://api.openai.com/v1"
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# How keys start, or a piece as long and mixed as only keys have. A key with a hyphen is no variable's name anyway.
+_KEY = re.compile(r"(?:sk|pk|rk|gsk|hf|xai|nvapi)_\w*\d|AIza|(?:.*_)?(?=[A-Za-z]*\d)[A-Za-z0-9]{20}")
 
 
 class _Endpoint(BaseModel):
@@ -45,8 +52,31 @@ class _Endpoint(BaseModel):
         None, ge=0, description="Money for a million completion tokens, instead of the price list."
     )
     use_spans: bool = Field(
-        False, description="Send an OpenTelemetry span for each request, if opentelemetry is installed."
+        False, description="Send OpenTelemetry spans, one for each request, if opentelemetry is installed."
     )
+
+    @field_validator("api_version", mode="before")
+    @classmethod
+    def _date_is_text(cls, version: Any) -> Any:
+        return version.isoformat() if isinstance(version, date) else version  # YAML reads 2024-10-21 as a date
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_web_address(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("no http(s) URL, such as http://localhost:11434/v1")
+        return url
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _names_a_variable(cls, name: str) -> str:
+        if not _VARIABLE.fullmatch(name) or _KEY.match(name):
+            raise ValueError(
+                "not the name of an environment variable; put the key into one, such as OPENAI_API_KEY, and name that "
+                "one here (if a key was written here, take it out)"
+            )
+        return name
 
 
 class ChatModelSettings(_Endpoint):

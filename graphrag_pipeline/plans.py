@@ -9,6 +9,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from graphrag_pipeline.identity import bucket_keys
 from graphrag_pipeline.indexing.model_descriptions import SummaryPlan
 from graphrag_pipeline.indexing.model_extraction import ClaimsPlan, ExtractionPlan
 from graphrag_pipeline.indexing.model_reports import ReportPlan
@@ -17,6 +18,8 @@ from graphrag_pipeline.indexing.semantic_resolution import ask_verdicts, merge_s
 from graphrag_pipeline.models.pool import Progress
 from graphrag_pipeline.models.ports import ChatModel, Failure
 from graphrag_pipeline.root import Root
+from graphrag_pipeline.stages import STAGES
+from graphrag_pipeline.storage.table_store import code_version_of
 from graphrag_pipeline.tokens import count_tokens_each
 
 
@@ -35,6 +38,13 @@ def plan_extraction(root: Root) -> ExtractionPlan:
         language=settings.language,
         claims=claims,
     )
+
+
+def is_extraction_proven(root: Root) -> bool:
+    """Whether the prompt and model of now have found something in this corpus already."""
+    code_version = code_version_of(root.code_of(STAGES["extracted_graph"]))
+    heads = (root.tables.head("entity_mentions", bucket) for bucket in bucket_keys(root.settings.storage.n_buckets))
+    return any(head and head.code_version == code_version and head.n_rows for head in heads)
 
 
 def plan_summaries(root: Root) -> SummaryPlan:

@@ -180,15 +180,15 @@ class Root:
         return code_of(
             stage,
             self.settings,
-            self._embedding_fingerprint() if embeds(stage, self.settings) else "",
+            self._embedding_identity() if embeds(stage, self.settings) else None,
             self.static_embedder.fingerprint if stage.embeds_statically else "",
             {name: self.prompt(name).sha256[:_SHOWN_DIGITS] for name in prompts_of(stage, self.settings)},
         )
 
-    def _embedding_fingerprint(self) -> str:
+    def _embedding_identity(self) -> dict[str, Any]:
+        """What vectors depend on, by name; known without opening the cache."""
         if self.settings.embeddings.engine != "model":
-            return self.static_embedder.fingerprint
-        from graphrag_pipeline.models.openai_embedder import fingerprint_of
+            return {"embedding model": self.static_embedder.fingerprint}
+        from graphrag_pipeline.models.openai_embedder import identity_of
 
-        model = self.settings.embedding_model
-        return f"{model.model} {fingerprint_of(model)[:_SHOWN_DIGITS]}"  # known without opening the cache
+        return identity_of(self.settings.embedding_model)

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic.fields import FieldInfo
 
+from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.model_settings import BudgetSettings, ChatModelSettings, EmbeddingModelSettings
 from graphrag_pipeline.schedule_settings import NotificationsSettings, ScheduleSettings
 from graphrag_pipeline.search_settings import (
@@ -365,6 +366,11 @@ class Settings(_Section):
                 raise ValueError(f"{section}.engine is model, but no model is named: set {option}")
         return self
 
+    @property
+    def use_spans(self) -> bool:
+        """Whether a model sends spans, so that stages and queries send those above them."""
+        return self.chat_model.use_spans or self.embedding_model.use_spans
+
     def chat_model_for(self, section: str) -> ChatModelSettings:
         """The chat model that a section asks: `chat_model`, with the section's own options over it."""
         try:
@@ -383,6 +389,9 @@ def settings_for_model(
     Args:
         embedding_model: None leaves the bundled embeddings.
         base_url, api_key_env: of both models; OpenAI's where None.
+
+    Raises:
+        SettingsError: a value does not validate; a key in the place of a variable's name is not repeated.
     """
     place = {"base_url": base_url, "api_key_env": api_key_env}
     endpoint = {name: value for name, value in place.items() if value}
@@ -393,4 +402,8 @@ def settings_for_model(
     if embedding_model:
         values["embedding_model"] = {"model": embedding_model, **endpoint}
         values["embeddings"] = {"engine": "model"}
-    return Settings.model_validate(values)
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise SettingsError(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}") from None

@@ -9,12 +9,15 @@ import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.settings import PASSWORD_IN_URL, SETTINGS_FILE, Settings
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 ENVIRONMENT_PREFIX = "GRAPHRAG__"
 
@@ -104,12 +107,20 @@ def _explain(error: ValidationError, path: Path, variables: Mapping[tuple[str, .
         if problem["type"] == "extra_forbidden":
             lines.append(_unknown_key(tuple(str(part) for part in problem["loc"])) or f"unknown key {where!r}")
         else:
-            value = problem["input"] if not isinstance(problem["input"], dict) else "this section"
-            value = PASSWORD_IN_URL.sub(r"\1***", value) if isinstance(value, str) else value
             variable = variables.get(tuple(str(part) for part in problem["loc"][:2]))
             source = f" in environment variable {variable}" if variable else ""
-            lines.append(f"{where or 'settings'}: {problem['msg']} (found {value!r}{source})")
+            lines.append(f"{where or 'settings'}: {problem['msg']} (found {_show(problem)}{source})")
     return f"{path}: " + "; ".join(lines)
+
+
+def _show(problem: ErrorDetails) -> str:
+    """What was found, without what may be a secret."""
+    value = problem["input"]
+    if isinstance(value, dict):
+        return "'this section'"
+    if problem["loc"][-1:] == ("api_key_env",):
+        return "a value that is not shown"
+    return repr(PASSWORD_IN_URL.sub(r"\1***", value) if isinstance(value, str) else value)
 
 
 def _unknown_key(location: tuple[str, ...]) -> str | None:

@@ -105,7 +105,7 @@ STAGES: dict[str, Stage] = {
             engine="extraction",
             prompts=("extract_graph", "extract_graph_continue", "extract_claims", "extract_claims_continue"),
             packages=("jieba",),
-            algorithm=4,
+            algorithm=5,
             is_partitioned=True,
         ),
         Stage(
@@ -237,6 +237,15 @@ def upstream_of(stage: Stage) -> list[Stage]:
     return [other for name, other in STAGES.items() if name in owners]
 
 
+def everything_above(stage: Stage) -> list[Stage]:
+    """The stages that it depends on, through others too, in running order."""
+    found = {stage.name}
+    for other in reversed(ALL_STAGES.values()):
+        if other.name in found:
+            found |= {above.name for above in upstream_of(other)}
+    return [other for name, other in ALL_STAGES.items() if name in found - {stage.name}]
+
+
 def input_partitions(stage: Stage, partition: str, settings: Settings) -> list[tuple[str, str]]:
     """(table, partition) of everything that one partition of a stage reads."""
     pairs = []
@@ -250,14 +259,14 @@ def input_partitions(stage: Stage, partition: str, settings: Settings) -> list[t
 def code_of(
     stage: Stage,
     settings: Settings,
-    embedding_fingerprint: str,
+    embedding: Mapping[str, Any] | None = None,
     static_fingerprint: str = "",
     prompt_versions: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """What the result of a stage depends on besides its inputs, by a name a user recognises.
 
     Args:
-        embedding_fingerprint: of the embedding model, "" if the result does not depend on it.
+        embedding: what vectors depend on, by name; none if the result does not depend on them.
         prompt_versions: hash of every prompt of `prompts_of`.
     """
     code: dict[str, Any] = {"algorithm": stage.algorithm}
@@ -273,8 +282,7 @@ def code_of(
     code |= {f"schema of {name}": table.schema_hash for name, table in owned.items()}
     for package in stage.packages:
         code[f"package {package}"] = _installed_version(package)
-    if embedding_fingerprint:
-        code["embedding model"] = embedding_fingerprint
+    code |= embedding or {}
     if stage.embeds_statically:
         code["static embeddings"] = static_fingerprint
     return code

@@ -21,6 +21,7 @@ from graphrag_pipeline.root import Root
 from graphrag_pipeline.settings import OVERRIDES_FILE
 from graphrag_pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES, Stage, input_partitions, owner_of
 from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.history import refusal_of
 from graphrag_pipeline.storage.table_store import Head, code_version_of, parquet_bytes
 from graphrag_pipeline.tables import ASKING_STAGES, CORPUS_MANIFEST
 
@@ -73,6 +74,12 @@ def list_problems(manifests: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
     """(path, problem) of every document that cannot be read, by path."""
     rows = [row for manifest in manifests.values() for row in manifest.select(["path", "problem"]).to_pylist()]
     return sorted((row["path"], row["problem"]) for row in rows if row["problem"])
+
+
+def list_notes(manifests: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
+    """(path, note) of every document that was read although something was odd about it, by path."""
+    rows = [row for manifest in manifests.values() for row in manifest.select(["path", "note"]).to_pylist()]
+    return sorted((row["path"], row["note"]) for row in rows if row["note"])
 
 
 def list_failures(root: Root) -> list[dict[str, str]]:
@@ -173,10 +180,12 @@ def find_code_changes(root: Root, stage: Stage, partition: str, code: Mapping[st
 
 
 def _code_changes(head: Head, code: Mapping[str, Any]) -> list[CodeChange]:
-    if head.code_version == code_version_of(code):
-        return []
-    names = sorted({*head.code, *code})
-    changes = (CodeChange(name, head.code.get(name), code.get(name)) for name in names)
+    return [] if head.code_version == code_version_of(code) else find_version_changes(head.code, code)
+
+
+def find_version_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[CodeChange]:
+    """Where two versions of what a stage depends on differ, by name."""
+    changes = (CodeChange(name, old.get(name), new.get(name)) for name in sorted({*old, *new}))
     return [change for change in changes if change.old != change.new]
 
 
@@ -220,7 +229,7 @@ def why_stale(
     if n_failed:
         reasons.append(f"{n_failed:,} failures to try again")
     if stage is CANDIDATE and not reasons:
-        reasons += _why_damaged(root, owned[0].data_version)
+        reasons += filter(None, [root.snapshots.find_damage(owned[0].data_version)])
     return reasons
 
 
@@ -252,14 +261,6 @@ def _differences(head: Head, code: Mapping[str, Any], inputs: Mapping[str, str |
     return reasons
 
 
-def _why_damaged(root: Root, snapshot_id: str) -> list[str]:
-    try:
-        root.snapshots.open(snapshot_id)
-    except NoSnapshotError as error:
-        return [str(error)]
-    return []
-
-
 def _why_unpublished(root: Root) -> list[str]:
     candidate = root.tables.head(CANDIDATE.name)
     if candidate is None:
@@ -268,9 +269,11 @@ def _why_unpublished(root: Root) -> list[str]:
         current = root.snapshots.current()
     except NoSnapshotError as error:
         return [str(error)]
-    if current != candidate.data_version:
-        return [f"published snapshot is {current}, candidate is {candidate.data_version}"]
-    return []
+    if current == candidate.data_version:
+        return []
+    refusal = refusal_of(root.snapshots, candidate.data_version)
+    refused = f", which the golden questions refused: {refusal}" if refusal else ""
+    return [f"published snapshot is {current}, candidate is {candidate.data_version}{refused}"]
 
 
 def find_waiting(root: Root) -> str | None:

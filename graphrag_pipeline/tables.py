@@ -110,6 +110,7 @@ CORPUS_MANIFEST = Table(
         ("n_bytes", pa.int64()),
         ("content_hash", pa.string()),  # of what the document row is made from; "" if it could not be read
         ("problem", pa.string(), "null"),  # why there is no document of this id; null if there is one
+        ("note", pa.string(), "null"),  # what was odd about the rows of a document that was read; else null
     ),
     key=("document_id",),
     owner="corpus_manifest",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -28,5 +28,7 @@ class HashingEmbeddings:
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
 
-    def try_embed(self, texts: Sequence[str]) -> tuple[np.ndarray, list[Failure]]:
+    def try_embed(
+        self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None
+    ) -> tuple[np.ndarray, list[Failure]]:
         return self.embed(texts), []

@@ -147,6 +147,8 @@ def _write_everything(folder: Path) -> dict[str, str]:
 def test_bad_documents_stop_no_other_and_are_listed_with_their_reasons(tmp_path: Path) -> None:
     root = make_root(tmp_path / "root", {}, ONE_BUCKET)
     expected = _write_everything(root.input_folder)
+    odd = {"document_id": "Odd rows", "type": "footer", "page": "iv", "text": SENTENCE}
+    (root.input_folder / "chunks.jsonl").write_text(json.dumps(odd))
     problems_of_rows = [(name, problem) for name, (_, _, problems) in ROWS.items() for problem in problems]
     try:
         result = run("index", "--root", root.path, prefix=WITHOUT_ROOT_RIGHTS)
@@ -154,20 +156,26 @@ def test_bad_documents_stop_no_other_and_are_listed_with_their_reasons(tmp_path:
     finally:
         (root.input_folder / "closed").chmod(0o755)
     assert result.returncode == 0, result.stderr
-    n_good = len(GOOD) + sum(n_rows for _, n_rows, _ in ROWS.values())
+    n_good = 1 + len(GOOD) + sum(n_rows for _, n_rows, _ in ROWS.values())
     assert result.stdout.startswith(f"{n_good} documents: ")
     assert "Traceback" not in result.stderr
     assert result.stderr.count("not read: ") == len(expected) + len(problems_of_rows)
+    note = "document 'Odd rows': line 1: type 'footer' is not known, read as a paragraph; "
+    note += "line 1: page 'iv' is no whole number, read as unknown"
+    assert f"\nnote: chunks.jsonl: {note}\n" in result.stderr
 
     snapshot = root.snapshots.open()
     titles = snapshot.table("documents")["title"].to_pylist()
-    assert sorted(titles) == sorted([*map(_title, GOOD), *["rows 1"] * len(ROWS)]) and len(titles) == n_good
+    expected_titles = [*map(_title, GOOD), *["rows 1"] * len(ROWS), "Odd rows"]
+    assert sorted(titles) == sorted(expected_titles) and len(titles) == n_good
     statement = "SELECT path, problem FROM stage_corpus_manifest WHERE problem IS NOT NULL"
     listed = json.loads(run("sql", statement, "--json", "--root", root.path).stdout)
     assert len(listed) == len(expected) + len(problems_of_rows)
     for path, problem in [*expected.items(), *problems_of_rows]:
         assert any(row["path"] == path and row["problem"].startswith(problem) for row in listed), (path, problem)
-    problems = json.loads(status.stdout)["problems"]
+    problems, notes = (json.loads(status.stdout)[name] for name in ("problems", "notes"))
+    assert notes == [{"path": "chunks.jsonl", "note": note}]
+    assert json.loads(status.stdout)["documents"] == n_good
     assert problems == sorted(listed, key=lambda row: (row["path"], row["problem"]))
     with GraphIndex.open(root.path) as index:
         assert "Cratchit" in index.search("Who met Scrooge in the café?").answer

@@ -150,7 +150,19 @@ def test_the_root_is_named_before_or_after_the_command_or_found(
     assert json.loads(call("status", "--json").out)["root"] == str(tmp_path / "data")
     monkeypatch.chdir(tmp_path / "data")
     assert json.loads(call("status", "--json").out)["root"] == str(tmp_path / "data")
-    assert_one_line_error(call("status", "--root", tmp_path), "settings.yaml: not found", "graphrag-pipeline init")
+    for words in (["status"], ["costs"], ["merges"], ["try", "reports"]):
+        assert_one_line_error(call(*words, "--root", tmp_path), "settings.yaml: not found", "graphrag-pipeline init")
+
+
+def test_another_number_of_buckets_is_told_before_anything_else(indexed: Path, tmp_path: Path, call: Call) -> None:
+    root = shutil.copytree(indexed, tmp_path / "root")
+    (root / "settings.yaml").write_text("storage: {n_buckets: 3}\n")
+    problem = "storage.n_buckets is 3, but"
+    assert_one_line_error(call("index", "--dry-run", "--root", root), problem, "set it back, or remove")
+    told = call("status", "--root", root).out
+    assert told.splitlines()[2].startswith(problem) and "stale" not in told and "fresh" not in told
+    values = json.loads(call("status", "--json", "--root", root).out)
+    assert values["layout_problem"].startswith(problem) and values["stale"] == []
 
 
 @pytest.mark.parametrize("arguments", [["query", QUESTION], ["sql", "SELECT 1"]])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import SettingsError
-from graphrag_pipeline.settings import Settings
+from graphrag_pipeline.settings import Settings, settings_for_model
 from graphrag_pipeline.settings_file import load_settings, render_settings
 
 SAMPLE = Path(__file__).parents[1] / "data" / "settings.yaml"
@@ -63,6 +63,46 @@ def test_bad_settings_say_what_and_where(tmp_path: Path, text: str, environment:
     with pytest.raises(SettingsError) as caught:
         load_settings(write(tmp_path, text), environment)
     assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("written", ["2024-10-21", "'2024-10-21'"])
+def test_a_version_that_yaml_reads_as_a_date_is_text(tmp_path: Path, written: str) -> None:
+    text = f"chat_model:\n  api_version: {written}\nreports:\n  model: {{api_version: {written}}}\n"
+    settings = load_settings(write(tmp_path, text), {"GRAPHRAG__EMBEDDING_MODEL__API_VERSION": written})
+    versions = (settings.chat_model, settings.embedding_model, settings.chat_model_for("reports"))
+    assert [model.api_version for model in versions] == ["2024-10-21"] * 3
+    assert load_settings(write(tmp_path, render_settings(settings)), {}).chat_model == settings.chat_model
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["sk-abcdefg123456", "gsk_a1b2c3d4e5f6", "AIzaSyD4f5g6h7", "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
+     "d41d8cd98f00b204e9800998ecf8427e", "my key"],
+)  # fmt: skip
+def test_a_key_where_the_name_of_a_variable_belongs_is_refused_and_not_repeated(tmp_path: Path, key: str) -> None:
+    told = []
+    for text, environment in (
+        (f"embedding_model: {{api_key_env: '{key}'}}\n", {}),
+        (f"reports:\n  engine: model\n  model: {{model: m, api_key_env: '{key}'}}\n", {}),
+        ("", {"GRAPHRAG__CHAT_MODEL__API_KEY_ENV": f"'{key}'"}),
+    ):
+        with pytest.raises(SettingsError, match="not the name of an environment variable") as caught:
+            load_settings(write(tmp_path, text), environment)
+        told.append(str(caught.value))
+    with pytest.raises(SettingsError, match=r"chat_model\.api_key_env: .*not the name") as made:
+        settings_for_model("test-chat", None, None, key)
+    assert not [line for line in [*told, str(made.value)] if key in line]
+
+
+@pytest.mark.parametrize("name", ["OPENAI_API_KEY", "my_key", "AZURE_OPENAI_KEY_2", "_K", "HF_TOKEN"])
+def test_names_of_variables_are_taken(name: str) -> None:
+    assert settings_for_model("test-chat", None, None, name).chat_model.api_key_env == name
+
+
+@pytest.mark.parametrize("url", ["foo", "localhost:11434/v1", "ftp://host/v1", "http://", "http://[half", ""])
+def test_what_is_no_web_address_is_no_base_url(tmp_path: Path, url: str) -> None:
+    with pytest.raises(SettingsError, match=r"chat_model\.base_url: "):
+        load_settings(write(tmp_path, f"chat_model:\n  base_url: '{url}'\n"), {})
 
 
 def test_settings_file_that_is_missing_or_not_text(tmp_path: Path) -> None:

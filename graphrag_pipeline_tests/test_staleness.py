@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 from graphrag_pipeline.defs.index_run import run_index
@@ -11,12 +14,17 @@ from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import STAGES
 from graphrag_pipeline.staleness import StalePartition, detect_input, find_stale, stage_data_version
+from graphrag_pipeline_tests.command_line import TIMEOUT_S, environment
 from graphrag_pipeline_tests.conftest import ModelIndex
 from graphrag_pipeline_tests.model_server import Asked
 from graphrag_pipeline_tests.model_server.brains import reply_to
+from graphrag_pipeline_tests.roots import put
 from graphrag_pipeline_tests.test_cli import Call, call
 
 __all__ = ["call"]
+
+SENT = {2: signal.SIGINT, 3: signal.SIGTERM}
+"""Signals to send, by the number of text units asked about."""
 
 BELOW_REPORTS = ["community_reports", "report_embeddings", "index_candidate", "index_snapshot"]
 
@@ -118,3 +126,43 @@ def test_status_tells_old_and_new_and_what_it_would_cost_and_asks_nothing(model_
     unpriced = json.loads(call("--root", model_index.root.path, "status", "--no-estimate", "--json").out)
     assert unpriced["estimates"] == [] and unpriced["stale"] == values["stale"]
     assert not model_index.server.calls
+
+
+def test_a_changed_setting_of_the_embedding_model_is_named(model_index: ModelIndex) -> None:
+    settings = model_index.root.path / "settings.yaml"
+    text = settings.read_text(encoding="utf-8").replace("batch_max_tokens: 8000", "batch_max_tokens: 450")
+    settings.write_text(text, encoding="utf-8")
+    reasons = {item.stage: item.reasons for item in stale(Root(model_index.root.path))}
+    assert reasons["entity_embeddings"] == ("embedding_model.batch_max_tokens: 8000 -> 450",)
+
+
+def test_an_index_tells_how_far_every_stage_is(model_index: ModelIndex) -> None:
+    model_index.change_prompt("summarize_descriptions")
+    lines: list[str] = []
+    model_index.script = lambda asked: "Another summary." if asked.kind == "summary" else None
+    run_index(model_index.root, say=lines.append)
+    told = {line.partition(":")[0] for line in lines if " done: " in line}
+    assert told == {"summarized_descriptions", "community_reports", "entity_embeddings", "relationship_embeddings",
+                    "report_embeddings"}  # fmt: skip
+
+
+def test_a_background_job_of_a_script_heeds_sigterm_and_ignores_ctrl_c(model_index: ModelIndex) -> None:
+    root, server = model_index.root, model_index.server
+    model_index.change_prompt("extract_graph")
+    put(root.path, "new.txt", "Ada Lovelace wrote to Charles Babbage.")  # its bucket's stages run before extraction
+    n_stored, _ = root.models.cache.mean_completion("extraction", "test-chat")
+
+    def send_signals(asked: Asked) -> None:
+        if asked.kind == "extraction" and server.count("extraction") in SENT:
+            os.kill(process.pid, SENT[server.count("extraction")])
+
+    model_index.script = send_signals
+    # What a shell does for `command &` of a script.
+    ignoring = ["bash", "-c", "trap '' INT; exec \"$@\"", "bash"]
+    program = [*ignoring, sys.executable, "-m", "graphrag_pipeline", "index", "--root", str(root.path)]
+    with subprocess.Popen(program, env=environment(), stderr=subprocess.PIPE, text=True) as process:
+        _, told = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130 and "interrupted: what was finished is kept" in told
+    n_paid, _ = root.models.cache.mean_completion("extraction", "test-chat")
+    assert n_paid == n_stored + server.count("extraction") + server.count("gleaning")
+    assert {call.kind for call in server.calls} == {"extraction", "gleaning"}, "it went no further"

@@ -9,6 +9,7 @@ import typer
 
 from graphrag_pipeline.commands.snapshots import waiting_lines
 from graphrag_pipeline.commands.terminal import JsonOption, RootOption, open_root, print_json
+from graphrag_pipeline.errors import PipelineError
 
 Engine = Literal["embedded", "model"]
 
@@ -76,6 +77,8 @@ def index(
         raise typer.Exit(130) from None
     for path, problem in report.problems:
         typer.echo(f"not read: {path}: {problem}", err=True)
+    for path, note in report.notes:
+        typer.echo(f"note: {path}: {note}", err=True)
     for line in list_unused_overrides(project):
         typer.echo(line, err=True)
     if report.ran:
@@ -105,6 +108,8 @@ def _print_estimates(project: Any, as_json: bool, asked: list[str]) -> None:
     from graphrag_pipeline.inspection.estimates import asks_any_model, estimate_index
     from graphrag_pipeline.staleness import detect_input, find_stale
 
+    if problem := project.tables.find_layout_problem(project.settings.storage.n_buckets):
+        raise PipelineError(problem)
     stale = find_stale(project, detect_input(project), asked)
     estimates = estimate_index(project, stale)
     spent = project.models.spending if asks_any_model(project.settings) else None
@@ -124,7 +129,12 @@ def _print_estimates(project: Any, as_json: bool, asked: list[str]) -> None:
 def merges(
     root: RootOption = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="What the settings as they are now would merge; write and ask nothing.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="What the settings as they are now would merge; nothing is written and no chat model asked. Vectors "
+            "that are not stored yet are asked of the embedding model, and paid.",
+        ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -170,6 +180,7 @@ def status(
         find_stale,
         find_waiting,
         list_failures,
+        list_notes,
         list_problems,
         list_unused_overrides,
     )
@@ -177,7 +188,8 @@ def status(
     project = open_root(root)
     manifests = detect_input(project)
     is_imported = project.is_imported  # then the input folder has no part in the index
-    stale = [] if is_imported else find_stale(project, manifests)
+    layout_problem = project.tables.find_layout_problem(project.settings.storage.n_buckets)
+    stale = [] if is_imported or layout_problem else find_stale(project, manifests)
     is_estimated = has_estimate and bool(stale) and asks_any_model(project.settings)
     estimates = estimate_index(project, stale) if is_estimated else []
     problems = [{"path": path, "problem": problem} for path, problem in list_problems(manifests)]
@@ -187,8 +199,10 @@ def status(
         "pinned": project.snapshots.pinned(),
         "waiting": find_waiting(project),
         "is_imported": is_imported,
+        "layout_problem": layout_problem,
         "documents": sum(rows.num_rows for rows in manifests.values()) - len(problems),
         "problems": problems,
+        "notes": [{"path": path, "note": note} for path, note in list_notes(manifests)],
         "failures": list_failures(project),
         "unused_overrides": [] if is_imported else list_unused_overrides(project),
         "stale": [asdict(item) for item in stale],
@@ -201,12 +215,16 @@ def status(
     typer.echo(f"root {values['root']}\nsnapshot {values['snapshot'] or 'none published'}{origin}")
     for line in waiting_lines(values["pinned"], values["waiting"]):
         typer.echo(line)
+    if layout_problem:
+        typer.echo(layout_problem)
     typer.echo(f"{values['documents']:,} documents, {len(problems)} not readable")
     for problem in problems:
         typer.echo(f"  {problem['path']}: {problem['problem']}")
+    for note in values["notes"]:
+        typer.echo(f"note: {note['path']}: {note['note']}")
     for line in [*_failure_lines(values["failures"]), *values["unused_overrides"]]:
         typer.echo(line)
-    if not stale and not is_imported:
+    if not stale and not is_imported and not layout_problem:
         typer.echo("everything is fresh")
     for line in [*_stale_lines(stale), *(_estimate_lines(estimates) if is_estimated else [])]:
         typer.echo(line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -34,6 +35,12 @@ def query(
         list[str] | None, typer.Option("--filter", help='Read only documents that pass, such as "year>=2024"; repeat.')
     ] = None,
     option: Annotated[list[str] | None, typer.Option(help="KEY=VALUE over the settings of the method.")] = None,
+    history: Annotated[
+        Path | None, typer.Option(help="JSON lines (role, content) of the conversation so far; local search reads it.")
+    ] = None,
+    snapshot: Annotated[
+        str | None, typer.Option(help="Id of the snapshot to ask, or its start; else the published one.")
+    ] = None,
     stream: Annotated[
         bool | None, typer.Option("--stream/--no-stream", help="Show a model's answer as it comes; on in a terminal.")
     ] = None,
@@ -41,13 +48,18 @@ def query(
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question from the published index."""
+    from graphrag_pipeline.query.conversation import read_history_file
     from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.storage.history import find_snapshot
 
     options = dict(_parse_option(text) for text in option or [])
+    if history is not None:
+        options["conversation_history"] = read_history_file(history)
     conditions = [_as_text(text) for text in filters or []]
     if explain and method != "local":
         raise typer.BadParameter("only local search has text unit selection strategies", param_hint="--explain")
-    index = GraphIndex.open(open_root(root).path)
+    project = open_root(root)
+    index = GraphIndex.open(project.path, find_snapshot(project.snapshots, snapshot) if snapshot else None)
     if explain:
         _explain(index.where(conditions), _as_text(question), strategy, options, as_json)
         return
@@ -63,7 +75,11 @@ def query(
     if line := result.usage.to_line():
         typer.echo(f"\n{line}")
     if chosen := result.selection.get("chosen"):
-        typer.echo(f"{chosen} search: {result.selection['reason']}", err=True)
+        ignored = ", ".join(result.selection.get("ignored_options", []))
+        note = f" (it has no option {ignored})" if ignored else ""
+        typer.echo(f"{chosen} search: {result.selection['reason']}{note}", err=True)
+    if unknown := result.selection.get("unknown_entity_names"):
+        typer.echo(f"no entity of the index is named {', '.join(unknown)}", err=True)
 
 
 def _print_piece(text: str) -> None:
@@ -74,9 +90,11 @@ def _print_piece(text: str) -> None:
 def _explain(index: Any, question: str, strategy: str | None, options: dict[str, Any], as_json: bool) -> None:
     from graphrag_pipeline.query.explain import explain_strategies, render_explanation, to_records
     from graphrag_pipeline.query.methods import METHODS
+    from graphrag_pipeline.query.time_scope import read_time_scope
 
     settings: Any = METHODS["local"].settings_of(index.settings, strategy, options)
-    picks = explain_strategies(index, question, settings)
+    timed = read_time_scope(index, question, settings.now)
+    picks = explain_strategies(index.where(timed.filters), timed.question, settings)
     if as_json:
         print_json({"question": question, "snapshot": index.snapshot.id, "picks": to_records(picks)})
     else:
@@ -96,7 +114,7 @@ def _parse_option(text: str) -> tuple[str, Any]:
     key, equals, value = (part.strip() for part in text.partition("="))
     if not key or not equals:
         raise typer.BadParameter(f"{text!r} is not KEY=VALUE, such as top_k_entities=20", param_hint="--option")
-    if key in ("question", "method", "strategy", "context_only", "say", "filters"):
+    if key in ("question", "method", "strategy", "context_only", "say", "filters", "callbacks"):
         raise typer.BadParameter(f"{key!r} has an option or argument of its own", param_hint="--option")
     try:
         return key, parse_yaml(value)

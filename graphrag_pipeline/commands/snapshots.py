@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphrag_pipeline.commands.terminal import JsonOption, RootOption, open_root, print_json
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.storage.history import SnapshotFacts
 
 _HOUR_S = 3600
 
@@ -33,19 +37,32 @@ def list_all(root: RootOption = None, as_json: JsonOption = False) -> None:
     """All snapshots, the newest first."""
     from dataclasses import asdict
 
+    from graphrag_pipeline.staleness import find_waiting
     from graphrag_pipeline.storage.history import list_snapshots
 
-    found = list_snapshots(open_root(root).snapshots)
+    project = open_root(root)
+    found = list_snapshots(project.snapshots, find_waiting(project))
     if as_json:
         print_json([asdict(facts) for facts in found])
         return
     for facts in found:
-        marks = (("published", facts.is_published), ("pinned", facts.is_pinned), ("imported", facts.is_imported))
-        shown = " ".join(name for name, is_so in (*marks, ("open", facts.is_read)) if is_so)
         counts = ", ".join(f"{facts.rows.get(name, 0):,} {name}" for name in ("documents", "entities", "communities"))
-        typer.echo(f"{facts.id}  {facts.created}  {counts}  {shown}".rstrip())
+        typer.echo(f"{facts.id}  {facts.created}  {counts}  {' '.join(_marks_of(facts))}".rstrip())
     if not found:
         typer.echo("no snapshots; `graphrag-pipeline index` makes one")
+
+
+def _marks_of(facts: SnapshotFacts) -> Iterator[str]:
+    marks = {
+        "published": facts.is_published,
+        "pinned": facts.is_pinned,
+        "imported": facts.is_imported,
+        "waiting": facts.is_waiting,
+        "refused": facts.refusal and not facts.is_published,
+        "unchecked": not (facts.is_checked or facts.refusal),
+        "open": facts.is_read,
+    }
+    return (name for name, is_so in marks.items() if is_so)
 
 
 @snapshots.command()
@@ -53,15 +70,19 @@ def show(snapshot: _Id, root: RootOption = None, as_json: JsonOption = False) ->
     """What is in a snapshot."""
     from dataclasses import asdict
 
+    from graphrag_pipeline.staleness import find_waiting
     from graphrag_pipeline.storage.history import describe_snapshot, find_snapshot
 
-    store = open_root(root).snapshots
-    facts = describe_snapshot(store, find_snapshot(store, snapshot))
+    project = open_root(root)
+    store = project.snapshots
+    facts = describe_snapshot(store, find_snapshot(store, snapshot), find_waiting(project))
     if as_json:
         print_json(asdict(facts))
         return
-    for name in ("id", "created", "is_published", "is_pinned", "is_imported", "is_read"):
+    for name in ("id", "created", *(name for name in vars(facts) if name.startswith("is_"))):
         typer.echo(f"{name.removeprefix('is_')}: {getattr(facts, name)}")
+    if facts.refusal:
+        typer.echo(f"refused by the golden questions: {facts.refusal}")
     for name, n_rows in facts.rows.items():
         typer.echo(f"{name}: {n_rows:,} rows")
     for note in facts.notes:

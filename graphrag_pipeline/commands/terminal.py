@@ -26,10 +26,16 @@ named_before: dict[str, Path | None] = {"root": None}
 
 
 def open_root(root: Path | None) -> Root:
-    """The root named after the subcommand, or before it, or found."""
+    """The root named after the subcommand, or before it, or found.
+
+    Raises:
+        PipelineError: it has no settings that can be read.
+    """
     from graphrag_pipeline.root import Root, find_root
 
-    return Root(find_root(root or named_before["root"]))
+    opened = Root(find_root(root or named_before["root"]))
+    opened.settings  # noqa: B018 - also where a command needs none: what is no root is told the same way everywhere
+    return opened
 
 
 def print_json(values: Any) -> None:

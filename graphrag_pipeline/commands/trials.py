@@ -57,7 +57,12 @@ def render_trial(trial: Trial, width: int) -> Iterator[str]:
     """A trial in lines of at most `width` characters where text is concerned."""
     yield f"{trial.stage}: {len(trial.records):,} of {trial.n_records:,} records, by {trial.made_by}"
     changes = [f"  {change.to_line()}" for change in trial.changes]
-    yield from changes or ["  nothing that it depends on changed since the index was made"]
+    if not changes and not trial.stale_above:
+        changes = ["  nothing that it depends on changed since the index was made"]
+    yield from changes
+    yield from (f"  stale above it: {line}" for line in trial.stale_above)
+    if trial.stale_above:
+        yield "  the sample is of what those stages made before; `graphrag-pipeline index` makes them anew first"
     for number, record in enumerate(trial.records, 1):
         yield ""
         yield f"{number}/{len(trial.records)}  {record.name}  ({record.id})"

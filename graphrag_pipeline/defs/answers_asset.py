@@ -5,17 +5,20 @@ plotted over time by the UI. It is downstream of `index_snapshot` in lineage alo
 materialises, so nothing of the index is ever stale by it, nor it by the index. Keep out: answering.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
 
-from graphrag_pipeline.query.usage import EMBEDDED, ModelUsage, Usage
+from graphrag_pipeline.query.usage import ModelUsage, Usage
 from graphrag_pipeline.stages import SNAPSHOT
 
 ANSWERS = "answers"
 _MAX_SHOWN = 50_000
 """Characters of an answer in an event: the UI shows no more at once, and every event is a row of the database."""
+_COUNTS = ("rated", "kept", "pruned")
+"""Of community reports, where the method rates them: numbers of their own, which the UI plots."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,9 @@ class KeptAnswer:
 
     Attributes:
         markdown: the answer with its sources.
+        usage: of models, and of the embedded engine where it wrote the answer.
         seconds: from question to answer.
+        selection: how the context was chosen, as `SearchResult.selection`.
     """
 
     question: str
@@ -34,6 +39,7 @@ class KeptAnswer:
     usage: Usage
     seconds: float
     n_citations: int
+    selection: Mapping[str, Any]
 
 
 def build_answers_asset() -> dg.AssetSpec:
@@ -49,9 +55,8 @@ def build_answers_asset() -> dg.AssetSpec:
 
 def keep_answer(context: dg.OpExecutionContext, answer: KeptAnswer, filters: Sequence[str] = ()) -> None:
     """Record an answer in the history."""
-    asked = [used for model, used in answer.usage.by_model.items() if model != EMBEDDED]
-    total = sum(asked, ModelUsage())
-    metadata: dict[str, dg.MetadataValue | str | int | float] = {
+    total = sum(answer.usage.by_model.values(), ModelUsage())
+    metadata: dict[str, Any] = {
         "question": answer.question,
         "answer": dg.MetadataValue.md(answer.markdown[:_MAX_SHOWN]),
         "method": answer.method,
@@ -61,7 +66,9 @@ def keep_answer(context: dg.OpExecutionContext, answer: KeptAnswer, filters: Seq
         "cost": total.cost,
         "seconds": answer.seconds,
         "citations": answer.n_citations,
+        "selection": dg.MetadataValue.json(dict(answer.selection)),
     }
+    metadata |= {name: answer.selection[name] for name in _COUNTS if name in answer.selection}
     if line := answer.usage.to_line():
         metadata["models"] = line
     if filters:

@@ -74,13 +74,14 @@ def _extract_by_rule(run: StageRun, units: pa.Table) -> None:
 def _extract_by_model(run: StageRun, units: pa.Table) -> None:
     from graphrag_pipeline.defs.call_pool import take_mentions
     from graphrag_pipeline.indexing.model_stages import ask_about_units, collect_extracted, extraction_works
-    from graphrag_pipeline.plans import plan_extraction
+    from graphrag_pipeline.plans import is_extraction_proven, plan_extraction
 
     results = take_mentions(run.root, run.partition, units["id"].to_pylist())
     if results is None:
         plan = plan_extraction(run.root)
         works = extraction_works(units, plan, run.chat_model)
-        results = ask_about_units(works, plan, run.chat_model, run.model_name, run.progress())
+        is_proven = is_extraction_proven(run.root)
+        results = ask_about_units(works, plan, run.chat_model, run.model_name, run.progress(), is_proven)
     found = collect_extracted(results)
     run.details |= metadata.of_counts("types outside the list", found.outside_types)
     run.details |= metadata.of_counts("records mended or left out", found.problems)
@@ -169,9 +170,8 @@ def communities(run: StageRun) -> None:
 def _published_graph(run: StageRun) -> "PublishedGraph | None":
     from graphrag_pipeline.indexing.stable_communities import PublishedGraph
 
-    snapshot = None if run.is_reclustering else run.published()
-    names = ("entities", "relationships", "communities")
-    return PublishedGraph(*map(snapshot.table, names)) if snapshot else None
+    tables = None if run.is_reclustering else run.published("entities", "relationships", "communities")
+    return PublishedGraph(*tables) if tables else None
 
 
 @stage_body("community_reports")
@@ -252,7 +252,7 @@ def _embed(run: StageRun, vector_table: str, rows: pa.Table) -> None:
     name = VECTOR_TABLES[vector_table][1]
     texts = embedded_texts(vector_table, rows)
     run.count_tokens(texts)
-    rows, failures = embed_texts(texts, STAGE_TABLES[name], run.root.embedder, known=run.known(name))
+    rows, failures = embed_texts(texts, STAGE_TABLES[name], run.root.embedder, run.known(name), run.progress())
     run.write(failures, **{name: rows})
 
 
@@ -298,7 +298,12 @@ def index_snapshot(run: StageRun) -> None:
     from graphrag_pipeline.stages import CANDIDATE
     from graphrag_pipeline.storage.candidates import publish
 
-    candidate = run.root.tables.need(CANDIDATE.name)
-    run.details |= check_golden_questions(run.root, candidate.data_version)
-    publish(run.root.snapshots, candidate.data_version, run.settings.publishing)
-    run.details["snapshot"] = candidate.data_version
+    candidate = run.root.tables.need(CANDIDATE.name).data_version
+    pinned = run.root.snapshots.pinned()
+    if pinned not in (None, candidate):
+        run.log(f"candidate {candidate} waits: snapshot {pinned} is pinned until `graphrag-pipeline snapshots unpin`")
+        run.details |= {"snapshot": pinned, "waiting for unpin": candidate}
+        return
+    run.details |= check_golden_questions(run.root, candidate)
+    publish(run.root.snapshots, candidate, run.settings.publishing)
+    run.details["snapshot"] = candidate

@@ -107,4 +107,5 @@ def _as_kept(result: SearchResult) -> KeptAnswer:
         result.usage,
         result.seconds,
         len(result.citations),
+        result.selection,
     )

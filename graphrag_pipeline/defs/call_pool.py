@@ -16,7 +16,8 @@ from graphrag_pipeline.indexing.model_stages import ask_about_units, extraction_
 from graphrag_pipeline.models.accounting import CallStats, booked_to
 from graphrag_pipeline.models.pool import Work
 from graphrag_pipeline.models.ports import Failure
-from graphrag_pipeline.plans import plan_extraction
+from graphrag_pipeline.models.spans import parent_span
+from graphrag_pipeline.plans import is_extraction_proven, plan_extraction
 from graphrag_pipeline.progress import PoolProgress
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import STAGES, Stage, asks_model
@@ -64,7 +65,7 @@ def ask_ahead(root: Root, buckets: Iterable[str], say: Say) -> None:
     if EXTRACTION.name in pooled_stages(root):
         _ask_about_units(root, _stale(root, EXTRACTION, buckets), say)
     if EMBEDDING.name in pooled_stages(root):
-        _embed_units(root, _stale(root, EMBEDDING, buckets))
+        _embed_units(root, _stale(root, EMBEDDING, buckets), say)
 
 
 def take_mentions(root: Root, bucket: str, unit_ids: Sequence[str]) -> list[UnitMentions | Failure] | None:
@@ -99,10 +100,11 @@ def _ask_about_units(root: Root, buckets: list[str], say: Say) -> None:
         works += [(bucket, replace(work, start=partial(_booked, account, work.start))) for work in units]
     together = CallStats()
     model_name = root.settings.chat_model_for(EXTRACTION.engine).model
-    progress = PoolProgress(together, lambda line: say(f"extraction: {line}"))
+    progress = PoolProgress(together, lambda line: say(f"{EXTRACTION.name}: {line}"))
     try:
-        with booked_to(together):
-            results = ask_about_units([work for _, work in works], plan, model, model_name, progress)
+        with booked_to(together), parent_span(root.settings.use_spans, f"stage {EXTRACTION.name}"):
+            asked = [work for _, work in works]
+            results = ask_about_units(asked, plan, model, model_name, progress, is_extraction_proven(root))
     finally:
         book(EXTRACTION.name, together)
     for (bucket, work), result in zip(works, results, strict=True):
@@ -114,7 +116,7 @@ async def _booked(account: CallStats, start: Callable[[], Awaitable[T]]) -> T:
         return await start()
 
 
-def _embed_units(root: Root, buckets: list[str]) -> None:
+def _embed_units(root: Root, buckets: list[str], say: Say) -> None:
     """Vectors of all buckets' text units in full batches; the calls are booked to the first bucket that needs one."""
     texts = {bucket: root.tables.read("text_units", bucket)["text"].to_pylist() for bucket in buckets}
     needing = [bucket for bucket in buckets if texts[bucket]]
@@ -123,6 +125,7 @@ def _embed_units(root: Root, buckets: list[str]) -> None:
     account = _open_account(root, needing[0], EMBEDDING)
     try:
         with booked_to(account):
-            root.embedder.try_embed([text for bucket in needing for text in texts[bucket]])
+            progress = PoolProgress(account, lambda line: say(f"{EMBEDDING.name}: {line}"))
+            root.embedder.try_embed([text for bucket in needing for text in texts[bucket]], progress)
     finally:
         book(EMBEDDING.name, account)

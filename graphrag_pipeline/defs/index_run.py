@@ -6,8 +6,7 @@ The same assets run as in the UI, so runs, events and metadata show there. Keep 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from graphrag_pipeline.defs.instance import open_instance
 from graphrag_pipeline.defs.run_records import prune_runs, report_missing_events
 from graphrag_pipeline.errors import InputChangedError, NoSnapshotError, PipelineError, SettingsError
 from graphrag_pipeline.identity import WHOLE
-from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.spending import BudgetExceededError
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import ALL_STAGES
@@ -24,6 +22,7 @@ from graphrag_pipeline.staleness import (
     detect_input,
     find_stale,
     find_waiting,
+    list_notes,
     list_problems,
 )
 from graphrag_pipeline.storage.locks import one_index_run
@@ -63,6 +62,7 @@ class IndexReport:
         reused: (stage, partition) that turned out fresh once what is above them had run.
         n_documents: readable documents in the input folder.
         problems: (path, problem) of documents that could not be read.
+        notes: (path, note) of documents that were read although something was odd about them.
         snapshot: id of the published snapshot.
         waiting: id of the candidate that is not published because another snapshot is pinned; None without one.
     """
@@ -71,6 +71,7 @@ class IndexReport:
     reused: list[tuple[str, str]]
     n_documents: int
     problems: list[tuple[str, str]]
+    notes: list[tuple[str, str]]
     snapshot: str
     waiting: str | None = None
 
@@ -89,7 +90,7 @@ def run_index(
     Args:
         on_plan: told what is stale before anything runs.
         listener: told of every stage that ends.
-        say: told in words how far calls of models are.
+        say: told in words what calls of models are estimated to cost, and how far they are.
         allow_empty: an input folder without a readable document is meant so: an empty index is published.
         tags: of Dagster's runs, beside those which say what is computed.
         is_reclustering: communities are clustered from cold, also where nothing changed.
@@ -160,7 +161,8 @@ def _run_index(
                 raise
     report_missing_events(root)
     prune_runs(root)
-    return IndexReport(ran, reused, n_documents, problems, root.snapshots.current() or "", find_waiting(root))
+    current, notes = root.snapshots.current() or "", list_notes(manifests)
+    return IndexReport(ran, reused, n_documents, problems, notes, current, find_waiting(root))
 
 
 def _refuse_import(root: Root) -> None:
@@ -193,49 +195,21 @@ def _materialize(
     if not stale:
         return
     from graphrag_pipeline.defs.call_pool import ask_ahead, pooled_stages
-    from graphrag_pipeline.defs.resources import listening
+    from graphrag_pipeline.defs.resources import listening, telling
+    from graphrag_pipeline.defs.run_costs import costs_kept
 
     whole = [item for item in stale if item.partition == WHOLE]
     pooled = pooled_stages(root)
     buckets = [item for item in stale if item.partition != WHOLE]
     first = [item for item in buckets if item.stage not in pooled]
     second = [item for item in buckets if item.stage in pooled]
-    with open_instance(root) as instance, listening(listener), _costs_kept(root, say) as estimate:
+    with open_instance(root) as instance, listening(listener), telling(say), costs_kept(root, say) as estimate:
         materialize = _materializer(root, instance, tags)
         materialize(first)
         estimate([*second, *whole])
         ask_ahead(root, sorted({item.partition for item in second}), say)
         materialize(second)
         materialize(whole)
-
-
-@contextmanager
-def _costs_kept(root: Root, say: Callable[[str], None]) -> Iterator[Callable[[list[StalePartition]], None]]:
-    """Gives a function that estimates what is stale; at the end, whatever it is, that and what was paid are logged."""
-    from graphrag_pipeline.defs.resources import booking
-    from graphrag_pipeline.inspection.estimates import StageEstimate, asks_any_model, estimate_index
-
-    if not asks_any_model(root.settings):
-        yield lambda stale: None
-        return
-    from graphrag_pipeline.inspection.costs import append_costs, render_estimates
-
-    estimates: list[StageEstimate] = []
-    paid: dict[str, CallStats] = {}
-
-    def estimate(stale: list[StalePartition]) -> None:
-        estimates.extend(estimate_index(root, stale))
-        for line in render_estimates(estimates):
-            say(line)
-
-    def add(stage: str, account: CallStats) -> None:
-        paid[stage] = paid.get(stage, CallStats()).merge(account)
-
-    try:
-        with booking(add):
-            yield estimate
-    finally:
-        append_costs(root, estimates, paid)
 
 
 def _materializer(

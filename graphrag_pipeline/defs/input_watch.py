@@ -15,9 +15,18 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.settings import OVERRIDES_FILE
-from graphrag_pipeline.staleness import detect_input, find_changed_code, find_stale_versions, input_version
+from graphrag_pipeline.stages import CANDIDATE, STAGES, Stage
+from graphrag_pipeline.staleness import (
+    detect_input,
+    find_changed_code,
+    find_stale_versions,
+    find_version_changes,
+    input_version,
+)
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.input_files import fingerprint_input
+from graphrag_pipeline.storage.manifests import Manifest
+from graphrag_pipeline.storage.table_store import code_version_of
 
 _MAX_WAIT_S = 6 * 3600
 
@@ -76,13 +85,37 @@ def why_not_unattended(root: Root) -> str | None:
     """Why nobody but a person should index this root now; None if the daemon may."""
     if root.is_imported:
         return "the published index was imported; the input folder has no part in it"
-    changed = [] if root.settings.schedule.run_code_changes else find_changed_code(root)
+    changed = [] if root.settings.schedule.run_code_changes else find_changed_code(root) or find_unfinished_code(root)
     if changed:
         return (
             "prompts, models or settings changed, which may cost much; run reindex_stale or `graphrag-pipeline index` "
             f"yourself, or set schedule.run_code_changes. Changed: {' | '.join(changed)}"
         )
     return None
+
+
+def find_unfinished_code(root: Root) -> list[str]:
+    """Stages that came out different since the last candidate was joined, by code that it was not made by.
+
+    In the middle of a backfill the heads of a changed stage are new already, and what is below is stale by its data.
+    """
+    head = root.tables.head(CANDIDATE.name)
+    manifest = root.snapshots.last_manifest(head.data_version if head else None)
+    told = ((stage.name, _changes_since(root, manifest, stage)) for stage in STAGES.values()) if manifest else ()
+    return [f"{name} since the last candidate: {'; '.join(changes)}" for name, changes in told if changes]
+
+
+def _changes_since(root: Root, manifest: Manifest, stage: Stage) -> list[str]:
+    code = root.code_of(stage)
+    heads = [root.tables.head(table, key) for table in stage.tables for key in stage.partitions(root.settings)]
+    pairs = ((head, manifest.heads.get(f"{head.table}/{head.partition}")) for head in heads if head)
+    different = {was["code_version"] for head, was in pairs if was and was["data_version"] != head.data_version}
+    changed = sorted(different - {code_version_of(code)})
+    if not changed:
+        return []
+    made_by = manifest.code.get(changed[0])  # an older manifest does not tell
+    changes = find_version_changes(made_by, code) if made_by else []
+    return [change.to_line() for change in changes] or ["made by other code"]
 
 
 def look_at_input(root: Root, watch: Watch, now: float) -> Look:

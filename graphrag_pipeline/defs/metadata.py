@@ -61,10 +61,12 @@ def _cell(value: Any, max_characters: int) -> str:
 
 
 def of_problems(manifest: pa.Table) -> dict[str, Any]:
-    """How many documents could not be read, and which."""
+    """How many documents could not be read, and which; which were read although something was odd about them."""
     problems = manifest.filter(pc.is_valid(manifest["problem"])).select(["path", "record", "problem"])
-    shown: dict[str, Any] = {"problems": problems.num_rows}
-    return shown | ({"documents not read": dg.MetadataValue.md(_preview(problems))} if problems.num_rows else {})
+    notes = manifest.filter(pc.is_valid(manifest["note"])).select(["path", "record", "note"])
+    tables = {"documents not read": problems, "notes on documents read": notes}
+    shown = {name: dg.MetadataValue.md(_preview(rows)) for name, rows in tables.items() if rows.num_rows}
+    return {"problems": problems.num_rows} | shown
 
 
 def of_descriptions(descriptions: pa.Table) -> dict[str, Any]:

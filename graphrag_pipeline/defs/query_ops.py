@@ -1,30 +1,27 @@
 """The steps of each search as ops: the question is pinned to a snapshot first, so that all ops read one index.
 
-Between ops go the values of the search's steps (`Found`), with what models were asked for so far, so that the token
-budget of a question holds over all its ops, and its answer is kept with the whole account (`answers_asset.py`). Keep
-out: how a method searches, and which ops make a job (`query_jobs.py`).
+Between ops go the values of the search's steps (`query_steps.py`); the answer is kept with the whole account
+(`answers_asset.py`). Keep out: how a method searches, and which ops make a job (`query_jobs.py`).
 """
 
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
 from graphrag_pipeline.defs.answers_asset import KeptAnswer, keep_answer
+from graphrag_pipeline.defs.query_steps import Found, Query, Step, step
 from graphrag_pipeline.defs.resources import IndexRoot
 from graphrag_pipeline.query import basic_search, engines, global_search, lazy_search, local_search
 from graphrag_pipeline.query.auto_search import choose_method as choose_by_question
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.query.methods import METHODS
-from graphrag_pipeline.query.model_accounts import Account, accounted
+from graphrag_pipeline.query.methods import METHODS, settings_of_choice
 from graphrag_pipeline.query.question import read_question
 from graphrag_pipeline.query.results import Answer, Context
-from graphrag_pipeline.query.token_budget import TokenBudget, limited
-from graphrag_pipeline.query.usage import Usage
+from graphrag_pipeline.query.time_scope import read_time_scope
+from graphrag_pipeline.query.usage import EMBEDDED, Usage, embedded_usage
 from graphrag_pipeline.stages import SNAPSHOT
 
 CHOOSABLE = tuple(method for method in METHODS if method != "auto")
@@ -47,74 +44,6 @@ class LocalQuestionConfig(QuestionConfig):
     )
 
 
-@dataclass(frozen=True)
-class Query:
-    """A question pinned to a snapshot, with the settings it is answered by and the most tokens it may spend."""
-
-    question: str
-    method: str
-    snapshot: str
-    settings: Any
-    budget: int | None
-    filters: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a step found, and what the question has cost by then.
-
-    Attributes:
-        spent: tokens off its budget.
-        seconds: of the steps themselves.
-    """
-
-    value: Any
-    spent: int
-    usage: Usage
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Step:
-    """An index to ask, what its models are asked for meanwhile, and what the steps before cost."""
-
-    index: GraphIndex
-    account: Account
-    budget: TokenBudget
-    before: Found
-    started: float
-
-    def paid(self) -> dict[str, Any]:
-        """What models were asked for in this op; empty where none was."""
-        line = Usage(self.account.by_model(self.index.settings)).to_line()
-        return {"models": line} if line else {}
-
-    def found(self, context: dg.OpExecutionContext, value: Any, told: dict[str, Any]) -> Found:
-        """A value for the next op; what is told of it shows in the UI."""
-        context.add_output_metadata(told | self.paid())
-        return Found(value, self.budget.spent, self.usage(), self.seconds())
-
-    def usage(self) -> Usage:
-        """What models were asked for by now, for this question."""
-        return self.before.usage + Usage(self.account.by_model(self.index.settings))
-
-    def seconds(self) -> float:
-        """Time of the question's steps by now."""
-        return self.before.seconds + time.perf_counter() - self.started
-
-
-_NOTHING = Found(None, 0, Usage(), 0.0)
-
-
-@contextmanager
-def step(index_root: IndexRoot, query: Query, before: Found = _NOTHING) -> Iterator[Step]:
-    """Open the pinned snapshot for one op; what the ops before it spent is off the budget."""
-    started = time.perf_counter()
-    index = GraphIndex.open(index_root.path, snapshot=query.snapshot).where(query.filters)
-    with accounted() as account, limited(query.budget, before.spent) as budget:
-        yield Step(index, account, budget, before, started)
-
-
 # ---------------------------------------------------------------------------------------------------------------- open
 
 
@@ -122,13 +51,15 @@ def _pin(context: dg.OpExecutionContext, root: IndexRoot, config: QuestionConfig
     strategy = config.strategy if isinstance(config, LocalQuestionConfig) else None
     index = GraphIndex.open(root.path, snapshot=config.snapshot).where(config.filters)
     settings = METHODS[method].settings_of(index.settings, strategy, config.settings)
-    question = read_question(config.question)
-    shown = {"snapshot": index.snapshot.id, "question": question, "job": context.job_name}
-    if index.passing is not None:
-        shown |= {"filters": " and ".join(config.filters), "documents passing": str(index.passing.n_documents)}
+    asked = read_question(config.question)
+    time = read_time_scope(index, asked, METHODS[method].now_of(settings))
+    filters = (*config.filters, *time.filters)
+    shown = {"snapshot": index.snapshot.id, "question": asked, "job": context.job_name}
+    if passing := index.where(time.filters).passing:
+        shown |= {"filters": " and ".join(filters), "documents passing": str(passing.n_documents)}
     context.log_event(dg.AssetObservation(asset_key=SNAPSHOT.name, metadata=shown))
     budget = METHODS[method].budget_of(settings)
-    return Query(question, method, index.snapshot.id, settings, budget, tuple(config.filters))
+    return Query(time.question, method, index.snapshot.id, settings, budget, filters, asked, time)
 
 
 @dg.op(description="Pin the snapshot and read the question.")
@@ -173,7 +104,9 @@ def answer_question(
     context: dg.OpExecutionContext, index_root: IndexRoot, query: Query, found: Found
 ) -> dict[str, Any]:
     with step(index_root, query, found) as now:
-        return _show(context, query, engines.write_answer(now.index, query.question, found.value), now)
+        local = query.settings if query.method == "local" else None
+        answer = engines.write_answer(now.index, query.question, found.value, local=local)
+        return _show(context, query, answer, now, found.value, _counts(found.value))
 
 
 # --------------------------------------------------------------------------------------------------------------- global
@@ -199,7 +132,11 @@ def reduce_points(
 ) -> dict[str, Any]:
     with step(index_root, query, mapped) as now:
         answer = engines.write_global_answer(now.index, query.question, mapped.value, selection.value, query.settings)
-        return _show(context, query, answer, now)
+        context_read = engines.select_global_context(now.index, query.question, selection.value, query.settings)
+        read = replace(context_read, text_units=(*context_read.text_units, *answer.text_units))
+        read = replace(read, text_units=(*read.text_units, *answer.text_units))
+        told = {**selection.value.account(), "points": len(mapped.value.points), **mapped.value.details()}
+        return _show(context, query, answer, now, read, told)
 
 
 # ---------------------------------------------------------------------------------------------------------------- drift
@@ -226,7 +163,7 @@ def answer_by_drift(
 ) -> dict[str, Any]:
     with step(index_root, query, drift) as now:
         answer = engines.write_drift_answer(now.index, query.question, drift.value, query.settings)
-        return _show(context, query, answer, now)
+        return _show(context, query, answer, now, drift.value.context, drift.value.account())
 
 
 # ----------------------------------------------------------------------------------------------------------------- lazy
@@ -253,7 +190,9 @@ def answer_lazily(
 ) -> dict[str, Any]:
     with step(index_root, query, mapped) as now:
         answer = engines.write_lazy_answer(now.index, query.question, mapped.value, selection.value, query.settings)
-        return _show(context, query, answer, now)
+        read = lazy_search.select_lazy_context(now.index, selection.value, query.settings.max_context_tokens)
+        told = {**selection.value.account(), "points": len(mapped.value.points), **mapped.value.details()}
+        return _show(context, query, answer, now, read, told)
 
 
 # ----------------------------------------------------------------------------------------------------------------- auto
@@ -266,11 +205,12 @@ def answer_lazily(
 def choose_method(context: dg.OpExecutionContext, index_root: IndexRoot, query: Query) -> Iterator[dg.Output[Query]]:
     with step(index_root, query) as now:
         choice = choose_by_question(now.index, query.question, query.settings)
-        method = METHODS[choice.method]
-        options = method.limited_options(choice.options, query.budget)
-        settings = method.settings_of(now.index.settings, None, options)
-    chosen = replace(query, method=choice.method, settings=settings, budget=method.budget_of(settings))
+        settings, ignored = settings_of_choice(now.index.settings, choice, query.settings)
+    budget = METHODS[choice.method].budget_of(settings)
+    chosen = replace(query, method=choice.method, settings=settings, budget=budget)
     told = {"method": choice.method, "reason": choice.reason, **choice.options}
+    if ignored:
+        told["ignored options"] = ", ".join(ignored)
     yield dg.Output(chosen, output_name=f"{choice.method}_search", metadata=told)
 
 
@@ -282,16 +222,27 @@ def _told(account: dict[str, Any]) -> dict[str, Any]:
     return {key: str(value) for key, value in account.items()}
 
 
-def _show(context: dg.OpExecutionContext, query: Query, answer: Answer, now: Step) -> dict[str, Any]:
+def _show(
+    context: dg.OpExecutionContext, query: Query, found: Answer, now: Step, read: Context, selection: dict[str, Any]
+) -> dict[str, Any]:
     """The answer as markdown in the UI, and in the history of answers; as a value for what comes after."""
+    answer = query.time.tell(found)
     markdown = answer.to_markdown()
-    told = {"question": query.question, "snapshot": query.snapshot}
+    told = {"question": query.asked, "snapshot": query.snapshot}
     shown = told | {"answer": dg.MetadataValue.md(markdown), **now.paid()}
     if answer.n_invented:
         shown["invented citations removed"] = answer.n_invented
     context.add_output_metadata(shown)
+    usage = now.usage() + (embedded_usage(read.n_tokens, 0) if answer.engine == EMBEDDED else Usage())
     kept = KeptAnswer(
-        query.question, markdown, query.method, query.snapshot, now.usage(), now.seconds(), len(answer.citations)
+        question=query.asked,
+        markdown=markdown,
+        method=query.method,
+        snapshot=query.snapshot,
+        usage=usage,
+        seconds=now.seconds(),
+        n_citations=len(answer.citations),
+        selection={**selection, **query.time.account},
     )
     keep_answer(context, kept, query.filters)
     return told | {"answer": answer.text}

@@ -5,6 +5,7 @@ A Dagster run has one partition, and these need all buckets and the whole corpus
 which carry this run's id as a tag. Definitions for them are made from the files on disk, never from what was loaded.
 """
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,7 @@ from graphrag_pipeline.defs.index_run import IndexReport, run_index, run_stages
 from graphrag_pipeline.defs.loaded_code import LOADED_TAG, RELOAD, code_version_of_all, has_old_definitions
 from graphrag_pipeline.defs.metadata import as_table
 from graphrag_pipeline.defs.resources import IndexRoot
-from graphrag_pipeline.defs.retries import RETRY_POLICY, giving_up_where_retries_are_vain
+from graphrag_pipeline.defs.retries import RETRY_POLICY, trying_again
 from graphrag_pipeline.defs.stale_report import describe_definitions
 from graphrag_pipeline.inspection.estimates import asks_any_model
 from graphrag_pipeline.root import Root
@@ -43,16 +44,14 @@ def build_reindex_jobs(root: Root) -> list[dg.JobDefinition]:
 
 
 def _build_job(root: Root, name: str, body: Body, description: str) -> dg.JobDefinition:
-    @dg.op(
-        name=f"run_{name}",
-        description=description,
-        retry_policy=RETRY_POLICY if asks_any_model(root.settings) else None,
-    )
+    is_retried = asks_any_model(root.settings)
+
+    @dg.op(name=f"run_{name}", description=description)
     def run(context: dg.OpExecutionContext, index_root: IndexRoot) -> None:
         opened = index_root.open()
         if has_old_definitions(context, opened):
             context.log.warning(f"{RELOAD}: this run follows the files on disk, the UI does not yet")
-        with giving_up_where_retries_are_vain(context):
+        with trying_again(context, RETRY_POLICY) if is_retried else contextlib.nullcontext():
             shown = body(context, opened)
         context.add_output_metadata(shown | describe_definitions(context, opened))
 

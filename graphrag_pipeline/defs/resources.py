@@ -52,6 +52,28 @@ def book(stage: str, account: CallStats) -> None:
         bookkeeper(stage, account)
 
 
+Teller = Callable[[str], None]
+"""Told in words how far the calls of a stage are."""
+
+_tellers: list[Teller] = []
+
+
+@contextmanager
+def telling(teller: Teller) -> Iterator[None]:
+    """Tell `teller` how far the calls of every stage in this process are meanwhile."""
+    _tellers.append(teller)
+    try:
+        yield
+    finally:
+        _tellers.remove(teller)
+
+
+def tell(line: str) -> None:
+    """Tell every teller how far calls are."""
+    for teller in _tellers:
+        teller(line)
+
+
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
     """Tell `listener` of every stage that ends in this process meanwhile."""

@@ -1,7 +1,8 @@
 """Trying again what failed in a run that nobody watches.
 
-A client of a model already repeats single requests; a policy here outlasts an endpoint that is down for minutes. What
-was paid is stored, so a second try asks only for what is missing.
+A client of a model already repeats single requests; another attempt here outlasts an endpoint that is down for minutes.
+What was paid is stored, so it asks only for what is missing. Dagster's own retry policies are no use: they also try
+again what somebody terminates.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 import dagster as dg
 
 from graphrag_pipeline.defs.loaded_code import OldDefinitionsError
-from graphrag_pipeline.errors import SettingsError
+from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.models.spending import BudgetExceededError
 from graphrag_pipeline.settings import Settings
 from graphrag_pipeline.stages import Stage, asks_model, embeds
@@ -22,18 +23,23 @@ _STAYING = (SettingsError, BudgetExceededError, OldDefinitionsError)
 """Errors that are the same a minute later."""
 
 
-def retry_policy_of(stage: Stage, settings: Settings) -> dg.RetryPolicy | None:
-    """A policy for a stage that asks a model behind an endpoint; none for what this machine computes."""
+def asks_endpoint(stage: Stage, settings: Settings) -> bool:
+    """Whether a stage asks a model behind an endpoint; what this machine computes fails again."""
     has_model = asks_model(stage, settings) or (embeds(stage, settings) and settings.embeddings.engine == "model")
-    return RETRY_POLICY if has_model and stage.name in ASKING_STAGES else None
+    return has_model and stage.name in ASKING_STAGES
 
 
 @contextmanager
-def giving_up_where_retries_are_vain(context: dg.OpExecutionContext | dg.AssetExecutionContext) -> Iterator[None]:
-    """Let an error that stays fail at once a step that would be tried again."""
+def trying_again(context: dg.OpExecutionContext | dg.AssetExecutionContext, policy: dg.RetryPolicy) -> Iterator[None]:
+    """Have a step tried again where its error may pass; one that is interrupted ends its run as canceled.
+
+    Raises:
+        RetryRequested: Dagster starts another attempt, or fails the step after the last one.
+    """
     try:
         yield
-    except _STAYING as error:
-        if context.op_def.retry_policy is None:
-            raise
-        raise dg.Failure(str(error), allow_retries=False) from error
+    except _STAYING:
+        raise
+    except (PipelineError, OSError) as error:
+        wait_s = policy.calculate_delay(context.retry_number + 1)
+        raise dg.RetryRequested(policy.max_retries, wait_s) from error

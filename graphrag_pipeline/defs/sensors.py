@@ -13,6 +13,7 @@ from graphrag_pipeline.defs.input_watch import Watch, look_at_input
 from graphrag_pipeline.defs.jobs import BUCKET_JOB, PUBLISHING_ASSET_JOBS
 from graphrag_pipeline.defs.reindex_jobs import REINDEX_JOBS, REINDEX_STALE
 from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.storage.locks import is_index_running
 
@@ -35,7 +36,10 @@ def build_input_sensor(root: Root) -> dg.SensorDefinition:
         opened = index_root.open()
         if reason := why_busy(context.instance, opened):
             return dg.SensorResult(skip_reason=reason)
-        look = look_at_input(opened, Watch.from_json(context.cursor), time.time())
+        try:
+            look = look_at_input(opened, Watch.from_json(context.cursor), time.time())
+        except PipelineError as error:  # an input folder that was moved away, or cannot be reached now
+            return dg.SensorResult(skip_reason=str(error))
         cursor = look.watch.to_json()
         if look.run_key is None:
             return dg.SensorResult(skip_reason=look.reason, cursor=cursor)

@@ -20,9 +20,9 @@ from graphrag_pipeline.defs import metadata
 from graphrag_pipeline.defs.automation import condition_of, freshness_policy_of
 from graphrag_pipeline.defs.call_pool import take_account
 from graphrag_pipeline.defs.index_run import ONLY_STALE_TAG, RECLUSTER_TAG
-from graphrag_pipeline.defs.loaded_code import LOADED_TAG, check_loaded_code
-from graphrag_pipeline.defs.resources import IndexRoot, book, notify
-from graphrag_pipeline.defs.retries import giving_up_where_retries_are_vain, retry_policy_of
+from graphrag_pipeline.defs.loaded_code import LOADED_TAG, check_loaded_code, version_with_above
+from graphrag_pipeline.defs.resources import IndexRoot, book, notify, tell
+from graphrag_pipeline.defs.retries import RETRY_POLICY, asks_endpoint, trying_again
 from graphrag_pipeline.defs.sources import observe_what_was_read, sources_of
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.identity import WHOLE, bucket_keys
@@ -30,12 +30,12 @@ from graphrag_pipeline.indexing.failures import failure_rows
 from graphrag_pipeline.models.accounting import CallStats, booked_to
 from graphrag_pipeline.models.pool import Progress
 from graphrag_pipeline.models.ports import ChatModel, Failure
+from graphrag_pipeline.models.spans import parent_span
 from graphrag_pipeline.progress import PoolProgress
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import ALL_STAGES, SNAPSHOT, Stage, asks_model, input_partitions, upstream_of
 from graphrag_pipeline.staleness import file_versions, stage_data_version, why_stale
 from graphrag_pipeline.storage.locks import one_writer
-from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.storage.table_store import Head, code_version_of
 from graphrag_pipeline.tables import ASKING_STAGES, STAGE_TABLES
 
@@ -109,18 +109,19 @@ class StageRun:
         head = self.root.tables.head(table, self.partition)
         return self.root.tables.read_head(head) if head else None
 
-    def published(self) -> Snapshot | None:
-        """The published snapshot, if it is whole and the same code made what this stage has in it."""
+    def published(self, *names: str) -> list[pa.Table] | None:
+        """Contract tables of the published snapshot, if they are whole and the same code made this stage's part."""
         manifest = self.root.snapshots.current_manifest()
         made = manifest.heads.get(f"{self.stage.tables[0]}/{self.partition}") if manifest else None
         if manifest is None or made is None or made["code_version"] != code_version_of(self.code):
             return None
         try:
             snapshot = self.root.snapshots.open(manifest.id)
+            tables = [snapshot.table(name) for name in names]
         except NoSnapshotError:
             return None
         self._based_on = snapshot.id
-        return snapshot
+        return tables
 
     def add_input(self, name: str, version: str) -> None:
         """Record the version of something read that is no table."""
@@ -141,8 +142,12 @@ class StageRun:
         return self.settings.chat_model_for(self.stage.engine).model
 
     def progress(self) -> Progress:
-        """Tells the log how far the calls of the stage are."""
-        return PoolProgress(self.account, self.log)
+        """Tells the log, and who waits for the run, how far the calls of the stage are."""
+        return PoolProgress(self.account, self._tell)
+
+    def _tell(self, line: str) -> None:
+        self.log(line)
+        tell(f"{self.stage.name}: {line}")
 
     def write(self, failures: Iterable[Failure] = (), **tables: pa.Table) -> None:
         """Save every table the stage owns, in the order of `stage.tables`; that of failures comes from `failures`."""
@@ -220,19 +225,19 @@ def build_assets(root: Root, is_unattended: bool = True) -> list[dg.AssetsDefini
         decorate = dg.asset(
             **_asset_arguments(stage),
             code_version=version,
-            op_tags={LOADED_TAG: version},
+            op_tags={LOADED_TAG: version_with_above(root, stage)},
             partitions_def=partitions if stage.is_partitioned else None,
-            retry_policy=retry_policy_of(stage, root.settings) if is_unattended else None,
             freshness_policy=freshness_policy_of(stage, root.settings.schedule),
             automation_condition=condition_of(root.settings.schedule),
         )
-        assets.append(decorate(_materialization(stage)))
+        assets.append(decorate(_materialization(stage, is_unattended and asks_endpoint(stage, root.settings))))
     return assets
 
 
-def _materialization(stage: Stage) -> Callable[..., dg.MaterializeResult]:
+def _materialization(stage: Stage, is_retried: bool) -> Callable[..., dg.MaterializeResult]:
     def materialize(context: dg.AssetExecutionContext, index_root: IndexRoot) -> dg.MaterializeResult:
-        return run_stage(context, index_root, stage, BODIES[stage.name])
+        with trying_again(context, RETRY_POLICY) if is_retried else contextlib.nullcontext():
+            return run_stage(context, index_root, stage, BODIES[stage.name])
 
     return materialize
 
@@ -260,8 +265,7 @@ def run_stage(
     partition = context.partition_key if stage.is_partitioned else WHOLE
     root.tables.check_layout(root.settings.storage.n_buckets)
     run = StageRun(root, stage, partition, context.log.info)
-    with giving_up_where_retries_are_vain(context):
-        check_loaded_code(context, stage.name, code_version_of(run.code))
+    check_loaded_code(context, root, stage)
     with one_writer(root.path) if not stage.is_partitioned else contextlib.nullcontext():
         run.is_reclustering = stage.name == "communities" and context.run.tags.get(RECLUSTER_TAG) == "true"
         is_fresh = context.run.tags.get(ONLY_STALE_TAG) == "true" and not run.is_reclustering and _is_fresh(run)
@@ -270,7 +274,8 @@ def run_stage(
         else:
             run.pin_inputs()
             try:
-                with giving_up_where_retries_are_vain(context), booked_to(run.account):
+                span = parent_span(root.settings.use_spans, f"stage {stage.name}", partition=partition)
+                with booked_to(run.account), span:
                     body(run)
             finally:
                 book(stage.name, run.account)

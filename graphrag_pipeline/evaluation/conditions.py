@@ -5,7 +5,7 @@
     basic, drift, lazy, auto    the other searches
     C0, C1, C2, C3              global search over the frontier at one level of communities
     TS                          map-reduce over all source text
-    SS                          text units by vector alone
+    vector, SS                  text units by vector alone
     bm25                        text units by full text alone
 
 `:KEY=VALUE` behind a name is an option of the method's settings: `global:dynamic:max_level=1`, `C1` is
@@ -63,6 +63,7 @@ def rank_by_basic(index: GraphIndex, question: str, k: int) -> list[str]:
 _BARE_RANKERS: dict[str, Ranker] = {"bm25": rank_by_words, "SS": rank_by_vector}
 _OF_PAPER = {f"C{level}": ("global", {"selection": "static", "level": level}) for level in range(4)}
 _NAMES = {name.casefold(): name for name in (*METHODS, *_BARE_RANKERS, *_OF_PAPER, "TS")} | {"vector": "SS"}
+_OTHER_NAMES = {"SS": "vector (or SS)"}
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,8 @@ def parse_condition(text: str) -> Condition:
     head, *rest = (part.strip() for part in text.split(":"))
     name = _NAMES.get(head.casefold())
     if name is None:
-        raise PipelineError(f"no way to answer is called {head!r}; valid: {', '.join(dict.fromkeys(_NAMES.values()))}")
+        valid = ", ".join(_OTHER_NAMES.get(name, name) for name in dict.fromkeys(_NAMES.values()))
+        raise PipelineError(f"no way to answer is called {head!r}; valid: {valid}")
     method, options = _OF_PAPER.get(name, (name, {}))
     options = dict(options)
     for part in rest:

@@ -79,10 +79,12 @@ def join_chunks(rows: Iterable[Row], settings: InputSettings) -> list[ChunkedDoc
 
 
 def describe_notes(document: ChunkedDocument) -> str:
-    """The notes on a document as one problem."""
+    """The notes on a document in one line; "" if there is nothing to tell."""
+    if not document.notes:
+        return ""
     more = f"; and {len(document.notes) - _MAX_NOTES} more" if len(document.notes) > _MAX_NOTES else ""
-    kept = "is read, but" if document.text else "has no text"
-    return f"document {document.record!r} {kept}: {'; '.join(document.notes[:_MAX_NOTES])}{more}"
+    kept = "" if document.text else " has no text"
+    return f"document {document.record!r}{kept}: {'; '.join(document.notes[:_MAX_NOTES])}{more}"
 
 
 @dataclass

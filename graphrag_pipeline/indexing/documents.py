@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -67,6 +67,7 @@ class SourceRecord:
     metadata: str  # JSON object, keys sorted
     problem: str | None
     chunks: list[dict[str, Any]] | None = None  # `tables.CHUNKS`, where a structured file holds the document in parts
+    note: str | None = None  # what was odd about its rows, although it was read
 
 
 def document_id_of(path: str, record: str = "") -> str:
@@ -90,8 +91,8 @@ def problem_record(path: str, problem: str, record: str = "", n_bytes: int = 0) 
 def read_records(path: str, data: bytes, settings: InputSettings) -> list[SourceRecord]:
     """Read one file: one record for a text or office file, one per row for csv, json, jsonl and parquet.
 
-    Rows that are chunks of documents make one record per document (see `chunked_documents.py`), and one more, with a
-    problem, for what was odd about its rows.
+    Rows that are chunks of documents make one record per document (see `chunked_documents.py`), with a note where
+    something was odd about its rows.
 
     Args:
         path: relative to the input folder; decides the ids and, by its extension, the format.
@@ -202,7 +203,7 @@ def _read_rows(path: str, format: str, data: bytes, settings: InputSettings) -> 
 
 
 def _read_chunks(path: str, rows: list[Row], settings: InputSettings) -> Iterator[SourceRecord]:
-    """A record per document, one per document with notes that tells them, one per row that cannot be read."""
+    """A record per document, with its notes, and one per row that cannot be read."""
     seen: set[str] = set()
 
     def unique(record: str) -> str:
@@ -214,19 +215,21 @@ def _read_chunks(path: str, rows: list[Row], settings: InputSettings) -> Iterato
     documents = join_chunks(rows, settings)
     names = [unique(document.record) for document in documents]
     for name, document in zip(names, documents, strict=True):
-        if document.text:
-            yield _make_record(
-                path,
-                name,
-                len(document.text.encode()),
-                document.title,
-                document.text,
-                document.creation_date,
-                document.values,
-                document.chunks,
-            )
-        if document.notes:
-            yield problem_record(path, describe_notes(document), unique(f"{name} rows"))
+        note = describe_notes(document)
+        if not document.text:
+            yield problem_record(path, note, name)
+            continue
+        record = _make_record(
+            path,
+            name,
+            len(document.text.encode()),
+            document.title,
+            document.text,
+            document.creation_date,
+            document.values,
+            document.chunks,
+        )
+        yield replace(record, note=note or None)
     for row in rows:
         if row.values is None:
             yield problem_record(path, row.problem or f"{row.where}: no values", unique(f"#{row.number}"))

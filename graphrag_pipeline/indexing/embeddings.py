@@ -43,7 +43,11 @@ def embedded_texts(vector_table: str, rows: pa.Table) -> list[str]:
 
 
 def embed_texts(
-    texts: Sequence[str], table: Table, embedder: Embedder, known: pa.Table | None = None
+    texts: Sequence[str],
+    table: Table,
+    embedder: Embedder,
+    known: pa.Table | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> tuple[pa.Table, list[Failure]]:
     """One row per distinct text: its hash and its vector, zeros where the model failed.
 
@@ -51,6 +55,7 @@ def embed_texts(
         table: the embedding table to make.
         known: rows of an earlier run with the same model; what is found there is not embedded again, unless it is
             zeros, which a model behind an endpoint gives for nothing but a failure or a blank text.
+        progress: told how many of the requests to be sent, of 4,096 texts at a time, are done.
     """
     if not texts:
         return table.empty(), []  # the dimensions would have to be asked for
@@ -67,7 +72,8 @@ def embed_texts(
     failures: list[Failure] = []
     for start in range(0, len(fresh), _BATCH_TEXTS):
         rows = fresh[start : start + _BATCH_TEXTS]
-        matrix[rows], failed = embedder.try_embed([text_of[key] for key in keys.take(pa.array(rows)).to_pylist()])
+        batch = [text_of[key] for key in keys.take(pa.array(rows)).to_pylist()]
+        matrix[rows], failed = embedder.try_embed(batch, progress)
         failures += failed
     return pa.table({"text_hash": keys, "vector": _variable_lists(matrix)}, schema=table.schema), failures
 

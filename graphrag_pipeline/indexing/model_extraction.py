@@ -6,8 +6,10 @@ their records numbered on, so that a mention's position says in which order it w
 which reply. Nothing is merged here: an entity that two replies describe has two mentions; only exact repeats are left
 out.
 
-A first reply without a record is a valid "nothing here" if it says so by the end mark (or as empty JSON); else the
-request's `parse` refuses it, with the reason. A follow-up reply without records ends the gleaning.
+A first reply without a record is a valid "nothing here" if it is the end mark alone, or empty JSON alone: `[]`, `{}`,
+`{"entities": []}`. With words around it (an apology, a poem) it is none: the request's `parse` refuses it, with the
+reason, so that the model is asked once more and the text unit fails if that does not help. A follow-up reply without
+records ends the gleaning.
 
 Keep out: which text units are asked about, caching, retries (`models`), merging (`graph.py`).
 """
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from graphrag_pipeline.identity import normalize_title
@@ -70,6 +72,7 @@ class UnitMentions:
         problems: reason -> number of records left out or mended for it.
         n_replies: of the model.
         first_reply: how the first one starts.
+        n_characters: of the text.
     """
 
     entities: list[Row]
@@ -79,6 +82,7 @@ class UnitMentions:
     problems: Mapping[str, int]
     n_replies: int
     first_reply: str = ""
+    n_characters: int = 0
 
 
 async def extract_text_unit(unit_id: str, text: str, plan: ExtractionPlan, model: ChatModel) -> UnitMentions:
@@ -95,7 +99,7 @@ async def extract_text_unit(unit_id: str, text: str, plan: ExtractionPlan, model
         opening = build_claims_prompt(text, [e.name for reply in replies for e in reply.value.entities], plan)
         follow_up = plan.claims.continue_prompt.render()
         claim_replies = await _converse(unit_id, opening, follow_up, parse_claims_reply, plan.max_gleanings, model)
-    return collect_mentions(unit_id, replies, claim_replies, plan.entity_types)
+    return replace(collect_mentions(unit_id, replies, claim_replies, plan.entity_types), n_characters=len(text))
 
 
 def build_graph_prompt(text: str, plan: ExtractionPlan) -> list[Message]:
@@ -121,12 +125,12 @@ def build_claims_prompt(text: str, names: Sequence[str], plan: ExtractionPlan) -
 
 
 def refuse_empty(reply: Reply, text: str) -> Reply:
-    """`reply`, if it holds records or says that there are none.
+    """`reply`, if it holds records or says, and says no more than, that there are none.
 
     Raises:
         ReplyFormatError: otherwise.
     """
-    if reply.n_records or (reply.is_complete and not reply.problems):
+    if reply.n_records or (reply.is_complete and reply.is_bare and not reply.problems):
         return reply
     reasons = ", ".join(f"{n} x {reason}" for reason, n in reply.problems.items())
     raise ReplyFormatError(

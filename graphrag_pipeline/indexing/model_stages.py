@@ -29,6 +29,8 @@ from graphrag_pipeline.tables import CLAIM_MENTIONS, DESCRIPTIONS, ENTITY_MENTIO
 
 FIRST_UNITS = 8
 """Text units looked at first: where none of them yields anything, the prompt or the model is at fault."""
+TELLING = 300
+"""Characters (some 50 words) of text in which fewer text units than that must name something."""
 
 T = TypeVar("T")
 
@@ -77,34 +79,44 @@ def ask_about_units(
     model: ChatModel,
     model_name: str,
     progress: Progress | None = None,
+    is_proven: bool = False,
 ) -> list[UnitMentions | Failure]:
     """The results of `extraction_works`, in order.
 
     Args:
         model_name: for the message where nothing is found.
+        is_proven: prompt and model have found something before, so text units that name nothing are just that.
 
     Raises:
         PipelineError: the first text units all yield nothing, or the model cannot be asked at all.
     """
     asked = f"model {model_name!r}, asked with {plan.prompt.path}"
-    first_look = FirstLook(FIRST_UNITS, partial(_refuse_nothing, asked)) if len(works) > 1 else None
+    first_look = None if is_proven else FirstLook(FIRST_UNITS, partial(_refuse_nothing, asked))
     return run_all(model.stage, works, model.max_concurrency, progress, first_look)
 
 
 def _refuse_nothing(asked: str, results: Sequence[UnitMentions | Failure]) -> None:
-    if len(results) < FIRST_UNITS and not all(isinstance(result, Failure) for result in results):
-        return  # a few text units may well name nothing
-    if any(isinstance(result, UnitMentions) and (result.entities or result.relationships) for result in results):
+    read = [result for result in results if isinstance(result, UnitMentions)]
+    if any(result.entities or result.relationships for result in read):
         return
+    if len(results) == 1 and not read:
+        return  # one bad reply is a failure like any other
+    if len(results) < FIRST_UNITS and read and sum(result.n_characters for result in read) < TELLING:
+        return  # a few short text units may well name nothing
     first = results[0]
     if isinstance(first, Failure):
         told = f"{first.record}: {first.reason}" + (f"; the reply starts {first.reply!r}" if first.reply else "")
     else:
         told = f"the reply starts {first.first_reply!r}"
     raise PipelineError(
-        f"extraction stopped: the first {len(results)} text units all yield nothing. {asked}; {told}. Mend the prompt, "
-        "the model or its parameters and run again; replies that could be read are kept"
+        f"extraction stopped: {_count_units(len(results))} nothing. {asked}; {told}. Mend the prompt, the model or its "
+        "parameters and run again; replies that could be read are kept. Documents that name nothing can be left out "
+        "by input.exclude"
     )
+
+
+def _count_units(n: int) -> str:
+    return f"the first {n} text units all yield" if n > 1 else "the only text unit yields"
 
 
 def _sum(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

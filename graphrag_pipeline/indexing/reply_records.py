@@ -56,6 +56,7 @@ _CLOSED_BEFORE_MARK = re.compile(rf"{_CLOSED}\s*+##")
 _CLOSED_LINE = re.compile(rf"{_CLOSED}[ \t]*+(?:\n|\Z)")
 _BARE = re.compile(r"\n|##")
 _SEPARATOR = re.compile(r"(?<!\w)##")
+_EMPTY_JSON = re.compile(r'(?=[\[{])(?:[\s\[\]{},]|"[^"\n]{0,60}"\s{0,8}:)++')  # brackets and keys, no value
 _OPENED = re.compile(rf"[(\[]\s{{0,4}}{_QUOTED}\w{{0,24}}{_QUOTED}\s{{0,4}}(?:<\|?)?\s*\Z")
 
 R = TypeVar("R", EntityRecord, RelationshipRecord, ClaimRecord)
@@ -68,6 +69,7 @@ class Reply:
     Attributes:
         entities, relationships, claims: in the order of the reply.
         is_complete: whether it says that it ends: by an end mark, or as whole JSON.
+        is_bare: whether it holds nothing but end marks, or nothing but empty JSON.
         problems: reason -> number of records that were left out or mended for it.
     """
 
@@ -75,6 +77,7 @@ class Reply:
     relationships: tuple[RelationshipRecord, ...]
     claims: tuple[ClaimRecord, ...]
     is_complete: bool
+    is_bare: bool
     problems: Mapping[str, int]
 
     @property
@@ -115,8 +118,13 @@ def _parse(reply: str, kinds: tuple[str, ...]) -> Reply:
         _drop_repeats(found["relationship"], problems),
         _drop_repeats(found["claim"], problems),
         is_complete,
+        _is_bare(text.replace("##", "").strip()),
         dict(sorted(problems.items())),
     )
+
+
+def _is_bare(rest: str) -> bool:
+    return not any(map(str.isalnum, rest)) or bool(_EMPTY_JSON.fullmatch(rest))
 
 
 def _read_record(

@@ -17,6 +17,10 @@ from graphrag_pipeline.root import Root
 from graphrag_pipeline.storage import files
 
 _FILE = "costs.jsonl"
+_WHAT_IS_SPENT = (
+    "the budget's `spent so far` is more: calls without an answer count there as paid, and so does what has no line "
+    "here (a run that was killed or came from Dagster's UI, questions)"
+)
 
 
 def append_costs(root: Root, estimates: Iterable[StageEstimate], actual: Mapping[str, CallStats]) -> None:
@@ -73,6 +77,14 @@ def _money(cost: float | None) -> str:
     return "?" if cost is None else f"{cost:.4f}"
 
 
+def _paid(actual: Mapping[str, Any]) -> str:
+    """What calls cost; a ? for those whose price is not known."""
+    cost, n_unpriced = actual.get("cost_usd", 0.0), actual.get("unpriced_calls", 0)
+    if not n_unpriced:
+        return _money(cost)
+    return f"{_money(cost)} + ?" if cost else "?"
+
+
 def render_costs(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Calls, tokens and money of every run, estimated -> actual, in lines."""
     lines = []
@@ -85,6 +97,6 @@ def render_costs(runs: Sequence[Mapping[str, Any]]) -> list[str]:
             lines.append(
                 f"  {stage:26} calls {estimated.get('n_calls', 0):,} -> {actual.get('calls', 0):,}, "
                 f"tokens {tokens:,} -> {spent:,}, USD {_money(estimated.get('cost', 0.0))} -> "
-                f"{_money(actual.get('cost_usd', 0.0))}"
+                f"{_paid(actual)}"
             )
-    return lines or ["no run asked a model yet"]
+    return [*lines, _WHAT_IS_SPENT] if lines else ["no run asked a model yet"]

@@ -2,30 +2,32 @@
 
 Where the records are known (text units of the input folder; entities, relationships and communities that are up to
 date) the estimate walks the same steps with a model that answers from the store alone and counts what is missing. What
-depends on replies not had yet is scaled from the index there is, else from `PER_UNIT`, and marked so. How long replies
-will be is always a guess: the mean of those stored, else `REPLY_TOKENS`. Nothing is sent or written.
+depends on replies not had yet is scaled from the index there is, else from `PER_UNIT`, on the upper side and marked so.
+How long replies will be is always a guess: the mean of those stored, else `REPLY_TOKENS`. Nothing is sent or written.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from graphrag_pipeline.identity import text_hash
 from graphrag_pipeline.indexing.community_reports import Report, report_communities
 from graphrag_pipeline.indexing.contract_tables import with_descriptions, with_full_content
-from graphrag_pipeline.indexing.documents import build_documents
 from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.indexing.failures import count_asked
-from graphrag_pipeline.indexing.model_descriptions import iterate_subjects
+from graphrag_pipeline.indexing.model_descriptions import Subject, iterate_subjects
 from graphrag_pipeline.indexing.model_extraction import ExtractionPlan, build_graph_prompt
 from graphrag_pipeline.indexing.model_reports import build_request
 from graphrag_pipeline.indexing.model_stages import extraction_works, summary_works
 from graphrag_pipeline.indexing.report_contexts import CommunityContext
-from graphrag_pipeline.indexing.text_units import split_documents
+from graphrag_pipeline.inspection.changed_units import ChangedUnits
 from graphrag_pipeline.models.pool import Work
 from graphrag_pipeline.models.prices import find_price
 from graphrag_pipeline.models.stored_replies import StoredReplies
@@ -44,6 +46,7 @@ PROMPT_TOKENS = {"graph": 500, "summarized_descriptions": 400, "community_report
                  "relationship_embeddings": 40, "report_embeddings": 100}  # fmt: skip
 REPLY_TOKENS = {"extracted_graph": 500, "graph": 40, "summarized_descriptions": 120, "community_reports": 800}
 _REPORTED = ("communities", "entities", "relationships", "covariates", "descriptions")
+_EMBEDDED = {"entity_embeddings": "entities", "relationship_embeddings": "relationships"}
 _MIN_REPLIES = 20  # stored ones that their mean is believed from
 
 
@@ -72,10 +75,10 @@ def estimate_index(root: Root, stale: Iterable[StalePartition]) -> list[StageEst
     Args:
         stale: as `staleness.find_stale` gives it for the input folder as it is now.
     """
-    partitions: dict[str, list[str]] = {}
+    items: dict[str, dict[str, StalePartition]] = {}
     for item in stale:
-        partitions.setdefault(item.stage, []).append(item.partition)
-    return _Estimator(root, partitions).run()
+        items.setdefault(item.stage, {})[item.partition] = item
+    return _Estimator(root, items).run()
 
 
 def asks_any_model(settings: Settings) -> bool:
@@ -84,12 +87,12 @@ def asks_any_model(settings: Settings) -> bool:
 
 
 class _Estimator:
-    def __init__(self, root: Root, stale: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, root: Root, stale: Mapping[str, Mapping[str, StalePartition]]) -> None:
         self._root = root
         self._stale = stale
         self._settings = root.settings
+        self._units = ChangedUnits(root, stale)
         self._n_written: dict[str, int] = {}  # texts that change, by the stage that embeds them
-        self._n_new_units: int | None = None
 
     def run(self) -> list[StageEstimate]:
         chats: dict[str, Callable[[], StageEstimate]] = {
@@ -120,25 +123,10 @@ class _Estimator:
         n_replies, mean = self._root.models.cache.mean_completion(section, model)
         return round(mean) if n_replies >= _MIN_REPLIES else REPLY_TOKENS[stage]
 
-    # ------------------------------------------------------------------------------------------------- text units
-
-    def _text_units(self, stage: str) -> pa.Table:
-        """Text units of the buckets that are stale for a stage, as they will be."""
-        return pa.concat_tables(
-            [self._root.tables.read("text_units", bucket) if self._is_split(bucket) else self._split(bucket)
-             for bucket in self._stale[stage]]
-        )  # fmt: skip
-
-    def _is_split(self, bucket: str) -> bool:
-        return not any(bucket in self._stale.get(name, ()) for name in ("documents", "text_units"))
-
-    def _split(self, bucket: str) -> pa.Table:
-        return split_documents(build_documents(list(self._root.read_input({bucket}))), self._settings.text_units)
-
     # --------------------------------------------------------------------------------------------------- chat models
 
     def _extraction(self) -> StageEstimate:
-        units, plan = self._text_units("extracted_graph"), plan_extraction(self._root)
+        units, plan = self._units.read("extracted_graph"), plan_extraction(self._root)
         model = StoredReplies(self._root.models.chat_model("extraction"))
         model.ask_all(extraction_works(units, plan, model))
         tokens_of = dict(zip(units["id"].to_pylist(), units["n_tokens"].to_pylist(), strict=True))
@@ -155,24 +143,37 @@ class _Estimator:
             opened = sum(1 for request in model.missing if len(request.messages) <= 2)
             n_calls += opened * (plan.max_gleanings + 1)
             prompt_tokens += opened * (plan.max_gleanings + 1) * (frame + self._settings.text_units.size // 2)
-        self._n_new_units = len({request.record for request in model.missing})
         return StageEstimate("extracted_graph", n_calls, model.n_cached, prompt_tokens, n_calls * reply_tokens)
 
     def _summaries(self) -> StageEstimate:
         name = "summarized_descriptions"
-        if "graph" in self._stale or not self._is_made("descriptions"):
+        if "graph" in self._stale:
             return self._scaled(name)
         plan, model = plan_summaries(self._root), StoredReplies(self._root.models.chat_model("descriptions"))
         tables = self._root.tables.read("entities"), self._root.tables.read("relationships")
-        model.ask_all(summary_works(iterate_subjects(*tables), plan, model))
+        subjects = list(iterate_subjects(*tables))
+        model.ask_all(summary_works(subjects, plan, model))
+        written = self._count_written(subjects)
+        self._n_written |= {f"{kind}_embeddings": written[kind] for kind in ("entity", "relationship")}
         return self._counted(name, model)
+
+    def _count_written(self, subjects: Iterable[Subject]) -> Counter[str]:
+        """Subjects whose description may change, by kind."""
+        rows = self._root.tables.read("descriptions") if self._is_made("descriptions") else None
+        keys = rows.filter(pc.invert(rows["is_fallback"]))["description_key"].to_pylist() if rows else []
+        known, is_changed = set(keys), self._is_changed("summarized_descriptions")
+        return Counter(
+            subject.kind
+            for subject in subjects
+            if subject.description_key not in known or (is_changed and len(subject.descriptions) > 1)
+        )
 
     def _reports(self) -> StageEstimate:
         name = "community_reports"
         if {"graph", "summarized_descriptions", "communities"} & self._stale.keys():
-            # A changed description changes the reports around it, at most all of them.
-            around = min(self._n_written.get("entity_embeddings", 0), self._count_rows(name))
-            return self._times(name, max(self._scaled(name).n_calls, around))
+            estimate = self._scaled(name)
+            self._n_written["report_embeddings"] = estimate.n_calls
+            return estimate
         plan, model = plan_reports(self._root), StoredReplies(self._root.models.chat_model("reports"))
         settings = self._settings.reports
 
@@ -187,45 +188,58 @@ class _Estimator:
             embedder=self._root.static_embedder,
             write=count,
         )
-        return self._counted(name, model)
+        estimate = self._counted(name, model)
+        self._n_written["report_embeddings"] = estimate.n_calls + self._is_changed(name) * estimate.n_cached
+        return estimate
 
     def _counted(self, stage: str, model: StoredReplies) -> StageEstimate:
         n_calls = len(model.missing)
-        self._n_written["report_embeddings" if stage == "community_reports" else "entity_embeddings"] = n_calls
         texts = [message["content"] for request in model.missing for message in request.messages]
         prompt_tokens = sum(count_tokens_each(texts, self._settings.text_units.encoding))
         return StageEstimate(stage, n_calls, model.n_cached, prompt_tokens, n_calls * self._reply_tokens(stage))
 
     def _scaled(self, stage: str) -> StageEstimate:
-        return self._times(stage, round(self._per_unit(stage) * self._n_changed_units()))
-
-    def _times(self, stage: str, n_calls: int) -> StageEstimate:
+        n_calls = self._guess(stage)
         prompt_tokens = n_calls * PROMPT_TOKENS[stage]
         return StageEstimate(stage, n_calls, 0, prompt_tokens, n_calls * self._reply_tokens(stage), is_scaled=True)
 
-    def _n_changed_units(self) -> int:
-        """Text units that are asked about anew; all that are stale where the embedded engine extracts."""
-        if self._n_new_units is None:
-            is_stale = "extracted_graph" in self._stale
-            self._n_new_units = self._text_units("extracted_graph").num_rows if is_stale else 0
-        return self._n_new_units
+    # ------------------------------------------------------------------------------------------------------- guesses
 
-    def _per_unit(self, stage: str) -> float:
-        """Calls per text unit in the index there is, else as measured elsewhere."""
-        partitions = STAGES["text_units"].partitions(self._settings)
-        heads = [self._root.tables.head("text_units", bucket) for bucket in partitions]
-        n_units = sum(head.n_rows for head in heads if head)
-        if stage == "graph" or not n_units or not self._is_made(STAGES[stage].tables[0]):
-            return PER_UNIT[stage]
-        return self._count_rows(stage) / n_units
+    def _guess(self, stage: str) -> int:
+        """Calls, or texts to embed, of a stale stage that reads what is not made yet; on the upper side."""
+        n_all, n_new = self._units.count_all(), self._units.count_new()
+        if stage == "graph":
+            return min(math.ceil(PER_UNIT[stage] * n_new), self._settings.resolution.max_asked)
+        n_rows, n_usual = self._count_rows(stage), math.ceil(PER_UNIT[stage] * n_all)
+        if self._is_changed("extracted_graph"):
+            n_rows = max(n_rows, n_usual)
+        if not self._is_made(STAGES[stage].tables[0]) or self._is_changed(stage) or n_new >= n_all:
+            return n_rows or n_usual
+        touched = self._guess_touched(stage)
+        return (n_rows if touched is None else min(touched, n_rows)) + math.ceil(n_rows * n_new / (n_all - n_new))
+
+    def _guess_touched(self, stage: str) -> int | None:
+        """How many of the records there are change; None if nothing is known of it."""
+        if stage == "report_embeddings":
+            return self._n_written.get(stage) or self._guess("community_reports")
+        names = ("entity_embeddings", "relationship_embeddings") if stage == "community_reports" else (stage,)
+        is_known = self._n_written.keys() >= set(names) and "communities" not in self._stale
+        if is_known:  # a changed description changes the reports around it
+            return sum(self._n_written[name] for name in names)
+        return math.ceil(self._units.mentions_per_unit() * self._units.count_new()) or None
+
+    def _is_changed(self, stage: str) -> bool:
+        """Whether a prompt, a model, a setting or the code of a stage is another one than it was made with."""
+        return any(item.changes for item in self._stale.get(stage, {}).values())
 
     def _count_rows(self, stage: str) -> int:
-        """Records of the index there is that the stage asked about."""
+        """Records of the index there is that the stage asked about, or is to ask about where that is known."""
+        known = _EMBEDDED.get(stage)
+        if known and "graph" not in self._stale:
+            head = self._root.tables.head(known)
+            return head.n_rows if head else 0
         table = STAGES[stage].tables[0]
-        if not self._is_made(table):
-            return 0
-        rows = self._root.tables.read(table)
-        return count_asked(rows)
+        return count_asked(self._root.tables.read(table)) if self._is_made(table) else 0
 
     def _is_made(self, table: str) -> bool:
         return self._root.tables.head(table) is not None
@@ -235,7 +249,7 @@ class _Estimator:
     def _embedding(self, stage: str) -> StageEstimate:
         rows = self._rows_to_embed(stage)
         if rows is None:
-            n_texts = max(round(self._per_unit(stage) * self._n_changed_units()), self._n_written.get(stage, 0))
+            n_texts = self._guess(stage)
             n_calls = self._n_requests(n_texts)
             return StageEstimate(stage, n_calls, 0, n_texts * PROMPT_TOKENS[stage], is_scaled=True)
         vector_table = next(name for name, (_, owner) in VECTOR_TABLES.items() if owner == stage)
@@ -249,7 +263,7 @@ class _Estimator:
     def _rows_to_embed(self, stage: str) -> pa.Table | None:
         """What the stage embeds, with its texts; None while that is not known."""
         if stage == "text_unit_embeddings":
-            return self._text_units(stage)
+            return self._units.read(stage)
         if any(above.name in self._stale for above in upstream_of(STAGES[stage])):
             return None
         read = self._root.tables.read

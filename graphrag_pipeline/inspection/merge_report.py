@@ -54,7 +54,9 @@ def list_merges(root: Root) -> MergeReport:
 
 
 def preview_merges(root: Root) -> MergeReport:
-    """The merges that settings, prompts and overrides would give now; no model is asked, nothing is written.
+    """The merges that settings, prompts and overrides would give now.
+
+    No chat model is asked and no table written; the embedding model is asked for vectors that are not stored yet.
 
     Raises:
         PipelineError: a bucket has no mentions yet.

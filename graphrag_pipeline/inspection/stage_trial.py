@@ -19,8 +19,8 @@ from graphrag_pipeline.models.pool import run_all
 from graphrag_pipeline.models.ports import ChatModel, ChatReply, ChatRequest, Failure
 from graphrag_pipeline.models.prices import find_price
 from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import STAGES, Stage, asks_model
-from graphrag_pipeline.staleness import CodeChange, StalePartition, find_code_changes
+from graphrag_pipeline.stages import STAGES, Stage, asks_model, everything_above
+from graphrag_pipeline.staleness import INPUT, CodeChange, StalePartition, find_code_changes, find_stale_versions
 
 EMBEDDED = "the embedded engine"
 
@@ -59,6 +59,8 @@ class Trial:
     Attributes:
         made_by: the model's name, or the embedded engine.
         changes: of prompts, model, settings and code since the index was made.
+        stale_above: stages above it that have to run and why; the sample is of what they made before. Whether the input
+            folder changed is not looked at.
         n_records: of the index, that the stage asks about.
         sample: what the sample took now; None where no model is asked.
         backfill: what all records take, scaled from the sample, its replies included.
@@ -68,6 +70,7 @@ class Trial:
     stage: str
     made_by: str
     changes: tuple[CodeChange, ...]
+    stale_above: tuple[str, ...]
     n_records: int
     records: tuple[TriedRecord, ...]
     sample: StageEstimate | None = None
@@ -134,9 +137,9 @@ def try_stage(root: Root, stage: Stage, n_sample: int) -> Trial:
     sample = SAMPLERS[stage.name](root, lambda ids: spread(ids, n_sample))
     if not sample.records:
         raise PipelineError(f"{stage.name}: nothing to try: the index has no {sample.asked_about}")
-    changes = _find_changes(root, stage)
+    changes, above = _find_changes(root, stage), _find_stale_above(root, stage)
     if not asks_model(stage, root.settings):
-        return Trial(stage.name, EMBEDDED, changes, sample.n_records, _compare(sample, sample.make_by_rule()))
+        return Trial(stage.name, EMBEDDED, changes, above, sample.n_records, _compare(sample, sample.make_by_rule()))
     model, account = MeteredModel(root.models.chat_model(stage.engine)), CallStats()
     with booked_to(account):
         results = run_all(stage.name, sample.works(model), model.max_concurrency)
@@ -145,6 +148,7 @@ def try_stage(root: Root, stage: Stage, n_sample: int) -> Trial:
         stage.name,
         root.settings.chat_model_for(stage.engine).model,
         changes,
+        above,
         sample.n_records,
         _compare(sample, made),
         _paid(stage, account),
@@ -157,6 +161,15 @@ def _find_changes(root: Root, stage: Stage) -> tuple[CodeChange, ...]:
     code = root.code_of(stage)
     found = (find_code_changes(root, stage, partition, code) for partition in stage.partitions(root.settings))
     return tuple(next((changes for changes in found if changes), ()))
+
+
+def _find_stale_above(root: Root, stage: Stage) -> tuple[str, ...]:
+    manifest = STAGES["corpus_manifest"]
+    heads = {partition: root.tables.head(manifest.name, partition) for partition in manifest.partitions(root.settings)}
+    as_indexed = {partition: head.inputs.get(INPUT, "") if head else "" for partition, head in heads.items()}
+    names = {other.name for other in everything_above(stage)}
+    stale = [item for item in find_stale_versions(root, as_indexed) if item.stage in names]
+    return tuple(dict.fromkeys(f"{item.stage}: {'; '.join(item.reasons)}" for item in stale))
 
 
 def _compare(sample: Sample, made: Sequence[Result | Failure]) -> tuple[TriedRecord, ...]:

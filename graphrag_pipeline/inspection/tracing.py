@@ -59,7 +59,7 @@ def read_citation(text: str) -> dict[str, list[int]]:
     if not any(cited.values()):
         raise PipelineError(
             f"{text!r} names no record; write it as answers do, such as '[Data: Entities (12, 13)]', or 'Entities:12', "
-            f"of {', '.join(KINDS)}; what a plain [1] of an answer stands for is in `query --json`, under `record`"
+            f"of {', '.join(KINDS)}; what a plain [1] of an answer stands for is in the list of sources below it"
         )
     return {kind: list(dict.fromkeys(numbers)) for kind, numbers in cited.items()}
 

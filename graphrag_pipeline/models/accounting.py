@@ -1,12 +1,11 @@
 """Counting calls: one `CallStats` per model in use, merged per stage and per run, shown as Dagster metadata.
 
 Latencies are kept as counts of logarithmic classes 5 % apart, so that statistics add up and percentiles stay within
-5 %. Keep out: prices, limits, and what the calls were about.
+5 %. Keep out: prices, limits, spans (`spans.py`), and what the calls were about.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 import threading
 from collections import Counter
@@ -115,24 +114,3 @@ def booked_to(account: CallStats) -> Iterator[None]:
         yield
     finally:
         _accounts.reset(token)
-
-
-@contextmanager
-def call_span(is_wanted: bool, stage: str, model: str) -> Iterator[None]:
-    """An OpenTelemetry span around one request, if it is wanted and opentelemetry is installed."""
-    tracer = _find_tracer() if is_wanted else None
-    if tracer is None:
-        yield
-        return
-    attributes = {"gen_ai.operation.name": stage, "gen_ai.request.model": model}
-    with tracer.start_as_current_span(f"{stage} {model}", attributes=attributes):  # type: ignore[attr-defined]
-        yield
-
-
-@functools.cache
-def _find_tracer() -> object | None:
-    try:
-        from opentelemetry import trace  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        return None
-    return trace.get_tracer("graphrag_pipeline")

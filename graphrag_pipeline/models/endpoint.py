@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -20,13 +19,14 @@ from urllib.parse import urlsplit
 
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.model_settings import ChatModelSettings, EmbeddingModelSettings
-from graphrag_pipeline.models.accounting import CallStats, call_span
-from graphrag_pipeline.models.event_loop import http_client
+from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.limits import AdaptiveLimit, backoff_s
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.prices import find_price
 from graphrag_pipeline.models.problems import Problem, attempt_errors, describe_problem
 from graphrag_pipeline.models.requests import sendable
+from graphrag_pipeline.models.sdk_client import make_client, say_if_unset
+from graphrag_pipeline.models.spans import AttemptSpan, attempt_span
 from graphrag_pipeline.models.spending import Rate, Spending
 from graphrag_pipeline.models.streaming import Post, Tell, make_post
 
@@ -38,11 +38,11 @@ ModelSettings = ChatModelSettings | EmbeddingModelSettings
 
 MAX_LIMITED = 20  # times one request is sent while the endpoint answers 429
 MAX_ADAPTED = 8  # times one request is sent with other parameters
+MAX_UNREACHED = 3  # times one request is sent to an endpoint that nobody has reached yet
 MAX_RETRY_AFTER_S = 300.0
 SETTLE_S = 60.0  # over the time-out of a call, after which its reservation counts as spent
 
 _LOG = logging.getLogger(__name__)
-_NEEDS_KEY = ("api.openai.com", ".openai.azure.com")
 
 
 class RejectedError(CallFailedError):
@@ -113,7 +113,7 @@ class Endpoint:
         self._rate = Rate(f"{self.host} {settings.model}", settings.requests_per_minute, settings.tokens_per_minute)
         self._parameters = {**(defaults or {}), **settings.parameters}
         self._left_out: set[str] = set()
-        self._is_known_to_answer = False
+        self._has_answered = False
         self._client: openai.AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -144,7 +144,8 @@ class Endpoint:
         n_failed = n_limited = n_adapted = 0
         post = make_post(path, key, self._settings.timeout_s, tell)
         while True:
-            outcome = await self._attempt(post, body, expected, read)
+            n_attempt = n_failed + n_limited + n_adapted + 1
+            outcome = await self._attempt(post, body, expected, read, n_attempt)
             if isinstance(outcome, Sent):
                 return outcome
             if n_adapted < MAX_ADAPTED and self._adapt(outcome):
@@ -155,22 +156,32 @@ class Endpoint:
                 n_limited += 1
             else:
                 n_failed += 1
-            if n_failed >= self._settings.max_attempts or n_limited >= MAX_LIMITED:
+            if n_failed >= self._most_attempts(outcome) or n_limited >= MAX_LIMITED:
                 raise self._give_up(outcome, n_failed + n_limited, key)
             self._stats.add_retry()
             pause = backoff_s(n_failed + n_limited - 1, self._settings.backoff_s, key)
             await asyncio.sleep(max(pause, outcome.retry_after_s or 0.0))
 
+    def _most_attempts(self, problem: Problem) -> int:
+        most = self._settings.max_attempts
+        return min(most, MAX_UNREACHED) if self._is_absent(problem) else most
+
+    def _is_absent(self, problem: Problem) -> bool:
+        """Whether there seems to be no server at all, rather than one that is gone for a moment."""
+        return problem.is_unreachable and not self._has_answered
+
     async def _attempt(
-        self, post: Post, body: Mapping[str, Any], expected: Usage, read: Callable[[object], T]
+        self, post: Post, body: Mapping[str, Any], expected: Usage, read: Callable[[object], T], number: int
     ) -> Sent[T] | Problem:
+        client = self._connect()  # before anything is reserved: without a key nothing is sent
         await self._spending.wait_for_turn(self._rate, expected.tokens)
         async with self._limit.slot() as started_at:
             reservation = await self._reserve(expected)
             outcome: Sent[T] | Problem = Problem("the request was abandoned", may_be_paid=True)
             try:
-                with call_span(self._settings.use_spans, self._stage, self._settings.model):
-                    outcome = await self._send(post, body, expected, read)
+                with attempt_span(self._stage, self._settings, number) as span:
+                    outcome = await self._send(client, post, body, expected, read)
+                    _tell(span, outcome)
             finally:
                 self._book(outcome, expected, reservation)
             if isinstance(outcome, Sent):
@@ -181,9 +192,13 @@ class Endpoint:
             return outcome
 
     async def _send(
-        self, post: Post, body: Mapping[str, Any], expected: Usage, read: Callable[[object], T]
+        self,
+        client: openai.AsyncOpenAI,
+        post: Post,
+        body: Mapping[str, Any],
+        expected: Usage,
+        read: Callable[[object], T],
     ) -> Sent[T] | Problem:
-        client = self._connect()
         loop = asyncio.get_running_loop()
         started = loop.time()
         whole = {"model": self._settings.model, **self._parameters, **body}
@@ -191,8 +206,10 @@ class Endpoint:
             answer = await post(client, whole)
             value = read(answer)
         except attempt_errors() as error:
-            return describe_problem(error, client.api_key, self._settings.timeout_s)
-        self._is_known_to_answer = True
+            problem = describe_problem(error, client.api_key, self._settings.timeout_s)
+            self._has_answered = self._has_answered or problem.status is not None
+            return problem
+        self._has_answered = True
         usage = _read_usage(answer, expected)
         return Sent(value, usage, loop.time() - started, self._cost(usage))
 
@@ -233,7 +250,7 @@ class Endpoint:
         if problem.is_fatal:
             raise PipelineError(
                 f"{where}: {str(problem).rstrip('.')}. Check the key in the environment variable "
-                f"{self._settings.api_key_env}{_say_if_unset(self._settings.api_key_env)}, the model's name and "
+                f"{self._settings.api_key_env}{say_if_unset(self._settings.api_key_env)}, the model's name and "
                 "base_url; every reply so far is kept"
             )
         if (problem.retry_after_s or 0.0) > MAX_RETRY_AFTER_S:
@@ -244,7 +261,7 @@ class Endpoint:
             raise RejectedError(problem, key)
 
     def _give_up(self, problem: Problem, n_attempts: int, key: str) -> PipelineError:
-        if problem.is_unreachable and not self._is_known_to_answer:
+        if self._is_absent(problem):
             return PipelineError(
                 f"model {self._settings.model!r} at {self.host}: {problem}. Start the server, or mend base_url"
             )
@@ -254,36 +271,15 @@ class Endpoint:
         """The client of the running loop."""
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
-            self._client, self._loop = _make_client(self._settings, self.host), loop
+            self._client, self._loop = make_client(self._settings, self.host), loop
         return self._client
 
 
-def _make_client(settings: ModelSettings, host: str) -> openai.AsyncOpenAI:
-    import openai
-
-    key = _read_key(settings.api_key_env, host)
-    shared: Any = {"timeout": settings.timeout_s, "max_retries": 0, "http_client": http_client()}
-    if settings.api_version:
-        return openai.AsyncAzureOpenAI(
-            azure_endpoint=settings.base_url,
-            api_version=settings.api_version,
-            api_key=key,
-            **shared,
-        )
-    return openai.AsyncOpenAI(base_url=settings.base_url, api_key=key, **shared)
-
-
-def _say_if_unset(variable: str) -> str:
-    return "" if os.environ.get(variable, "").strip() else " (which is not set)"
-
-
-def _read_key(variable: str, host: str) -> str:
-    key = os.environ.get(variable, "").strip()
-    if not key and host.endswith(_NEEDS_KEY):
-        raise SettingsError(f"{host} needs a key: put it into the environment variable {variable} (api_key_env)")
-    if not (key.isascii() and key.isprintable()):
-        raise SettingsError(f"the environment variable {variable} holds characters that no key has; set it again")
-    return key or "none"
+def _tell(span: AttemptSpan, outcome: Sent[Any] | Problem) -> None:
+    if isinstance(outcome, Sent):
+        span.add_answer(outcome.usage.prompt_tokens, outcome.usage.completion_tokens, outcome.cost)
+    else:
+        span.add_problem(outcome)
 
 
 def _read_usage(answer: object, expected: Usage) -> Usage:

@@ -29,7 +29,7 @@ from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.cache import ResponseCache
 from graphrag_pipeline.models.endpoint import Endpoint, RejectedError, Usage, estimate_tokens
 from graphrag_pipeline.models.pieces import Piece, average_vectors, halve, pack_batches, split_to_pieces
-from graphrag_pipeline.models.pool import Work, run_all
+from graphrag_pipeline.models.pool import Progress, Work, run_all
 from graphrag_pipeline.models.ports import CallFailedError, Failure, ReplyFormatError
 from graphrag_pipeline.models.requests import canonical_json, sendable
 from graphrag_pipeline.models.spending import Spending
@@ -45,8 +45,13 @@ _METHOD = "1"  # raise when splitting or averaging changes
 
 def fingerprint_of(settings: EmbeddingModelSettings) -> str:
     """Changes whenever the vector of a text may change."""
-    identity = [settings.model, settings.parameters, settings.dimensions, settings.batch_max_tokens, _METHOD]
-    return stable_hash("embedding", canonical_json(identity))
+    return stable_hash("embedding", canonical_json([*identity_of(settings).values()]))
+
+
+def identity_of(settings: EmbeddingModelSettings) -> dict[str, Any]:
+    """What the vector of a text depends on, by the names of the settings."""
+    names = ("model", "parameters", "dimensions", "batch_max_tokens")
+    return {f"embedding_model.{name}": getattr(settings, name) for name in names} | {"embedding method": _METHOD}
 
 
 class OpenAIEmbedder:
@@ -112,7 +117,7 @@ class OpenAIEmbedder:
             )
         return vectors
 
-    def try_embed(self, texts: Sequence[str]) -> tuple[np.ndarray, list[Failure]]:
+    def try_embed(self, texts: Sequence[str], progress: Progress | None = None) -> tuple[np.ndarray, list[Failure]]:
         """Like `embed`, but a text that fails has a row of zeros and a Failure, whose record is the text's hash."""
         if isinstance(texts, str):
             raise TypeError("texts is a single string: pass a sequence of strings, such as [text]")
@@ -121,14 +126,17 @@ class OpenAIEmbedder:
         vectors = self._cache.read_vectors(self.fingerprint, text_of)
         self._check_length(list(vectors.values()))
         self.stats.add_cached(len(vectors))
-        failures = self._embed_missing({key: text for key, text in text_of.items() if key not in vectors}, vectors)
+        missing = {key: text for key, text in text_of.items() if key not in vectors}
+        failures = self._embed_missing(missing, vectors, progress)
         matrix = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for row, key in enumerate(keys):
             if key in vectors:
                 matrix[row] = vectors[key]
         return matrix, failures
 
-    def _embed_missing(self, text_of: Mapping[str, str], vectors: dict[str, np.ndarray]) -> list[Failure]:
+    def _embed_missing(
+        self, text_of: Mapping[str, str], vectors: dict[str, np.ndarray], progress: Progress | None = None
+    ) -> list[Failure]:
         """Embed texts by hash into `vectors`; returns those that failed."""
         texts = _PiecedTexts({key: self._split(text) for key, text in text_of.items()})
         sizes = [place.piece.n_tokens for place in texts.places]
@@ -138,7 +146,7 @@ class OpenAIEmbedder:
         ]
         works = [Work(batch[0].key, partial(self._embed_batch, batch, texts, vectors)) for batch in batches]
         failed: dict[str, Failure] = {}
-        for result in run_all(self.stage, works, self._settings.max_concurrency):
+        for result in run_all(self.stage, works, self._settings.max_concurrency, progress):
             if isinstance(result, dict):
                 failed |= result
         return list(failed.values())

@@ -62,8 +62,12 @@ def complete_all(
     requests: Sequence[ChatRequest[T]],
     progress: Progress | None = None,
     first_look: FirstLook[ChatReply[T]] | None = None,
+    max_concurrency: int | None = None,
 ) -> list[ChatReply[T] | Failure]:
     """Answer all requests, in order: stored replies are looked up together, the others are sent.
+
+    Args:
+        max_concurrency: most calls at once, where that is fewer than the model's.
 
     Raises:
         PipelineError: no request can be answered, the budget is spent, or `first_look` stops the run.
@@ -75,7 +79,8 @@ def complete_all(
     works = [Work(requests[index].record, partial(chat.complete, requests[index])) for index in missing]
     n_known = len(requests) - len(missing)
     told = (lambda done, _: progress(n_known + done, len(requests))) if progress else None
-    sent = run_all(chat.stage, works, chat.max_concurrency, told, first_look)
+    n_at_once = min(chat.max_concurrency, max_concurrency or chat.max_concurrency)
+    sent = run_all(chat.stage, works, n_at_once, told, first_look)
     for index, result in zip(missing, sent, strict=True):
         results[index] = result
     return [result for result in results if result is not None]

@@ -170,6 +170,12 @@ class Embedder(Protocol):
         """float32 (n texts, dimensions): rows of length 1, or all zeros for a text that says nothing to the model."""
         ...
 
-    def try_embed(self, texts: Sequence[str]) -> tuple[np.ndarray, list[Failure]]:
-        """Like `embed`, but a text that fails has a row of zeros and a Failure, whose record is the text's hash."""
+    def try_embed(
+        self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None
+    ) -> tuple[np.ndarray, list[Failure]]:
+        """Like `embed`, but a text that fails has a row of zeros and a Failure, whose record is the text's hash.
+
+        Args:
+            progress: told how many of the requests to be sent are done, where there are any.
+        """
         ...

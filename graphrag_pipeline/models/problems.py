@@ -40,6 +40,7 @@ class Problem:
         retry_after_s: what the endpoint asks to wait.
         may_be_paid: the endpoint may have done the work.
         is_unreachable: no connection could be made.
+        is_timeout: no whole answer came in time.
     """
 
     message: str
@@ -49,6 +50,14 @@ class Problem:
     retry_after_s: float | None = None
     may_be_paid: bool = False
     is_unreachable: bool = False
+    is_timeout: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What kind of failure it is, in one word: the HTTP status if there is one."""
+        if self.status is not None:
+            return str(self.status)
+        return "connection" if self.is_unreachable else "timeout" if self.is_timeout else "no_answer"
 
     @property
     def is_worth_retrying(self) -> bool:
@@ -100,7 +109,7 @@ def describe_problem(error: Exception, key: str, timeout_s: float) -> Problem:
     if broken := _broken_connection(error):
         return _describe_connection(broken, key)
     if isinstance(error, TimeoutError | openai.APITimeoutError):
-        return Problem(f"no whole answer within {timeout_s:g} s", may_be_paid=True)
+        return Problem(f"no whole answer within {timeout_s:g} s", may_be_paid=True, is_timeout=True)
     if isinstance(error, openai.APIStatusError):
         return _describe_status(error, key)
     if isinstance(error, openai.APIConnectionError):

@@ -25,7 +25,7 @@ that it is not safe in threads.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -85,7 +85,9 @@ class StaticEmbeddings:
             row += len(batch)
         return vectors
 
-    def try_embed(self, texts: Sequence[str]) -> tuple[np.ndarray, list[Failure]]:
+    def try_embed(
+        self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None
+    ) -> tuple[np.ndarray, list[Failure]]:
         """See `ports.Embedder`; nothing fails here."""
         return self.embed(texts), []
 

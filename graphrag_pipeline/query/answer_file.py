@@ -31,8 +31,9 @@ class AnswerFile:
         self.path = path
         self.whole: dict[str, tuple[int, int]] = {}
         self._failed: dict[str, tuple[int, int]] = {}
+        if not path.parent.is_dir():
+            raise PipelineError(f"{path}: there is no folder {path.parent}; make it, or name another file")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("r+b" if path.exists() else "x+b")
         except OSError as error:
             raise files.write_error(path, error) from error

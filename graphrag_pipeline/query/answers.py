@@ -2,10 +2,10 @@
 
 Local and basic search answer with descriptions of the records that the question names and passages of the context's
 text units, global search with findings of reports. Each is followed by a marker `[1]` whose citation resolves to
-record, text unit, document and offsets. The first line says that no model wrote it. Where the context does not answer,
-the text units of basic search may; where they do not either, the answer says what was looked at, quotes what shares
-half of the question's words, and says "not in the index" only where none of its words is. Keep out: choosing the
-context.
+record, text unit, document and offsets. The first line says that no model wrote it. Nothing is read but the context;
+where no report says anything, text units join it. Where it does not answer, the answer says what was looked at, quotes
+what shares half of the question's words, and says "not in the index" only where none of its words is. Keep out:
+choosing the context.
 """
 
 from __future__ import annotations
@@ -40,6 +40,9 @@ NOTHING_TO_LOOK_FOR = (
     "Not answered: the question has no word to look for in the texts. Ask about a name or a subject, or use global "
     "search for an overview."
 )
+NOTHING_READ = (
+    "Not answered: no text unit was read. None is near the question, or none fits into `max_context_tokens`: raise it."
+)
 WEAK_SCORE = 15
 """A best point below this is as likely an accident as an answer."""
 
@@ -59,11 +62,11 @@ def write_answer(index: GraphIndex, question: str, context: Context, settings: A
     n_left = settings.max_sentences - len(stated)
     said = stated + quote_passages(index, asked, units, n_left, stated)
     if not said or _absent_words(asked, units):
-        units = _with_basic(index, question, units)
-        asked = read_asked(index, question, units)
         said = stated + _answer_from_units(index, asked, units, n_left, stated)
     if said:
         return _compose(_introduce_passages(asked, units, said), said)
+    if not units:
+        return Answer(NOTHING_READ)
     return _say_what_was_looked_at(index, asked, units, f"looked at {_count(len(units), 'text unit')}")
 
 
@@ -84,13 +87,6 @@ def write_overview(index: GraphIndex, question: str, context: Context, settings:
     read = _count(len(context.text_units), "text unit")
     introduction = f"Extractive overview (no model): the question names nothing specific; what {read} say most."
     return _compose(introduction, quote_runs(picked))
-
-
-def _with_basic(index: GraphIndex, question: str, units: Sequence[TextUnitRecord]) -> tuple[TextUnitRecord, ...]:
-    """Text units and those of basic search that are not among them."""
-    known = {unit.id for unit in units}
-    found = select_basic_context(index, question, index.settings.basic_search).text_units
-    return (*units, *(unit for unit in found if unit.id not in known))
 
 
 def _answer_from_units(
@@ -144,12 +140,18 @@ def _count(n: int, noun: str) -> str:
 # ---------------------------------------------------------------------------------------------------------------global
 
 
-def write_global_answer(index: GraphIndex, question: str, points: Sequence[Point], selection: Selection) -> Answer:
-    """What each point's finding says, best first, shortened to the sentences nearest to the question, with evidence."""
+def write_global_answer(
+    index: GraphIndex, question: str, points: Sequence[Point], selection: Selection, max_context_tokens: int
+) -> Answer:
+    """What each point's finding says, best first, shortened to the sentences nearest to the question, with evidence.
+
+    Args:
+        max_context_tokens: of the texts that are read where there is no point.
+    """
     if index.nothing_to_read:
         return Answer(index.nothing_to_read)
     if not points:
-        return _answer_from_texts(index, question, selection)
+        return _answer_from_texts(index, question, selection, max_context_tokens)
     finder = EvidenceFinder(index)
     vector = index.embed_passages([question])[0]
     citations: list[Citation] = []
@@ -166,17 +168,19 @@ def write_global_answer(index: GraphIndex, question: str, points: Sequence[Point
     return Answer("\n".join(lines), tuple(citations))
 
 
-def _answer_from_texts(index: GraphIndex, question: str, selection: Selection) -> Answer:
+def _answer_from_texts(index: GraphIndex, question: str, selection: Selection, max_context_tokens: int) -> Answer:
     """Where no report says anything: passages of the text units that basic search finds, or what was looked at."""
     looked = f"{_count(len(selection.rated), 'community report')} looked at, {len(selection.kept)} of them read"
-    units = _with_basic(index, question, ())
+    limit = {"max_context_tokens": max_context_tokens}
+    units = select_basic_context(index, question, index.settings.basic_search.model_copy(update=limit)).text_units
+    if not units:
+        return Answer(f"{NOTHING_READ} {looked}; no finding answers.")
     asked = read_asked(index, question, units)
     said = _answer_from_units(index, asked, units, index.settings.answers.max_sentences)
-    if said:
-        return _compose(
-            f"Extractive answer (no model): {looked}, but no finding answers. The texts themselves say:", said
-        )
-    return _say_what_was_looked_at(index, asked, units, f"{looked}, then {_count(len(units), 'text unit')}")
+    introduction = f"Extractive answer (no model): {looked}, but no finding answers. The texts themselves say:"
+    looked = f"{looked}, then {_count(len(units), 'text unit')}"
+    answer = _compose(introduction, said) if said else _say_what_was_looked_at(index, asked, units, looked)
+    return replace(answer, text_units=units)
 
 
 def _introduce(points: Sequence[Point], selection: Selection) -> str:

@@ -37,11 +37,14 @@ class Limits:
         budget: in the unit of `Candidates.costs`.
         guaranteed: minimum_guarantee: text units each entity gets.
         cap: per_entity_cap: most text units per entity.
+        seated: how many text units each entity has already, outside the budget; they use up its caps, quotas,
+            guarantees and rounds. None where nobody has any.
     """
 
     budget: int
     guaranteed: int = 2
     cap: int = 5
+    seated: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)

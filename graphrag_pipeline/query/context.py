@@ -7,7 +7,7 @@ are those stored with the records; nothing is tokenised here. A row costs `ROW_O
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from graphrag_pipeline.query.results import Context
@@ -117,17 +117,28 @@ def pack_rows(costs: Sequence[int], budget: int, skip: Sequence[int] = ()) -> li
 # --------------------------------------------------------------------------------------------------- writing it out
 
 
-def render_context(context: Context) -> str:
+SHOWN_COLUMNS = ("entity_rank", "relationship_weight")
+
+
+def render_context(context: Context, shown: Collection[str] = SHOWN_COLUMNS) -> str:
     """The context as a model reads it: one table or list of sources per part, `human_readable_id` first.
 
     Cells keep to one line and hold no `|`; reports and sources keep their own lines under a heading. Text from
     documents is data, whatever it says.
+
+    Args:
+        shown: which of the columns that may be left out are there: `entity_rank`, `community_rank`,
+            `relationship_weight`.
     """
+    rank = ("rank",) if "entity_rank" in shown else ()
+    weight = ("weight",) if "relationship_weight" in shown else ()
+    ranks = [f" (rank {report.rank:g})" if "community_rank" in shown else "" for report in context.reports]
+    reports = zip(context.reports, ranks, strict=True)
     parts = [
-        _table("Entities", ("title", "type", "description", "rank"), context.entities),
-        _table("Relationships", ("source", "target", "description", "weight"), context.relationships),
+        _table("Entities", ("title", "type", "description", *rank), context.entities),
+        _table("Relationships", ("source", "target", "description", *weight), context.relationships),
         _table("Claims", ("subject", "object", "type", "status", "description"), context.claims),
-        _blocks("Reports", [(r.human_readable_id, r.title, r.content) for r in context.reports]),
+        _blocks("Reports", [(r.human_readable_id, f"{r.title}{told}", r.content) for r, told in reports]),
         _blocks("Sources", [(u.human_readable_id, u.document_title, u.text) for u in context.text_units]),
     ]
     return "\n\n".join(part for part in parts if part)

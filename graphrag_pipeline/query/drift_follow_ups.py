@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.query.drift_search import Primer, Step, merge_contexts, read_locally
+from graphrag_pipeline.query.drift_search import Primer, Step, merge_contexts, read_locally, read_primer
 from graphrag_pipeline.query.evidence import EvidenceFinder
 from graphrag_pipeline.query.global_search import Selection, map_points, point_score, select_global_context
 from graphrag_pipeline.query.question import content_words
@@ -57,10 +57,11 @@ class GraphFollower:
 
         Of a question that names nothing specific nothing can be followed: only the reports are read.
         """
-        primer = select_global_context(self._index, selection)
-        if selection.is_overview:
-            return Primer(selection, (Step(self._question, 0, primer),))
         limit = min(self._settings.budget, self._index.settings.local_search.max_context_tokens)
+        if selection.is_overview:
+            context = read_primer(self._index, self._question, selection, limit)
+            return Primer(selection, (Step(self._question, 0, context),))
+        primer = select_global_context(self._index, selection)
         context = read_locally(self._index, self._question, limit)
         leads = [*self._lead_from_findings(selection), *self._lead_from_relationships(context)]
         return Primer(selection, (self._step(self._question, 0, merge_contexts([context, primer]), leads),))

@@ -18,13 +18,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from graphrag_pipeline.query import records
-from graphrag_pipeline.query.global_search import (
-    MAX_UNSEPARATED_ROOTS,
-    REPORT_VECTORS,
-    RelevanceRater,
-    Selection,
-)
+from graphrag_pipeline.query.global_search import MAX_UNSEPARATED_ROOTS, Selection, select_global_context
+from graphrag_pipeline.query.lazy_search import read_overview
 from graphrag_pipeline.query.local_search import select_local_context
+from graphrag_pipeline.query.report_rating import REPORT_VECTORS, RelevanceRater, are_telling, worth
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.settings import DriftSearchSettings
 
@@ -141,10 +138,8 @@ def find_primer(index: GraphIndex, question: str, vector: np.ndarray, settings: 
     """
     rater = RelevanceRater(index, question)
     if rater.is_overview:
-        roots = rater.rate(np.flatnonzero(records.root_mask(index)))
-        best = sorted(roots, key=lambda r: (-r.rank, -r.size, r.row))[
-            : min(MAX_UNSEPARATED_ROOTS, settings.primer_reports)
-        ]
+        roots = rater.rate(np.flatnonzero(records.root_mask(index))) if are_telling(index) else []
+        best = sorted(roots, key=worth(True, False))[: min(MAX_UNSEPARATED_ROOTS, settings.primer_reports)]
     else:
         best = rater.rate(_nearest_communities(index, vector, settings))
     kept = tuple(replace(report, is_kept=True) for report in best)
@@ -202,6 +197,17 @@ def read_locally(index: GraphIndex, question: str, max_tokens: int) -> Context:
     local = index.settings.local_search
     limit = min(max_tokens, local.max_context_tokens)
     return select_local_context(index, question, local.model_copy(update={"max_context_tokens": limit}))
+
+
+def read_primer(index: GraphIndex, question: str, selection: Selection, max_tokens: int) -> Context:
+    """The reports that a search starts from; where filters leave none, the texts: local search finds them, an overview
+    question reads those that stand for all.
+    """
+    if selection.kept:
+        return select_global_context(index, selection)
+    if index.passing is not None and selection.is_overview:
+        return read_overview(index, question, max_tokens)
+    return read_locally(index, question, max_tokens)
 
 
 def merge_contexts(contexts: Iterable[Context]) -> Context:

@@ -5,40 +5,67 @@ Command line, Python API and Dagster's query jobs answer through these functions
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.query import answers, global_search
+from graphrag_pipeline.query.basic_search import select_basic_context
 from graphrag_pipeline.query.drift_follow_ups import GraphFollower
-from graphrag_pipeline.query.drift_search import Drift, Primer, find_primer, follow_up
-from graphrag_pipeline.query.lazy_search import LazySelection, find_by_relevance, select_lazy_context
+from graphrag_pipeline.query.drift_search import Drift, Primer, Step, find_primer, follow_up, read_locally
+from graphrag_pipeline.query.lazy_search import (
+    LazySelection,
+    find_by_relevance,
+    read_overview,
+    select_lazy_context,
+)
 from graphrag_pipeline.query.model_answers import Say, replaced_answer, write_from_context, write_from_points
 from graphrag_pipeline.query.model_drift import ModelFollower, imagine_answer, points_of
 from graphrag_pipeline.query.model_lazy import estimate_map, find_by_model, map_text_units
-from graphrag_pipeline.query.model_points import MappedPoints, map_reports
+from graphrag_pipeline.query.model_points import MappedPoints, estimate_static, map_reports
 from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.results import Answer, Context
 from graphrag_pipeline.query.token_budget import is_affordable
-from graphrag_pipeline.settings import DriftSearchSettings, GlobalSearchSettings, LazySearchSettings
+from graphrag_pipeline.settings import (
+    DriftSearchSettings,
+    GlobalSearchSettings,
+    LazySearchSettings,
+    LocalSearchSettings,
+)
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.global_search import Selection
     from graphrag_pipeline.query.graph_index import GraphIndex
 
 
-def write_answer(index: GraphIndex, question: str, context: Context, say: Say | None = None) -> Answer:
+def write_answer(
+    index: GraphIndex,
+    question: str,
+    context: Context,
+    say: Say | None = None,
+    local: LocalSearchSettings | None = None,
+) -> Answer:
     """The answer to a local or basic search; `say` gets a model's text as it comes.
+
+    Args:
+        local: the settings of a local search, by which a model is told more than the context.
 
     Raises:
         PipelineError: no call to the model can be answered, or the budget is spent.
     """
-    settings = index.settings.answers
-    if settings.engine == "embedded" or context.is_empty:
-        return answers.write_answer(index, question, context, settings)
+    if index.settings.answers.engine == "embedded" or context.is_empty:
+        return _quote(index, question, context)
     try:
-        return write_from_context(index, question, context, say)
+        return write_from_context(index, question, context, say, local)
     except CallFailedError as error:
-        return replaced_answer(answers.write_answer(index, question, context, settings), error.reason)
+        return replaced_answer(_quote(index, question, context), error.reason)
+
+
+def _quote(index: GraphIndex, question: str, context: Context) -> Answer:
+    """Passages that answer; of an overview question about some of the documents, what their texts say most."""
+    is_about_some = index.passing is not None and context.text_units and is_overview(question)
+    write = answers.write_overview if is_about_some else answers.write_answer
+    return write(index, question, context, index.settings.answers)
 
 
 def map_points(index: GraphIndex, question: str, selection: Selection, settings: GlobalSearchSettings) -> MappedPoints:
@@ -48,8 +75,43 @@ def map_points(index: GraphIndex, question: str, selection: Selection, settings:
         PipelineError: no call to the model can be answered, or the budget is spent.
     """
     if index.settings.answers.engine == "embedded":
-        return MappedPoints(global_search.map_points(index, question, selection))
+        static = estimate_static(index, settings)
+        return MappedPoints(global_search.map_points(index, question, selection), static=static)
     return map_reports(index, question, selection, settings)
+
+
+def select_global_context(
+    index: GraphIndex, question: str, selection: Selection, settings: GlobalSearchSettings
+) -> Context:
+    """The kept reports; text units where filters leave no report to read."""
+    if not _are_texts_read(index, selection):
+        return global_search.select_global_context(index, selection)
+    if selection.is_overview:
+        return read_overview(index, question, settings.max_context_tokens)
+    return _read_basically(index, question, settings.max_context_tokens)
+
+
+def _read_basically(index: GraphIndex, question: str, max_tokens: int) -> Context:
+    """The text units of basic search, within a budget."""
+    settings = index.settings.basic_search.model_copy(update={"max_context_tokens": max_tokens})
+    return select_basic_context(index, question, settings)
+
+
+def _are_texts_read(index: GraphIndex, selection: Selection) -> bool:
+    return index.passing is not None and not index.nothing_to_read and not selection.kept
+
+
+def _tell_without_reports(index: GraphIndex, answer: Answer, say: Say | None) -> Answer:
+    """An answer with a line under it that says why the texts were read."""
+    filters = " and ".join(index.passing.filters) if index.passing else ""
+    n_left = int(index.passes("community_reports").sum())
+    why = (
+        "No community report is" if not n_left else f"Only {n_left} community report{'s are' if n_left > 1 else ' is'}"
+    )
+    line = f"{why} wholly within {filters}: the texts themselves were read."
+    if say and answer.engine == "model" and not answer.failure:
+        say(f"\n\n{line}")
+    return replace(answer, text=f"{answer.text}\n\n{line}")
 
 
 def write_global_answer(
@@ -65,6 +127,9 @@ def write_global_answer(
     Raises:
         PipelineError: no call to the model can be answered, or the budget is spent.
     """
+    if _are_texts_read(index, selection):
+        context = select_global_context(index, question, selection, settings)
+        return _tell_without_reports(index, write_answer(index, question, context, say), say)
     if index.settings.answers.engine == "embedded" or not selection.kept:
         return _write_extractive(index, question, mapped, selection, settings)
     if mapped.has_failed:
@@ -87,7 +152,7 @@ def _write_extractive(
 ) -> Answer:
     limits = settings.max_answer_tokens, index.settings.answers.max_sentences
     chosen = global_search.reduce_points(index, mapped.points, *limits)
-    return answers.write_global_answer(index, question, chosen, selection)
+    return answers.write_global_answer(index, question, chosen, selection, settings.max_context_tokens)
 
 
 def _looked(mapped: MappedPoints, selection: Selection) -> str:
@@ -117,12 +182,17 @@ def start_drift(index: GraphIndex, question: str, settings: DriftSearchSettings)
 
 
 def follow_drift(index: GraphIndex, question: str, primer: Primer, settings: DriftSearchSettings) -> Drift:
-    """The rounds of follow-up questions.
+    """The rounds of follow-up questions; where all fail, what the embedded engine reads instead is the last step.
 
     Raises:
         PipelineError: no call to the model can be answered, or the budget of the root is spent.
     """
-    return follow_up(primer, _follower(index, question, settings), settings)
+    drift = follow_up(primer, _follower(index, question, settings), settings)
+    if not drift.has_failed:
+        return drift
+    reason = drift.failures[0] if drift.failures else "no step was made"
+    read = read_locally(index, question, settings.max_context_tokens)
+    return replace(drift, steps=(*drift.steps, Step(question, 0, read, failure=reason)))
 
 
 def _follower(index: GraphIndex, question: str, settings: DriftSearchSettings) -> GraphFollower | ModelFollower:
@@ -138,8 +208,16 @@ def write_drift_answer(
     Raises:
         PipelineError: no call to the model can be answered, or the budget of the root is spent.
     """
+    answer = _write_drift_answer(index, question, drift, settings, say)
+    is_without = is_overview(question) and _are_texts_read(index, drift.selection)
+    return _tell_without_reports(index, answer, say) if is_without else answer
+
+
+def _write_drift_answer(
+    index: GraphIndex, question: str, drift: Drift, settings: DriftSearchSettings, say: Say | None
+) -> Answer:
     if index.settings.answers.engine == "embedded":
-        return _write_drift_extractive(index, question, drift)
+        return _write_drift_extractive(index, question, drift, settings)
     points, looked = points_of(drift.steps), f"looked at {drift.describe()}"
     if not points and not drift.has_failed:
         return Answer(f"Not in the index: {looked}; none says anything about the question.", engine="model")
@@ -149,14 +227,17 @@ def write_drift_answer(
         reason = "; ".join(drift.failures)
     except CallFailedError as error:
         reason = error.reason
-    return replaced_answer(_write_drift_extractive(index, question, drift), reason)
+    return replaced_answer(_write_drift_extractive(index, question, drift, settings), reason)
 
 
-def _write_drift_extractive(index: GraphIndex, question: str, drift: Drift) -> Answer:
+def _write_drift_extractive(index: GraphIndex, question: str, drift: Drift, settings: DriftSearchSettings) -> Answer:
     if is_overview(question) and drift.selection.kept:
         points = MappedPoints(global_search.map_points(index, question, drift.selection))
         return _write_extractive(index, question, points, drift.selection, index.settings.global_search)
-    return answers.write_answer(index, question, drift.context, index.settings.answers)
+    context = drift.context
+    if not context.text_units:  # all that a model was shown were reports
+        context = replace(context, text_units=_read_basically(index, question, settings.max_answer_tokens).text_units)
+    return _quote(index, question, context)
 
 
 # ---------------------------------------------------------------------------------------------------------------- lazy
@@ -205,10 +286,12 @@ def write_lazy_answer(
         PipelineError: no call to the model can be answered, or the budget of the root is spent.
     """
     context = select_lazy_context(index, selection, settings.max_context_tokens)
-    if index.settings.answers.engine == "embedded":
-        return _write_lazy_extractive(index, question, context)
     n_tested, n_relevant = len(selection.tested), len(selection.relevant)
     looked = f"{n_tested} text units tested, {n_relevant} of them relevant"
+    if index.settings.answers.engine == "embedded":
+        if n_tested and not n_relevant:
+            return Answer(f"Not in the index: {looked}; none says anything about the question.")
+        return _write_lazy_extractive(index, question, context)
     if not mapped.points and not mapped.has_failed and (context.is_empty or mapped.account):
         return Answer(f"Not in the index: {looked}; none says anything about the question.", engine="model")
     try:

@@ -2,7 +2,7 @@
 
 A filter is FIELD OPERATOR VALUE. Fields are the documents' columns and the keys of their metadata, nested ones by
 dotted path; `metadata.KEY` where a column has the same name. Where the metadata has no `year` or `date` of its own,
-they are those of the creation date, or of the first field in `_DATED`.
+they are those of the creation date, or of the first field in `DATED`.
 
 Values are compared by type: numbers as numbers; ISO dates as spans of time, so that "date<=2024" holds all of 2024;
 everything else as text, whatever its case. `=` and `!=` take several values with commas between them ("in" is the same
@@ -28,8 +28,9 @@ import pyarrow as pa
 from graphrag_pipeline.errors import PipelineError
 
 COLUMNS = ("id", "title", "path", "record", "creation_date")
-_DATED = ("date", "published", "published_at", "publication_date", "created", "created_at", "timestamp")
+DATED = ("date", "published", "published_at", "publication_date", "created", "created_at", "timestamp")
 """Metadata fields that tell a document's year where there is no creation date."""
+_DERIVED = ("date", "year")
 _MAX_LISTED = 30
 _MAX_EXAMPLES = 3
 
@@ -91,7 +92,7 @@ def _unquote(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Field:
+class StoredField:
     """The values of a field: document i has `values[codes[i]]`, None where it has none."""
 
     codes: np.ndarray
@@ -115,7 +116,7 @@ class DocumentFields:
     @property
     def names(self) -> list[str]:
         """All fields, those of metadata last."""
-        derived = [name for name in ("date", "year") if name not in self._keys and self._dated]
+        derived = [name for name in _DERIVED if name not in self._keys and self._dated]
         return [*COLUMNS, *derived, *(key for key in self._keys if key not in COLUMNS)]
 
     def passing(self, condition: Filter) -> np.ndarray:
@@ -136,7 +137,11 @@ class DocumentFields:
         is_found = np.array(found, dtype=bool)[field.codes]
         return ~is_found if condition.operator == "!=" else is_found
 
-    def _find(self, condition: Filter) -> _Field:
+    def stored(self, name: str) -> StoredField:
+        """A column or key of metadata; without a value where documents have neither."""
+        return self._column(name) if name in COLUMNS else self._of_metadata(name)
+
+    def _find(self, condition: Filter) -> StoredField:
         name = self._named(condition.field)
         if name in COLUMNS:
             return self._column(name)
@@ -145,10 +150,15 @@ class DocumentFields:
         if name == "date" and self._dated:
             return self._dated
         if name == "year" and self._dated:
-            return _Field(self._dated.codes, [_year_of(value) for value in self._dated.values])
+            return StoredField(self._dated.codes, [_year_of(value) for value in self._dated.values])
         key = name.removeprefix("metadata.")
         if key in self._keys:
             return self._of_metadata(key)
+        if name.casefold() in _DERIVED:
+            raise PipelineError(
+                f"filter {condition.text!r}: no document has a date: neither a creation date nor, in its metadata, "
+                f"{', '.join(DATED)} or {name.casefold()}{self._near(name)}"
+            )
         raise PipelineError(f"filter {condition.text!r}: documents have no field {condition.field!r}{self._near(name)}")
 
     def _named(self, name: str) -> str:
@@ -163,20 +173,20 @@ class DocumentFields:
         more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
         return f"{guess or '; there'} are {', '.join(names[:_MAX_LISTED])}{more}"
 
-    def _of_metadata(self, key: str) -> _Field:
-        return _Field(self._codes, [record.get(key) for record in self._records])
+    def _of_metadata(self, key: str) -> StoredField:
+        return StoredField(self._codes, [record.get(key) for record in self._records])
 
-    def _column(self, name: str) -> _Field:
+    def _column(self, name: str) -> StoredField:
         encoded = self._documents[name].combine_chunks().dictionary_encode()
         codes = np.asarray(encoded.indices.fill_null(len(encoded.dictionary)))
-        return _Field(codes, [*encoded.dictionary.to_pylist(), None])
+        return StoredField(codes, [*encoded.dictionary.to_pylist(), None])
 
     @property
-    def _dated(self) -> _Field | None:
+    def _dated(self) -> StoredField | None:
         """The field that tells a document's date: its creation date, else one of the metadata."""
         if self._documents["creation_date"].null_count < len(self._documents):
             return self._column("creation_date")
-        return next((self._of_metadata(key) for key in _DATED if key in self._keys), None)
+        return next((self._of_metadata(key) for key in DATED if key in self._keys), None)
 
 
 def _read_json(text: str | None) -> Any:

@@ -1,18 +1,17 @@
 """Global search: community reports rated from the roots down, their findings mapped to points, points reduced.
 
 Steps (methods.md section 8): `rate_reports` -> `map_points` -> `reduce_points` -> `answers.write_global_answer`; each
-result is a frozen value. In the embedded engine a report's rating is its relevance to the question (`relevance.py`)
-on a scale of 0 to 5 (`RATING_STEPS`), a point is a finding, and its score is its relevance above `POINT_FLOOR` on a
-scale of 0 to 100. A question that names nothing specific ("What are the main themes?") has no relevance to tell
-reports apart by: then the reports' own ranks count. A chat model may rate (`model_rating.py`), map (`model_points.py`)
-and answer (`model_answers.py`) instead.
+result is a frozen value. In the embedded engine a report's rating is its relevance to the question
+(`report_rating.py`), a point is a finding, and its score is its relevance above `POINT_FLOOR` on a scale of 0 to 100;
+of a question that names nothing specific ("What are the main themes?") the reports' own ranks count. A chat model may
+rate (`model_rating.py`), map (`model_points.py`) and answer (`model_answers.py`) instead. Where filters leave too few
+reports for an overview none is kept: `engines.py` reads the texts.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +19,19 @@ import numpy as np
 from graphrag_pipeline.citations import strip_citations
 from graphrag_pipeline.models.extractive import is_near_repeat, words_of
 from graphrag_pipeline.query import records
-from graphrag_pipeline.query.model_rating import ModelRater, Rater
+from graphrag_pipeline.query.document_dates import newest_days
+from graphrag_pipeline.query.model_rating import ModelRater
 from graphrag_pipeline.query.question import content_words, is_overview
-from graphrag_pipeline.query.relevance import Background, make_background, score_relevance
+from graphrag_pipeline.query.relevance import Background, score_relevance
+from graphrag_pipeline.query.report_rating import (
+    REPORT_VECTORS,
+    RatedReport,
+    Rater,
+    RelevanceRater,
+    are_telling,
+    read_background,
+    worth,
+)
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.token_budget import answer_cost
 from graphrag_pipeline.settings import GlobalSearchSettings
@@ -31,34 +40,18 @@ from graphrag_pipeline.tokens import count_tokens_each
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_index import GraphIndex
 
-REPORT_VECTORS = "default-community-full_content"
-RATING_STEPS = (0.2, 0.3, 0.4, 0.5, 0.6)
-"""A report's rating is how many of these its relevance reaches."""
 POINT_FLOOR = 0.3
 """Relevance below which a finding says nothing about the question: score 0."""
 REPORT_SHARE = 0.2
 """How much of a finding's relevance is that of the whole report it stands in."""
 MAX_UNSEPARATED_ROOTS = 8
 """How many roots stay where no root reaches the threshold or nothing separates them."""
-MAX_BACKGROUND_REPORTS = 1_000
 MAX_NEAR_REPORTS = {"embedded": 200, "model": 60}
 """How many reports nearest to the question are rated although those above them say too little, by who rates."""
 REPEAT_COSINE = 0.9
 NO_REPORT = -1
-
-
-@dataclass(frozen=True)
-class RatedReport:
-    """A report with its rating against the question; `row` is its position in the contract table."""
-
-    row: int
-    community: int
-    level: int
-    size: int
-    rank: float
-    relevance: float
-    rating: int
-    is_kept: bool
+MAX_DATED = 200
+"""Of how many roots that are alike by rating and size the newest document is looked up."""
 
 
 @dataclass(frozen=True)
@@ -82,18 +75,17 @@ class Selection:
 
     @property
     def kept(self) -> list[RatedReport]:
-        """Best first; ties to the larger community."""
-        kept = [report for report in self.rated if report.is_kept]
-        if self.is_overview:
-            return sorted(kept, key=lambda r: (-r.rank, -r.size, r.row))
-        return sorted(kept, key=lambda r: (-r.rating, -r.relevance, -r.size, r.row))
+        """Best first; ties to the larger community, then to the one with the newest documents."""
+        return sorted((r for r in self.rated if r.is_kept), key=worth(self.is_overview, bool(self.rating)))
 
     def account(self) -> dict[str, Any]:
+        """What was rated; that is kept, or pruned with what gave way to its children."""
+        n_kept = sum(report.is_kept for report in self.rated)
         return {
             "method": self.method,
             "rated": len(self.rated) if self.method == "dynamic" else 0,
-            "kept": sum(report.is_kept for report in self.rated),
-            "pruned": sum(report.rating < self.threshold for report in self.rated) if self.method == "dynamic" else 0,
+            "kept": n_kept,
+            "pruned": len(self.rated) - n_kept if self.method == "dynamic" else 0,
             "is_overview": self.is_overview,
             "is_separated": self.is_separated,
             **self.rating,
@@ -125,6 +117,8 @@ def select_global_context(index: GraphIndex, selection: Selection) -> Context:
 
 def rate_reports(index: GraphIndex, question: str, settings: GlobalSearchSettings) -> Selection:
     """Choose the reports to read, by `settings.selection`."""
+    if is_overview(question) and not are_telling(index):
+        return Selection(settings.selection, (), settings.threshold, True, False)
     by_relevance = RelevanceRater(index, question)
     if settings.selection == "static":
         selection = _select_static(index, by_relevance, settings)
@@ -142,7 +136,7 @@ def _model_rater(by_relevance: RelevanceRater, settings: GlobalSearchSettings) -
     """Ratings by a chat model, which leave tokens enough for a call about reports and one for the answer."""
     index, needed = by_relevance.index, (settings.max_context_tokens, settings.max_answer_tokens)
     reserve = sum(answer_cost(index.settings, n_data) for n_data in needed)
-    return ModelRater(index, by_relevance.question, by_relevance, reserve)
+    return ModelRater(index, by_relevance.question, by_relevance, settings, reserve)
 
 
 def _select_static(index: GraphIndex, rater: Rater, settings: GlobalSearchSettings) -> Selection:
@@ -155,16 +149,16 @@ def _select_static(index: GraphIndex, rater: Rater, settings: GlobalSearchSettin
 def _select_dynamic(index: GraphIndex, rater: Rater, settings: GlobalSearchSettings, opened: set[int]) -> Selection:
     """From the roots down: a report at or above the threshold is kept and its children are rated, below it is pruned.
 
-    Unless `keep_parent`, a report gives way to its children that are kept. Where no root reaches the threshold, or the
-    question names nothing specific, the best roots stay and nothing below them is rated.
+    Unless `keep_parent`, a report gives way to its children that are kept. Where nothing separates the roots, the best
+    stay and nothing below them is rated.
 
     Args:
         opened: communities that are rated although the report above them is not kept.
     """
     numbers, levels, parents = (index.column("communities", name) for name in ("community", "level", "parent"))
     roots = rater.rate(np.flatnonzero(records.root_mask(index)))
-    if rater.is_overview or not (opened or any(report.rating >= settings.threshold for report in roots)):
-        return _keep_best_roots(roots, rater, settings.threshold)
+    if not _are_separated(roots, rater, settings.threshold) and not opened:
+        return _keep_best_roots(index, roots, rater, settings.threshold)
     rated: list[RatedReport] = []
     generation = roots
     kept: dict[int, bool] = {}
@@ -182,9 +176,17 @@ def _select_dynamic(index: GraphIndex, rater: Rater, settings: GlobalSearchSetti
             break
         generation = rater.rate(children)
     if not any(kept.values()):
-        return _keep_best_roots(roots, rater, settings.threshold)
+        return _keep_best_roots(index, roots, rater, settings.threshold)
     final = tuple(_kept(report, kept.get(report.community, False)) for report in rated)
-    return Selection("dynamic", final, settings.threshold, False, True, dict(rater.account))
+    return Selection("dynamic", final, settings.threshold, rater.is_overview, True, dict(rater.account))
+
+
+def _are_separated(roots: list[RatedReport], rater: Rater, threshold: int) -> bool:
+    """Whether the ratings tell roots apart: not of an overview question, unless a model rates them differently."""
+    ratings = {report.rating for report in roots}
+    if rater.is_overview and (not rater.account or len(ratings) == 1):
+        return False
+    return any(rating >= threshold for rating in ratings)
 
 
 def _find_opened(relevance: RelevanceRater, threshold: int, n_near: int) -> set[int]:
@@ -223,72 +225,21 @@ def _community_rows(index: GraphIndex, numbers: Iterable[int]) -> np.ndarray:
     return rows[rows >= 0]
 
 
-def _keep_best_roots(roots: list[RatedReport], rater: Rater, threshold: int) -> Selection:
-    best = sorted(
-        roots,
-        key=lambda r: (-r.rank, -r.size, r.row) if rater.is_overview else (-r.rating, -r.relevance, -r.size, r.row),
-    )
-    stay = {report.row for report in best[:MAX_UNSEPARATED_ROOTS]}
-    rated = tuple(_kept(report, report.row in stay) for report in roots)
+def _keep_best_roots(index: GraphIndex, roots: list[RatedReport], rater: Rater, threshold: int) -> Selection:
+    """The best by rating, size and recency; the newest documents are looked up of those that it decides between."""
+    key = worth(rater.is_overview, bool(rater.account))
+    best = sorted(roots, key=key)
+    bound = key(best[min(MAX_UNSEPARATED_ROOTS, len(best)) - 1])[:-2] if best else ()
+    contenders = [report for report in best if key(report)[:-2] <= bound][: MAX_DATED + MAX_UNSEPARATED_ROOTS]
+    days = newest_days(index, index.rows_of_numbers("communities", "community", (r.community for r in contenders)))
+    dated = {r.row: replace(r, newest_day=day) for r, day in zip(contenders, days, strict=True)}
+    stay = {report.row for report in sorted(dated.values(), key=key)[:MAX_UNSEPARATED_ROOTS]}
+    rated = tuple(_kept(dated.get(report.row, report), report.row in stay) for report in roots)
     return Selection("dynamic", rated, threshold, rater.is_overview, False, dict(rater.account))
 
 
 def _kept(report: RatedReport, is_kept: bool) -> RatedReport:
-    return RatedReport(**{**asdict(report), "is_kept": is_kept})
-
-
-class RelevanceRater:
-    """Rates reports of communities against one question; knows the background from the largest roots."""
-
-    def __init__(self, index: GraphIndex, question: str) -> None:
-        self.index, self.question = index, question
-        self.account: Counter[str] = Counter()
-        self.is_overview = is_overview(question)
-        self.background = _make_background(index, question)
-
-    def rate(self, communities: np.ndarray) -> list[RatedReport]:
-        """Rate the reports of community rows; best first. A community without a report is left out."""
-        index = self.index
-        numbers = index.column("communities", "community")[communities]
-        rows = index.rows_of_numbers("community_reports", "community", numbers)
-        rows = rows[rows >= 0]
-        relevance = score_relevance(self.background, *_read_texts(index, rows))
-        names = ("community", "level", "size", "rank")
-        columns = {name: index.column("community_reports", name)[rows] for name in names}
-        rated = [
-            RatedReport(
-                row=int(row),
-                community=int(columns["community"][i]),
-                level=int(columns["level"][i]),
-                size=int(columns["size"][i]),
-                rank=float(columns["rank"][i]),
-                relevance=float(relevance[i]),
-                rating=sum(bool(relevance[i] >= step) for step in RATING_STEPS),
-                is_kept=False,
-            )
-            for i, row in enumerate(rows)
-        ]
-        return sorted(rated, key=lambda r: (-r.relevance, -r.size, r.row))
-
-
-def _make_background(index: GraphIndex, question: str) -> Background:
-    roots = np.flatnonzero(records.root_mask(index))
-    sizes = index.column("communities", "size")[roots]
-    largest = np.sort(roots[np.argsort(-sizes, kind="stable")[:MAX_BACKGROUND_REPORTS]])
-    numbers = index.column("communities", "community")[largest]
-    rows = index.rows_of_numbers("community_reports", "community", numbers)
-    return make_background(question, index.embed_passages, *_read_texts(index, rows[rows >= 0]))
-
-
-def _read_texts(index: GraphIndex, rows: np.ndarray) -> tuple[list[frozenset[str]], np.ndarray]:
-    """Content words and vectors of reports."""
-    reports = index.snapshot.take("community_reports", rows, ["id", "full_content"])
-    texts = [strip_citations(report["full_content"]) for report in reports]
-    if index.is_static:
-        vectors = index.snapshot.vectors(REPORT_VECTORS).vectors([report["id"] for report in reports])
-    else:
-        vectors = index.embed_passages(texts)
-    return [content_words(text) for text in texts], vectors
+    return replace(report, is_kept=is_kept)
 
 
 # ---------------------------------------------------------------------------------------------------------- map, reduce
@@ -308,7 +259,7 @@ def map_points(index: GraphIndex, question: str, selection: Selection) -> tuple[
         scores = [round(10 * kept[i].rank * 0.9**place) for i, place, _ in found]
     else:
         texts = [strip_citations(f"{finding['summary']} {finding['explanation']}") for _, _, finding in found]
-        background = selection.background or _make_background(index, question)
+        background = selection.background or read_background(index, question)
         own = score_relevance(background, [content_words(text) for text in texts], index.embed_passages(texts))
         whole = np.array([kept[i].relevance for i, _, _ in found])
         scores = [point_score(value) for value in np.where(own < POINT_FLOOR, 0.0, own + REPORT_SHARE * (whole - own))]

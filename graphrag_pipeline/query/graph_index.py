@@ -19,16 +19,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.models.spans import parent_span
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.answers import EMPTY_INDEX
 from graphrag_pipeline.query.filters import DocumentFields
 from graphrag_pipeline.query.methods import Found, look_up_method
 from graphrag_pipeline.query.model_accounts import EMBEDDINGS, accounted, booked
 from graphrag_pipeline.query.model_answers import Say
-from graphrag_pipeline.query.model_streams import Listener, aiterate_said, await_search, iterate_said
+from graphrag_pipeline.query.model_streams import Callbacks, Listener, aiterate_said, await_search, iterate_said
 from graphrag_pipeline.query.passing import Passing, document_rows, find_passing
 from graphrag_pipeline.query.question import NameIndex, read_question, valid_unicode
 from graphrag_pipeline.query.results import Answer, Context, SearchResult
+from graphrag_pipeline.query.time_scope import read_time_scope
 from graphrag_pipeline.query.token_budget import limited
 from graphrag_pipeline.query.usage import EMBEDDED, Usage, embedded_usage
 from graphrag_pipeline.settings import Settings
@@ -111,6 +113,7 @@ class GraphIndex:
         context_only: bool = False,
         say: Say | None = None,
         filters: Sequence[str] = (),
+        callbacks: Callbacks | None = None,
         **options: Any,
     ) -> SearchResult:
         """Answer a question.
@@ -118,10 +121,11 @@ class GraphIndex:
         Args:
             question: in words. Of one over 8,000 characters the first and the last 4,000 are read.
             method: local, global, basic, drift, lazy or auto (which picks one of the others).
-            strategy: local search: how text units are chosen; None is the one in settings.
+            strategy: local search, also where auto picks it: how text units are chosen; None is the one in settings.
             context_only: select the context and write no answer.
             say: gets the answer in pieces: a model's as it comes, and in the end all of it.
             filters: only documents that pass all of them are read, such as ["year>=2024", "source=reuters"] (`where`).
+            callbacks: get the context once it is chosen, and the answer in pieces.
             options: override the method's section of the settings, such as `top_k_entities=20`.
 
         Raises:
@@ -133,15 +137,18 @@ class GraphIndex:
         settings = search_method.settings_of(self.settings, strategy, options)
         asked = read_question(question)
         index = self.where(filters)
-        listener = Listener(say, context_only)
-        with accounted() as account, limited(search_method.budget_of(settings)):
-            found: Found
+        timed = read_time_scope(index, asked, search_method.now_of(settings))
+        asked, index = timed.question, index.where(timed.filters)
+        listener = Listener(say, context_only, callbacks)
+        span = parent_span(self.settings.use_spans, f"query {method}", snapshot=self.snapshot.id)
+        with accounted() as account, limited(search_method.budget_of(settings)), span:
             if index.nothing_to_read:
-                found = Answer("" if context_only else index.nothing_to_read), Context(), {}
+                found = Found(Answer("" if context_only else index.nothing_to_read), Context())
             else:
                 found = search_method.run(index, asked, settings, listener)
-        answer, context, selection = found
-        listener.finish(answer)
+        answer, context = found.answer, found.context
+        listener.finish(answer, timed.note)
+        answer = timed.tell(answer)
         embedded = embedded_usage(context.n_tokens, 0).by_model if answer.engine == EMBEDDED else {}
         return SearchResult(
             answer=answer.text,
@@ -152,12 +159,13 @@ class GraphIndex:
             method=method,
             question=valid_unicode(question),
             snapshot=self.snapshot.id,
-            selection=selection | (index.passing.account() if index.passing else {}),
+            selection=found.selection | (index.passing.account() if index.passing else {}) | timed.account,
             answering={
                 "engine": answer.engine,
                 "invented_citations": answer.n_invented,
                 "failure": answer.failure,
             },
+            candidates=found.candidates,
         )
 
     def stream(self, question: str, method: str = "local", **options: Any) -> Iterator[str | SearchResult]:
@@ -198,13 +206,14 @@ class GraphIndex:
     def _restrict(self, filters: tuple[str, ...]) -> GraphIndex:
         from graphrag_pipeline.query.restricted_snapshot import RestrictedSnapshot
 
-        passing = find_passing(self.snapshot, self._fields, self._document_rows, filters)
+        passing = find_passing(self.snapshot, self.document_fields, self._document_rows, filters)
         view = GraphIndex(RestrictedSnapshot(self.snapshot, passing), self.settings, self.embedder, self._root)
         view._columns, view._whole, view.passing = self._columns, self, passing
         return view
 
     @functools.cached_property
-    def _fields(self) -> DocumentFields:
+    def document_fields(self) -> DocumentFields:
+        """What documents can be filtered by."""
         return DocumentFields(self.snapshot.table("documents"))
 
     @functools.cached_property

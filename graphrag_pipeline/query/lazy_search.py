@@ -4,7 +4,7 @@ The idea of LazyGraphRAG: all that an index must hold are text units and the gra
 number of relevance tests, trades cost for quality (100, 500 and 1,500 in the publication). Steps: `rank_candidates`
 (full text and vectors, over all subqueries), `find_relevant_units` (`relevance_tests.py`), `select_lazy_context`, then
 an answer from the relevant text units. In the embedded engine a text unit's rating is the relevance of its best passage
-(`relevance.py`) on a scale of 0 to 5, `global_search.RATING_STEPS`; a chat model may split the question, rate, map and
+(`relevance.py`) on a scale of 0 to 5, `report_rating.RATING_STEPS`; a chat model may split the question, rate, map and
 answer instead (`model_lazy.py`).
 
 Measured on 51 questions of 2WikiMultihopQA as `bench/retrieval.py` does, recall@5 / all evidence in the first 5: by
@@ -17,6 +17,7 @@ relationships of each of the largest root communities is read.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -26,12 +27,14 @@ import numpy as np
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.context import pack_rows, row_costs
 from graphrag_pipeline.query.evidence import passages_of, sentences_of, text_of
-from graphrag_pipeline.query.global_search import MAX_UNSEPARATED_ROOTS, RATING_STEPS
+from graphrag_pipeline.query.global_search import MAX_UNSEPARATED_ROOTS
 from graphrag_pipeline.query.lazy_candidates import Candidates, group_by_community, rank_candidates
 from graphrag_pipeline.query.local_text_units import N_BASIC
+from graphrag_pipeline.query.passing import document_rows
 from graphrag_pipeline.query.question import content_words, is_overview
 from graphrag_pipeline.query.relevance import make_background, score_relevance
 from graphrag_pipeline.query.relevance_tests import explore
+from graphrag_pipeline.query.report_rating import RATING_STEPS
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.settings import LazySearchSettings
 
@@ -192,14 +195,37 @@ class RelevanceUnitRater:
 def find_by_relevance(index: GraphIndex, question: str, settings: LazySearchSettings) -> LazySelection:
     """The embedded engine's tests, of the question as it is."""
     if is_overview(question):
-        return _select_overview(index, question, settings)
+        return select_overview(index, question, settings)
     candidates = rank_candidates(index, [question], settings.budget)
     rater = RelevanceUnitRater(index, [question], candidates)
     return find_relevant_units(index, [question], candidates, rater, settings)
 
 
-def _select_overview(index: GraphIndex, question: str, settings: LazySearchSettings) -> LazySelection:
-    """Of each of the largest root communities the text unit with most relationships; no test is made."""
+def _add_documents(index: GraphIndex, chosen: list[int], n_relationships: np.ndarray) -> list[int]:
+    """The text units chosen, then that with most relationships of each other document, then the next."""
+    rows = np.flatnonzero(index.passes("text_units"))
+    rows = rows[np.argsort(-n_relationships[rows], kind="stable")]
+    documents = document_rows(index.snapshot)
+    seen = Counter(documents[chosen].tolist())
+    order = []
+    for row in rows[~np.isin(rows, chosen)].tolist():
+        order.append((seen[documents[row]], row))
+        seen[documents[row]] += 1
+    order.sort(key=lambda item: item[0])
+    return [*chosen, *(row for _, row in order)][:MAX_UNSEPARATED_ROOTS]
+
+
+def read_overview(index: GraphIndex, question: str, max_tokens: int) -> Context:
+    """The text units that stand for what may be read, within a budget: without a report, and without a test."""
+    selection = select_overview(index, question, index.settings.lazy_search)
+    return select_lazy_context(index, selection, max_tokens)
+
+
+def select_overview(index: GraphIndex, question: str, settings: LazySearchSettings) -> LazySelection:
+    """Of each of the largest root communities the text unit with most relationships; no test is made.
+
+    Where filters leave few communities, the documents that pass stand in for them.
+    """
     n_relationships = index.snapshot.adjacency.counts("text_unit_relationships")
     roots = np.flatnonzero(records.root_mask(index))
     sizes = index.column("communities", "size")[roots]
@@ -209,9 +235,8 @@ def _select_overview(index: GraphIndex, question: str, settings: LazySearchSetti
         rows = np.sort(index.snapshot.rows_of("text_units", list(community["text_unit_ids"] or ())))
         rows = rows[(rows >= 0) & ~np.isin(rows, chosen)]
         chosen += rows[np.argsort(-n_relationships[rows], kind="stable")[:1]].tolist()
-    if not chosen:  # no community may be read
-        rows = np.flatnonzero(index.passes("text_units"))
-        chosen = rows[np.argsort(-n_relationships[rows], kind="stable")[:MAX_UNSEPARATED_ROOTS]].tolist()
+    if index.passing is not None and len(chosen) < MAX_UNSEPARATED_ROOTS:  # few communities may be read
+        chosen = _add_documents(index, chosen, n_relationships)
     return LazySelection(
         subqueries=(question,),
         tested=tuple(RatedUnit(row, settings.threshold, place) for place, row in enumerate(chosen)),

@@ -1,27 +1,32 @@
 """Local search: the entities a question is about, and what surrounds them (methods.md section 7).
 
-Steps: `match_entities`, then communities, relationships, claims and text units around them by the snapshot's adjacency
-arrays (row numbers; no table is scanned per query), packed into one token budget by `select_local_context`. Never below
-basic search: its best text units have a part of the budget, whatever the entities. The answer is written by
-`answers.write_answer`. "Row" means the position of a record in its contract table.
+Steps: the entities (`entity_matching.py`), then communities, relationships, claims and text units around them by the
+snapshot's adjacency arrays (row numbers; no table is scanned per query), packed into one token budget by
+`select_local_context`. Never below basic search: its best text units have a part of the budget, whatever the entities
+(`local_text_units.py` says where they come last). The answer is written by `answers.write_answer`. "Row" means the
+position of a record in its contract table.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphrag_pipeline.identity import entity_text
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.basic_search import select_basic_context
 from graphrag_pipeline.query.candidates import Limits, Pick
 from graphrag_pipeline.query.context import PART_OVERHEAD, Part, pack_parts, row_costs
+from graphrag_pipeline.query.conversation import read_history
+from graphrag_pipeline.query.entity_matching import Named, match_entities, name_entities
 from graphrag_pipeline.query.local_text_units import (
+    DEPTH_FIRST,
+    Gathered,
     Match,
     gather_text_units,
     informed_entities,
+    pick_of,
     pick_text_units,
     score_picks,
 )
@@ -32,7 +37,6 @@ from graphrag_pipeline.storage.arrays import distinct
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_index import GraphIndex
 
-ENTITY_VECTORS = "default-entity-description"
 N_PARTS = 5
 RELATIONSHIPS_TO_CLAIMS = 2.0
 """How many tokens relationships get for each that claims get, of what the entities leave of the local part."""
@@ -41,52 +45,119 @@ RELATIONSHIPS_TO_CLAIMS = 2.0
 def select_local_context(index: GraphIndex, question: str, settings: LocalSearchSettings) -> Context:
     """Steps 1 to 5: matched entities and the records around them, packed into `max_context_tokens`.
 
-    The budget: `community_share` for reports, `text_unit_share` for text units, the rest for entities first, then
-    relationships and claims; what one part leaves unused goes to the others. Text units are packed last, by
-    `settings.strategy` (`local_text_units.py`). The context of basic search where no entity matches.
+    The conversation is off the budget first. Of the rest `community_share` is for reports, `text_unit_share` for text
+    units, what is left for entities first, then relationships and claims; what one part leaves unused goes to the
+    others. Text units are packed last, by `settings.strategy` (`local_text_units.py`). The context of basic search
+    where no entity matches.
     """
-    matches = match_entities(index, question, settings.top_k_entities)
+    alone = settings.model_copy(update={"return_candidate_context": False})
+    return select_with_candidates(index, question, alone)[0]
+
+
+def select_with_candidates(
+    index: GraphIndex, question: str, settings: LocalSearchSettings
+) -> tuple[Context, Context | None]:
+    """The context of a question, and what else it was chosen from if `return_candidate_context` asks for that."""
+    talk = read_history(settings)
+    limit = settings.max_context_tokens - talk.n_tokens
+    named = name_entities(index, talk.join(question), settings)
+    matches = match_entities(index, talk.join(question), settings.top_k_entities, named)
     if not matches:
-        limit = {"max_context_tokens": settings.max_context_tokens}
-        return select_basic_context(index, question, index.settings.basic_search.model_copy(update=limit))
+        basic = index.settings.basic_search.model_copy(update={"max_context_tokens": limit})
+        return select_basic_context(index, question, basic), Context() if settings.return_candidate_context else None
+    if settings.strategy == DEPTH_FIRST:
+        matches.sort(key=lambda match: -match.score)  # as in the reference: a name does not come before similarity
+    around = _surround(index, question, matches, named, settings)
+    kept, picks = _pack(around, settings, limit)
+    chosen = _read(index, around, kept, picks)
+    if not settings.return_candidate_context:
+        return chosen, None
+    others = {name: np.setdiff1d(np.arange(len(rows)), kept[name]) for name, rows in around.rows.items()}
+    units = np.arange(len(around.gathered.rows))
+    left = np.setdiff1d(units, [pick.text_unit for pick in picks]).tolist()
+    return chosen, _read(index, around, others, [pick_of(around.gathered, unit) for unit in left])
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What may come into the context: rows of each table, best first, and what goes with them, row by row.
+
+    Attributes:
+        rows: `entities`, `relationships`, `claims` and `reports`.
+        costs: tokens of each row of these.
+        n_touched, is_inside: of relationships (`rank_relationships`).
+        claimant: of claims, the position of the entity that each is about.
+        n_inside: of reports, the number of matched entities inside.
+    """
+
+    matches: list[Match]
+    rows: dict[str, np.ndarray]
+    costs: dict[str, list[int]]
+    n_touched: np.ndarray
+    is_inside: np.ndarray
+    claimant: np.ndarray
+    n_inside: np.ndarray
+    gathered: Gathered
+    summaries: bool
+
+
+def _surround(
+    index: GraphIndex, question: str, matches: list[Match], named: Named, settings: LocalSearchSettings
+) -> _Around:
     entity_rows = np.array([match.row for match in matches])
-    reports, n_inside = rank_reports(index, entity_rows, settings.community_level)
+    reports, n_inside = rank_reports(index, entity_rows, settings.community_level, settings.min_community_rank)
     relationships, n_touched, is_inside = rank_relationships(
-        index, entity_rows, settings.top_k_relationships * len(matches)
+        index, entity_rows, settings.top_k_relationships * len(matches), settings.relationship_ranking_attribute
     )
     claims, claimant = rank_claims(index, entity_rows)
-    gathered = gather_text_units(index, question, matches, settings.strategy)
+    rows = {"entities": entity_rows, "relationships": relationships, "claims": claims, "reports": reports}
+    costs = {name: row_costs(index.column(_TABLE_OF[name], "n_tokens")[rows[name]]) for name in rows}
+    if settings.use_community_summary:
+        costs["reports"] = row_costs([r.n_tokens for r in records.read_summaries(index, reports, n_inside)])
+    gathered = gather_text_units(index, question, matches, settings.strategy, named.question)
+    return _Around(
+        matches, rows, costs, n_touched, is_inside, claimant, n_inside, gathered, settings.use_community_summary
+    )
+
+
+def _pack(around: _Around, settings: LocalSearchSettings, limit: int) -> tuple[dict[str, np.ndarray], list[Pick]]:
+    """Positions in `_Around.rows` that fit the budget, and the text units."""
     picks: list[Pick] = []
 
     def choose(budget: int) -> list[int]:
         limits = Limits(
             budget=budget, guaranteed=settings.guaranteed_text_units, cap=settings.max_text_units_per_entity
         )
-        picks[:] = pick_text_units(settings.strategy, gathered, limits)
+        picks[:] = pick_text_units(settings.strategy, around.gathered, limits)
         return [pick.text_unit for pick in picks]
 
-    rows_of = {"entities": entity_rows, "relationships": relationships, "claims": claims, "reports": reports}
-    costs = {name: row_costs(index.column(_TABLE_OF[name], "n_tokens")[rows]) for name, rows in rows_of.items()}
-    shares = _divide_shares(settings, sum(costs["entities"]))
-    parts = [Part(name, shares[name], costs[name]) for name in rows_of]
-    parts.append(Part("text_units", settings.text_unit_share, gathered.candidates.costs.tolist(), choose))
-    packed = pack_parts(parts, settings.max_context_tokens)
-    kept = {name: np.array(packed[name], dtype=np.int64) for name in packed}
-    scores = np.array([match.score for match in matches])
-    titles = [record["title"] for record in index.snapshot.take("entities", entity_rows, ["title"])]
+    shares = _divide_shares(settings, limit, sum(around.costs["entities"]))
+    parts = [Part(name, shares[name], costs) for name, costs in around.costs.items()]
+    parts.append(Part("text_units", settings.text_unit_share, around.gathered.candidates.costs.tolist(), choose))
+    packed = pack_parts(parts, limit)
+    return {name: np.array(packed[name], dtype=np.int64) for name in around.rows}, picks
+
+
+def _read(index: GraphIndex, around: _Around, kept: dict[str, np.ndarray], picks: list[Pick]) -> Context:
+    """The records at some positions in `_Around.rows`, and of some text units."""
+    at = {name: around.rows[name][places] for name, places in kept.items()}
+    matches = [around.matches[place] for place in kept["entities"]]
+    scores = np.array([match.score for match in around.matches])
+    titles = [record["title"] for record in index.snapshot.take("entities", around.rows["entities"], ["title"])]
+    read_reports = records.read_summaries if around.summaries else records.read_reports
     return Context(
         entities=records.read_entities(
-            index, entity_rows[kept["entities"]], scores[kept["entities"]], [_how(matches[i]) for i in kept["entities"]]
+            index, at["entities"], scores[kept["entities"]], [_how(match) for match in matches]
         ),
         relationships=records.read_relationships(
-            index, relationships[kept["relationships"]], n_touched[kept["relationships"]],
-            is_inside[kept["relationships"]],
+            index, at["relationships"], around.n_touched[kept["relationships"]],
+            around.is_inside[kept["relationships"]],
         ),
-        reports=records.read_reports(index, reports[kept["reports"]], n_inside[kept["reports"]]),
-        claims=records.read_claims(index, claims[kept["claims"]], scores[claimant[kept["claims"]]]),
+        reports=read_reports(index, at["reports"], around.n_inside[kept["reports"]]),
+        claims=records.read_claims(index, at["claims"], scores[around.claimant[kept["claims"]]]),
         text_units=records.read_text_units(
-            index, gathered.rows[[pick.text_unit for pick in picks]], score_picks(gathered, picks),
-            informed_entities(gathered.candidates, titles, picks),
+            index, around.gathered.rows[[pick.text_unit for pick in picks]], score_picks(around.gathered, picks),
+            informed_entities(around.gathered.candidates, titles, picks),
         ),
     )  # fmt: skip
 
@@ -103,10 +174,10 @@ def _how(match: Match) -> str:
     return "name" if match.is_named else "vector"
 
 
-def _divide_shares(settings: LocalSearchSettings, entity_tokens: int) -> dict[str, float]:
+def _divide_shares(settings: LocalSearchSettings, limit: int, entity_tokens: int) -> dict[str, float]:
     """Shares of the parts but the text units; the entities' is what they cost, at most the whole local part."""
-    local = 1 - settings.community_share - settings.text_unit_share
-    budget = max(settings.max_context_tokens - PART_OVERHEAD * N_PARTS, 1)
+    local = max(1 - settings.community_share - settings.text_unit_share, 0.0)
+    budget = max(limit - PART_OVERHEAD * N_PARTS, 1)
     entities = min(local, (entity_tokens + 1) / budget)
     claims = (local - entities) / (1 + RELATIONSHIPS_TO_CLAIMS)
     return {
@@ -117,46 +188,16 @@ def _divide_shares(settings: LocalSearchSettings, entity_tokens: int) -> dict[st
     }
 
 
-# ----------------------------------------------------------------------------------------------------------- 1 entities
-
-
-def match_entities(index: GraphIndex, question: str, k: int) -> list[Match]:
-    """The k entities nearest to a question: those whose name it says, then by vector similarity.
-
-    Names come first because static vectors of long descriptions drift: on the Christmas Carol index JACOB MARLEY is
-    at 0.37 from "Who is Jacob Marley?", behind eight others. Exactly k where the index has k and the question has a
-    vector; one without (punctuation, an unknown script) matches by name alone.
-    """
-    vector = index.embed([question])[0]
-    surest = [row for rows in index.names.take_apart(question).names for row in rows]
-    named = list(dict.fromkeys([*surest, *index.names.find(question)]))[:k]
-    titles = index.snapshot.vectors(ENTITY_VECTORS)
-    named_scores = _read_entity_vectors(index, named) @ vector
-    matches = [Match(row, float(score), True) for row, score in zip(named, named_scores, strict=True)]
-    if len(matches) < k:
-        near = titles.search(vector, k + len(matches))
-        rows = index.snapshot.rows_of("entities", [record_id for record_id, _ in near])
-        taken = set(named)
-        found = [(int(row), score) for row, (_, score) in zip(rows, near, strict=True) if int(row) not in taken]
-        matches += [Match(row, score, False) for row, score in found[: k - len(matches)]]
-    return matches
-
-
-def _read_entity_vectors(index: GraphIndex, rows: list[int]) -> np.ndarray:
-    """Vectors of entities; with the bundled embedder it costs less to make them again than to look them up."""
-    found = index.snapshot.take("entities", rows, ["id", "title", "description"])
-    if index.embedder.fingerprint == load_static_embeddings().fingerprint:
-        return index.embed([entity_text(record["title"], record["description"]) for record in found])
-    return index.snapshot.vectors(ENTITY_VECTORS).vectors([record["id"] for record in found])
-
-
 # -------------------------------------------------------------------------------------------------------- 2 communities
 
 
-def rank_reports(index: GraphIndex, entity_rows: np.ndarray, level: int) -> tuple[np.ndarray, np.ndarray]:
+def rank_reports(
+    index: GraphIndex, entity_rows: np.ndarray, level: int, min_rank: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
     """Reports of the entities' communities, by (number of matched entities inside, rank), both descending.
 
     Of each branch the deepest community at or above `level` is read, so that no report repeats its parent's content.
+    Those ranked below `min_rank` are left out.
 
     Returns:
         Rows of reports, and the number of matched entities in each.
@@ -168,6 +209,8 @@ def rank_reports(index: GraphIndex, entity_rows: np.ndarray, level: int) -> tupl
     numbers = index.column("communities", "community")[communities]
     rows = index.rows_of_numbers("community_reports", "community", numbers)
     rows, n_inside = rows[rows >= 0], n_inside[rows >= 0]
+    is_read = ~(index.column("community_reports", "rank")[rows] < min_rank)
+    rows, n_inside = rows[is_read], n_inside[is_read]
     order = np.lexsort((rows, -index.column("community_reports", "rank")[rows], -n_inside))
     return rows[order], n_inside[order]
 
@@ -176,12 +219,12 @@ def rank_reports(index: GraphIndex, entity_rows: np.ndarray, level: int) -> tupl
 
 
 def rank_relationships(
-    index: GraphIndex, entity_rows: np.ndarray, max_outside: int
+    index: GraphIndex, entity_rows: np.ndarray, max_outside: int, attribute: str = "rank"
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Relationships of the matched entities: those between two of them first, by rank; then those that lead outside.
 
     The latter come by (number of matched entities that the outside entity touches, rank), at most `max_outside`. Rank
-    is `combined_degree`; ties go to the heavier relationship, then to the lower row.
+    is `combined_degree`, or by `attribute` the weight; ties go to the heavier relationship, then to the lower row.
 
     Returns:
         Rows, number of matched entities touched (2 inside; outside, by the outside entity), whether it is inside.
@@ -195,12 +238,19 @@ def rank_relationships(
     outside_entity = np.where(is_source, target, source)
     touches = np.bincount(outside_entity[~is_inside], minlength=len(is_matched))
     n_touched = np.where(is_inside, 2, touches[outside_entity])
-    rank = index.column("relationships", "combined_degree")[rows]
+    rank = _rank_by(index, rows, attribute)
     best = _preselect(is_inside, n_touched, rank, max_outside)
     weight = index.column("relationships", "weight")[rows[best]]
     keys = (rows[best], -weight, -rank[best], np.where(is_inside[best], 0, -n_touched[best]), ~is_inside[best])
     order = best[np.lexsort(keys)][: int(is_inside.sum()) + max_outside]
     return rows[order], n_touched[order], is_inside[order]
+
+
+def _rank_by(index: GraphIndex, rows: np.ndarray, attribute: str) -> np.ndarray:
+    """Whole numbers that order relationships by an attribute."""
+    if attribute == "weight":
+        return np.unique(index.column("relationships", "weight")[rows], return_inverse=True)[1]
+    return index.column("relationships", "combined_degree")[rows]
 
 
 def _preselect(is_inside: np.ndarray, n_touched: np.ndarray, rank: np.ndarray, n: int) -> np.ndarray:

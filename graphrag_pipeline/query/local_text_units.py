@@ -2,7 +2,9 @@
 
 Candidates are the text units of the matched entities, those that basic search finds and, for the strategies that rank
 (`selection.RANKED`), those that a walk over the graph reaches. Never below basic search: its `N_BASIC` best have their
-place whatever the strategy, and where the question names nothing known the walk's order is that of basic search.
+place first, and where the question names nothing known the walk's order is that of basic search. A place counts as
+the entity's next text unit, so caps, quotas, guarantees and rounds hold with them. `depth_first` alone is as in the
+reference: all goes to the entities, and basic search's come in what they leave of the budget.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import numpy as np
 from graphrag_pipeline.query.basic_search import rank_text_units
 from graphrag_pipeline.query.candidates import Candidates, Limits, Pick
 from graphrag_pipeline.query.context import ROW_OVERHEAD, pack_rows
+from graphrag_pipeline.query.question import NamedQuestion
 from graphrag_pipeline.query.selection import RANKED, select_text_units
 from graphrag_pipeline.query.walk import rank_by_walk
 from graphrag_pipeline.storage.arrays import distinct
@@ -23,6 +26,7 @@ from graphrag_pipeline.storage.arrays import distinct
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_index import GraphIndex
 
+DEPTH_FIRST = "depth_first"
 N_BASIC = 5
 """Best text units of basic search in the context, as far as two thirds of the text units' budget allow."""
 N_SEEDS = 30
@@ -54,8 +58,14 @@ class Gathered:
     of_basic: np.ndarray
 
 
-def gather_text_units(index: GraphIndex, question: str, matches: Sequence[Match], strategy: str) -> Gathered:
-    """The candidates for a question, with the walk's relevance if the strategy ranks by it."""
+def gather_text_units(
+    index: GraphIndex, question: str, matches: Sequence[Match], strategy: str, named: NamedQuestion
+) -> Gathered:
+    """The candidates for a question, with the walk's relevance if the strategy ranks by it.
+
+    Args:
+        named: whom it names, where the walk starts.
+    """
     is_ranked = strategy in RANKED
     ranked = rank_text_units(index, question, N_SEEDS if is_ranked else N_BASIC)
     found = index.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked])
@@ -63,7 +73,7 @@ def gather_text_units(index: GraphIndex, question: str, matches: Sequence[Match]
         rows, candidates = gather_candidates(index, matches, found)
         return Gathered(rows, candidates, np.searchsorted(rows, found))
     scored = list(zip(found.tolist(), [score for _, score in ranked], strict=True))
-    reached, scores = rank_by_walk(index, index.names.take_apart(question), scored)
+    reached, scores = rank_by_walk(index, named, scored)
     may_be_read = index.passes("text_units")[reached]  # a full walk has a score, 0, for those too that may not
     reached, scores = reached[may_be_read], scores[may_be_read]
     rows, candidates = gather_candidates(index, matches, reached)
@@ -122,25 +132,38 @@ def mean_vectors(index: GraphIndex, rows: np.ndarray) -> np.ndarray:
 def pick_text_units(strategy: str, gathered: Gathered, limits: Limits) -> list[Pick]:
     """Those of basic search that fit two thirds of the budget, and what the strategy takes of the others.
 
-    Basic search's come first, but where the strategy ranks: there the most relevant do.
+    Basic search's come first, but where the strategy ranks: there the most relevant do; and with `depth_first`, where
+    they come last, as far as there is room.
 
     Returns:
         Picks; the entity of one of basic search is the first that it informs, -1 where it informs none.
     """
     candidates, of_basic = gathered.candidates, gathered.of_basic
     costs = candidates.costs[of_basic].tolist()
-    taken = of_basic[pack_rows(costs, limits.budget * 2 // 3) or pack_rows(costs, limits.budget)[:1]]
-    floor = [Pick(int(unit), _owner(candidates, int(unit))) for unit in taken]
-    left = limits.budget - int(candidates.costs[taken].sum())
+    if strategy == DEPTH_FIRST:
+        picks = select_text_units(strategy, candidates, limits)
+        taken = [pick.text_unit for pick in picks]
+        left = limits.budget - int(candidates.costs[taken].sum())
+        extra = pack_rows(costs, left, skip=np.flatnonzero(np.isin(of_basic, taken)).tolist())
+        return picks + [pick_of(gathered, unit) for unit in of_basic[extra].tolist()]
+    seats = of_basic[pack_rows(costs, limits.budget * 2 // 3) or pack_rows(costs, limits.budget)[:1]]
+    floor = [pick_of(gathered, unit) for unit in seats.tolist()]
+    left = limits.budget - int(candidates.costs[seats].sum())
     unaffordable = candidates.costs.copy()
-    unaffordable[taken] = limits.budget + 1  # taken already
-    others = tuple(units[~np.isin(units, taken)] for units in candidates.text_units)
+    unaffordable[seats] = limits.budget + 1  # taken already
+    others = tuple(units[~np.isin(units, seats)] for units in candidates.text_units)
     rest = replace(candidates, text_units=others, costs=unaffordable)
-    picks = floor + select_text_units(strategy, rest, replace(limits, budget=left))
+    n_seated = np.bincount([pick.entity for pick in floor if pick.entity >= 0], minlength=len(others))
+    picks = floor + select_text_units(strategy, rest, replace(limits, budget=left, seated=tuple(n_seated.tolist())))
     if strategy in RANKED and candidates.relevance is not None:
         relevance = candidates.relevance
         picks.sort(key=lambda pick: -relevance[pick.text_unit])
     return picks
+
+
+def pick_of(gathered: Gathered, unit: int) -> Pick:
+    """A text unit for the first entity that it informs, -1 where it informs none."""
+    return Pick(unit, _owner(gathered.candidates, unit))
 
 
 def _owner(candidates: Candidates, unit: int) -> int:

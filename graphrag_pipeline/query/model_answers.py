@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.models.ports import CallFailedError, ChatRequest, Failure, Message
 from graphrag_pipeline.query.context import ROW_OVERHEAD, pack_rows, render_context
+from graphrag_pipeline.query.conversation import read_history
 from graphrag_pipeline.query.model_accounts import booked
 from graphrag_pipeline.query.model_citations import CitedText, Shown, cited_numbers, shown_numbers
 from graphrag_pipeline.query.model_requests import as_data, ask_all, open_question
 from graphrag_pipeline.query.results import Answer, Context
 from graphrag_pipeline.query.token_budget import admit, reply_tokens, settle
+from graphrag_pipeline.settings import LocalSearchSettings
 from graphrag_pipeline.tokens import count_tokens_each
 
 if TYPE_CHECKING:
@@ -33,14 +35,26 @@ Say = Callable[[str], None]
 """Gets the answer's text as it comes."""
 
 
-def write_from_context(index: GraphIndex, question: str, context: Context, say: Say | None = None) -> Answer:
-    """The answer to a local or basic search.
+def write_from_context(
+    index: GraphIndex,
+    question: str,
+    context: Context,
+    say: Say | None = None,
+    local: LocalSearchSettings | None = None,
+) -> Answer:
+    """The answer to a local, basic or lazy search.
+
+    Args:
+        local: of a local search: the conversation before the question, the columns shown, the form of the answer.
 
     Raises:
         CallFailedError: the model gives none.
     """
     name = "local_search_answer" if context.entities or context.reports else "basic_search_answer"
-    messages = _open(index, name, question, context_data=as_data(render_context(context)))
+    local = local or LocalSearchSettings()
+    shown = [read_history(local).render(), render_context(context, local.shown_columns)]
+    data = {"context_data": as_data("\n\n".join(filter(None, shown)))}
+    messages = _open(index, name, question, local.response_type, **data)
     return _write(index, messages, shown_numbers(context), f"looked at {_count_records(context)}", say)
 
 
@@ -68,9 +82,9 @@ def replaced_answer(extractive: Answer, reason: str) -> Answer:
     return replace(extractive, text=text, failure=reason)
 
 
-def _open(index: GraphIndex, name: str, question: str, **data: str) -> list[Message]:
+def _open(index: GraphIndex, name: str, question: str, response_type: str | None = None, **data: str) -> list[Message]:
     settings = index.settings.answers
-    form = {"response_type": settings.response_type, "max_length": str(settings.max_words)}
+    form = {"response_type": response_type or settings.response_type, "max_length": str(settings.max_words)}
     return open_question(index.prompt(name), settings.language, question, **form, **data)
 
 

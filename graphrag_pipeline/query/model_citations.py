@@ -2,14 +2,14 @@
 
 A citation resolves from the record to the passage of its text units that supports the statement before it, with the
 document's offsets. A number that the prompt did not show is invented: it is removed and counted, and so is a bare
-"[3]", which would pass for a marker of ours. Text is handed on as soon as no citation can begin in it. Keep out: asking
-the model.
+"[3]", which would pass for a marker of ours; the word or comma that joined it to another one goes with it. Text is
+handed on as soon as no citation can begin in it. Keep out: asking the model.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.citations import OPENERS, Cited, parse_citations, render_citation, split_written
@@ -30,10 +30,17 @@ Shown = Mapping[str, frozenset[int]]
 """Kind of citation -> human-readable ids that a prompt showed."""
 
 _MAYBE = re.compile(
-    rf"[ \t]*(?:[{re.escape(OPENERS)}]\s*(?:|d|da|dat|data\b[^\]\uff3d\u3011]*|\d[\d,; \t]{{0,30}}))?\Z", re.IGNORECASE
+    rf"[,;]?[ \t]*(?:[{re.escape(OPENERS)}]\s*(?:|d|da|dat|data\b[^\]\uff3d\u3011]*|\d[\d,; \t]{{0,30}}))?\Z",
+    re.IGNORECASE,
 )
 _BARE = re.compile(rf"[ \t]*[{re.escape(OPENERS)}]\s*(\d{{1,3}}(?:[,;][ \t]?\d{{1,3}}){{0,5}})[ \t]?[\]\uff3d\u3011]")
 """A marker of the model's own, such as "[3]": it would look like one of ours, which is resolved."""
+_JOINERS = ("and", "or", "und", "oder", "sowie", "et", "ou", "y", "e")
+_JOINT = re.compile(rf"[ \t]*[,;&]?(?:[ \t]*\b(?:{'|'.join(_JOINERS)}))?[ \t]*", re.IGNORECASE)
+"""What stands between two citations of one statement."""
+_BEGUN = "|".join(sorted({joiner[:end] for joiner in _JOINERS for end in range(1, len(joiner) + 1)}))
+_MAYBE_JOINT = re.compile(rf"[ \t]*[,;&]?[ \t]*(?:{_BEGUN})?[ \t]*", re.IGNORECASE)
+_COMMA = re.compile(r"[ \t]*[,;]\Z")
 _DECORATION = " \t*#>-+"
 
 
@@ -91,6 +98,8 @@ class CitedText:
         self._said = ""
         self._numbers: dict[tuple[str, str, str, str], int] = {}
         self._is_cited = False
+        self._joint: str | None = None  # what came since the last citation, if it may only join it to another
+        self._is_marked = False  # a citation of those so joined was kept
 
     def add(self, piece: str) -> str:
         """What can be handed on once this piece has come."""
@@ -103,20 +112,33 @@ class CitedText:
     def rest(self) -> str:
         """What is left when no more comes."""
         held, self._held = self._held, ""
-        return self._mark(held)
+        marked = self._mark(held)
+        joint, self._joint = self._joint or "", None
+        return marked + joint
 
     def _mark(self, text: str) -> str:
-        pieces = []
-        for written, blanks, cited in split_written(text):
-            said = _BARE.sub(self._drop_bare, written)
-            self._remember(said)
-            marker = "" if cited is None else self._cite(cited)
-            pieces.append(said + blanks + marker if marker else said)
-        return "".join(pieces)
+        return "".join(self._write(*part) for part in _split(text))
 
-    def _drop_bare(self, marker: re.Match[str]) -> str:
-        self.n_invented += len(re.findall(r"\d+", marker.group(1)))
-        return ""
+    def _write(self, written: str, blanks: str, cited: Cited | None) -> str:
+        said = self._hand_on(written)
+        if cited is None:
+            return said
+        marker = self._cite(cited)
+        joint, self._joint = self._joint or "", ""
+        if not _JOINT.fullmatch(joint) or (marker and self._is_marked):
+            said += joint
+        self._is_marked = self._is_marked or bool(marker)
+        return said + blanks + marker if marker else _COMMA.sub("", said)
+
+    def _hand_on(self, written: str) -> str:
+        """A text, and what was held before it, unless it may join two citations."""
+        said = (self._joint or "") + written
+        if self._joint is not None and _MAYBE_JOINT.fullmatch(said):
+            self._joint = said
+            return ""
+        self._joint, self._is_marked = None, False
+        self._remember(said)
+        return said
 
     def _remember(self, said: str) -> None:
         if self._is_cited and re.search(r"\w", said):
@@ -130,7 +152,7 @@ class CitedText:
         return lines[-1].strip(_DECORATION) if lines else ""
 
     def _cite(self, cited: Cited) -> str:
-        self._is_cited = True
+        self._is_cited = self._is_cited or any(kind for kind, _ in cited)
         named, n_invented = keep_shown(cited, self._shown)
         self.n_invented += n_invented
         numbers = [self._number(kind, number) for kind, number in named[:MAX_CITED]]
@@ -149,3 +171,13 @@ class CitedText:
         if known == citation.number:
             self.citations.append(citation)
         return known
+
+
+def _split(text: str) -> Iterator[tuple[str, str, Cited | None]]:
+    """Like `citations.split_written`, cut at markers of the model's own too, which cite numbers of no kind."""
+    for written, blanks, cited in split_written(text):
+        start = 0
+        for bare in _BARE.finditer(written):
+            yield written[start : bare.start()], "", [("", re.findall(r"\d+", bare.group(1)))]
+            start = bare.end()
+        yield written[start:], blanks, cited

@@ -1,7 +1,8 @@
 """DRIFT search by a chat model: a hypothetical answer to look for reports by, answered steps, and what to ask next.
 
 Each step is one call whose reply holds an answer with citations, a score of 0 to 100 and follow-up questions; the calls
-of a round are made side by side. Citations of what a step was not shown are removed. A step whose call fails keeps its
+of a round are made side by side. A follow-up question is written after documents, so it is sent as data too. Citations
+of what a step was not shown are removed. A step whose call fails keeps its
 context and says why it has no answer. What the final answer needs stays in the budget. Keep out: which questions are
 asked next (`drift_search.py`).
 """
@@ -21,11 +22,11 @@ from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, Mess
 from graphrag_pipeline.models.reply_json import clean_text, read_json
 from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query.context import render_context, row_costs
-from graphrag_pipeline.query.drift_search import Primer, Step, read_locally
+from graphrag_pipeline.query.drift_search import Primer, Step, read_locally, read_primer
 from graphrag_pipeline.query.global_search import NO_REPORT, Point, Selection, select_global_context
 from graphrag_pipeline.query.model_citations import Shown, shown_numbers
 from graphrag_pipeline.query.model_points import cite_shown, pack_batches, read_score
-from graphrag_pipeline.query.model_requests import as_data, ask_all, open_question, read_questions
+from graphrag_pipeline.query.model_requests import as_asked, as_data, ask_all, open_question, read_questions
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.token_budget import admit, answer_cost, reply_tokens
 from graphrag_pipeline.settings import DriftSearchSettings
@@ -93,10 +94,10 @@ class ModelFollower:
         costs = row_costs([report.n_tokens for report in reports])
         batches = pack_batches(costs, self._settings.max_context_tokens)
         contexts = [Context(reports=tuple(reports[i] for i in batch)) for batch in batches] or [
-            read_locally(self._index, self._question, self._settings.max_context_tokens)
+            read_primer(self._index, self._question, selection, self._settings.max_context_tokens)
         ]
         pairs = [(self._question, context) for context in contexts]
-        requests = [self._build_request("drift_primer", question, context) for question, context in pairs]
+        requests = [self._build_request("drift_primer", q, context, q) for q, context in pairs]
         return Primer(selection, tuple(self._ask(requests, pairs, 0)))
 
     def follow(self, questions: Sequence[str], depth: int, steps: Sequence[Step]) -> list[Step]:
@@ -106,7 +107,7 @@ class ModelFollower:
             PipelineError: no call can be answered, or the budget of the root is spent.
         """
         pairs = [(q, read_locally(self._index, q, self._settings.max_context_tokens)) for q in questions]
-        requests = [self._build_request("drift_follow_up", question, context) for question, context in pairs]
+        requests = [self._build_request("drift_follow_up", q, context, as_asked(q)) for q, context in pairs]
         n_admitted = admit(requests, reply_tokens(self._index.settings, "answers"), self._reserve)
         return self._ask(requests[:n_admitted], pairs[:n_admitted], depth)
 
@@ -121,12 +122,12 @@ class ModelFollower:
         """Tokens of the final call."""
         return answer_cost(self._index.settings, self._settings.max_answer_tokens)
 
-    def _build_request(self, prompt: str, question: str, context: Context) -> ChatRequest[ReadStep]:
+    def _build_request(self, prompt: str, question: str, context: Context, turn: str) -> ChatRequest[ReadStep]:
         settings = self._index.settings.answers
         messages: list[Message] = open_question(
             self._index.prompt(prompt),
             settings.language,
-            question,
+            turn,
             context_data=as_data(render_context(context)),
             main_question=self._question,
             max_length=str(settings.max_words),

@@ -69,7 +69,7 @@ class MappedPoints:
         account: of a model: batches asked about (`calls`), those that `failed`, `prompt_tokens`.
         lost: points and citations of its replies that were left out, by reason.
         failures: why batches have none, each reason once.
-        static: what `estimate_static` says, where a model was asked.
+        static: what `estimate_static` says.
     """
 
     points: tuple[Point, ...]
@@ -120,17 +120,21 @@ def map_reports(index: GraphIndex, question: str, selection: Selection, settings
         },
         lost=dict(lost),
         failures=tuple(dict.fromkeys(failed)),
-        static=estimate_static(index, question, settings),
+        static=estimate_static(index, settings, _overhead(index, question)),
     )
 
 
-def estimate_static(index: GraphIndex, question: str, settings: GlobalSearchSettings) -> dict[str, int]:
-    """What reading all reports of the frontier at `settings.level` would take: reports, calls and prompt tokens."""
+def estimate_static(index: GraphIndex, settings: GlobalSearchSettings, overhead: int = 0) -> dict[str, int]:
+    """What reading all reports of the frontier at `settings.level` would take: reports, calls and prompt tokens.
+
+    Args:
+        overhead: tokens of each prompt besides its reports; the embedded engine has none.
+    """
     numbers = index.column("communities", "community")[np.flatnonzero(records.frontier_mask(index, settings.level))]
     rows = index.rows_of_numbers("community_reports", "community", numbers)
     costs = row_costs(index.column("community_reports", "n_tokens")[rows[rows >= 0]].tolist())
     n_calls = len(pack_batches(costs, settings.max_context_tokens))
-    tokens = sum(costs) + n_calls * _overhead(index, question)
+    tokens = sum(costs) + n_calls * overhead
     return {"reports": len(costs), "calls": n_calls, "prompt_tokens": tokens}
 
 

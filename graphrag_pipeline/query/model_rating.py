@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import BaseModel
@@ -26,10 +26,11 @@ from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.context import render_context
 from graphrag_pipeline.query.model_requests import as_data, ask_all, open_question
+from graphrag_pipeline.query.report_rating import RatedReport, Rater
 from graphrag_pipeline.query.results import Context, ReportRecord
+from graphrag_pipeline.settings import GlobalSearchSettings
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.global_search import RatedReport
     from graphrag_pipeline.query.graph_index import GraphIndex
 
 MAX_RATING = 5
@@ -65,36 +66,26 @@ Ratings = dict[int, int]
 """Human-readable id of a report -> rating."""
 
 
-class Rater(Protocol):
-    """Rates the reports of communities against one question.
-
-    Attributes:
-        is_overview: the question names nothing that reports could be told apart by.
-        account: how ratings were had, empty where no model was asked.
-    """
-
-    is_overview: bool
-    account: Counter[str]
-
-    def rate(self, communities: np.ndarray) -> list[RatedReport]:
-        """Rate the reports of community rows; best first. A community without a report is left out."""
-        ...
-
-
 class ModelRater:
     """A chat model's ratings over those of another rater, which also knows an overview question.
 
     Args:
         embedded: rates where the model does not.
+        settings: how to rate; what they leave open is said by the section `rating`.
         reserve: tokens of the question's budget that stay for the answer.
     """
 
-    def __init__(self, index: GraphIndex, question: str, embedded: Rater, reserve: int = 0) -> None:
-        self.is_overview = False  # a model can tell what an overview needs
+    def __init__(
+        self, index: GraphIndex, question: str, embedded: Rater, settings: GlobalSearchSettings, reserve: int = 0
+    ) -> None:
+        self.is_overview = embedded.is_overview
         self.account: Counter[str] = Counter({"rated_by_model": 0, "failed_ratings": 0})
         self._index = index
         self._question = question
         self._embedded = embedded
+        self._n_repeats = settings.num_repeats or index.settings.rating.num_repeats
+        self._rated_text = settings.rated_text or index.settings.rating.rated_text
+        self._max_concurrency = settings.max_concurrency
         self._reserve = reserve
 
     def rate(self, communities: np.ndarray) -> list[RatedReport]:
@@ -120,19 +111,17 @@ class ModelRater:
         tiny = list(compress(reports, is_tiny))[:MAX_TINY]
         requests = [self._ask_about(report) for report, tiny_one in zip(reports, is_tiny, strict=True) if not tiny_one]
         requests += [self._ask_about_many(tiny[start : start + BATCH]) for start in range(0, len(tiny), BATCH)]
-        n_repeats = self._index.settings.rating.num_repeats
-        repeated = [replace(request, repeat=repeat) for request in requests for repeat in range(n_repeats)]
+        repeated = [replace(request, repeat=repeat) for request in requests for repeat in range(self._n_repeats)]
         votes: dict[int, list[int]] = {}
-        for reply in ask_all(self._index, "rating", repeated, self._reserve):
+        for reply in ask_all(self._index, "rating", repeated, self._reserve, self._max_concurrency):
             for number, rating in {} if isinstance(reply, Failure) else reply.value.items():
                 votes.setdefault(number, []).append(rating)
         n_asked = len(reports) - sum(is_tiny) + len(tiny)
-        self.account["failed_ratings"] += n_asked * n_repeats - sum(map(len, votes.values()))
+        self.account["failed_ratings"] += n_asked * self._n_repeats - sum(map(len, votes.values()))
         return votes
 
     def _ask_about(self, report: ReportRecord) -> ChatRequest[Ratings]:
-        is_whole = self._index.settings.rating.rated_text == "full_content"
-        text = report.content if is_whole else f"{report.title}\n\n{report.summary}"
+        text = report.content if self._rated_text == "full_content" else f"{report.title}\n\n{report.summary}"
         number = report.human_readable_id
         prompt = self._index.prompt("rate_report")
         messages = open_question(prompt, AUTO, self._question, description=as_data(text))

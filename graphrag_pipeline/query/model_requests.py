@@ -23,7 +23,7 @@ T = TypeVar("T")
 MAX_QUESTION_CHARS = 500
 """Characters of a question that a model asks."""
 
-_CLOSING = re.compile(r"<\s*/(?=\s*data)", re.IGNORECASE)
+_CLOSING = re.compile(r"<\s*/(?=\s*(?:data|question))", re.IGNORECASE)
 _ANSWER_LANGUAGE = "Write in the language of the user's question; leave names as the data writes them."
 
 
@@ -45,6 +45,11 @@ def as_data(text: str) -> str:
     return _CLOSING.sub(r"<\\/", text).strip()
 
 
+def as_asked(question: str) -> str:
+    """The user's turn for a question that a model wrote, after documents: marked, since it is data too."""
+    return f"<question>\n{as_data(question)}\n</question>"
+
+
 def read_questions(listed: Sequence[object]) -> tuple[str, ...]:
     """The texts of a list that can be asked, each once, on one line."""
     texts = [" ".join(clean_text(item).split()) for item in listed if isinstance(item, str)]
@@ -53,7 +58,11 @@ def read_questions(listed: Sequence[object]) -> tuple[str, ...]:
 
 
 def ask_all(
-    index: GraphIndex, section: str, requests: Sequence[ChatRequest[T]], reserve: int = 0
+    index: GraphIndex,
+    section: str,
+    requests: Sequence[ChatRequest[T]],
+    reserve: int = 0,
+    max_concurrency: int | None = None,
 ) -> list[ChatReply[T] | Failure]:
     """Ask the chat model of a section, all at once, results in order; booked to the section.
 
@@ -61,6 +70,7 @@ def ask_all(
 
     Args:
         reserve: tokens of that budget that stay for what comes after.
+        max_concurrency: most calls under way at once; None and more than the model's settings allow: as they say.
 
     Raises:
         PipelineError: no request can be answered, or the budget of the root is spent.
@@ -71,6 +81,6 @@ def ask_all(
     replies: list[ChatReply[T] | Failure] = []
     if n_sent:
         with booked(section):
-            replies = complete_all(index.chat_model(section), requests[:n_sent])
+            replies = complete_all(index.chat_model(section), requests[:n_sent], max_concurrency=max_concurrency)
         settle(requests[:n_sent], [reply.reply if isinstance(reply, Failure) else reply.text for reply in replies])
     return replies + [refuse(section, request) for request in requests[n_sent:]]

@@ -13,11 +13,12 @@ import queue
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
 from graphrag_pipeline.models.event_loop import CallScope
 from graphrag_pipeline.query.model_answers import Say
-from graphrag_pipeline.query.results import Answer
+from graphrag_pipeline.query.results import Answer, Context
 
 T = TypeVar("T")
 
@@ -26,24 +27,49 @@ MAX_AT_ONCE = 32
 """Searches of one process at a time; others wait. A search by a model does little but wait itself."""
 
 
+@dataclass(frozen=True)
+class Callbacks:
+    """Who is told of a search while it runs, in its thread.
+
+    Attributes:
+        context: gets the context once it is chosen, before the answer is written.
+        token: gets the answer's text in pieces, as `say` of `GraphIndex.search` does.
+    """
+
+    context: Callable[[Context], None] | None = None
+    token: Say | None = None
+
+
 class Listener:
     """Who hears the answer to one question; `is_wanted` is False where only the context is."""
 
-    def __init__(self, say: Say | None, context_only: bool) -> None:
+    def __init__(self, say: Say | None, context_only: bool, callbacks: Callbacks | None = None) -> None:
         self.is_wanted = not context_only
-        self.say = self._pass_on if say else None
-        self._hear = say
+        told = callbacks or Callbacks()
+        self._tell_context = told.context
+        self._hearers = [hear for hear in (say, told.token) if hear]
+        self.say = self._pass_on if self._hearers else None
         self._has_said = False
 
-    def finish(self, answer: Answer) -> None:
-        """Say what no piece has said: an answer that came whole, or that replaces one that broke off."""
-        if self._hear and answer.text and (answer.failure or not self._has_said):
+    def tell_context(self, context: Context) -> None:
+        """Tell whoever asked for it what the answer will be written from."""
+        if self._tell_context:
+            self._tell_context(context)
+
+    def finish(self, answer: Answer, note: str = "") -> None:
+        """Say what no piece has said: an answer that came whole, or replaces one that broke off; a note under it."""
+        if answer.text and (answer.failure or not self._has_said):
             self._hear(f"\n\n{answer.text}" if self._has_said else answer.text)
+        if answer.text and note:
+            self._hear(f"\n\n{note}")
 
     def _pass_on(self, text: str) -> None:
         self._has_said = True
-        if self._hear:
-            self._hear(text)
+        self._hear(text)
+
+    def _hear(self, text: str) -> None:
+        for hear in self._hearers:
+            hear(text)
 
 
 def iterate_said(work: Callable[[Say], T]) -> Iterator[str | T]:

@@ -53,6 +53,7 @@ subject point idea insight gist story plot book novel text document corpus colle
 report source content material catch last latest recent recently week day month year today news update whole
 everything anything something thing entire across here discuss discussed cover covered contain two three pattern
 trend common broad moral lesson message character people person place event organization brief briefly
+wichtige ereignisse événements acontecimientos importantes 主 要 事 件
 """
 
 
@@ -63,8 +64,10 @@ def read_question(question: str) -> str:
     read: people ask before or after what they paste.
 
     Raises:
-        PipelineError: nothing is left.
+        PipelineError: it is no text, or nothing is left.
     """
+    if not isinstance(question, str):
+        raise PipelineError(f"the question is {question!r:.80}: ask something in words")
     text = valid_unicode(question).replace("\0", " ").strip()
     if not text:
         raise PipelineError("the question is empty: ask something in words")

@@ -6,6 +6,7 @@ Every function takes rows in the order wanted and returns frozen records in that
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,7 @@ from graphrag_pipeline.query.results import (
     ReportRecord,
     TextUnitRecord,
 )
+from graphrag_pipeline.tokens import count_tokens_each
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_index import GraphIndex
@@ -52,6 +54,13 @@ def read_reports(index: GraphIndex, rows: np.ndarray, scores: np.ndarray) -> tup
         ReportRecord(**_renamed(record, full_content="content"), score=float(score))
         for record, score in zip(index.snapshot.take("community_reports", rows, columns), scores, strict=True)
     )
+
+
+def read_summaries(index: GraphIndex, rows: np.ndarray, scores: np.ndarray) -> tuple[ReportRecord, ...]:
+    """Reports of which no more is read than the summary: it is their `content`, and they cost its tokens."""
+    reports = read_reports(index, rows, scores)
+    counts = count_tokens_each([f"{report.title}\n{report.summary}" for report in reports])
+    return tuple(replace(report, content=report.summary, n_tokens=n) for report, n in zip(reports, counts, strict=True))
 
 
 def read_claims(index: GraphIndex, rows: np.ndarray, scores: np.ndarray) -> tuple[ClaimRecord, ...]:

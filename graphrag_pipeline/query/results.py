@@ -65,7 +65,8 @@ class ReportRecord:
     """A community report.
 
     Attributes:
-        content: the whole report in markdown; citations in it speak of human-readable ids.
+        content: the whole report in markdown, or its summary where no more is read; citations in it speak of
+            human-readable ids.
         rank: the report's own rating, 0-10.
         score: local search: number of matched entities inside; global search: rating against the question, 0-5.
     """
@@ -184,6 +185,7 @@ class Answer:
         engine: which wrote it: "embedded" or "model".
         n_invented: citations of a model that were of nothing it was shown, and were removed.
         failure: why the model that was asked gave no answer, empty if it did or none was.
+        text_units: what it read that was not in the context; they belong to the context of the result.
     """
 
     text: str
@@ -191,6 +193,7 @@ class Answer:
     engine: str = "embedded"
     n_invented: int = 0
     failure: str = ""
+    text_units: tuple[TextUnitRecord, ...] = ()
 
     def to_markdown(self) -> str:
         """The text, and under it where each marker points."""
@@ -203,10 +206,11 @@ def _list_sources(citations: Sequence[Citation]) -> str:
 
 def _source_line(citation: Citation) -> str:
     place = "" if citation.start is None else f", characters {citation.start:,}-{citation.end:,}"
-    record = "" if citation.kind == "text_unit" else f" ({citation.kind} {citation.human_readable_id})"
+    kind = "source" if citation.kind == "text_unit" else citation.kind  # as `trace` takes it
+    record = f"({kind} {citation.human_readable_id})"
     quote = " ".join(citation.quote.split())
     shown = quote if len(quote) <= MAX_QUOTE_SHOWN else f"{quote[:MAX_QUOTE_SHOWN].rsplit(' ', 1)[0]} ..."
-    return f"[{citation.number}] {citation.document_title}{place}{record}: \u201c{shown}\u201d  "
+    return f"[{citation.number}] {citation.document_title}{place} {record}: \u201c{shown}\u201d  "
 
 
 @dataclass(frozen=True)
@@ -219,6 +223,8 @@ class SearchResult:
         snapshot: id of the index that answered.
         selection: how the context was chosen: the strategy, or the reports rated, kept and pruned.
         answering: who wrote the answer (`engine`), how many citations it invented, and why a model gave none.
+        candidates: what local search could have chosen too, where that was asked for (`return_candidate_context`); the
+            JSON form lists it behind the context, each record marked by `in_context`.
     """
 
     answer: str
@@ -231,13 +237,14 @@ class SearchResult:
     snapshot: str
     selection: dict[str, Any] = field(default_factory=dict)
     answering: dict[str, Any] = field(default_factory=dict)
+    candidates: Context | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, dictionaries, strings and numbers."""
         return {
             "answer": self.answer,
             "citations": [{**asdict(citation), "record": citation.record} for citation in self.citations],
-            "context": {name: [_plain(r) for r in records] for name, records in vars(self.context).items()},
+            "context": self._context_to_dict(),
             "usage": self.usage.to_dict(),
             "seconds": self.seconds,
             "method": self.method,
@@ -247,17 +254,26 @@ class SearchResult:
             "answering": self.answering,
         }
 
+    def _context_to_dict(self) -> dict[str, list[dict[str, Any]]]:
+        chosen = {name: [_plain(record) for record in records] for name, records in vars(self.context).items()}
+        if self.candidates is None:
+            return chosen
+        others = {name: [_plain(record) for record in records] for name, records in vars(self.candidates).items()}
+        return {
+            name: [{**r, "in_context": True} for r in chosen[name]] + [{**r, "in_context": False} for r in others[name]]
+            for name in chosen
+        }
+
     def to_markdown(self) -> str:
         """The answer with its sources; the context, as a model reads it, where only that was asked for."""
         if self.answer:
             return Answer(self.answer, self.citations).to_markdown()
-        from graphrag_pipeline.query.context import render_context
+        from graphrag_pipeline.query.context import SHOWN_COLUMNS, render_context
 
         filters = self.selection.get("filters", [])
         where = f" that passes {' and '.join(filters)}" if filters else ""
-        return (
-            render_context(self.context) or f"The context is empty: nothing in the index{where} matches the question."
-        )
+        shown = render_context(self.context, self.selection.get("shown_columns", SHOWN_COLUMNS))
+        return shown or f"The context is empty: nothing in the index{where} matches the question."
 
     def sources_to_markdown(self) -> str:
         """Where each marker of the answer points, one line each."""

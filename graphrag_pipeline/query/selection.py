@@ -13,6 +13,7 @@ first. Add a strategy: a function here and its name in `STRATEGIES`. Keep out: t
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -34,19 +35,22 @@ def select_text_units(strategy: str, candidates: Candidates, limits: Limits) -> 
     return STRATEGIES[strategy](candidates, limits)
 
 
-def check_strategy(strategy: str) -> None:
-    """Refuse a name that no strategy has."""
-    if strategy not in STRATEGIES:
-        raise PipelineError(f"unknown text unit selection strategy {strategy!r}; valid: {', '.join(STRATEGIES)}")
+def check_strategy(strategy: object) -> None:
+    """Refuse a name that no strategy has; the nearest and all valid ones are named."""
+    if strategy not in list(STRATEGIES):  # an option may be anything, also what has no hash
+        near = difflib.get_close_matches(str(strategy), STRATEGIES, n=1)
+        guess = f"; did you mean {near[0]!r}? Valid" if near else "; valid"
+        raise PipelineError(f"unknown text unit selection strategy {strategy!r}{guess}: {', '.join(STRATEGIES)}")
 
 
 class _Selection:
     """Text units taken so far, what is left of the budget, and where each entity's offer stands."""
 
-    def __init__(self, candidates: Candidates, budget: int) -> None:
+    def __init__(self, candidates: Candidates, limits: Limits) -> None:
         self.picks: list[Pick] = []
+        self._n_seated = list(limits.seated or [0] * len(candidates.text_units))
         self._costs = candidates.costs
-        self._left = budget
+        self._left = limits.budget
         self._smallest = int(candidates.costs.min()) if len(candidates.costs) else 0
         self._is_taken = np.zeros(len(candidates.costs), dtype=bool)
         self._offers = [_offer(units, candidates.n_relationships) for units in candidates.text_units]
@@ -56,7 +60,13 @@ class _Selection:
         return range(len(self._offers))
 
     def take_next(self, entity: int) -> bool:
-        """Take an entity's best text unit that is not yet taken and fits; False if it has none."""
+        """Take an entity's best text unit that is not yet taken and fits; False if it has none.
+
+        One that it has a seat for comes before all others and costs nothing here.
+        """
+        if self._n_seated[entity]:
+            self._n_seated[entity] -= 1
+            return True
         if self._left < self._smallest:
             return False
         for unit in self._offers[entity]:
@@ -84,7 +94,7 @@ def _offer(units: np.ndarray, n_relationships: np.ndarray) -> Iterator[int]:
 
 def depth_first(candidates: Candidates, limits: Limits) -> list[Pick]:
     """Everything of the first entity, then of the second: a popular entity can take the whole budget."""
-    selection = _Selection(candidates, limits.budget)
+    selection = _Selection(candidates, limits)
     for entity in selection.entities:
         selection.take_all(entity)
     return selection.picks
@@ -92,7 +102,7 @@ def depth_first(candidates: Candidates, limits: Limits) -> list[Pick]:
 
 def per_entity_cap(candidates: Candidates, limits: Limits) -> list[Pick]:
     """Depth first, at most `cap` text units per entity; budget above the caps stays unused."""
-    selection = _Selection(candidates, limits.budget)
+    selection = _Selection(candidates, limits)
     for entity in selection.entities:
         for _ in range(limits.cap):
             if not selection.take_next(entity):
@@ -102,7 +112,7 @@ def per_entity_cap(candidates: Candidates, limits: Limits) -> list[Pick]:
 
 def round_robin(candidates: Candidates, limits: Limits) -> list[Pick]:
     """One text unit per entity per round, until the budget or the text units end."""
-    selection = _Selection(candidates, limits.budget)
+    selection = _Selection(candidates, limits)
     while selection.take_round():
         pass
     return selection.picks
@@ -114,9 +124,9 @@ def weighted_quota(candidates: Candidates, limits: Limits) -> list[Pick]:
     With costs in tokens, the quotas share out as many text units as fit at their mean cost, and what is then left of
     the budget is shared out again.
     """
-    selection = _Selection(candidates, limits.budget)
+    selection = _Selection(candidates, limits)
     is_open = np.ones(len(candidates.text_units), dtype=bool)
-    left = _n_affordable(candidates.costs, limits.budget)
+    left = _n_affordable(candidates.costs, limits.budget) + sum(limits.seated or ())
     while left > 0 and is_open.any():
         quotas = largest_remainder(np.where(is_open, np.clip(candidates.similarity, 0.0, None), 0.0), left, is_open)
         for entity, quota in enumerate(quotas):
@@ -131,7 +141,8 @@ def weighted_quota(candidates: Candidates, limits: Limits) -> list[Pick]:
 
 
 def _n_affordable(costs: np.ndarray, budget: int) -> int:
-    return min(len(costs), int(budget / max(float(costs.mean()), 1.0))) if len(costs) else 0
+    fit = costs[costs <= budget]
+    return min(len(fit), int(budget / max(float(fit.mean()), 1.0))) if len(fit) else 0
 
 
 def largest_remainder(weights: np.ndarray, n: int, is_open: np.ndarray | None = None) -> list[int]:
@@ -151,7 +162,7 @@ def largest_remainder(weights: np.ndarray, n: int, is_open: np.ndarray | None = 
 
 def minimum_guarantee(candidates: Candidates, limits: Limits) -> list[Pick]:
     """At least `guaranteed` text units per entity, in rounds so that a small budget is fair; the rest depth first."""
-    selection = _Selection(candidates, limits.budget)
+    selection = _Selection(candidates, limits)
     for _ in range(limits.guaranteed):
         selection.take_round()
     for entity in selection.entities:

@@ -17,10 +17,11 @@ from pathlib import Path
 import numpy as np
 
 from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.damage import find_damage, list_files
 
 
 def write_arrays(parent: Path, arrays: Mapping[str, np.ndarray]) -> str:
-    """Save arrays by name; returns the name of their folder in `parent`.
+    """Save arrays by name; returns the name of their folder in `parent`. A damaged folder of that name is replaced.
 
     Raises:
         PipelineError: the disk is full or the folder cannot be written.
@@ -30,8 +31,10 @@ def write_arrays(parent: Path, arrays: Mapping[str, np.ndarray]) -> str:
         working = Path(tempfile.mkdtemp(prefix=files.TEMPORARY_PREFIX, dir=parent))
         try:
             content = _save_arrays(working, arrays)
-            if not (parent / content).exists():
+            if find_damage(parent / content):
+                list_files(working)
                 working.chmod(0o755)
+                shutil.rmtree(parent / content, ignore_errors=True)
                 os.replace(working, parent / content)
         finally:
             shutil.rmtree(working, ignore_errors=True)

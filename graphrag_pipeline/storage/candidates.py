@@ -20,6 +20,7 @@ from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.settings import PublishingSettings
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.checks import POLICY_CHECKS, CheckResult, check_snapshot
+from graphrag_pipeline.storage.damage import find_damaged_parts
 from graphrag_pipeline.storage.lookups import build_lookups
 from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.mentions import build_mentions
@@ -149,7 +150,7 @@ def _map_rows(rows: pa.Table, write: Callable[[pa.Table], list[str]]) -> pa.Chun
 def verify(store: SnapshotStore, snapshot: Snapshot) -> list[CheckResult]:
     """Run every check on a snapshot; a pass is remembered, since a snapshot never changes."""
     passed = store.folder / f"{snapshot.id}.checked"
-    if store.is_checked(snapshot.id) and not snapshot.missing_files():
+    if store.is_checked(snapshot.id) and not find_damaged_parts(snapshot):
         return [CheckResult(name, []) for name in json.loads(passed.read_bytes())]
     results = check_snapshot(snapshot)
     if all(result.passed for result in results):

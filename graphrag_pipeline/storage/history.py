@@ -1,4 +1,4 @@
-"""The snapshots of a root over time: listing them, finding one by the start of its id, going back to one.
+"""The snapshots of a root over time: listing them, finding one by the start of its id, going back to one, refusing one.
 
 A snapshot's time is that of its manifest file, and its only clock: none is in a table. Keep out: comparing snapshots,
 removing them.
@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.garbage import EVALUATIONS_FOLDER
 from graphrag_pipeline.storage.locks import is_held, one_writer
 from graphrag_pipeline.storage.snapshots import SnapshotStore
 
@@ -24,6 +27,9 @@ class SnapshotFacts:
         is_pinned: somebody went back to it, and nothing else is published.
         is_imported: it came from `import`, not from the input folder.
         is_read: a process has it open now.
+        is_checked: it has passed the checks that every published snapshot passes.
+        is_waiting: it is published once nothing is pinned.
+        refusal: why the golden questions refused it when it was a candidate; "" if they did not.
         rows: number of rows by contract table.
         notes: what an import mended.
     """
@@ -34,12 +40,18 @@ class SnapshotFacts:
     is_pinned: bool
     is_imported: bool
     is_read: bool
+    is_checked: bool
+    is_waiting: bool
+    refusal: str
     rows: dict[str, int]
     notes: tuple[str, ...] = ()
 
 
-def list_snapshots(store: SnapshotStore) -> list[SnapshotFacts]:
+def list_snapshots(store: SnapshotStore, waiting: str | None = None) -> list[SnapshotFacts]:
     """Every snapshot whose manifest can be read, the newest first.
+
+    Args:
+        waiting: id of the candidate that waits for `unpin`, if one does.
 
     Raises:
         NoSnapshotError: the pointer or the pin is damaged.
@@ -50,12 +62,15 @@ def list_snapshots(store: SnapshotStore) -> list[SnapshotFacts]:
             store.manifest(snapshot_id)
         except NoSnapshotError:
             continue
-        found.append(describe_snapshot(store, snapshot_id))
+        found.append(describe_snapshot(store, snapshot_id, waiting))
     return found
 
 
-def describe_snapshot(store: SnapshotStore, snapshot_id: str) -> SnapshotFacts:
+def describe_snapshot(store: SnapshotStore, snapshot_id: str, waiting: str | None = None) -> SnapshotFacts:
     """The facts of one snapshot.
+
+    Args:
+        waiting: as for `list_snapshots`.
 
     Raises:
         NoSnapshotError: its manifest is gone or damaged, or the pointer or the pin is.
@@ -69,6 +84,9 @@ def describe_snapshot(store: SnapshotStore, snapshot_id: str) -> SnapshotFacts:
         is_pinned=snapshot_id == store.pinned(),
         is_imported=manifest.origin == "import",
         is_read=is_held(path),
+        is_checked=store.is_checked(snapshot_id),
+        is_waiting=snapshot_id == waiting,
+        refusal=refusal_of(store, snapshot_id),
         rows={name: int(entry["n_rows"]) for name, entry in manifest.tables.items()},
         notes=manifest.notes,
     )
@@ -91,13 +109,35 @@ def roll_back(store: SnapshotStore, snapshot_id: str) -> None:
     """Publish a snapshot that was published before and pin it: nothing else is published until `unpin`.
 
     Raises:
-        PipelineError: it never passed its checks.
+        PipelineError: it never passed its checks, or the golden questions refused it.
         NoSnapshotError: a file of it is gone.
     """
     with one_writer(store.folder.parent):
         snapshot = store.open(snapshot_id)
         if not store.is_checked(snapshot_id):
-            raise PipelineError(f"snapshot {snapshot_id}: is a candidate that was never checked; choose another")
+            refusal = refusal_of(store, snapshot_id)
+            problem = f"that the golden questions refused ({refusal})" if refusal else "that was never checked"
+            raise PipelineError(f"snapshot {snapshot_id}: is a candidate {problem}; choose another")
         store.pin(snapshot_id)  # first: killed in between, readers keep what they have and nothing new comes
         store.point_at(snapshot_id)
         snapshot.close()
+
+
+def record_refusal(store: SnapshotStore, snapshot_id: str, reason: str) -> None:
+    """Keep why a candidate is not published; it goes with the snapshot."""
+    files.replace(_refusal_path(store, snapshot_id), reason.encode())
+
+
+def clear_refusal(store: SnapshotStore, snapshot_id: str) -> None:
+    """Forget that a candidate was refused."""
+    _refusal_path(store, snapshot_id).unlink(missing_ok=True)
+
+
+def refusal_of(store: SnapshotStore, snapshot_id: str) -> str:
+    """Why a candidate was refused when it was to be published last; "" if it was not."""
+    path = _refusal_path(store, snapshot_id)
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def _refusal_path(store: SnapshotStore, snapshot_id: str) -> Path:
+    return store.folder.parent / EVALUATIONS_FOLDER / snapshot_id / "refused.txt"

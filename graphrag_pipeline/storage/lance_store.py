@@ -154,6 +154,9 @@ class LanceStore(VectorStore):
     def is_whole(self, folder: VectorFolder) -> bool:
         return folder.path(self.folder).exists()  # it gets its name when it is whole
 
+    def folder_of(self, folder: VectorFolder) -> Path:
+        return folder.path(self.folder)
+
     def open(self, folder: VectorFolder) -> LanceCollection:
         return LanceCollection(self.folder, folder)
 

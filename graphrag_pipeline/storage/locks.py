@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.settings import SETTINGS_FILE
 from graphrag_pipeline.storage import files
 
 _log = logging.getLogger(__name__)
@@ -31,7 +33,15 @@ def one_index_run(root: Path) -> AbstractContextManager[None]:
     """One `index` of a root at a time; a second one waits, and then finds the work done instead of doing it twice.
 
     Taken before `one_writer`, never after it.
+
+    Raises:
+        PipelineError: this is no root; nothing is made in it.
     """
+    if not (root / SETTINGS_FILE).is_file():
+        raise PipelineError(
+            f"{root / SETTINGS_FILE}: not found; make a root with `graphrag-pipeline init {root}`, or name one with "
+            "--root"
+        )
     return _one_process(_index_run_lock(root), f"{root}: another `index` is running; waiting for it")
 
 

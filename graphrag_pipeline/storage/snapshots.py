@@ -26,6 +26,7 @@ from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.settings import VectorStoreSettings
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.arrays import Adjacency, Sentences, write_arrays
+from graphrag_pipeline.storage.damage import find_damaged_parts, is_whole_arrow, tell_damage
 from graphrag_pipeline.storage.locks import hold_for_reading
 from graphrag_pipeline.storage.lookups import LOOKED_UP, find_rows
 from graphrag_pipeline.storage.manifests import FORMAT, ID_DIGITS, Manifest
@@ -76,7 +77,7 @@ class SnapshotStore:
         sorted_rows = CONTRACT_TABLES[name].sort(rows)
         file, _ = put_parquet(self.folder / "tables" / name, sorted_rows)
         mapped_file = self.folder / "tables" / name / mapped_name(file)
-        if not mapped_file.is_file():
+        if not is_whole_arrow(mapped_file, rows.num_rows):
             files.replace_by(mapped_file, functools.partial(_write_arrow, sorted_rows))
         return {"file": file, "n_rows": rows.num_rows}
 
@@ -182,10 +183,24 @@ class SnapshotStore:
         return self.current_manifest()
 
     def record_numbers(self, manifest: Manifest | None) -> pa.Table | None:
-        """The record numbers of a snapshot; None without one."""
+        """The record numbers of a snapshot, or of the newest that has a whole table of them; None without any."""
         if manifest is None:
             return None
-        return Snapshot(self.folder, manifest.id, manifest, self.vector_store).table("record_numbers")
+        for snapshot_id in (manifest.id, *reversed(self.ids())):
+            try:
+                known = self.manifest(snapshot_id)
+                return Snapshot(self.folder, snapshot_id, known, self.vector_store).table("record_numbers")
+            except NoSnapshotError:
+                continue
+        return None
+
+    def find_damage(self, snapshot_id: str) -> str:
+        """What is gone from a snapshot or not whole, in words, cheaply (`damage.py`); "" if nothing is."""
+        try:
+            damaged = find_damaged_parts(self.open(snapshot_id))
+        except NoSnapshotError as error:
+            return str(error)
+        return f"snapshot {snapshot_id}: {tell_damage(damaged)}" if damaged else ""
 
     def whole_table(self, manifest: Manifest | None, name: str) -> pa.Table | None:
         """A contract table of a snapshot; None without one, or if a file of it is gone."""
@@ -209,10 +224,7 @@ class SnapshotStore:
         snapshot.hold()
         missing = snapshot.missing_files()
         if missing:
-            raise NoSnapshotError(
-                f"snapshot {snapshot_id}: {missing[0]} is gone (and {len(missing) - 1} more); "
-                "run `graphrag-pipeline index`"
-            )
+            raise NoSnapshotError(f"snapshot {snapshot_id}: {tell_damage(missing)}; run `graphrag-pipeline index`")
         return snapshot
 
 
@@ -264,6 +276,11 @@ class Snapshot:
         """The Parquet file of a contract table."""
         return self.folder / "tables" / name / str(self.manifest.tables[name]["file"])
 
+    def mapped_path(self, name: str) -> Path:
+        """The memory-mapped copy of a contract table; a snapshot made before there were any has none."""
+        path = self.table_path(name)
+        return path.with_name(mapped_name(path.name))
+
     def n_rows(self, name: str) -> int:
         return int(self.manifest.tables[name]["n_rows"])
 
@@ -274,15 +291,20 @@ class Snapshot:
             NoSnapshotError: its file is gone or damaged.
         """
         if name not in self._tables:
-            path = self.table_path(name)
-            mapped_file = path.with_name(mapped_name(path.name))
-            is_mapped = mapped_file.is_file()  # a snapshot made before there were any has none
-            try:
-                self._tables[name] = _map_table(mapped_file) if is_mapped else _read_table(path, name)
-            except (OSError, pa.ArrowException) as error:
-                file = mapped_file if is_mapped else path
-                raise files.read_error(file, file, error) from None
+            self._tables[name] = self._read(name)
         return self._tables[name]
+
+    def _read(self, name: str) -> pa.Table:
+        """From the mapped copy; where that is damaged, or the snapshot older than copies, from the contract itself."""
+        path = self.table_path(name)
+        try:
+            return _map_table(self.mapped_path(name))
+        except (OSError, pa.ArrowException):
+            pass
+        try:
+            return _read_table(path, name)
+        except (OSError, pa.ArrowException) as error:
+            raise files.read_error(path, path, error) from None
 
     def rows_of(self, name: str, values: list[str] | pa.Array, column: str = "id") -> np.ndarray:
         """Row numbers of `values` in a key column, in their order; -1 where there is none. int64."""

@@ -113,18 +113,30 @@ class TableStore:
         Raises:
             PipelineError: the root was built with another number of buckets or a newer format.
         """
-        path = self.root / "tables" / "layout.json"
+        if problem := self.find_layout_problem(n_buckets):
+            raise PipelineError(problem)
+        if not self._layout_path.exists():
+            layout = {"format": _LAYOUT_FORMAT, "n_buckets": n_buckets}
+            files.replace(self._layout_path, json.dumps(layout).encode())
+
+    def find_layout_problem(self, n_buckets: int) -> str:
+        """Why nothing can be indexed with this number of buckets, and the way out; "" if it can."""
+        path = self._layout_path
         if not path.exists():
-            files.replace(path, json.dumps({"format": _LAYOUT_FORMAT, "n_buckets": n_buckets}).encode())
-            return
+            return ""
         layout = json.loads(path.read_bytes())
         if layout["format"] != _LAYOUT_FORMAT:
-            raise PipelineError(f"{path}: format {layout['format']} is not known here; upgrade graphrag-pipeline")
+            return f"{path}: format {layout['format']} is not known here; upgrade graphrag-pipeline"
         if layout["n_buckets"] != n_buckets:
-            raise PipelineError(
+            return (
                 f"storage.n_buckets is {n_buckets}, but {self.root} was built with {layout['n_buckets']}; set it "
                 f"back, or remove {self.root / 'tables'} and {self.root / 'heads'} and index again"
             )
+        return ""
+
+    @property
+    def _layout_path(self) -> Path:
+        return self.root / "tables" / "layout.json"
 
     # -------------------------------------------------------------------------------------------------------- heads
 

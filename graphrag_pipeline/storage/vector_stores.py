@@ -160,6 +160,10 @@ class VectorStore(ABC):
         """Whether a collection that `build` made, or began, holds all its rows."""
         return self.count(collection_of(folder)) == folder.n_rows
 
+    def folder_of(self, folder: VectorFolder) -> Path | None:
+        """Where a collection lies in the root, listed as `damage.list_files` does; None if it is not there."""
+        return None
+
     def open(self, folder: VectorFolder) -> VectorCollection:
         """Open a collection that `build` made."""
         return BoundCollection(self, folder)

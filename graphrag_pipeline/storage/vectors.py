@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.adjacency import one_chunk
 from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.damage import LIST_FILE, find_damage, list_files
 from graphrag_pipeline.storage.mapped_rows import holds_rows, write_segment
 
 ANN_MIN_ROWS = 20_000
@@ -148,7 +149,7 @@ def build_vector_folder(
     content = stable_hash(name, str(has_full_text), rows.content_hash())
     n_changed = 0
     final = parent / name / content
-    if final.exists():
+    if _is_whole(final, name, rows.n_rows):
         known = previous.n_unindexed if previous and previous.content == content else 0
         return VectorFolder(name, content, rows.n_rows, dimensions, has_full_text, known)
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -162,13 +163,29 @@ def build_vector_folder(
             _build_whole(working, name, rows, has_full_text)
         else:
             _copy_and_upsert(previous.path(parent), working, name, rows, difference)
+        list_files(working)
         working.chmod(0o755)
+        shutil.rmtree(final, ignore_errors=True)  # if it is there it is damaged
         os.replace(working, final)
     except (OSError, RuntimeError) as error:  # LanceDB tells of a full disk by a RuntimeError
         raise files.write_error(final, error) from error
     finally:
         shutil.rmtree(working, ignore_errors=True)
     return VectorFolder(name, content, rows.n_rows, dimensions, has_full_text, n_changed)
+
+
+def _is_whole(folder: Path, name: str, n_rows: int) -> bool:
+    """Whether a folder has all its files; one of an older release gets its list if its table opens."""
+    damaged = find_damage(folder)
+    if damaged != [folder / LIST_FILE]:
+        return not damaged
+    try:
+        if connect(folder).open_table(name).count_rows() != n_rows:
+            return False
+    except (OSError, RuntimeError, ValueError):
+        return False
+    list_files(folder)
+    return True
 
 
 @dataclass(frozen=True)
@@ -185,7 +202,7 @@ class _Difference:
 
 def _difference(parent: Path, rows: VectorRows, previous: VectorFolder) -> _Difference | None:
     folder = previous.path(parent)
-    if not folder.exists():
+    if not _is_whole(folder, previous.name, previous.n_rows):
         return None
     old_of: dict[str, int] = {}
     stored = connect(folder).open_table(previous.name).search().select(rows.schema.names).limit(previous.n_rows + 1)
@@ -241,6 +258,8 @@ def _link_tree(source: Path, target: Path) -> None:
         here = target / Path(folder).relative_to(source)
         here.mkdir(exist_ok=True)
         for file in names:
+            if file == LIST_FILE and Path(folder) == source:
+                continue
             if Path(folder).name == "_versions":
                 shutil.copy2(Path(folder) / file, here / file)
                 continue

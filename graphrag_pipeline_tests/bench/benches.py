@@ -157,6 +157,7 @@ _FAST = (
     index_1400,
     nothing_changed_1400,
     index_5600,
+    one_more_1400,
     retrieval,
     global_tokens,
     stability,

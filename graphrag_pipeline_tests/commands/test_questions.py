@@ -10,6 +10,7 @@ import pytest
 
 from graphrag_pipeline.settings_file import render_settings
 from graphrag_pipeline.storage.snapshots import SnapshotStore
+from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests import small_index
 from graphrag_pipeline_tests.test_cli import Outcome, assert_one_line_error, call
 
@@ -35,6 +36,17 @@ def test_filters_hold_for_an_answer_and_for_what_strategies_would_pick(root: Pat
     assert {pick["document"] for pick in json.loads(call(*ask, "--explain", "--json").out)["picks"]} == {"a.txt"}
 
 
+def test_an_older_snapshot_is_asked_by_the_start_of_its_id(root: Path, call: Call) -> None:
+    store = SnapshotStore(root)
+    other = small_index.freeze(
+        root, small_index.contract_tables() | {"covariates": CONTRACT_TABLES["covariates"].empty()}
+    )
+    ask = ("--root", str(root), "query", QUESTION, "--json")
+    assert json.loads(call(*ask, "--snapshot", other.id[:6]).out)["snapshot"] == other.id != store.current()
+    assert json.loads(call(*ask).out)["snapshot"] == store.current()
+    assert_one_line_error(call(*ask, "--snapshot", "x"), "there is no such snapshot")
+
+
 def test_a_filter_that_cannot_be_answered_is_one_line(root: Path, call: Call) -> None:
     outcome = call("--root", str(root), "query", QUESTION, "--filter", "tittle=a.txt")
     assert_one_line_error(outcome, "no field 'tittle'; did you mean 'title'?")
@@ -55,3 +67,26 @@ def test_auto_says_on_stderr_which_method_it_picked_and_why(root: Path, call: Ca
 def test_the_other_methods_answer_with_where_it_stands(root: Path, call: Call, method: str) -> None:
     out = call("--root", str(root), "query", "Who haunted Scrooge?", "--method", method).out
     assert "Marley haunted Scrooge. [" in out and "a.txt, characters 0-23" in out
+
+
+def test_a_conversation_so_far_is_read_from_a_file(root: Path, call: Call, tmp_path: Path) -> None:
+    talk = tmp_path / "talk.jsonl"
+    talk.write_text('{"role": "user", "content": "Who is Tiny Tim?"}\n', encoding="utf-8")
+    ask = ("--root", str(root), "query", "Who loved him?", "--context-only", "--json")
+    [first, *_] = json.loads(call(*ask, "--history", talk).out)["context"]["entities"]
+    assert (first["title"], first["match"]) == ("TINY TIM", "name")
+    talk.write_text("Who is Tiny Tim?", encoding="utf-8")
+    assert_one_line_error(call(*ask, "--history", talk), "line 1: is no turn")
+    assert_one_line_error(call(*ask, "--history", talk, "--method", "basic"), "line 1")
+
+
+def test_auto_says_which_options_the_method_it_chose_has_not(root: Path, call: Call) -> None:
+    ask = ("--root", str(root), "query", "Who haunted Scrooge?", "--method", "auto", "--strategy", "graph")
+    outcome = call(*ask, "--option", "primer_reports=3")
+    assert outcome.status == 0
+    assert "local search: " in outcome.err and "(it has no option primer_reports)" in outcome.err
+
+
+def test_a_name_that_no_entity_bears_is_said(root: Path, call: Call) -> None:
+    outcome = call("--root", str(root), "query", QUESTION, "--option", "exclude_entity_names=[Zed, MARLEY]")
+    assert outcome.err == "no entity of the index is named Zed\n"

@@ -61,7 +61,9 @@ def test_the_json_of_the_list_marks_what_is_published_pinned_and_imported(root: 
     assert oldest["created"] == "2001-09-09T01:46:40+00:00"
     assert oldest["rows"]["documents"] == 3
     assert not oldest["is_imported"]
-    line = call("snapshots", "list", "--root", root.path).out.splitlines()[1]
+    assert (newest["is_waiting"], newest["is_checked"], newest["refusal"]) == (True, True, "")
+    waiting, line = call("snapshots", "list", "--root", root.path).out.splitlines()
+    assert waiting.endswith(" waiting")
     assert line.startswith(f"{first}  2001-09-09T01:46:40+00:00  3 documents, ")
     assert line.endswith(" published pinned")
     shown = call("snapshots", "show", first, "--root", root.path).out
@@ -102,6 +104,12 @@ def test_prune_lists_first_and_then_removes(root: Root, call: Call) -> None:
     assert f"removed snapshot {first}\n" in done
     assert all(f"removed {path}\n" in done for path in told["paths"])
     assert_one_line_error(call("snapshots", "show", first, "--root", root.path), "there is no such snapshot")
+
+
+def test_a_candidate_that_was_never_checked_is_marked(root: Root, call: Call) -> None:
+    (root.snapshots.folder / f"{first_of(root)}.checked").unlink()
+    listed = call("snapshots", "list", "--root", root.path).out.splitlines()
+    assert [line.split()[-1] for line in listed] == ["published", "unchecked"]
 
 
 @pytest.mark.parametrize("words", [("show", "zzz"), ("rollback", "zzz"), ("diff", "zzz", "zzz")])

@@ -18,7 +18,8 @@ from graphrag_pipeline.defs.index_run import open_instance, run_index
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import ALL_STAGES
-from graphrag_pipeline.staleness import stage_data_version
+from graphrag_pipeline.staleness import detect_input, find_stale, find_waiting, stage_data_version
+from graphrag_pipeline.storage.history import roll_back
 from graphrag_pipeline_tests.roots import CAROL, build_tables, contract_bytes, make_root, put, table_bytes
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -183,6 +184,32 @@ def test_definitions_loaded_before_a_change_say_reload(root: Root) -> None:
     (root.path / "settings.yaml").write_text("storage:\n  n_buckets: 2\ntext_units:\n  size: 200\n")
     with open_instance(root) as instance, pytest.raises(PipelineError, match="Reload definitions"):
         job.execute_in_process(instance=instance, partition_key="000", run_config=QUIET)
+
+
+def test_below_a_changed_stage_older_definitions_say_reload_too(root: Root) -> None:
+    definitions = build_definitions(root)
+    (root.path / "settings.yaml").write_text("storage:\n  n_buckets: 2\ntext_units:\n  size: 200\n")
+    job = definitions.resolve_job_def("reports_only")
+    with (
+        open_instance(root) as instance,
+        pytest.raises(PipelineError, match=r"community_reports: settings\.yaml .*Reload definitions"),
+    ):
+        job.execute_in_process(instance=instance, run_config=QUIET)
+
+
+def test_while_a_snapshot_is_pinned_a_job_of_assets_ends_well_and_its_candidate_waits(root: Root) -> None:
+    first = str(root.snapshots.current())
+    roll_back(root.snapshots, first)
+    (root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nreports: {max_findings: 1}\n")
+    root = Root(root.path)
+    with open_instance(root) as instance:
+        job = build_definitions(root).resolve_job_def("reports_only")
+        assert job.execute_in_process(instance=instance, run_config=QUIET).success
+        event = instance.get_latest_materialization_event(dg.AssetKey("index_snapshot"))
+    shown = event.asset_materialization.metadata if event and event.asset_materialization else {}
+    assert root.snapshots.current() == shown["snapshot"].value == first
+    assert shown["waiting for unpin"].value == find_waiting(root) != first
+    assert not find_stale(root, detect_input(root))
 
 
 def test_a_failing_check_leaves_the_published_snapshot(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:

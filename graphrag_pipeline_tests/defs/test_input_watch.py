@@ -11,7 +11,7 @@ import pytest
 from graphrag_pipeline.defs import input_watch
 from graphrag_pipeline.defs.input_watch import Look, Watch, look_at_input
 from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import ALL_STAGES
+from graphrag_pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.storage import input_files
 from graphrag_pipeline_tests.roots import CAROL, build_tables, make_root, put
 
@@ -141,6 +141,22 @@ def test_a_changed_prompt_or_setting_waits_for_a_person(root: Root) -> None:
     settings = "text_units: {size: 200}\nschedule: {run_code_changes: true}\n"
     (root.path / "settings.yaml").write_text(TWO_BUCKETS + settings)
     assert clock.look().run_key
+
+
+def test_a_backfill_that_somebody_began_is_theirs_to_finish(root: Root) -> None:
+    clock = Clock(root)
+    clock.look(2)
+    settings = TWO_BUCKETS + "text_units: {size: 40, overlap: 9}\n"
+    (root.path / "settings.yaml").write_text(settings)
+    build_tables(Root(root.path), [stage.name for stage in STAGES.values() if stage.is_partitioned])
+    look = clock.look(2)
+    assert look.run_key is None, "nothing that changed is left, but what is below it is stale by its data"
+    assert "text_units since the last candidate: text_units.overlap: 100 -> 9; " in look.reason
+    build_tables(Root(root.path), (*STAGES, "index_candidate"))
+    (root.path / "settings.yaml").write_text(settings + "reports: {max_findings: 9}\n")
+    build_tables(Root(root.path), STAGES)  # it comes out equal, and there is no candidate anew
+    put(root.path, "four.txt", "They say that Scrooge saw the fog.")
+    assert clock.look(2).run_key, "the backfill is done"
 
 
 def test_overrides_count_as_input(root: Root) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.index_run import ONLY_STALE_TAG, open_instance
 from graphrag_pipeline.defs.loaded_code import RELOAD
 from graphrag_pipeline.defs.reindex_jobs import STARTED_BY_TAG
-from graphrag_pipeline.defs.retries import RETRY_POLICY, giving_up_where_retries_are_vain, retry_policy_of
+from graphrag_pipeline.defs.retries import asks_endpoint, trying_again
 from graphrag_pipeline.defs.stage_run import BODIES
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.spending import BudgetExceededError
@@ -20,6 +23,8 @@ from graphrag_pipeline.root import ROOT_VARIABLE, Root, find_root
 from graphrag_pipeline.settings import Settings, settings_for_model
 from graphrag_pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.staleness import detect_input, find_stale
+from graphrag_pipeline_tests.conftest import ModelIndex
+from graphrag_pipeline_tests.model_server import Asked
 from graphrag_pipeline_tests.roots import make_root, put
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -145,23 +150,40 @@ def test_a_run_that_failed_goes_on_from_its_failure(indexed_root: Root, monkeypa
 
 def test_stages_that_ask_an_endpoint_are_tried_again() -> None:
     by_model = settings_for_model("m", "e", "http://127.0.0.1:9/v1")
-    tried = {name for name, stage in ALL_STAGES.items() if retry_policy_of(stage, by_model)}
+    tried = {name for name, stage in ALL_STAGES.items() if asks_endpoint(stage, by_model)}
     assert {"extracted_graph", "community_reports", "entity_embeddings"} <= tried
     assert not tried & {"documents", "communities", "index_candidate", "index_snapshot"}
-    assert not any(retry_policy_of(stage, Settings()) for stage in ALL_STAGES.values())
+    assert not any(asks_endpoint(stage, Settings()) for stage in ALL_STAGES.values())
+
+
+def terminate() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def fail_with(error: BaseException) -> Callable[[], None]:
+    def fail() -> None:
+        raise error
+
+    return fail
 
 
 @pytest.mark.parametrize(
-    ("error", "n_tries"), [(BudgetExceededError("spent"), 1), (PipelineError("the endpoint is down"), 3)]
+    ("end", "n_tries"),
+    [
+        (fail_with(BudgetExceededError("spent")), 1),
+        (fail_with(PipelineError("the endpoint is down")), 3),
+        (fail_with(ZeroDivisionError("a fault of ours")), 1),
+        (terminate, 1),
+    ],
 )
-def test_what_stays_is_not_tried_again(error: PipelineError, n_tries: int) -> None:
+def test_what_stays_or_is_terminated_is_not_tried_again(end: Callable[[], None], n_tries: int) -> None:
     tries = []
 
-    @dg.op(retry_policy=dg.RetryPolicy(max_retries=RETRY_POLICY.max_retries))
+    @dg.op
     def ask(context) -> None:  # Dagster reads annotations, which are text in this module
         tries.append(1)
-        with giving_up_where_retries_are_vain(context):
-            raise error
+        with trying_again(context, dg.RetryPolicy(max_retries=2)):
+            end()
 
     @dg.job
     def job() -> None:
@@ -169,3 +191,30 @@ def test_what_stays_is_not_tried_again(error: PipelineError, n_tries: int) -> No
 
     assert not job.execute_in_process(raise_on_error=False, run_config=QUIET).success
     assert len(tries) == n_tries
+
+
+@pytest.mark.parametrize(
+    ("job", "section", "kinds"),
+    [("reindex_all", "extraction", {"extraction", "gleaning"}), ("graph_and_later", "descriptions", {"summary"})],
+)
+def test_a_terminated_job_ends_at_once_and_keeps_what_was_paid(
+    model_index: ModelIndex, job: str, section: str, kinds: set[str]
+) -> None:
+    model_index.change_prompt("extract_graph")
+    model_index.change_prompt("summarize_descriptions")
+    root, server = Root(model_index.root.path), model_index.server
+    before, _ = root.models.cache.mean_completion(section, "test-chat")
+
+    def stop_at_third(asked: Asked) -> None:
+        if asked.kind in kinds and sum(server.count(kind) for kind in kinds) == 3:
+            terminate()
+
+    model_index.script = stop_at_third
+    with open_instance(root) as instance:
+        definition = build_definitions(root).resolve_job_def(job)
+        result = definition.execute_in_process(instance=instance, run_config=QUIET, raise_on_error=False)
+        types = {event.event_type_value for event in result.all_events}
+    assert not result.success and not {"STEP_UP_FOR_RETRY", "STEP_RESTARTED"} & types
+    after, _ = root.models.cache.mean_completion(section, "test-chat")
+    n_answered = sum(call.status == 200 for call in server.calls if call.kind in kinds)
+    assert n_answered == after - before > 0

@@ -69,6 +69,13 @@ def test_the_sensor_asks_for_one_run_and_waits_while_it_runs(indexed_root: Root)
         assert "without success" in str(tick(indexed_root, instance, second.cursor).skip_reason)
 
 
+def test_an_input_folder_that_is_away_is_told_and_waited_for(indexed_root: Root) -> None:
+    away = indexed_root.path / "away"
+    (indexed_root.path / "input").rename(away)
+    with open_instance(indexed_root) as instance:
+        assert "no such input folder" in str(tick(indexed_root, instance, None).skip_reason)
+
+
 def test_sensor_and_schedule_wait_while_a_command_line_indexes(indexed_root: Root) -> None:
     with open_instance(indexed_root) as instance, one_index_run(indexed_root.path):
         assert "an index run is under way" in str(tick(indexed_root, instance, None).skip_reason)

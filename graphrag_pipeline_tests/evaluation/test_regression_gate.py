@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from graphrag_pipeline.defs.stage_run import BODIES, StageRun
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.forgetting import forget_document
+from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.retention import prune
 from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import ALL_STAGES
-from graphrag_pipeline_tests.roots import build_tables, make_root
+from graphrag_pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES
+from graphrag_pipeline.storage.history import list_snapshots
+from graphrag_pipeline_tests.roots import CAROL, build_tables, make_root, put
+from graphrag_pipeline_tests.test_cli import Call, assert_one_line_error, call
+
+__all__ = ["call"]
 
 EVERYTHING = tuple(ALL_STAGES)
 GOLD = [
@@ -26,15 +34,35 @@ def set_gate(path: Path, **options: object) -> Root:
     return Root(path)
 
 
-def test_a_candidate_that_finds_less_is_not_published_until_somebody_allows_it(tmp_path: Path) -> None:
-    root = make_root(tmp_path)
-    (tmp_path / "gold.jsonl").write_text("\n".join(map(json.dumps, GOLD)), encoding="utf-8")
-    root = set_gate(tmp_path)
-    build_tables(root, EVERYTHING)
+def record(title: str) -> str:
+    return json.dumps({"id": title, "title": title, "text": "They say that Topper sang."}) + "\n"
+
+
+def lose_third(path: Path) -> None:
+    """Damage a document: it is in the input folder still, and in no index of it."""
+    (path / "input" / "three.md").write_bytes(b"\x00\x80\x81")
+
+
+@pytest.fixture(scope="module")
+def _published_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("gate") / "root"
+    make_root(path, {**CAROL, "rows.jsonl": record("kept") + record("dropped")})
+    (path / "gold.jsonl").write_text("\n".join(map(json.dumps, GOLD)), encoding="utf-8")
+    build_tables(set_gate(path), EVERYTHING)
+    return path
+
+
+@pytest.fixture
+def root(_published_once: Path, tmp_path: Path) -> Root:
+    shutil.copytree(_published_once, tmp_path / "root")
+    return Root(tmp_path / "root")
+
+
+def test_a_candidate_that_finds_less_is_not_published_until_somebody_allows_it(root: Root) -> None:
     first = root.snapshots.current()
     assert first is not None, "the first snapshot has nothing to be compared with"
 
-    (tmp_path / "input" / "three.md").unlink()
+    lose_third(root.path)
     with pytest.raises(PipelineError) as refused:
         build_tables(root, EVERYTHING)
     message = str(refused.value)
@@ -45,15 +73,16 @@ def test_a_candidate_that_finds_less_is_not_published_until_somebody_allows_it(t
     with pytest.raises(PipelineError, match=r"recall@5 of gold.jsonl is 0\.500"):
         build_tables(root, EVERYTHING)  # it waits as long as nothing changes
 
-    kept = sorted(path.parent.name for path in (tmp_path / "evaluations").glob("*/*.json"))
+    kept = sorted(path.parent.name for path in (root.path / "evaluations").glob("*/*.json"))
     assert kept == sorted(root.snapshots.ids()), "figures are kept beside each snapshot"
 
-    root = set_gate(tmp_path, max_recall_drop=0.5)
+    root = set_gate(root.path, max_recall_drop=0.5)
     build_tables(root, EVERYTHING)
     assert root.snapshots.current() not in (None, first)
+    assert not any(facts.refusal for facts in list_snapshots(root.snapshots)), "it is refused no more"
 
     prune(root, 1, before=2**40)
-    assert [path.name for path in (tmp_path / "evaluations").iterdir()] == [root.snapshots.current()]
+    assert [path.name for path in (root.path / "evaluations").iterdir()] == [root.snapshots.current()]
 
 
 def test_a_gold_file_that_is_not_there_publishes_nothing(tmp_path: Path) -> None:
@@ -62,3 +91,51 @@ def test_a_gold_file_that_is_not_there_publishes_nothing(tmp_path: Path) -> None
     with pytest.raises(PipelineError, match=r"gold.jsonl: cannot be read"):
         build_tables(root, EVERYTHING)
     assert root.snapshots.current() is None
+
+
+def test_what_was_deleted_from_the_input_does_not_count_and_can_be_forgotten(root: Root) -> None:
+    first = root.snapshots.current()
+    (root.path / "input" / "three.md").unlink()
+    ran = StageRun(root, SNAPSHOT, WHOLE)
+    build_tables(root, (*STAGES, CANDIDATE.name))
+    BODIES[SNAPSHOT.name](ran)
+    assert root.snapshots.current() not in (None, first)
+    assert ran.details["golden recall@5"] == ran.details["golden recall@5 before"] == 1
+    [left_out] = ran.details["golden evidence left out"]
+    assert left_out.endswith("gold.jsonl, line 2: three.md") and ran.details["golden questions skipped"] == 1
+    assert forget_document(root, "three.md").swept.snapshots == (first,)
+
+    (root.path / "input" / "two.txt").unlink()
+    build_tables(root, EVERYTHING)  # no evidence is left, and nothing to be asked
+    BODIES[SNAPSHOT.name](StageRun(root, SNAPSHOT, WHOLE))
+    assert root.snapshots.open().n_rows("documents") == 3
+
+
+def test_a_record_that_was_deleted_does_not_count_but_one_whose_file_is_damaged_does(root: Root) -> None:
+    (root.path / "gold.jsonl").write_text(json.dumps({"question": "Who sang?", "evidence": ["dropped"]}))
+    (root.path / "input" / "rows.jsonl").write_bytes(b"\x00\x80\x81")
+    with pytest.raises(PipelineError, match="has none of the evidence"):
+        build_tables(root, EVERYTHING)
+    first = root.snapshots.current()
+    assert {bool(facts.refusal) for facts in list_snapshots(root.snapshots) if facts.id != first} == {True}
+    put(root.path, "rows.jsonl", record("kept") + '{"id": "bad"}\n')
+    build_tables(root, EVERYTHING)
+    assert root.snapshots.current() != first
+
+
+def test_who_asks_is_told_that_the_golden_questions_refused_a_candidate_and_which(root: Root, call: Call) -> None:
+    published = root.snapshots.current()
+    lose_third(root.path)
+    (root.path / "input" / "one.txt").unlink()
+    with pytest.raises(PipelineError):
+        build_tables(root, EVERYTHING)
+    [candidate] = set(root.snapshots.ids()) - {published}
+    told = call("--root", root.path, "status").out
+    assert f"candidate is {candidate}, which the golden questions refused: recall@5 of gold.jsonl is 0.500" in told
+    assert "less is found for 'With whom did Fezziwig dance?'" in told
+    listed = call("--root", root.path, "snapshots", "list").out.splitlines()
+    assert [line.split()[-1] for line in listed] == ["refused", "published"]
+    assert_one_line_error(call("--root", root.path, "snapshots", "rollback", candidate), "the golden questions refused")
+    assert_one_line_error(
+        call("--root", root.path, "forget", "one.txt"), f"candidate {candidate} without it was refused by the golden"
+    )

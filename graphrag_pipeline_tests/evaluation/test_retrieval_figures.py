@@ -49,12 +49,15 @@ def test_methods_without_text_units_and_unknown_ones_are_refused(index: GraphInd
     for name, told in (
         ("global:static", "no text units in an order"),
         ("TS", "no text units in an order"),
-        ("lokal", "no way to answer is called 'lokal'"),
+        ("lokal", "no way to answer is called 'lokal'; valid: local, .*bm25, vector .or SS., C0"),
         ("basic:fast", "has no variant 'fast'"),
     ):
         with pytest.raises(PipelineError, match=told):
             parse_methods([name])
-    for method, told in (("local:best", "strategy: Input should be"), ("local:top_k=3", "unknown option 'top_k'")):
+    for method, told in (
+        ("local:best", "strategy .best.; valid: balanced"),
+        ("local:top_k=3", "unknown option 'top_k'"),
+    ):
         with pytest.raises(PipelineError, match=told):
             measure_retrieval(index, GOLD, parse_methods([method]), 3)
 

@@ -47,7 +47,8 @@ def read(rows: list[dict[str, Any]], settings: InputSettings = PLAIN, path: str 
     documents = build_documents(records)
     assert documents.schema == DOCUMENTS.schema
     by_record = {row["record"]: row for row in documents.to_pylist()}
-    return by_record, [record.problem for record in records if record.problem]
+    assert not [record.problem for record in records if record.problem]
+    return by_record, [record.note for record in records if record.note]
 
 
 @pytest.mark.parametrize(
@@ -56,8 +57,8 @@ def read(rows: list[dict[str, Any]], settings: InputSettings = PLAIN, path: str 
      ("c.parquet", as_parquet)],
 )  # fmt: skip
 def test_rows_of_one_document_id_become_one_document(path, write):
-    documents, problems = read(ROWS, path=path, write=write)
-    assert not problems and sorted(documents) == ["a", "b"]
+    documents, notes = read(ROWS, path=path, write=write)
+    assert not notes and sorted(documents) == ["a", "b"]
     a = documents["a"]
     assert (a["id"], a["title"], a["text"]) == (
         document_id_of(path, "a"),
@@ -83,8 +84,8 @@ def test_a_file_without_one_of_the_columns_is_records_as_ever(missing):
 def test_columns_are_named_in_the_settings_and_an_empty_name_is_not_asked_for():
     rows = [{"meta": {"doc": "x"}, "kind": "title", "text": "T"}, {"meta": {"doc": "x"}, "kind": "list", "text": "- l"}]
     named = InputSettings(document_id_column="meta.doc", type_column="kind", page_column="")
-    documents, problems = read(rows, named)
-    assert [chunk["type"] for chunk in documents["x"]["chunks"]] == ["title", "list"] and not problems
+    documents, notes = read(rows, named)
+    assert [chunk["type"] for chunk in documents["x"]["chunks"]] == ["title", "list"] and not notes
     assert sorted(read(ROWS, InputSettings(document_id_column=""))[0]) == ["a1", "a2", "b1"]
 
 
@@ -93,7 +94,7 @@ def row(text: str, page: Any = 1, kind: Any = "paragraph", document_id: Any = "a
 
 
 @pytest.mark.parametrize(
-    ("odd", "problem", "n_chunks"),
+    ("odd", "note", "n_chunks"),
     [
         (row("x", kind="figure"), "line 2: type 'figure' is not known, read as a paragraph", 2),
         (row("x", kind=None), "line 2: type '' is not known", 2),
@@ -107,24 +108,24 @@ def row(text: str, page: Any = 1, kind: Any = "paragraph", document_id: Any = "a
         ({**row(""), "text": {"a": 1}}, "line 2: 'text' holds no text but a dict, left out", 1),
     ],
 )
-def test_an_odd_row_is_told_and_the_document_is_read(odd, problem, n_chunks):
-    documents, problems = read([row("first"), odd])
+def test_an_odd_row_is_noted_and_the_document_is_read(odd, note, n_chunks):
+    documents, notes = read([row("first"), odd])
     assert len(documents["a"]["chunks"]) == n_chunks
-    assert len(problems) == 1 and problem in problems[0] and problems[0].startswith("document 'a' is read, but: ")
+    assert len(notes) == 1 and note in notes[0] and notes[0].startswith("document 'a': ")
 
 
 @pytest.mark.parametrize(("page", "known"), [("7", 7), (" 7 ", 7), (7.0, 7), ("7.0", 7), (None, None), ("", None)])
 def test_whole_numbers_are_pages_however_written(page, known):
-    documents, problems = read([row("first", page=page)])
-    assert documents["a"]["chunks"][0]["page"] == known and not problems
+    documents, notes = read([row("first", page=page)])
+    assert documents["a"]["chunks"][0]["page"] == known and not notes
 
 
 def test_rows_without_a_document_id_are_documents_of_their_own():
-    documents, problems = read([row("first"), row("lost", document_id=None), row("too", document_id=" ")])
+    documents, notes = read([row("first"), row("lost", document_id=None), row("too", document_id=" ")])
     assert {name: document["text"] for name, document in documents.items()} == {
         "a": "first", "#2": "lost", "#3": "too",
     }  # fmt: skip
-    assert [problem.partition(": ")[2] for problem in problems] == [
+    assert [note.partition(": ")[2] for note in notes] == [
         "line 2: no 'document_id', a document of its own",
         "line 3: no 'document_id', a document of its own",
     ]
@@ -135,12 +136,12 @@ def test_a_line_that_is_no_row_and_a_document_without_text_are_problems_alone():
     records = read_records("c.jsonl", lines, PLAIN)
     problems = {record.record: record.problem for record in records if record.problem}
     assert build_documents(records).num_rows == 1
-    assert problems["empty rows"] == "document 'empty' has no text: line 2: no text in 'text', left out"
+    assert problems["empty"] == "document 'empty' has no text: line 2: no text in 'text', left out"
     assert problems["#3"].startswith("line 3: not valid JSON")
 
 
 def test_ids_that_look_like_ours_stay_apart():
-    read([row("x", document_id="#2"), row("y", document_id=None), row("z", document_id="#2 rows"), row("w", page="?")])
+    read([row("x", document_id="#2"), row("y", document_id=None), row("z", document_id="#2#"), row("w", page="?")])
 
 
 def test_a_changed_page_or_type_is_a_changed_document():

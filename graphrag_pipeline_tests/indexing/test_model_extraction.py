@@ -89,7 +89,18 @@ def test_a_text_without_entities_is_valid_and_not_gleaned():
     assert (mentions.entities, mentions.relationships, len(model.requests)) == ([], [], 1)
 
 
-@pytest.mark.parametrize("reply", ["", "I cannot help with that.", '("entity"<|>A', '("entity"<|>A)<|COMPLETE|>'])
+@pytest.mark.parametrize("reply", ["```\n<|COMPLETE|>\n```", "##\n<|COMPLETE|>.", "[]", "{}", '{"entities": []}'])
+def test_an_end_mark_or_empty_json_alone_says_that_there_is_nothing(reply):
+    mentions, _ = extract(reply)
+    assert not mentions.entities and not mentions.relationships
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["", "I cannot help with that.", '("entity"<|>A', '("entity"<|>A)<|COMPLETE|>',
+     "I am sorry, I cannot read this passage. <|COMPLETE|>", "There is nothing. <|COMPLETE|>", "抱歉。<|COMPLETE|>",
+     "I am sorry: {}", "[] is all that I can say.", "[I am sorry]", '{"error": "no passage"}'],
+)  # fmt: skip
 def test_a_reply_without_a_record_is_refused_with_its_reason(reply):
     with pytest.raises(CallFailedError, match="no record could be read") as error:
         extract(reply)

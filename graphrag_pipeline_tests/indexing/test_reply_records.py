@@ -230,6 +230,15 @@ def test_nothing_is_a_complete_reply_if_it_says_so(reply):
     assert (parsed.n_records, parsed.is_complete) == (0, True)
 
 
+@pytest.mark.parametrize(
+    ("reply", "is_bare"),
+    [("<|COMPLETE|>", True), ("There is nothing. <|COMPLETE|>", False), ('{"entities": [], "relationships": []}', True),
+     ("[]", True), ('Here it is: {"entities": []}', False), (REPLY, False)],
+)  # fmt: skip
+def test_a_reply_is_bare_without_words(reply, is_bare):
+    assert parse_graph_reply(reply).is_bare == is_bare
+
+
 @pytest.mark.parametrize("reply", ["", "I cannot help with that.", "complete", '{"error": "overloaded"}', "NaN"])
 def test_nothing_is_not_complete_if_it_does_not_say_so(reply):
     parsed = parse_graph_reply(reply)

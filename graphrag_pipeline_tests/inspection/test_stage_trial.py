@@ -102,6 +102,17 @@ def test_the_embedded_engine_can_be_tried_too(built: Root, stage: str, setting: 
     assert any(record.is_changed for record in trial.records)
 
 
+def test_what_is_stale_above_is_told_and_the_sample_is_of_what_is_there(built: Root, call: Call) -> None:
+    (built.path / "settings.yaml").write_text("storage: {n_buckets: 2}\ntext_units: {size: 200}\n")
+    told = call("--root", built.path, "try", "extraction", "--sample", "1").out
+    assert "  stale above it: text_units: text_units.size: 1200 -> 200\n  the sample is of what those stages" in told
+    assert "nothing that it depends on changed" not in told and "\nthe same:\n" in told
+    assert try_stage(Root(built.path), STAGES["community_reports"], 1).stale_above[:2] == (
+        "text_units: text_units.size: 1200 -> 200",
+        "extracted_graph: text_units stale",
+    )
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Root:
     root = make_root(tmp_path_factory.mktemp("built") / "root")

@@ -55,6 +55,7 @@ def of_kind(traced: Trace, kind: str) -> list[TraceNode]:
         ("Entities: 1-3, 7", {"Entities": [1, 2, 3, 7]}),
         ("relationship 5; text unit 7; report #2", {"Relationships": [5], "Sources": [7], "Reports": [2]}),
         ("text_unit:7", {"Sources": [7]}),
+        ("source 7", {"Sources": [7]}),
         ("Covariates (4)", {"Claims": [4]}),
     ],
 )

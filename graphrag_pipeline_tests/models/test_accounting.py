@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphrag_pipeline.models.accounting import CallStats, call_span
+from graphrag_pipeline.models.accounting import CallStats
 
 
 def counted(*seconds: float) -> CallStats:
@@ -36,8 +36,3 @@ def test_merged_counts_are_those_of_all_calls() -> None:
         "cost_usd": 1.5,
     }
     assert one.n_calls == 2
-
-
-def test_a_span_needs_no_opentelemetry() -> None:
-    with call_span(True, "extraction", "test-chat"), call_span(False, "extraction", "test-chat"):
-        pass

@@ -13,12 +13,13 @@ from pydantic import BaseModel
 
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.model_settings import BudgetSettings
+from graphrag_pipeline.models.endpoint import MAX_UNREACHED
 from graphrag_pipeline.models.openai_client import BOUNDED_COMPLETION
 from graphrag_pipeline.models.ports import CallFailedError, ChatRequest
-from graphrag_pipeline.models.spending import BudgetExceededError
+from graphrag_pipeline.models.spending import BudgetExceededError, Spending
 from graphrag_pipeline.models.structured import json_schema_format, parse_reply
 from graphrag_pipeline_tests.model_server import Asked, Fault, Reply, running_model_server
-from graphrag_pipeline_tests.models.model_clients import ask, chat_model, complete, in_loop
+from graphrag_pipeline_tests.models.model_clients import ask, chat_model, complete, in_loop, open_cache
 
 FACT = "fact: Marley was dead"
 
@@ -204,9 +205,19 @@ def test_what_no_request_can_pass_ends_the_run_and_says_where_to_look(tmp_path: 
 def test_a_server_that_is_not_there_ends_the_run(tmp_path: Path) -> None:
     with running_model_server() as server:
         gone = server.base_url
+    chat = chat_model(gone, tmp_path)
     with pytest.raises(PipelineError, match=r"cannot connect .* Start the server, or mend base_url") as caught:
-        complete(chat_model(gone, tmp_path, max_attempts=2), ask("Who?"))
+        complete(chat, ask("Who?"))
     assert not isinstance(caught.value, CallFailedError)
+    assert chat.stats.n_retries == MAX_UNREACHED - 1
+
+
+def test_a_server_that_has_answered_is_waited_for_as_often_as_set(tmp_path: Path) -> None:
+    with running_model_server(lambda asked: FACT) as server:
+        chat = chat_model(server.base_url, tmp_path, max_attempts=5)
+        complete(chat, ask("Who?"))
+    with pytest.raises(CallFailedError, match="no answer in 5 attempts"):
+        complete(chat, ask("What?"))
 
 
 def test_a_prompt_that_is_too_long_fails_alone(tmp_path: Path) -> None:
@@ -332,8 +343,10 @@ def test_a_reply_says_what_it_cost(tmp_path: Path) -> None:
 
 def test_an_endpoint_that_needs_a_key_says_which_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    budget = BudgetSettings(max_tokens=10_000)
     with pytest.raises(SettingsError, match=r"api\.openai\.com needs a key: .* OPENAI_API_KEY"):
-        complete(chat_model("https://api.openai.com/v1", tmp_path), ask("Who?"))
+        complete(chat_model("https://api.openai.com/v1", tmp_path, budget), ask("Who?"))
+    assert Spending(open_cache(tmp_path), budget).total() == (0, 0.0)  # nothing was sent: nothing is spent
 
 
 def test_the_thoughts_of_a_reasoning_model_are_not_its_reply(tmp_path: Path) -> None:

@@ -130,3 +130,20 @@ def test_citations_of_nothing_fall_back_to_the_report(small):
         (record,) = finder.resolve(text, 0)
         assert record.kind == "report"
         assert record.text_unit_rows
+
+
+def test_texts_that_a_global_answer_reads_instead_of_reports_are_in_its_context(carol):
+    question = "What is quantum chromodynamics?"
+    units = carol.search(question, method="global").context.text_units
+    assert units and {unit.id for unit in units} == {
+        unit.id for unit in carol.search(question, method="basic").context.text_units
+    }
+    short = carol.search(question, method="global", max_context_tokens=100)
+    assert not short.context.text_units and short.answer.startswith("Not answered: no text unit was read.")
+
+
+def test_a_lazy_search_without_a_relevant_text_unit_says_how_many_it_tested(carol):
+    result = carol.search("What is quantum chromodynamics?", method="lazy", budget=4)
+    assert result.answer == "Not in the index: 4 text units tested, 0 of them relevant; none says anything about the " \
+        "question."  # fmt: skip
+    assert result.context.is_empty

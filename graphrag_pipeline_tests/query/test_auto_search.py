@@ -57,3 +57,29 @@ def test_the_result_is_that_of_the_method_chosen_and_says_why(carol: GraphIndex)
 def test_an_unknown_method_in_the_settings_is_refused(carol: GraphIndex) -> None:
     with pytest.raises(PipelineError, match="methods"):
         carol.search("Who?", method="auto", methods=["hybrid"])
+
+
+def test_options_go_to_the_method_chosen_and_those_it_has_not_are_said(carol: GraphIndex) -> None:
+    options = {"top_k_entities": 3, "strategy": "round_robin", "primer_reports": 4}
+    result = carol.search("Who is Jacob Marley?", method="auto", context_only=True, **options)
+    assert result.selection["strategy"] == "round_robin"
+    assert result.selection["ignored_options"] == ["primer_reports"]
+    assert len(result.context.entities) == 3
+    other = carol.search("Does anybody say how zinc is refined?", method="auto", context_only=True, **options)
+    assert (other.selection["chosen"], set(other.selection["ignored_options"])) == ("basic", set(options))
+
+
+def test_a_strategy_that_is_asked_for_is_taken_before_the_one_that_fits(carol: GraphIndex) -> None:
+    result = carol.search("Compare Scrooge and Fezziwig", "auto", "depth_first", context_only=True)
+    assert (result.selection["chosen"], result.selection["strategy"]) == ("local", "depth_first")
+
+
+def test_an_option_that_no_method_has_and_a_value_that_makes_no_sense_are_errors(carol: GraphIndex) -> None:
+    with pytest.raises(PipelineError, match=r"'top_k_entitys' of auto_search .* did you mean 'top_k_entities'"):
+        carol.search("Who is Jacob Marley?", method="auto", top_k_entitys=3)
+    with pytest.raises(PipelineError, match="local_search: top_k_entities"):
+        carol.search("Who is Jacob Marley?", method="auto", top_k_entities=0)
+    with pytest.raises(PipelineError, match="auto_search: options"):
+        carol.search("Who is Jacob Marley?", method="auto", options=["colour"])
+    with pytest.raises(PipelineError, match="unknown option 'colour'"):
+        carol.search("Who is Jacob Marley?", method="auto", options={"colour": "red"})

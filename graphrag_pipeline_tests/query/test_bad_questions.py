@@ -80,6 +80,12 @@ def test_a_question_of_100_kb_gets_an_answer(small: GraphIndex, method: str) -> 
     assert result.answer
 
 
+@pytest.mark.parametrize("question", [None, 7, ["Who?"], b"Who?"])
+def test_what_is_no_text_is_no_question(small: GraphIndex, question: Any) -> None:
+    with pytest.raises(PipelineError, match="ask something in words"):
+        small.search(question)
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("question", ["", " \n\t", "\0\n"])
 def test_an_empty_question_is_refused_however_it_is_asked(small: GraphIndex, method: str, question: str) -> None:
@@ -101,7 +107,7 @@ def test_an_unknown_method_names_the_valid_ones(small: GraphIndex) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_an_unknown_strategy_is_refused_by_every_method(small: GraphIndex, method: str) -> None:
-    words = r"strategy.*'?depth_first" if method == "local" else "only local search has"
+    words = r"strategy.*'?depth_first" if method in ("local", "auto") else "only local search has"
     with pytest.raises(PipelineError, match=words):
         small.search("Who?", method=method, strategy="best")
 
@@ -212,7 +218,6 @@ def cut(path: Path) -> None:
         ("adjacency/*/documents_id_rows.npy", cut),
         ("sentences/*/sentence_ends.npy", Path.unlink),
         ("tables/entities/*.parquet", Path.unlink),
-        ("tables/text_units/*.arrow", cut),
         ("vectors/default-entity-description/*/*.lance/data/*", Path.unlink),
         ("vectors/default-text_unit-text/*/*.lance/_indices/*/*_docs.lance", cut),
         ("vectors/default-text_unit-text/*/rows/*/ids.arrow", Path.unlink),

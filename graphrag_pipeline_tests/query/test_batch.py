@@ -93,6 +93,12 @@ def test_a_file_that_holds_something_else_is_left_alone(small: GraphIndex, tmp_p
     assert path.read_text() == content
 
 
+def test_no_folder_is_made_for_a_file_of_answers(small: GraphIndex, tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match=r"there is no folder .*missing; make it, or name another file"):
+        answer_into_file(small, [WHO], tmp_path / "missing" / "answers.jsonl")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_file_that_another_batch_writes_is_left_alone(small: GraphIndex, tmp_path: Path) -> None:
     with AnswerFile(tmp_path / "answers.jsonl"), pytest.raises(PipelineError, match="another batch writes it"):
         answer_into_file(small, [WHO], tmp_path / "answers.jsonl")

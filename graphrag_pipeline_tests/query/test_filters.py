@@ -86,6 +86,12 @@ def test_without_creation_dates_the_year_is_that_of_a_dated_field() -> None:
     assert passing("year>=2024", documents) == "a"
 
 
+@pytest.mark.parametrize("text", ["year>=2024", "Date!=2024"])
+def test_where_no_document_has_a_date_that_is_said(text: str) -> None:
+    with pytest.raises(PipelineError, match=r"no document has a date: .*published.*; there are id, title"):
+        passing(text, {"a": ({"source": "BBC"}, None)})
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from graphrag_pipeline.query import global_search
+from graphrag_pipeline.query.report_rating import RatedReport, RelevanceRater, worth
 from graphrag_pipeline.settings import GlobalSearchSettings
 
 QUESTION = "How did Bob Cratchit and his family celebrate Christmas?"
@@ -32,7 +33,7 @@ def test_dynamic_selection_rates_children_of_kept_reports_and_those_above_a_rele
     selection = rate(carol, keep_parent=True, max_level=3)
     ratings = {report.community: report.rating for report in selection.rated}
     parents = dict(zip(carol.column("communities", "community"), carol.column("communities", "parent"), strict=True))
-    every = global_search.RelevanceRater(carol, QUESTION).rate(np.arange(carol.snapshot.n_rows("communities")))
+    every = RelevanceRater(carol, QUESTION).rate(np.arange(carol.snapshot.n_rows("communities")))
     above_relevant = ancestors_of({report.community for report in every if report.rating >= 1}, parents)
     n_opened = 0
     for report in selection.rated:
@@ -65,9 +66,30 @@ def test_a_higher_threshold_prunes_more(carol):
     assert n_kept[0] > n_kept[-1]
 
 
-def test_the_account_adds_up(carol):
-    account = rate(carol, keep_parent=True).account()
-    assert account["rated"] == account["kept"] + account["pruned"]
+@pytest.mark.parametrize("question", [QUESTION, "What is quantum chromodynamics?", "What are the main themes?"])
+@pytest.mark.parametrize("keep_parent", [True, False])
+def test_the_account_adds_up(carol, question, keep_parent):
+    selection = rate(carol, question, keep_parent=keep_parent)
+    account = selection.account()
+    assert account["rated"] == account["kept"] + account["pruned"] and account["kept"] == len(selection.kept) > 0
+
+
+def test_what_static_search_would_read_is_told_without_a_model_too(carol):
+    told = carol.search(QUESTION, method="global").selection["static_search"]
+    static = rate(carol, selection="static")
+    tokens = global_search.select_global_context(carol, static).n_tokens
+    assert told["reports"] == len(static.kept) and told["prompt_tokens"] > tokens
+
+
+def report(row, **values):
+    alike = {"community": row, "level": 0, "size": 5, "rank": 5.0, "relevance": 0.1, "rating": 2, "newest_day": 0}
+    return RatedReport(row=row, **(alike | values))
+
+
+def test_roots_that_nothing_separates_stay_by_rating_size_and_recency():
+    found = [report(0), report(1, newest_day=9), report(2, size=7), report(3, rating=3), report(4, rank=8.0)]
+    assert [r.row for r in sorted(found, key=worth(is_overview=True, is_by_model=True))] == [3, 2, 1, 0, 4]
+    assert [r.row for r in sorted(found, key=worth(is_overview=True, is_by_model=False))] == [4, 2, 1, 0, 3]
 
 
 def test_where_no_root_reaches_the_threshold_the_best_stay(carol):

@@ -1,11 +1,13 @@
 import json
 import pickle
+import re
 import subprocess
 import sys
 
 import pytest
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError, SettingsError
+from graphrag_pipeline.inspection.tracing import read_citation
 from graphrag_pipeline.query import global_search, local_search
 from graphrag_pipeline.query.answers import EMPTY_INDEX
 from graphrag_pipeline.query.graph_index import GraphIndex
@@ -73,6 +75,14 @@ def test_the_context_alone_has_no_answer(carol):
 def test_markdown_lists_where_each_marker_points(small):
     result = small.search("Who haunted Scrooge?")
     assert "\u201cMarley haunted Scrooge.\u201d" in result.to_markdown()
+
+
+@pytest.mark.parametrize("method", ["local", "basic", "global"])
+def test_trace_takes_what_stands_in_brackets_at_each_source(small, method):
+    result = small.search("Who haunted Scrooge?", method=method)
+    named = re.findall(r"\((\w+ \d+)\): \u201c", result.sources_to_markdown())
+    assert [read_citation(name) for name in named] == [read_citation(citation.record) for citation in result.citations]
+    assert named, method
 
 
 def test_the_same_question_gets_the_same_answer(carol_root):

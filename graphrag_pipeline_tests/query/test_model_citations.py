@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from graphrag_pipeline.query.results import Context
 
 FRAGMENTS = ["Marley ", "haunted Scrooge", "[Data: Sources (1)]", " [data: Entities (1, 2-3)]", "[", "]", "[Da", "ta: ",
              "Sources (2)]", "[3]", " [1, 2]", "[4", "【Data：Source（2）】", "\n\n- ", "  ", "[see above]", "(1)",
-             "。"]  # fmt: skip
+             "。", " and", ", ", "an", "[9] und "]  # fmt: skip
 
 
 def everything(index: GraphIndex) -> Context:
@@ -57,3 +58,19 @@ def test_a_marker_of_the_models_own_is_invented(small: GraphIndex) -> None:
     text = "Marley [7] haunted Scrooge [Data: Sources (1)][2, 3]. In [1843] he was [dead]【4】."
     assert cited.add(text) + cited.rest() == "Marley haunted Scrooge [1]. In [1843] he was [dead]."
     assert cited.n_invented == 4 and len(cited.citations) == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("Marley did [Data: Sources (1)] and [Data: Sources (9)].", "Marley did [1]."),
+        ("Marley did [Data: Sources (1)], [Data: Sources (9)], and [7].", "Marley did [1]."),
+        ("Marley did [Data: Sources (9)] und [Data: Sources (1)].", "Marley did [1]."),
+        ("Marley did [Data: Sources (1)], [Data: Sources (9)] and [Data: Sources (1)].", "Marley did [1] and [1]."),
+        ("Marley did, [Data: Sources (9)].", "Marley did."),
+        ("Marley did [Data: Sources (9)] and laughed [Data: Sources (1)], and", "Marley did and laughed [1], and"),
+    ],
+)
+def test_what_joined_a_removed_citation_goes_with_it(small: GraphIndex, written: str, read: str) -> None:
+    cited = CitedText(small, {"Sources": frozenset({1})})
+    assert "".join(map(cited.add, written)) + cited.rest() == read

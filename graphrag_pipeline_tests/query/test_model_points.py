@@ -192,6 +192,44 @@ def test_repeats_are_independent_and_the_majority_counts(carol: GraphIndex, tmp_
     assert set(seen.values()) == {3} and {report.rating for report in selection.rated} == {3}
 
 
+def test_a_question_may_say_how_reports_are_rated(small: GraphIndex, tmp_path: Path) -> None:
+    options = {"num_repeats": 2, "rated_text": "summary", "max_concurrency": 1, "max_level": 0}
+    with running_model_server(latency_s=0.01) as server:
+        index = open_with_model(small, tmp_path, server, **RATING, reports={"min_report_size": 1})
+        selection = index.search("Who is Marley?", method="global", **options).selection
+    prompts = [json.dumps(call.body["messages"]) for call in server.calls if call.kind == "rating"]
+    assert len(prompts) == 2 * selection["rated"] and len(set(prompts)) == selection["rated"]
+    assert all("A summary." in prompt and "## Finding" not in prompt for prompt in prompts)
+    assert server.log.most_in_flight == 1
+
+
+@pytest.mark.parametrize("best", [False, True])
+def test_an_overview_question_keeps_what_a_model_rates_best(carol: GraphIndex, tmp_path: Path, best: bool) -> None:
+    """Where it rates all alike the largest roots stay; else those at the threshold, and what is below them."""
+    numbers = carol.column("community_reports", "community")
+    roots = numbers[carol.column("community_reports", "level") == 0]
+    row = int(carol.rows_of_numbers("community_reports", "community", [roots[3]])[0])
+    [record] = carol.snapshot.take("community_reports", [row], ["full_content"])
+
+    def rate(asked: Asked) -> Any:
+        is_best = record["full_content"][:100] in asked.prompt
+        return {"reason": "x", "rating": (4 if is_best else 0) if best else 3} if asked.kind == "rating" else None
+
+    with running_model_server(rate) as server:
+        index = open_with_model(carol, tmp_path, server, **RATING, reports={"min_report_size": 1})
+        settings = index.settings.global_search.model_copy(update={"max_level": 0})
+        selection = global_search.rate_reports(index, "What are the main themes?", settings)
+    account = selection.account()
+    assert account["is_overview"] and account["kept"] + account["pruned"] == account["rated"] == len(roots)
+    assert selection.is_separated == best
+    if best:
+        assert [report.row for report in selection.kept] == [row]
+    else:
+        largest = sorted((report.size for report in selection.rated), reverse=True)
+        n_stay = global_search.MAX_UNSEPARATED_ROOTS
+        assert [report.size for report in selection.kept] == largest[:n_stay]
+
+
 def test_without_a_point_nothing_is_written_and_what_was_read_is_told(carol: GraphIndex, tmp_path: Path) -> None:
     with running_model_server([(is_map, points(("Nothing.", 0)))]) as server:
         result = open_with_model(carol, tmp_path, server, **RATING).search("Who painted the ceiling?", method="global")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import CancelledError
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,8 +16,8 @@ from graphrag_pipeline.models.event_loop import start_in_loop
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.methods import METHODS
 from graphrag_pipeline.query.model_answers import Say
-from graphrag_pipeline.query.model_streams import aiterate_said, await_search, iterate_said
-from graphrag_pipeline.query.results import SearchResult
+from graphrag_pipeline.query.model_streams import Callbacks, aiterate_said, await_search, iterate_said
+from graphrag_pipeline.query.results import Context, SearchResult
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.query.model_index import open_with_model
 
@@ -132,3 +133,30 @@ def test_a_stream_that_is_left_gives_up_its_calls() -> None:
         assert piece == "A piece." and search.is_asking.wait(SAFE_S)
         break
     assert search.is_given_up.wait(SAFE_S)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_callbacks_get_the_context_before_the_answer_and_then_its_pieces(small: GraphIndex, method: str) -> None:
+    heard: list[object] = []
+    pieces: list[str] = []
+    result = small.search(
+        QUESTION, method, say=pieces.append, callbacks=Callbacks(context=heard.append, token=heard.append)
+    )
+    context, *said = heard
+    # Global search may read the texts themselves afterwards, where no finding answers.
+    expected = replace(result.context, text_units=()) if method in ("global", "auto") else result.context
+    assert context in (result.context, expected)
+    assert "".join(map(str, said)) == "".join(pieces) == result.answer
+
+
+def test_callbacks_get_a_models_pieces(small: GraphIndex, tmp_path: Path) -> None:
+    pieces: list[str] = []
+    with running_model_server(lambda asked: "Nobody did, so far as the data says.") as server:
+        result = open_with_model(small, tmp_path, server).search(QUESTION, callbacks=Callbacks(token=pieces.append))
+    assert len(pieces) > 2 and "".join(pieces) == result.answer
+
+
+def test_a_context_alone_is_told_too(small: GraphIndex) -> None:
+    contexts: list[Context] = []
+    result = small.search(QUESTION, context_only=True, callbacks=Callbacks(context=contexts.append))
+    assert contexts == [result.context]

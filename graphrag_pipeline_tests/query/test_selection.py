@@ -113,6 +113,8 @@ def test_equal_quotas_where_nothing_is_similar():
 def test_an_unknown_strategy_names_the_valid_ones():
     with pytest.raises(PipelineError, match=r"'best'; valid: balanced, graph, depth_first, .*minimum_guarantee"):
         select_text_units("best", CHAMAZULENE, Limits(20))
+    with pytest.raises(PipelineError, match=r"'depthfirst'; did you mean 'depth_first'\? Valid: balanced"):
+        select_text_units("depthfirst", CHAMAZULENE, Limits(20))
 
 
 @st.composite
@@ -163,3 +165,19 @@ def test_round_robin_gives_no_entity_two_more_than_one_that_still_has_some(candi
     taken = {pick.text_unit for pick in picks}
     hungry = [counts[e] for e, units in enumerate(even.text_units) if set(units.tolist()) - taken]
     assert all(max(counts) - count <= 1 for count in hungry)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "counts"),
+    [("per_entity_cap", [2, 5, 5]), ("round_robin", [4, 6, 6]), ("weighted_quota", [4, 6, 6])],
+)
+def test_a_text_unit_that_has_its_place_already_uses_up_what_its_entity_gets(strategy, counts):
+    wide = make_candidates(range(1, 51), range(51, 101), range(101, 151))
+    limits = Limits(12 if strategy == "per_entity_cap" else 16, seated=(3, 0, 0))
+    assert count_per_entity(select_text_units(strategy, wide, limits), 3) == counts
+
+
+def test_a_guarantee_counts_what_has_its_place_already():
+    candidates = make_candidates([1, 2, 3], [4, 5, 6], [7, 8, 9])
+    picks = select_text_units("minimum_guarantee", candidates, Limits(4, seated=(2, 0, 0)))
+    assert count_per_entity(picks, 3) == [0, 2, 2]

@@ -79,7 +79,7 @@ def test_damage_is_found(tmp_path: Path, check: str, table: str, change: Callabl
 def test_damaged_sentences_are_found(tmp_path: Path, array: str) -> None:
     snapshot = small_index.freeze(tmp_path)
     folder = snapshot.folder / "sentences" / snapshot.manifest.sentences
-    arrays = {path.stem: np.load(path) for path in folder.iterdir()}
+    arrays = {path.stem: np.load(path) for path in folder.glob("*.npy")}
     store = SnapshotStore(tmp_path)
     for damaged in (arrays[array][1:], arrays[array][::-1]):
         name = store.write_sentences({**arrays, array: damaged})

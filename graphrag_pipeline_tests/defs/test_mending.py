@@ -1,0 +1,75 @@
+"""A published snapshot that lost a file is made whole again by `index`, and answers as before."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.defs.index_run import run_index
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.root import Root
+from graphrag_pipeline_tests.roots import make_root, put
+
+QUESTION = "Who is Bob Cratchit?"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Root:
+    root = make_root(tmp_path_factory.mktemp("mending") / "root")
+    run_index(root)
+    return root
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def empty(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+
+def ask(root: Root) -> str:
+    with GraphIndex.open(root.path) as index:
+        return index.search(QUESTION).answer
+
+
+@pytest.mark.parametrize(
+    ("pattern", "damage"),
+    [
+        ("adjacency/*/entity_text_units_indices.npy", Path.unlink),
+        ("sentences/*/sentence_ends.npy", cut),
+        ("tables/entities/*", cut),
+        ("tables/record_numbers/*", Path.unlink),
+        ("vectors/default-entity-description/*/*.lance/data/*", Path.unlink),
+        ("vectors/default-text_unit-text/*/*.lance/_indices/*/*_docs.lance", cut),
+        ("vectors/default-text_unit-text/*", empty),
+    ],
+)
+def test_index_makes_again_what_is_broken(root: Root, pattern: str, damage: Callable[[Path], None]) -> None:
+    expected, snapshot = ask(root), root.snapshots.current()
+    for path in list(root.snapshots.folder.glob(pattern)):
+        damage(path)
+    assert ("index_candidate", "all") in run_index(root).ran
+    assert ask(root) == expected and root.snapshots.current() == snapshot
+    assert run_index(root).ran == []
+
+
+def test_a_change_of_the_input_is_no_hindrance(root: Root, tmp_path: Path) -> None:
+    shutil.copytree(root.path, tmp_path / "root")
+    changed = Root(tmp_path / "root")
+    for path in (changed.path / "snapshots" / "tables" / "communities").iterdir():
+        cut(path)
+    put(changed.path, "four.txt", "Fred invited Scrooge. Fred and Scrooge dined.")
+    assert run_index(changed).n_documents == 4
+    assert ask(changed)
+
+
+def test_nothing_is_made_in_a_folder_that_is_no_root(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match=r"settings\.yaml: not found; make a root with"):
+        run_index(Root(tmp_path / "missing"))
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,57 @@
+"""The early stop of extraction: a prompt or model that yields nothing ends the run, however small the corpus is."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.indexing.model_extraction import ExtractionPlan
+from graphrag_pipeline.indexing.model_stages import FIRST_UNITS, TELLING, ask_about_units, extraction_works
+from graphrag_pipeline.models.ports import Failure
+from graphrag_pipeline.models.prompts import Prompt
+from graphrag_pipeline_tests.indexing.scripted_model import ScriptedModel
+
+POEM = Prompt("extract_graph", "Reply with a poem. {input_text}", "0", "extract.txt")
+PLAN = ExtractionPlan(POEM, Prompt("extract_graph_continue", "More?", "0", "more.txt"), ("X",))
+ENTITY = '("entity"<|>SCROOGE<|>PERSON<|>A miser.)##<|COMPLETE|>'
+LONG = "Scrooge never painted out the name of Marley above the warehouse door. " * 6
+
+
+def ask(texts: list[str], reply) -> list:
+    units = pa.table({"id": [str(n) for n in range(len(texts))], "text": texts})
+    model = ScriptedModel(lambda messages: reply(messages[0]["content"]))
+    return ask_about_units(extraction_works(units, PLAN, model), PLAN, model, "test-chat")
+
+
+@pytest.mark.parametrize("n_units", [1, 4, FIRST_UNITS - 1, FIRST_UNITS, 40])
+def test_a_corpus_of_any_size_that_yields_nothing_stops_and_shows_what_was_asked(n_units):
+    with pytest.raises(PipelineError, match="extraction stopped") as error:
+        ask([LONG] * n_units, lambda prompt: "<|COMPLETE|>")
+    for part in ("test-chat", "extract.txt", "the reply starts '<|COMPLETE|>'"):
+        assert part in str(error.value)
+
+
+def test_a_few_short_text_units_may_name_nothing():
+    assert len(LONG) >= TELLING
+    assert len(ask(["It rained.", "It snowed."], lambda prompt: "<|COMPLETE|>")) == 2
+
+
+def test_one_text_unit_that_yields_something_is_enough():
+    texts = ["Nothing. " * 40, LONG, "Nothing. " * 40]
+    results = ask(texts, lambda prompt: ENTITY if "Scrooge" in prompt else "<|COMPLETE|>")
+    assert [len(result.entities) for result in results] == [0, 1, 0]
+
+
+def test_failures_alone_stop_all_but_a_single_text_unit():
+    with pytest.raises(PipelineError, match="the reply starts 'Roses are red'"):
+        ask(["It rained."] * 2, lambda prompt: "Roses are red")
+    [failure] = ask([LONG], lambda prompt: "Roses are red")
+    assert isinstance(failure, Failure)
+
+
+def test_what_has_found_something_before_may_find_nothing_in_what_is_new():
+    units = pa.table({"id": ["0"], "text": [LONG]})
+    model = ScriptedModel(lambda messages: "<|COMPLETE|>")
+    works = extraction_works(units, PLAN, model)
+    assert len(ask_about_units(works, PLAN, model, "test-chat", is_proven=True)) == 1

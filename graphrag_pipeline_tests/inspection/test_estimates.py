@@ -1,0 +1,153 @@
+"""What a run would cost is guessed on the upper side: never nothing where a model will be asked."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+import yaml
+
+from graphrag_pipeline.defs.stage_run import BODIES, StageRun
+from graphrag_pipeline.identity import WHOLE
+from graphrag_pipeline.inspection.estimates import StageEstimate, estimate_index
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.stages import STAGES, Stage
+from graphrag_pipeline.staleness import detect_input, find_stale, list_failures
+from graphrag_pipeline_tests.conftest import ModelIndex
+from graphrag_pipeline_tests.model_server import Asked
+from graphrag_pipeline_tests.model_server.brains import reply_to
+from graphrag_pipeline_tests.roots import build_tables, put
+
+BELOW_GRAPH = ("summarized_descriptions", "community_reports", "entity_embeddings", "relationship_embeddings",
+               "report_embeddings")  # fmt: skip
+KINDS = {"summarized_descriptions": "summary", "community_reports": "report"}
+
+
+def estimate(root: Root) -> dict[str, StageEstimate]:
+    """By stage, of the root as it is on disk now."""
+    opened = Root(root.path)
+    return {each.stage: each for each in estimate_index(opened, find_stale(opened, detect_input(opened)))}
+
+
+def change(root: Root, section: str, **values: object) -> None:
+    path = root.path / "settings.yaml"
+    settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    settings[section] |= values
+    path.write_text(yaml.safe_dump(settings), encoding="utf-8")
+
+
+def add_document(root: Root) -> None:
+    """Another one that mentions what the first one does."""
+    [first, *_] = sorted((root.path / "input").iterdir())
+    put(root.path, "new.txt", "Once again. " + first.read_text(encoding="utf-8"))
+
+
+def build_once(root: Root, stage: Stage) -> None:
+    """Compute a stage of the whole corpus, though what is above it is stale."""
+    run = StageRun(root, stage, WHOLE)
+    run.pin_inputs()
+    BODIES[stage.name](run)
+
+
+def lose_tables(root: Root, *stages: str) -> None:
+    """As if a run had been killed before these stages."""
+    for stage in stages:
+        for head in (root.path / "heads").glob(f"{stage}*"):
+            shutil.rmtree(head)
+
+
+def assert_covers_what_is_paid(model_index: ModelIndex, estimates: dict[str, StageEstimate]) -> None:
+    """Run what is stale and compare: no stage asks more than was estimated."""
+    model_index.server.reset()
+    build_tables(Root(model_index.root.path))
+    for stage, kind in KINDS.items():
+        assert model_index.server.count(kind) <= (estimates[stage].n_calls if stage in estimates else 0), stage
+    n_embedded = sum(each.n_calls for each in estimates.values() if each.stage.endswith("_embeddings"))
+    assert model_index.server.count("embedding") <= n_embedded
+
+
+def test_a_run_killed_after_extraction_has_all_the_rest_before_it(model_index: ModelIndex) -> None:
+    lost = ("entities", "relationships", "covariates", "entity_merges", "graph", "descriptions", "summarized",
+            "communit", "entity_emb", "relationship_emb", "report_emb")  # fmt: skip
+    lose_tables(model_index.root, *lost)
+    shutil.rmtree(model_index.root.cache_folder)
+    estimates = estimate(model_index.root)
+    assert "extracted_graph" not in estimates
+    assert all(estimates[stage].n_calls and estimates[stage].is_scaled for stage in BELOW_GRAPH)
+
+
+def test_a_run_killed_with_all_extraction_paid_has_the_rest_before_it(model_index: ModelIndex) -> None:
+    shutil.rmtree(model_index.root.path / "heads")
+    estimates = estimate(model_index.root)
+    assert estimates["extracted_graph"].n_calls == 0 < estimates["extracted_graph"].n_cached
+    assert all(estimates[stage].n_calls for stage in BELOW_GRAPH)
+
+
+def test_descriptions_that_were_never_made_are_counted_from_a_fresh_graph(model_index: ModelIndex) -> None:
+    lose_tables(model_index.root, "descriptions", "summarized")
+    change(model_index.root, "descriptions", max_words=77)
+    summaries = estimate(model_index.root)["summarized_descriptions"]
+    assert summaries.n_calls and not summaries.is_scaled
+
+
+@pytest.mark.parametrize(
+    ("section", "values"),
+    [
+        ("resolution", {"min_similarity": 0.95}),
+        ("extraction", {"max_gleanings": 0}),
+        ("extraction", {"max_gleanings": 2}),
+        ("graph", {"weight": "n_mentions"}),
+    ],
+)
+def test_a_changed_setting_of_the_graph_may_change_all_below(
+    model_index: ModelIndex, section: str, values: dict[str, object]
+) -> None:
+    change(model_index.root, section, **values)
+    estimates = estimate(model_index.root)
+    assert all(estimates[stage].n_calls for stage in BELOW_GRAPH), estimates
+    assert_covers_what_is_paid(model_index, estimates)
+
+
+def test_a_changed_setting_of_summaries_changes_vectors_and_reports_too(model_index: ModelIndex) -> None:
+    change(model_index.root, "descriptions", max_words=77)
+    estimates = estimate(model_index.root)
+    assert all(estimates[stage].n_calls for stage in BELOW_GRAPH)
+    assert not estimates["summarized_descriptions"].is_scaled
+
+    def longer(asked: Asked) -> str | None:
+        return reply_to(asked.kind, asked.conversation) + " And more." if asked.kind == "summary" else None
+
+    model_index.script = longer
+    assert_covers_what_is_paid(model_index, estimates)
+
+
+def test_a_new_document_is_guessed_by_what_it_mentions(model_index: ModelIndex) -> None:
+    add_document(model_index.root)
+    estimates = estimate(model_index.root)
+    assert estimates["summarized_descriptions"].n_calls > 0
+    assert_covers_what_is_paid(model_index, estimates)
+
+
+def test_an_engine_without_a_model_leaves_the_guess_of_the_others(model_index: ModelIndex) -> None:
+    change(model_index.root, "extraction", engine="embedded")
+    estimates = estimate(model_index.root)
+    build_tables(Root(model_index.root.path), ["extracted_graph"])
+    assert {stage: each.n_calls for stage, each in estimate(model_index.root).items()} == {
+        stage: each.n_calls for stage, each in estimates.items()
+    }
+    assert all(estimates[stage].n_calls for stage in BELOW_GRAPH)
+
+
+def test_a_failed_text_unit_is_guessed_by_what_it_may_mention(model_index: ModelIndex) -> None:
+    root = model_index.root
+    add_document(root)
+    model_index.script = lambda asked: "Sorry." if asked.kind == "extraction" else None
+    build_tables(root, ["corpus_manifest", "documents", "text_units", "extracted_graph"])
+    for stage in STAGES.values():
+        if not stage.is_partitioned:
+            build_once(root, stage)
+    model_index.script = None
+    assert list_failures(root)
+    estimates = estimate(root)
+    assert estimates["extracted_graph"].n_calls
+    assert_covers_what_is_paid(model_index, estimates)

@@ -1,0 +1,69 @@
+"""The acceptance cases of local search, end to end: a budget of 20 text units, one entity that 50 of them name."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.selection import STRATEGIES
+from graphrag_pipeline_tests.query.popular_entities import open_index, search_units
+
+N_UNITS = 20
+
+
+@pytest.fixture(scope="module")
+def chamazulene(tmp_path_factory: pytest.TempPathFactory) -> GraphIndex:
+    return open_index(
+        tmp_path_factory.mktemp("chamazulene"),
+        {"CHAMOMILE": range(1, 51), "CHAMAZULENE": (1, 5, 51, 52), "NF-KB PATHWAY": (5, 52, 53)},
+        {
+            "CHAMOMILE": "What is the anti-inflammatory mechanism of the chamazulene in chamomile?",
+            "CHAMAZULENE": "A blue oil.",
+            "NF-KB PATHWAY": "A way of signals in cells.",
+        },
+        {("CHAMAZULENE", "CHAMOMILE"): (1, 5), ("CHAMAZULENE", "NF-KB PATHWAY"): (5, 52)},
+    )
+
+
+@pytest.fixture(scope="module")
+def herbs(tmp_path_factory: pytest.TempPathFactory) -> GraphIndex:
+    return open_index(
+        tmp_path_factory.mktemp("herbs"),
+        {"CHAMOMILE": range(1, 51), "EUROPEAN HERBALISM": range(51, 59), "LAVENDER": range(59, 89)},
+        {
+            "CHAMOMILE": "Its status in traditional medicine.",
+            "EUROPEAN HERBALISM": "Healing with plants.",
+            "LAVENDER": "A purple flower.",
+        },
+        {},
+    )
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_only_depth_first_lets_a_popular_entity_take_the_whole_budget(chamazulene: GraphIndex, strategy: str) -> None:
+    question = "What is the anti-inflammatory mechanism of chamazulene?"
+    found = {number for number, _ in search_units(chamazulene, question, strategy, N_UNITS)}
+    if strategy == "depth_first":
+        assert len(found) == N_UNITS and not {51, 52, 53} & found
+    else:
+        assert 53 in found and {51, 52} & found
+
+
+@pytest.mark.parametrize(
+    ("strategy", "is_most"),
+    [
+        ("depth_first", True),
+        ("weighted_quota", True),
+        ("minimum_guarantee", True),
+        ("balanced", True),
+        ("graph", True),
+        ("round_robin", False),
+        ("per_entity_cap", False),
+    ],
+)
+def test_which_strategies_give_the_main_entity_the_most(herbs: GraphIndex, strategy: str, is_most: bool) -> None:
+    question = "What is the status of chamomile in European traditional medicine?"
+    informed = [entities for _, entities in search_units(herbs, question, strategy, N_UNITS)]
+    counts = [informed.count((title,)) for title in ("CHAMOMILE", "EUROPEAN HERBALISM", "LAVENDER")]
+    assert sum(counts) == (15 if strategy == "per_entity_cap" else N_UNITS)
+    assert (counts[0] > max(counts[1:])) is is_most

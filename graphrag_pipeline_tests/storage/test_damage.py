@@ -1,0 +1,98 @@
+"""What is gone from a snapshot or cut short is noticed by names and sizes, and made again by what made it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.storage.damage import LIST_FILE, find_damage, list_files, tell_damage
+from graphrag_pipeline.storage.snapshots import Snapshot, SnapshotStore
+from graphrag_pipeline_tests import small_index
+
+PARTS = ("tables", "adjacency", "sentences", "vectors")
+
+
+@pytest.fixture(scope="module")
+def frozen(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+    return small_index.freeze(tmp_path_factory.mktemp("frozen"))
+
+
+def files_of(folder: Path) -> list[Path]:
+    return sorted(path for part in PARTS for path in (folder / part).rglob("*") if path.is_file())
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def test_each_file_that_is_gone_or_cut_is_named(frozen: Snapshot) -> None:
+    store = SnapshotStore(frozen.folder.parent)
+    assert store.find_damage(frozen.id) == ""
+    for path in files_of(frozen.folder):
+        content = path.read_bytes()
+        path.unlink()
+        assert str(path) in store.find_damage(frozen.id)
+        path.write_bytes(content[: len(content) // 2])
+        assert str(path) in store.find_damage(frozen.id) or not content
+        path.write_bytes(content)
+    assert store.find_damage(frozen.id) == ""
+
+
+def test_freezing_again_mends_the_same_snapshot(frozen: Snapshot, tmp_path: Path) -> None:
+    shutil.copytree(frozen.folder, tmp_path / "snapshots")
+    for number, path in enumerate(files_of(tmp_path / "snapshots")):
+        cut(path) if number % 2 else path.unlink()
+    assert "more)" in SnapshotStore(tmp_path).find_damage(frozen.id)
+    assert small_index.freeze(tmp_path).id == frozen.id
+    assert SnapshotStore(tmp_path).find_damage(frozen.id) == ""
+
+
+def test_a_folder_of_an_older_release_gets_its_list(frozen: Snapshot, tmp_path: Path) -> None:
+    shutil.copytree(frozen.folder, tmp_path / "snapshots")
+    for path in (tmp_path / "snapshots").rglob(LIST_FILE):
+        path.unlink()
+    vectors = {path: path.stat().st_ino for path in files_of(tmp_path / "snapshots") if "vectors" in path.parts}
+    assert SnapshotStore(tmp_path).open(frozen.id).table("entities").num_rows == 5, "readers do not mind"
+    assert LIST_FILE in SnapshotStore(tmp_path).find_damage(frozen.id)
+    assert small_index.freeze(tmp_path).id == frozen.id
+    assert SnapshotStore(tmp_path).find_damage(frozen.id) == ""
+    assert all(path.stat().st_ino == node for path, node in vectors.items()), "vectors are not made again"
+
+
+def test_without_the_copy_a_table_is_read_from_its_parquet_file(frozen: Snapshot, tmp_path: Path) -> None:
+    shutil.copytree(frozen.folder, tmp_path / "snapshots")
+    snapshot = SnapshotStore(tmp_path).open(frozen.id)
+    cut(snapshot.mapped_path("entities"))
+    assert snapshot.table("entities").equals(frozen.table("entities"))
+
+
+def test_record_numbers_come_from_the_newest_snapshot_that_has_them(frozen: Snapshot, tmp_path: Path) -> None:
+    shutil.copytree(frozen.folder, tmp_path / "snapshots")
+    store = SnapshotStore(tmp_path)
+    tables = small_index.contract_tables()
+    other = small_index.freeze(tmp_path, tables | {"record_numbers": tables["record_numbers"].slice(1)})
+    other.table_path("record_numbers").unlink()
+    other.mapped_path("record_numbers").unlink()
+    numbers = store.record_numbers(other.manifest)
+    assert numbers is not None and numbers.equals(frozen.table("record_numbers"))
+    shutil.rmtree(tmp_path / "snapshots" / "tables" / "record_numbers")
+    assert store.record_numbers(other.manifest) is None
+
+
+def test_a_list_says_what_is_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside" / "a").write_bytes(b"abc")
+    assert find_damage(tmp_path) == [tmp_path / LIST_FILE]
+    list_files(tmp_path)
+    list_files(tmp_path)
+    assert find_damage(tmp_path) == []
+    (tmp_path / LIST_FILE).write_bytes(b"[]")
+    assert find_damage(tmp_path) == [tmp_path / LIST_FILE]
+    assert find_damage(tmp_path / "other") == [tmp_path / "other"]
+
+
+def test_damage_is_told_with_how_much_more_there_is() -> None:
+    assert tell_damage([Path("a")]) == "a is gone or not whole"
+    assert tell_damage([Path("a"), Path("b"), "c"]) == "a is gone or not whole (and 2 more)"
