@@ -132,8 +132,7 @@ def reduce_points(
 ) -> dict[str, Any]:
     with step(index_root, query, mapped) as now:
         answer = engines.write_global_answer(now.index, query.question, mapped.value, selection.value, query.settings)
-        context_read = engines.select_global_context(now.index, query.question, selection.value, query.settings)
-        read = replace(context_read, text_units=(*context_read.text_units, *answer.text_units))
+        read = engines.select_global_context(now.index, query.question, selection.value, query.settings)
         read = replace(read, text_units=(*read.text_units, *answer.text_units))
         told = {**selection.value.account(), "points": len(mapped.value.points), **mapped.value.details()}
         return _show(context, query, answer, now, read, told)
