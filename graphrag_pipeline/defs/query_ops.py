@@ -123,7 +123,7 @@ def rate_reports(context: dg.OpExecutionContext, index_root: IndexRoot, query: Q
 def map_points(context: dg.OpExecutionContext, index_root: IndexRoot, query: Query, selection: Found) -> Found:
     with step(index_root, query, selection) as now:
         mapped = engines.map_points(now.index, query.question, selection.value, query.settings)
-        return now.found(context, mapped, {"points": len(mapped.points), **mapped.details()})
+        return now.found(context, mapped, mapped.details())
 
 
 @dg.op(description="Reduce the points to one answer, each statement cited.")
@@ -134,7 +134,7 @@ def reduce_points(
         answer = engines.write_global_answer(now.index, query.question, mapped.value, selection.value, query.settings)
         read = engines.select_global_context(now.index, query.question, selection.value, query.settings)
         read = replace(read, text_units=(*read.text_units, *answer.text_units))
-        told = {**selection.value.account(), "points": len(mapped.value.points), **mapped.value.details()}
+        told = {**selection.value.account(), **mapped.value.details()}
         return _show(context, query, answer, now, read, told)
 
 
@@ -180,7 +180,7 @@ def find_relevant_text_units(context: dg.OpExecutionContext, index_root: IndexRo
 def map_text_units(context: dg.OpExecutionContext, index_root: IndexRoot, query: Query, selection: Found) -> Found:
     with step(index_root, query, selection) as now:
         mapped = engines.map_relevant(now.index, query.question, selection.value, query.settings)
-        return now.found(context, mapped, {"points": len(mapped.points), **mapped.details()})
+        return now.found(context, mapped, mapped.details())
 
 
 @dg.op(description="Write the answer from what is relevant, each statement cited.")
@@ -190,7 +190,7 @@ def answer_lazily(
     with step(index_root, query, mapped) as now:
         answer = engines.write_lazy_answer(now.index, query.question, mapped.value, selection.value, query.settings)
         read = lazy_search.select_lazy_context(now.index, selection.value, query.settings.max_context_tokens)
-        told = {**selection.value.account(), "points": len(mapped.value.points), **mapped.value.details()}
+        told = {**selection.value.account(), **mapped.value.details()}
         return _show(context, query, answer, now, read, told)
 
 

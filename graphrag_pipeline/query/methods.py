@@ -88,7 +88,7 @@ def _search_globally(index: GraphIndex, question: str, settings: GlobalSearchSet
     mapped = map_points(index, question, selection, settings)
     answer = write_global_answer(index, question, mapped, selection, settings, listener.say)
     context = replace(context, text_units=(*context.text_units, *answer.text_units))
-    return Found(answer, context, {**selection.account(), "points": len(mapped.points), **mapped.details()})
+    return Found(answer, context, {**selection.account(), **mapped.details()})
 
 
 def _search_basically(index: GraphIndex, question: str, settings: BasicSearchSettings, listener: Listener) -> Found:
@@ -112,7 +112,7 @@ def _search_lazily(index: GraphIndex, question: str, settings: LazySearchSetting
         return Found(NO_ANSWER, context, selection.account())
     mapped = map_relevant(index, question, selection, settings)
     answer = write_lazy_answer(index, question, mapped, selection, settings, listener.say)
-    return Found(answer, context, {**selection.account(), "points": len(mapped.points), **mapped.details()})
+    return Found(answer, context, {**selection.account(), **mapped.details()})
 
 
 def _search_automatically(index: GraphIndex, question: str, settings: AutoSearchSettings, listener: Listener) -> Found:

@@ -16,12 +16,11 @@ import numpy as np
 from pydantic import BaseModel
 
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
-from graphrag_pipeline.models.prompts import AUTO
 from graphrag_pipeline.models.reply_json import read_json
 from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query import records
-from graphrag_pipeline.query.context import render_context, row_costs
-from graphrag_pipeline.query.global_search import NO_REPORT, Point
+from graphrag_pipeline.query.context import row_costs
+from graphrag_pipeline.query.global_search import NO_REPORT
 from graphrag_pipeline.query.lazy_candidates import rank_candidates
 from graphrag_pipeline.query.lazy_search import (
     LazySelection,
@@ -31,10 +30,9 @@ from graphrag_pipeline.query.lazy_search import (
     find_relevant_units,
     select_lazy_context,
 )
-from graphrag_pipeline.query.model_citations import Shown, shown_numbers
-from graphrag_pipeline.query.model_points import RESPONSE_FORMAT, MappedPoints, ReadPoints, pack_batches, read_points
-from graphrag_pipeline.query.model_rating import BATCH_FORMAT, Ratings, read_ratings
-from graphrag_pipeline.query.model_requests import as_data, ask_all, open_question, read_questions
+from graphrag_pipeline.query.model_points import MappedPoints, map_contexts, pack_batches
+from graphrag_pipeline.query.model_rating import Ratings, ratings_request
+from graphrag_pipeline.query.model_requests import ask_all, open_question, read_questions
 from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.results import Context, TextUnitRecord
 from graphrag_pipeline.query.token_budget import answer_cost
@@ -135,11 +133,8 @@ class ModelUnitRater:
         ]
 
     def _ask_about(self, units: Sequence[TextUnitRecord]) -> ChatRequest[Ratings]:
-        numbers = [unit.human_readable_id for unit in units]
-        data = as_data(render_context(Context(text_units=tuple(units))))
-        messages = open_question(self._index.prompt("rate_text_units"), AUTO, self._question, context_data=data)
-        record = f"text units {', '.join(map(str, numbers))}"
-        return ChatRequest(record, messages, lambda reply: read_ratings(reply, numbers), BATCH_FORMAT)
+        context = Context(text_units=tuple(units))
+        return ratings_request(self._index, self._question, "rate_text_units", "text units", context)
 
     def _take_over(
         self, rated: Sequence[RatedUnit], units: Sequence[TextUnitRecord], ratings: Ratings
@@ -178,34 +173,6 @@ def map_text_units(
     Raises:
         PipelineError: no call can be answered, or the budget of the root is spent.
     """
-    batches = _batch(index, selection, settings)
-    requests = [_build_request(index, question, batch) for batch in batches]
-    replies = ask_all(index, "answers", requests, answer_cost(index.settings, settings.max_answer_tokens))
-    points: list[Point] = []
-    lost: Counter[str] = Counter()
-    for reply in replies:
-        if not isinstance(reply, Failure):
-            lost.update(reply.value.lost)
-            points += [Point(NO_REPORT, "", text, score) for text, score in reply.value.points]
-    failed = [reply.reason for reply in replies if isinstance(reply, Failure)]
-    return MappedPoints(
-        points=tuple(sorted(points, key=lambda point: -point.score)),
-        account={"calls": len(batches), "failed": len(failed)},
-        lost=dict(lost),
-        failures=tuple(dict.fromkeys(failed)),
-    )
-
-
-def _build_request(index: GraphIndex, question: str, batch: Sequence[TextUnitRecord]) -> ChatRequest[ReadPoints]:
-    context = Context(text_units=tuple(batch))
-    settings = index.settings.answers
-    messages = open_question(
-        index.prompt("lazy_search_map"),
-        settings.language,
-        question,
-        context_data=as_data(render_context(context)),
-        max_length=str(settings.max_words),
-    )
-    shown: Shown = shown_numbers(context)
-    numbers = ", ".join(str(unit.human_readable_id) for unit in batch)
-    return ChatRequest(f"text units {numbers}", messages, lambda reply: read_points(reply, shown), RESPONSE_FORMAT)
+    parts = [("text units", Context(text_units=tuple(batch))) for batch in _batch(index, selection, settings)]
+    limit = settings.max_answer_tokens
+    return map_contexts(index, question, "lazy_search_map", parts, limit, lambda context, text: NO_REPORT)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,11 +84,13 @@ class MappedPoints:
         return 0 < self.account.get("calls", 0) == self.account.get("failed", 0)
 
     def details(self) -> dict[str, Any]:
-        """What a result tells besides the points."""
-        told = (
-            {"map": {**self.account, "lost": dict(self.lost), "failures": list(self.failures)}} if self.account else {}
-        )
-        return told | ({"static_search": dict(self.static)} if self.static else {})
+        """What a result tells of the points: how many, and how they were made."""
+        told: dict[str, Any] = {"points": len(self.points)}
+        if self.account:
+            told["map"] = {**self.account, "lost": dict(self.lost), "failures": list(self.failures)}
+        if self.static:
+            told["static_search"] = dict(self.static)
+        return told
 
 
 def map_reports(index: GraphIndex, question: str, selection: Selection, settings: GlobalSearchSettings) -> MappedPoints:
@@ -102,25 +104,55 @@ def map_reports(index: GraphIndex, question: str, selection: Selection, settings
     order = _shuffle([report.size for report in reports], index.settings.reports.min_report_size, settings.seed)
     costs = row_costs([reports[i].n_tokens for i in order])
     batches = [[reports[order[i]] for i in batch] for batch in pack_batches(costs, settings.max_context_tokens)]
-    requests = [_build_request(index, question, batch) for batch in batches]
-    replies = ask_all(index, "answers", requests, answer_cost(index.settings, settings.max_answer_tokens))
+    overhead = _overhead(index, question)
+    mapped = map_contexts(
+        index,
+        question,
+        "global_search_map",
+        [("reports", Context(reports=tuple(batch))) for batch in batches],
+        settings.max_answer_tokens,
+        lambda context, text: _row_of(text, context.reports, row_of),
+    )
+    return replace(
+        mapped,
+        account={**mapped.account, "prompt_tokens": sum(costs) + overhead * len(batches)},
+        static=estimate_static(index, settings, overhead),
+    )
+
+
+def map_contexts(
+    index: GraphIndex,
+    question: str,
+    prompt: str,
+    parts: Sequence[tuple[str, Context]],
+    max_answer_tokens: int,
+    row_of: Callable[[Context, str], int],
+) -> MappedPoints:
+    """Ask for the points of some contexts, in one call each.
+
+    Args:
+        prompt: its name.
+        parts: what a context shows, such as "reports", and the context.
+        max_answer_tokens: of the answer to come, which is left of the token budget.
+        row_of: row of the report that a point of a context is from.
+
+    Raises:
+        PipelineError: no call can be answered, or the budget is spent.
+    """
+    requests = [_build_request(index, question, prompt, kind, context) for kind, context in parts]
+    replies = ask_all(index, "answers", requests, answer_cost(index.settings, max_answer_tokens))
     points: list[Point] = []
     lost: Counter[str] = Counter()
-    failed = [reply.reason for reply in replies if isinstance(reply, Failure)]
-    for batch, reply in zip(batches, replies, strict=True):
+    for (_, context), reply in zip(parts, replies, strict=True):
         if not isinstance(reply, Failure):
             lost.update(reply.value.lost)
-            points += [Point(_row_of(text, batch, row_of), "", text, score) for text, score in reply.value.points]
+            points += [Point(row_of(context, text), "", text, score) for text, score in reply.value.points]
+    failed = [reply.reason for reply in replies if isinstance(reply, Failure)]
     return MappedPoints(
         points=tuple(sorted(points, key=lambda point: -point.score)),
-        account={
-            "calls": len(batches),
-            "failed": len(failed),
-            "prompt_tokens": sum(costs) + _overhead(index, question) * len(batches),
-        },
+        account={"calls": len(parts), "failed": len(failed)},
         lost=dict(lost),
         failures=tuple(dict.fromkeys(failed)),
-        static=estimate_static(index, settings, _overhead(index, question)),
     )
 
 
@@ -163,19 +195,20 @@ def _overhead(index: GraphIndex, question: str) -> int:
     return sum(count_tokens_each([index.prompt("global_search_map").text, question])) + PART_OVERHEAD
 
 
-def _build_request(index: GraphIndex, question: str, batch: Sequence[ReportRecord]) -> ChatRequest[ReadPoints]:
-    context = Context(reports=tuple(batch))
+def _build_request(
+    index: GraphIndex, question: str, prompt: str, kind: str, context: Context
+) -> ChatRequest[ReadPoints]:
     settings = index.settings.answers
     messages = open_question(
-        index.prompt("global_search_map"),
+        index.prompt(prompt),
         settings.language,
         question,
         context_data=as_data(render_context(context)),
         max_length=str(settings.max_words),
     )
     shown = shown_numbers(context)
-    numbers = ", ".join(str(report.human_readable_id) for report in batch)
-    return ChatRequest(f"reports {numbers}", messages, lambda reply: read_points(reply, shown), RESPONSE_FORMAT)
+    numbers = ", ".join(map(str, context.record_numbers))
+    return ChatRequest(f"{kind} {numbers}", messages, lambda reply: read_points(reply, shown), RESPONSE_FORMAT)
 
 
 def _row_of(text: str, batch: Sequence[ReportRecord], row_of: Mapping[int, int]) -> int:

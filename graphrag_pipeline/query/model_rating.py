@@ -128,11 +128,22 @@ class ModelRater:
         return ChatRequest(f"report {number}", messages, lambda reply: {number: read_rating(reply)}, RESPONSE_FORMAT)
 
     def _ask_about_many(self, reports: Sequence[ReportRecord]) -> ChatRequest[Ratings]:
-        numbers = [report.human_readable_id for report in reports]
-        data = as_data(render_context(Context(reports=tuple(reports))))
-        messages = open_question(self._index.prompt("rate_reports"), AUTO, self._question, context_data=data)
-        record = f"reports {', '.join(map(str, numbers))}"
-        return ChatRequest(record, messages, lambda reply: read_ratings(reply, numbers), BATCH_FORMAT)
+        context = Context(reports=tuple(reports))
+        return ratings_request(self._index, self._question, "rate_reports", "reports", context)
+
+
+def ratings_request(index: GraphIndex, question: str, prompt: str, kind: str, context: Context) -> ChatRequest[Ratings]:
+    """Asks for a rating of every report or text unit of a context.
+
+    Args:
+        prompt: its name.
+        kind: what the context shows, such as "reports".
+    """
+    numbers = context.record_numbers
+    data = as_data(render_context(context))
+    messages = open_question(index.prompt(prompt), AUTO, question, context_data=data)
+    record = f"{kind} {', '.join(map(str, numbers))}"
+    return ChatRequest(record, messages, lambda reply: read_ratings(reply, numbers), BATCH_FORMAT)
 
 
 def read_rating(reply: str) -> int:

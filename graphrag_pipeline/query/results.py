@@ -145,6 +145,11 @@ class Context:
         """Stored token counts of all records."""
         return sum(record.n_tokens for records in vars(self).values() for record in records)
 
+    @property
+    def record_numbers(self) -> list[int]:
+        """Human-readable ids of all records, table by table."""
+        return [record.human_readable_id for records in vars(self).values() for record in records]
+
 
 @dataclass(frozen=True)
 class Citation:

@@ -30,18 +30,9 @@ def _own_dagster_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
 
 
-@pytest.fixture(scope="module")
-def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root that was indexed once; copy it before changing it."""
-    root = make_root(tmp_path_factory.mktemp("indexed") / "root")
-    run_index(root)
-    return root.path
-
-
 @pytest.fixture
-def root(indexed: Path, tmp_path: Path) -> Root:
-    shutil.copytree(indexed, tmp_path / "root")
-    return Root(tmp_path / "root")
+def root(indexed_root: Root) -> Root:
+    return indexed_root
 
 
 def n_runs(root: Root) -> int:

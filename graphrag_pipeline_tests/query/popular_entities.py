@@ -20,6 +20,17 @@ N_TOKENS = 84
 N_PARTS = 3
 """Entities, relationships, text units."""
 
+GIVES_MAIN_ENTITY_MOST = {
+    "depth_first": True,
+    "weighted_quota": True,
+    "minimum_guarantee": True,
+    "balanced": True,
+    "graph": True,
+    "round_robin": False,
+    "per_entity_cap": False,
+}
+"""Strategy -> whether it gives the main entity more text units than any other (acceptance case ii)."""
+
 Pair = tuple[str, str]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.selection import STRATEGIES
-from graphrag_pipeline_tests.query.popular_entities import open_index, search_units
+from graphrag_pipeline_tests.query.popular_entities import GIVES_MAIN_ENTITY_MOST, open_index, search_units
 
 N_UNITS = 20
 
@@ -49,18 +49,7 @@ def test_only_depth_first_lets_a_popular_entity_take_the_whole_budget(chamazulen
         assert 53 in found and {51, 52} & found
 
 
-@pytest.mark.parametrize(
-    ("strategy", "is_most"),
-    [
-        ("depth_first", True),
-        ("weighted_quota", True),
-        ("minimum_guarantee", True),
-        ("balanced", True),
-        ("graph", True),
-        ("round_robin", False),
-        ("per_entity_cap", False),
-    ],
-)
+@pytest.mark.parametrize(("strategy", "is_most"), GIVES_MAIN_ENTITY_MOST.items())
 def test_which_strategies_give_the_main_entity_the_most(herbs: GraphIndex, strategy: str, is_most: bool) -> None:
     question = "What is the status of chamomile in European traditional medicine?"
     informed = [entities for _, entities in search_units(herbs, question, strategy, N_UNITS)]

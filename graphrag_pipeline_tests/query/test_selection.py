@@ -11,6 +11,7 @@ from graphrag_pipeline.query.selection import (
     largest_remainder,
     select_text_units,
 )
+from graphrag_pipeline_tests.query.popular_entities import GIVES_MAIN_ENTITY_MOST
 
 
 def make_candidates(*units_of_entities, similarity=(0.95, 0.82, 0.71), costs=None, n_relationships=None):
@@ -47,18 +48,7 @@ def test_every_other_strategy_reaches_the_rare_entities(strategy):
     assert {51, 52} & chosen
 
 
-@pytest.mark.parametrize(
-    ("strategy", "is_most"),
-    [
-        ("depth_first", True),
-        ("weighted_quota", True),
-        ("minimum_guarantee", True),
-        ("balanced", True),
-        ("graph", True),
-        ("round_robin", False),
-        ("per_entity_cap", False),
-    ],
-)
+@pytest.mark.parametrize(("strategy", "is_most"), GIVES_MAIN_ENTITY_MOST.items())
 def test_which_strategies_give_the_main_entity_the_most(strategy, is_most):
     picks = select_text_units(strategy, TRADITIONAL_MEDICINE, Limits(20))
     chamomile, *others = count_per_entity(picks, 3)
