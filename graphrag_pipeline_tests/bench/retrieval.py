@@ -65,6 +65,10 @@ RANKERS: dict[str, Ranker] = {
     "basic": rank_by("basic"),
     "local, graph": rank_by("local:graph"),
     "local, balanced": rank_by("local:balanced"),
+    "drift": rank_by("drift"),
+    "lazy": rank_by("lazy"),
+    "lazy, 10 tests": rank_by("lazy:budget=10"),
+    "auto": rank_by("auto"),
 }
 LIMITS = {"basic": BM25_ANCHOR, "local, graph": GRAPH_TARGET, "local, balanced": BM25_ANCHOR}
 """recall@5 and all-evidence@5 that a ranker must reach."""
