@@ -153,7 +153,7 @@ def write_global_answer(
     if not points:
         return _answer_from_texts(index, question, selection, max_context_tokens)
     finder = EvidenceFinder(index)
-    vector = index.embed_passages([question])[0]
+    vector = None if selection.is_overview else index.embed_passages([question])[0]
     citations: list[Citation] = []
     lines = [_introduce(points, selection), ""]
     for point in points:
@@ -164,7 +164,8 @@ def write_global_answer(
                 passage, record = found
                 citations.append(cite(len(citations) + 1, passage[0].unit, passage[0].start, passage[-1].end, record))
             said.append(f"{statement} [{len(citations)}]" if found else statement)
-        lines.append(f"- {_heading(point, said)}{' '.join(said)}")
+        heading = _heading(point, () if selection.is_overview else said)
+        lines.append(f"- {heading}{' '.join(said)}")
     return Answer("\n".join(lines), tuple(citations))
 
 
@@ -187,7 +188,7 @@ def _introduce(points: Sequence[Point], selection: Selection) -> str:
     read = _count(len(selection.kept), "community report")
     if selection.is_overview:
         n_used = len({point.report_row for point in points})
-        return f"Extractive answer (no model): findings of {n_used} of the {read} ranked highest, best first."
+        return f"Extractive answer (no model): what {n_used} of the {read} ranked highest say, best first."
     if points[0].score < WEAK_SCORE:
         return f"Perhaps no answer (extractive, no model): the nearest findings of {read}."
     return f"Extractive answer (no model): findings of {read}, nearest to the question first."
@@ -205,8 +206,12 @@ def _close(statement: str) -> str:
     return bare if bare.endswith((".", "!", "?", "'", '"', "\u2019", "\u201d")) or not bare.isascii() else f"{bare}."
 
 
-def _statements(index: GraphIndex, point: Point, vector: np.ndarray) -> list[tuple[str, str]]:
-    """The sentences of a finding nearest to the question, in order, each with the citations that stand for it."""
+def _statements(index: GraphIndex, point: Point, vector: np.ndarray | None) -> list[tuple[str, str]]:
+    """The sentences of a finding nearest to the question, in order, each with the citations that stand for it.
+
+    Args:
+        vector: of the question; None if it names nothing specific: then the first ones, since reports put them first.
+    """
     everything = f"{point.summary} {point.explanation}"
     statements = [
         (_close(" ".join(said[start:end].split())), citation or everything)
@@ -214,6 +219,8 @@ def _statements(index: GraphIndex, point: Point, vector: np.ndarray) -> list[tup
         for start, end in split_sentences(said)
     ]
     statements = [(said, citation) for said, citation in statements if is_sentence(said)] or statements
+    if vector is None:
+        return statements[:MAX_SENTENCES_PER_POINT]
     texts = [said for said, _ in statements]
     picked = rank_sentences(texts, index.embed_passages(texts), MAX_SENTENCES_PER_POINT, vector)
     return [statements[i] for i in sorted(picked)]

@@ -10,8 +10,9 @@ reports for an overview none is kept: `engines.py` reads the texts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +45,8 @@ POINT_FLOOR = 0.3
 """Relevance below which a finding says nothing about the question: score 0."""
 REPORT_SHARE = 0.2
 """How much of a finding's relevance is that of the whole report it stands in."""
+OVERVIEW_SHARE = 0.4
+"""Of an overview question: what a report's first finding scores beside its summary."""
 MAX_UNSEPARATED_ROOTS = 8
 """How many roots stay where no root reaches the threshold or nothing separates them."""
 MAX_NEAR_REPORTS = {"embedded": 200, "model": 60}
@@ -249,26 +252,42 @@ def map_points(index: GraphIndex, question: str, selection: Selection) -> tuple[
     """Score the findings of the kept reports; those that say nothing about the question (score 0) are dropped.
 
     Returns:
-        Best first. Of an overview question a finding's score is its report's rank, less for each finding before it.
+        Best first. Of an overview question every report's title and summary is a point, scored by the report's rank,
+        so that an answer goes through the communities; a finding scores less.
     """
     kept = selection.kept
     rows = np.array([report.row for report in kept], dtype=np.int64)
     reports = index.snapshot.take("community_reports", rows, ["title", "summary", "findings"])
-    found = [(i, place, finding) for i, report in enumerate(reports) for place, finding in enumerate(_findings(report))]
-    if selection.is_overview:
-        scores = [round(10 * kept[i].rank * 0.9**place) for i, place, _ in found]
-    else:
-        texts = [strip_citations(f"{finding['summary']} {finding['explanation']}") for _, _, finding in found]
-        background = selection.background or read_background(index, question)
-        own = score_relevance(background, [content_words(text) for text in texts], index.embed_passages(texts))
-        whole = np.array([kept[i].relevance for i, _, _ in found])
-        scores = [point_score(value) for value in np.where(own < POINT_FLOOR, 0.0, own + REPORT_SHARE * (whole - own))]
+    score = _score_overview if selection.is_overview else partial(_score_findings, index, question, selection)
     points = [
-        Point(kept[i].row, finding["summary"], finding["explanation"], score)
-        for (i, _, finding), score in zip(found, scores, strict=True)
-        if score > 0
+        Point(kept[i].row, finding["summary"], finding["explanation"], points)
+        for i, finding, points in score(kept, reports)
+        if points > 0
     ]
     return tuple(sorted(points, key=lambda point: -point.score))
+
+
+_Scored = Iterator[tuple[int, dict[str, str], int]]
+"""Place of a report, one of its findings, and the finding's score."""
+
+
+def _score_overview(kept: Sequence[RatedReport], reports: Sequence[dict[str, Any]]) -> _Scored:
+    for i, report in enumerate(reports):
+        yield i, {"summary": report["title"], "explanation": report["summary"]}, round(10 * kept[i].rank)
+        for place, finding in enumerate(report["findings"]):
+            yield i, finding, round(10 * kept[i].rank * OVERVIEW_SHARE * 0.9**place)
+
+
+def _score_findings(
+    index: GraphIndex, question: str, selection: Selection, kept: Sequence[RatedReport], reports: Sequence[dict]
+) -> _Scored:
+    found = [(i, finding) for i, report in enumerate(reports) for finding in _findings(report)]
+    texts = [strip_citations(f"{finding['summary']} {finding['explanation']}") for _, finding in found]
+    background = selection.background or read_background(index, question)
+    own = score_relevance(background, [content_words(text) for text in texts], index.embed_passages(texts))
+    whole = np.array([kept[i].relevance for i, _ in found])
+    relevance = np.where(own < POINT_FLOOR, 0.0, own + REPORT_SHARE * (whole - own))
+    return ((i, finding, point_score(value)) for (i, finding), value in zip(found, relevance, strict=True))
 
 
 def _findings(report: dict[str, Any]) -> list[dict[str, str]]:

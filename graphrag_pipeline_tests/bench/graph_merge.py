@@ -1,6 +1,6 @@
-"""`python -m graphrag_pipeline_tests.bench.graph_merge FOLDER`: the stage `graph` on mentions of `mention_generator`.
+"""`python -m graphrag_pipeline_tests.bench.graph_merge FOLDER`: a graph and its communities from many mentions.
 
-A process of its own, so that its memory is that of the merge alone. Keep out: making the mentions.
+A process of its own, so that its memory is that of the two steps alone. Keep out: making the mentions.
 """
 
 from __future__ import annotations
@@ -10,17 +10,22 @@ from pathlib import Path
 
 import pyarrow.dataset as ds
 
+from graphrag_pipeline.indexing.communities import detect_communities
 from graphrag_pipeline.indexing.graph import merge_graph
-from graphrag_pipeline.settings import GraphSettings
+from graphrag_pipeline.settings import CommunitiesSettings, GraphSettings
 from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
 
 
 def main(folder: Path) -> None:
-    """Merge the mentions in `folder` with default settings."""
+    """Merge the mentions in `folder`, as `mention_generator` writes them, and cluster the graph; default settings."""
     entity_mentions, relationship_mentions = (
         ds.dataset(folder / table.name, schema=table.schema) for table in (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS)
     )
-    merge_graph(entity_mentions, relationship_mentions, CLAIM_MENTIONS.empty(), GraphSettings())
+    graph = merge_graph(entity_mentions, relationship_mentions, CLAIM_MENTIONS.empty(), GraphSettings())
+    entities = graph["entities"].select(["id"])
+    relationships = graph["relationships"].select(["id", "source_id", "target_id", "weight"])
+    del graph  # the stage of communities reads no more than this
+    detect_communities(entities, relationships, CommunitiesSettings())
 
 
 if __name__ == "__main__":

@@ -97,9 +97,14 @@ def test_a_global_answer_without_points_says_what_was_looked_at(carol):
     assert re.search(r"\d+ community reports looked at, 8 of them read, then \d+ text units", answer)
 
 
-def test_an_overview_question_gets_the_findings_ranked_highest(carol):
+def test_an_overview_goes_through_the_reports_ranked_highest(carol):
     result = carol.search("What are the main themes?", method="global")
     assert "ranked highest" in result.answer
+    titles = re.findall(r"^- \*\*(.+?)\.?\*\*", result.answer, re.MULTILINE)
+    kept = [report.title for report in result.context.reports]
+    shown = [title for title in titles if title in kept]
+    assert shown == [title for title in kept if title in shown]
+    assert len(set(shown)) >= 4
     assert len(result.citations) >= 5
     check_citations(carol, result)
 
