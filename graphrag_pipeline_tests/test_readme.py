@@ -6,4 +6,5 @@ def test_readme_shows_what_the_product_prints(tmp_path):
     with index_sample(tmp_path) as index:
         sample = render_sample(index)
         assert "Bob Cratchit" in index.search("Who is Ebenezer Scrooge's clerk?").answer
+        assert "Marley was dead" in index.search("Who is Jacob Marley?").answer  # though no text unit read says so
     assert README.read_text(encoding="utf-8") == put_into_readme(sample)

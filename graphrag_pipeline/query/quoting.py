@@ -35,7 +35,6 @@ from graphrag_pipeline.models.sentence_forms import (
 from graphrag_pipeline.query.asked import Asked
 from graphrag_pipeline.query.evidence import (
     MAX_PASSAGE_SENTENCES,
-    MIN_PASSAGE_WORDS,
     CitedRecord,
     EvidenceFinder,
     Sentence,
@@ -139,8 +138,7 @@ def _says_something(asked: Asked, text: str) -> bool:
 def state_graph(index: GraphIndex, asked: Asked, context: Context) -> list[Said]:
     """Sentences from descriptions: of entities that the question names, and of their relationships in the network.
 
-    A sentence of a text unit that is short, or stands in the context, is left to the passages, which show what stands
-    around it.
+    A sentence of a text unit in the context is left to the passages, which show what stands around it.
     """
     statements = _describe(context)
     texts = [f"{subject}: {text}" for _, _, subject, text in statements]
@@ -175,7 +173,7 @@ def _describe(context: Context) -> list[tuple[str, str, str, str]]:
 
 def _is_left_to_passages(text: str, passage: Sequence[Sentence], in_context: set[str]) -> bool:
     is_verbatim = passage[0].folded == text
-    return is_verbatim and (count_words(text) < MIN_PASSAGE_WORDS or passage[0].unit.id in in_context)
+    return is_verbatim and passage[0].unit.id in in_context
 
 
 def _pick_texts(index: GraphIndex, asked: Asked, texts: list[str], n: int, floor: Floor) -> list[int]:
