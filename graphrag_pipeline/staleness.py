@@ -82,6 +82,23 @@ def list_notes(manifests: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
     return sorted((row["path"], row["note"]) for row in rows if row["note"])
 
 
+@dataclass(frozen=True)
+class ReportLag:
+    """How many of all reports do not know all of their communities, and the largest share that is new to one."""
+
+    n_reports: int
+    n_waiting: int
+    largest_new_share: float
+
+
+def measure_lag(root: Root) -> ReportLag:
+    """Which reports wait until more is new to them, as the heads have it (`reports.rewrite_share`)."""
+    head = root.tables.head("community_reports", WHOLE)
+    rows = root.tables.dataset([head]).to_table(columns=["new_share"]) if head else None
+    shares = [share or 0.0 for share in rows["new_share"].to_pylist()] if rows else []  # none in rows of old releases
+    return ReportLag(len(shares), sum(share > 0 for share in shares), max(shares, default=0.0))
+
+
 def list_failures(root: Root) -> list[dict[str, str]]:
     """What got no usable reply of a model, as the heads have it: stage, partition and the columns of its table."""
     failures = []

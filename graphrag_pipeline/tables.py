@@ -315,8 +315,11 @@ COMMUNITY_REPORTS = Table(
         ("rating_explanation", pa.string()),
         ("is_verbatim", pa.bool_()),  # too small to be worth a model call: descriptions as they are
         ("is_fallback", pa.bool_()),
+        ("inputs_key", pa.string()),  # hash of all that its context was chosen from
         ("context_key", pa.string()),  # hash of the context it was written from
         ("request_key", pa.string(), "null"),
+        ("evidence", pa.list_(pa.int64())),  # hashes of all it was written from; empty where it may not lag
+        ("new_share", pa.float64()),  # of what is known of the community now: what the report does not know
     ),
     key=("community_id",),
     owner="community_reports",

@@ -20,6 +20,9 @@ CAROL = {
 }
 """Three documents with names that meet across them."""
 
+MAX_ROUNDS = 3
+"""So often may a partition run until everything is up to date."""
+
 GOING_ON = ("communities", "community_reports", "report_embeddings")
 """Stages whose tables go on from what was published, so that a rebuild may have others."""
 
@@ -42,7 +45,11 @@ def put(path: Path, name: str, text: str) -> None:
 
 
 def build_tables(root: Root, stages: Iterable[str] = tuple(STAGES)) -> list[tuple[str, str]]:
-    """Bring stages up to date through their real bodies and the real store, without Dagster; returns what ran."""
+    """Bring stages up to date through their real bodies and the real store, without Dagster; returns what ran.
+
+    Raises:
+        RuntimeError: a partition stays stale however often it runs.
+    """
     from graphrag_pipeline.defs import assets as _registered  # noqa: F401
     from graphrag_pipeline.defs.stage_run import BODIES, StageRun
 
@@ -53,6 +60,10 @@ def build_tables(root: Root, stages: Iterable[str] = tuple(STAGES)) -> list[tupl
         if not stale:
             break
         for item in stale:
+            if ran.count((item.stage, item.partition)) >= MAX_ROUNDS:
+                raise RuntimeError(
+                    f"{item.stage}, {item.partition}: ran {MAX_ROUNDS} times and is stale: {item.reasons}"
+                )
             run = StageRun(root, ALL_STAGES[item.stage], item.partition)
             run.pin_inputs()
             BODIES[item.stage](run)
@@ -64,10 +75,11 @@ def recluster(root: Root) -> None:
     """Cluster communities from cold, as `index --recluster` does, and bring up to date what is below them."""
     from graphrag_pipeline.defs.stage_run import BODIES, StageRun
 
-    run = StageRun(root, STAGES["communities"], WHOLE)
-    run.is_reclustering = True
-    run.pin_inputs()
-    BODIES["communities"](run)
+    for stage in ("communities", "community_reports"):
+        run = StageRun(root, STAGES[stage], WHOLE)
+        run.is_reclustering = True
+        run.pin_inputs()
+        BODIES[stage](run)
     build_tables(root, ALL_STAGES)
 
 

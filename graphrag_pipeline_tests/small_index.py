@@ -96,7 +96,7 @@ def stage_tables() -> dict[str, pa.Table]:
             {"community_id": key, "level": level, "title": f"Report on {titles[0]}", "summary": "A summary.",
              "findings": [{"summary": "Finding", "explanation": f"So [Data: Entities ({entity_id(titles[0])})]."}],
              "rank": 5.0, "rating_explanation": "Because.", "is_verbatim": False, "is_fallback": False,
-             "context_key": key}
+             "inputs_key": key, "context_key": key, "evidence": [], "new_share": 0.0}
             for key, level, _, titles in _COMMUNITIES
         ],
     }  # fmt: skip

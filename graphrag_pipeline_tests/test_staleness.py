@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from graphrag_pipeline.defs.index_run import run_index
 from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import STAGES
-from graphrag_pipeline.staleness import StalePartition, detect_input, find_stale, stage_data_version
+from graphrag_pipeline.staleness import StalePartition, detect_input, find_stale, measure_lag, stage_data_version
+from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.command_line import TIMEOUT_S, environment
 from graphrag_pipeline_tests.conftest import ModelIndex
 from graphrag_pipeline_tests.model_server import Asked
 from graphrag_pipeline_tests.model_server.brains import reply_to
-from graphrag_pipeline_tests.roots import put
+from graphrag_pipeline_tests.roots import put, table_bytes
 from graphrag_pipeline_tests.test_cli import Call, call
 
 __all__ = ["call"]
@@ -77,6 +81,36 @@ def test_a_changed_report_prompt_is_paid_for_reports_and_their_vectors_alone(mod
     after = versions(model_index.root)
     changed = {name.partition("/")[0] for name in before if before[name] != after[name]}
     assert changed == set(BELOW_REPORTS[:2])
+
+
+def test_reports_wait_where_little_is_new_until_a_recluster_which_gives_those_of_a_rebuild(
+    model_index: ModelIndex, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GRAPHRAG__REPORTS__REWRITE_SHARE", "0.5")
+    root = model_index.root = Root(model_index.root.path)
+    run_index(root)  # the changed setting is no other prompt: every reply is in the cache
+    assert not model_index.server.calls
+    write_articles(root.path / "input", 7)
+    run_index(root)
+    lag = measure_lag(root)
+    assert 0 < lag.n_waiting < lag.n_reports
+    assert 0 < lag.largest_new_share <= 0.5
+    assert f"{lag.n_waiting} of {lag.n_reports} reports wait" in call("--root", root.path, "status").out
+    assert not stale(root)
+    run_index(root, is_reclustering=True)
+    assert measure_lag(root).n_waiting == 0
+    rebuilt = copy_inputs(root, tmp_path / "rebuilt")
+    run_index(rebuilt)
+    assert table_bytes(root) == table_bytes(rebuilt)
+
+
+def copy_inputs(root: Root, path: Path) -> Root:
+    """A new root of the same documents, settings and stored replies."""
+    for name in ("settings.yaml", "prompts", "input", "cache"):
+        copy = shutil.copytree if (root.path / name).is_dir() else shutil.copy
+        path.mkdir(exist_ok=True)
+        copy(root.path / name, path / name)
+    return Root(path)
 
 
 def test_a_moved_folder_of_documents_asks_no_model(model_index: ModelIndex) -> None:

@@ -1,74 +1,40 @@
 """Community reports: what each community is about, for every community, deepest level first.
 
-A report is a function of its context (`report_contexts.py`) and of nothing else: a known report of an equal context is
-taken over, whatever became of the rest of the graph. `write_reports` is the embedded engine; a model writer takes the
-same contexts and returns the same `Report`.
-
-The embedded report: the title names the central entities; summary and findings are sentences of the context, chosen by
-`models/extractive.py`, where sentences about entities with many relationships inside the community count more; each is
-followed by a citation with stable ids. A finding gathers up to `FINDING_SENTENCES` sentences about the same entities
-(`report_findings.py`); findings about common nouns ("door") or made of talk only fill up to `MIN_FINDINGS`, and a bare
-cry is said only where nothing else is there.
-The rank is 10 x ln(1 + n) / ln(1 + `RANK_FULL`), at most 10, where n counts entities, relationships and claims inside.
-A community with fewer than `min_report_size` entities gets its descriptions as they are, sentence by sentence.
+A report is a function of its context (`report_contexts.py`) and of nothing else: an earlier report of an equal context
+is taken over, whatever became of the rest of the graph. A model's report stays, too, while little of what is known of
+its community is new to it (`report_evidence.py`). The embedded engine (`extractive_reports.py`) and a model
+(`model_reports.py`) are given the same contexts and return the same `Report`.
 
 Keep out: human-readable numbers and periods (the candidate adds them), prompts, disk.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from graphrag_pipeline.citations import render_citation, split_cited
 from graphrag_pipeline.indexing.report_contexts import (
     ChildReport,
     CommunityContext,
     build_context,
 )
-from graphrag_pipeline.indexing.report_findings import (
-    FINDING_SENTENCES,
-    MIN_FINDINGS,
-    Statement,
-    group_by_heading,
-    make_findings,
-)
+from graphrag_pipeline.indexing.report_evidence import EarlierReports, Evidence, ReportReuse
+from graphrag_pipeline.indexing.report_inputs import InputHashes
 from graphrag_pipeline.indexing.report_records import (
+    CommunityRows,
     GraphRecords,
-    Record,
     TokenCounter,
     iterate_levels,
 )
-from graphrag_pipeline.models.extractive import (
-    embed_distinct,
-    is_near_repeat,
-    rank_sentences,
-    sentences_of,
-    words_of,
-)
-from graphrag_pipeline.models.ports import Embedder
-from graphrag_pipeline.models.sentence_forms import is_cry, is_sentence, weigh_form
 from graphrag_pipeline.settings import ReportsSettings
 from graphrag_pipeline.tables import COMMUNITY_REPORTS
 from graphrag_pipeline.tokens import count_tokens_each
 
-MAX_STATEMENTS = 120
-SUMMARY_SENTENCES = 3
-CENTRAL_BONUS = 0.5
-COMMON_NOUN_FACTOR = 0.6
-WELL_FORMED = 0.55
-"""A sentence whose form weighs less (short talk, a broken quotation) is weak."""
-RANK_FULL = 10_000
 BATCH_COMMUNITIES = 500
-
-_HEADING_JOINT = re.compile(r", | and ")
 
 
 @dataclass(frozen=True)
@@ -102,35 +68,38 @@ def report_communities(
     covariates: pa.Table,
     descriptions: pa.Table,
     settings: ReportsSettings,
-    embedder: Embedder,
-    known: pa.Table | None = None,
+    write: Writer,
+    earlier: EarlierReports | None = None,
     count_tokens: TokenCounter = count_tokens_each,
-    write: Writer | None = None,
 ) -> pa.Table:
     """Write a report on every community.
 
     Args:
         communities, entities, relationships, covariates, descriptions: stage tables of one run, any row order.
-        known: rows of `tables.COMMUNITY_REPORTS` made by the same code version; a context found there is not
-            written about again, unless its report is a fallback.
+        write: who writes: the embedded engine or a model.
+        earlier: reports that are not written again where they still speak for a community.
         count_tokens: tokens of each of a list of texts.
-        write: who writes; the embedded engine, if nobody is named.
 
     Returns:
         `tables.COMMUNITY_REPORTS`: one row per community.
     """
+    earlier = earlier or EarlierReports()
+    max_new_share = settings.rewrite_share if settings.engine == "model" else 0.0
     records = GraphRecords(entities, relationships, covariates, descriptions, count_tokens)
+    reporter = _Reporter(
+        records,
+        Evidence(records, entities, relationships, descriptions, earlier.basis) if max_new_share else None,
+        ReportReuse(earlier, max_new_share),
+        write,
+        settings,
+    )
     del entities, relationships, covariates, descriptions  # large, and what is needed of them is in the records
-    write = write or partial(write_reports, settings=settings, embedder=embedder)
-    rows_known = [] if known is None else known.filter(pc.invert(known["is_fallback"])).to_pylist()
-    reused = {row["context_key"]: row for row in rows_known}
     parts = [COMMUNITY_REPORTS.empty()]
     reports: dict[str, ChildReport] = {}
     for level in iterate_levels(communities, records):
         finer, reports = reports, {}
         for batch in _batched(level, BATCH_COMMUNITIES):
-            contexts = [build_context(rows, records, finer, settings.max_input_tokens) for rows in batch]
-            rows = _report_rows(contexts, reused, write)
+            rows = reporter.report(batch, finer)
             reports.update((row["community_id"], _as_child(row)) for row in rows)
             parts.append(COMMUNITY_REPORTS.from_rows(rows))
     return COMMUNITY_REPORTS.sort(pa.concat_tables(parts))
@@ -140,15 +109,63 @@ def _batched(rows: Sequence, size: int) -> Iterator[Sequence]:
     return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
-def _report_rows(contexts: Sequence[CommunityContext], reused: Mapping[str, dict], write: Writer) -> list[dict]:
-    keys = [context.context_key for context in contexts]
-    missing = [context for context, key in zip(contexts, keys, strict=True) if key not in reused]
-    written = iter(write(missing))
-    rows = []
-    for context, key in zip(contexts, keys, strict=True):
-        row = dict(reused[key]) if key in reused else _as_row(next(written), key)
-        rows.append(row | {"community_id": context.community_id, "level": context.level})
-    return rows
+@dataclass(frozen=True)
+class _Draft:
+    """A whole row, or, with a context to write from, what is known of the row before."""
+
+    row: dict[str, Any]
+    context: CommunityContext | None = None
+
+
+class _Reporter:
+    """Writes rows of `tables.COMMUNITY_REPORTS`, or takes those that were written before.
+
+    Args:
+        evidence: None where no report may wait.
+    """
+
+    def __init__(
+        self,
+        records: GraphRecords,
+        evidence: Evidence | None,
+        reuse: ReportReuse,
+        write: Writer,
+        settings: ReportsSettings,
+    ) -> None:
+        self._records = records
+        self._inputs = InputHashes(records)
+        self._evidence = evidence
+        self._reuse = reuse
+        self._write = write
+        self._settings = settings
+
+    def report(self, communities: Sequence[CommunityRows], finer: Mapping[str, ChildReport]) -> list[dict]:
+        """One row per community, in order; `finer` are the reports of the level below."""
+        drafts = [self._draft(community, finer) for community in communities]
+        written = iter(self._write([draft.context for draft in drafts if draft.context is not None]))
+        return [
+            (draft.row if draft.context is None else _as_row(next(written), draft.context.context_key) | draft.row)
+            | {"community_id": community.id, "level": community.level}
+            for draft, community in zip(drafts, communities, strict=True)
+        ]
+
+    def _draft(self, community: CommunityRows, finer: Mapping[str, ChildReport]) -> _Draft:
+        """The earlier row that speaks for a community, else the context to write from."""
+        inputs_key, evidence = self._inputs.of(community, finer), self._evidence_of(community)
+        now = {"inputs_key": inputs_key, "evidence": evidence, "new_share": 0.0}
+        if row := self._reuse.find_unchanged(inputs_key):
+            return _Draft(row | now)
+        context = build_context(community, self._records, finer, self._settings.max_input_tokens)
+        if row := self._reuse.find_equal(context.context_key):
+            return _Draft(row | now)
+        if row := self._reuse.find_sufficient(evidence):
+            return _Draft(row)
+        return _Draft(now, context)
+
+    def _evidence_of(self, community: CommunityRows) -> np.ndarray:
+        """What is known of a community; nothing where its report costs nothing and so has no reason to wait."""
+        is_asked = len(community.entities) >= self._settings.min_report_size
+        return self._evidence.of(community) if self._evidence and is_asked else np.zeros(0, dtype=np.int64)
 
 
 def _as_row(report: Report, context_key: str) -> dict:
@@ -168,188 +185,3 @@ def _as_row(report: Report, context_key: str) -> dict:
 def _as_child(row: Mapping) -> ChildReport:
     findings = tuple((finding["summary"], finding["explanation"]) for finding in row["findings"])
     return ChildReport(row["community_id"], row["title"], row["summary"], findings)
-
-
-# ----------------------------------------------------------------------------------------------- the embedded engine
-
-
-def write_reports(contexts: Sequence[CommunityContext], settings: ReportsSettings, embedder: Embedder) -> list[Report]:
-    """Write one report per context, in order; their sentences are embedded together."""
-    gathered = [
-        [] if context.n_entities < settings.min_report_size else _gather_statements(context) for context in contexts
-    ]
-    texts = [statement.text for statements in gathered for statement in statements]
-    vectors = embed_distinct(texts, embedder)
-    reports, start = [], 0
-    for context, statements in zip(contexts, gathered, strict=True):
-        end = start + len(statements)
-        if statements:
-            reports.append(_write_extractive(context, statements, vectors[start:end], settings.max_findings))
-        else:
-            reports.append(_write_verbatim(context, context.n_entities < settings.min_report_size))
-        start = end
-    return reports
-
-
-def _write_verbatim(context: CommunityContext, is_small: bool) -> Report:
-    """The descriptions as they are: a sentence on each entity in the summary, all others as findings."""
-    statements = _gather_descriptions(context)
-    about_entities = {_heading(_names(record)): _cite("Entities", record) for record in context.entities}
-    first: dict[str, Statement] = {}
-    for statement in statements:
-        if statement.citation == about_entities.get(statement.heading):
-            first.setdefault(statement.heading, statement)
-    summary = list(first.values())
-    groups: dict[str, list[Statement]] = {}
-    for statement in statements:
-        if statement not in summary:
-            groups.setdefault(statement.heading, []).append(statement)
-    title = _title(context)
-    spare = [replace(summary[0], heading=title)] if len(summary) == 1 else summary
-    return Report(
-        title,
-        " ".join(statement.cited for statement in summary) or title,
-        make_findings(spare, groups.values(), (), len(statements)),
-        *_rate(context),
-        is_verbatim=is_small,
-    )
-
-
-def _gather_descriptions(context: CommunityContext) -> list[Statement]:
-    """What the descriptions say, in their order; nothing twice, no cry where something else is said."""
-    gathered: list[Statement] = []
-    known: list[frozenset[str]] = []
-    for kind, record in _records(context):
-        for text in _sentences_alone(record.description):
-            words = words_of(text)
-            if not is_near_repeat(words, known):
-                known.append(words)
-                gathered.append(Statement(len(gathered), text, _cite(kind, record), _heading(_names(record))))
-    return [statement for statement in gathered if not is_cry(statement.text)] or gathered
-
-
-def _sentences_alone(description: str) -> list[str]:
-    """Its sentences without headings and fragments; the description on one line where nothing else is there."""
-    sentences = sentences_of(description)
-    return [text for text in sentences if is_sentence(text)] or [" ".join(sentences)] if sentences else []
-
-
-def _records(context: CommunityContext) -> Iterator[tuple[str, Record]]:
-    """(kind of citation, record) of all that a context shows."""
-    yield from (("Entities", record) for record in context.entities)
-    yield from (("Relationships", record) for record in context.relationships)
-    yield from (("Claims", record) for record in context.claims)
-
-
-def _write_extractive(
-    context: CommunityContext, statements: Sequence[Statement], vectors: np.ndarray, max_findings: int
-) -> Report:
-    n_wanted = SUMMARY_SENTENCES + max_findings * FINDING_SENTENCES
-    priors = np.array([statement.prior for statement in statements])
-    order = rank_sentences([statement.text for statement in statements], vectors, n_wanted, prior=priors)
-    ranked = [statements[i] for i in order]
-    n_summary = max(1, min(SUMMARY_SENTENCES, len(ranked) // 3, len(ranked) - MIN_FINDINGS))
-    summary, rest = _pick_summary(ranked, n_summary)
-    return Report(
-        _title(context),
-        " ".join(statement.cited for statement in summary),
-        make_findings(summary, group_by_heading(rest, max_findings), rest, max_findings),
-        *_rate(context),
-    )
-
-
-def _pick_summary(ranked: Sequence[Statement], n: int) -> tuple[list[Statement], list[Statement]]:
-    """The best statements under different headings that read well alone (else one that does not), and the others."""
-    headings: set[str] = set()
-    chosen: list[Statement] = []
-    for statement in sorted(ranked, key=lambda statement: statement.reads_badly):
-        if len(chosen) < n and statement.heading not in headings and not (chosen and statement.reads_badly):
-            headings.add(statement.heading)
-            chosen.append(statement)
-    return chosen, [statement for statement in ranked if statement not in chosen]
-
-
-def _gather_statements(context: CommunityContext) -> list[Statement]:
-    """Every sentence of the context, in its order; no cry where something else is said."""
-    weights = _weigh_names(context)
-    gathered: list[tuple[str, str, str, float]] = []
-    for kind, record in _records(context):
-        names = sorted(_names(record), key=lambda name: (-weights.get(name, 0.0), name))
-        prior = 1.0 + weights.get(names[0], 0.0)
-        if kind == "Entities" and names[0] in context.central:
-            prior += CENTRAL_BONUS
-        heading, citation = _heading(names), _cite(kind, record)
-        gathered += [(text, citation, heading, prior) for text in _first_sentences(record.description)]
-    for report in context.reports:
-        gathered += _gather_from_child(report)
-    gathered = [said for said in gathered if not is_cry(said[0])] or gathered
-    statements = [_make_statement(i, said, context.common_nouns) for i, said in enumerate(gathered)]
-    if len(statements) <= MAX_STATEMENTS:
-        return statements
-    return sorted(statements, key=lambda statement: (-statement.prior, statement.position))[:MAX_STATEMENTS]
-
-
-def _make_statement(position: int, said: tuple[str, str, str, float], common_nouns: Collection[str]) -> Statement:
-    text, citation, heading, prior = said
-    has_noun = any(name.lower() in common_nouns for name in _HEADING_JOINT.split(heading))
-    is_weak = has_noun or weigh_form(text) < WELL_FORMED
-    return Statement(position, text, citation, heading, prior * (COMMON_NOUN_FACTOR if has_noun else 1.0), is_weak)
-
-
-def _first_sentences(description: str) -> list[str]:
-    """As many as a finding holds; a description has its most telling sentences first."""
-    return sentences_of(description)[:FINDING_SENTENCES]
-
-
-def _gather_from_child(report: ChildReport) -> Iterator[tuple[str, str, str, float]]:
-    """The sentences of a sub-community's report, with the citations they have there, else citing the report."""
-    own = render_citation([("Reports", [report.community_id])])
-    for heading, text in ((report.title, report.summary), *report.findings):
-        for said, citation in split_cited(text):
-            for sentence in sentences_of(said):
-                yield sentence, citation or own, heading, 1.0
-
-
-def _weigh_names(context: CommunityContext) -> dict[str, float]:
-    """Share of the busiest entity's relationships, by name, among those that the context shows."""
-    counts: dict[str, int] = {}
-    for record in context.relationships:
-        for name in _names(record):
-            counts[name] = counts.get(name, 0) + 1
-    most = max(counts.values(), default=1)
-    return {name: count / most for name, count in counts.items()}
-
-
-def _names(record: Record) -> tuple[str, ...]:
-    """Whom a record is about: an entity's title, a relationship's two ends, a claim's subject and object."""
-    return record.fields[:1] if len(record.fields) == 2 else record.fields[:2]
-
-
-def _heading(names: Sequence[str]) -> str:
-    """A claim about nobody has "NONE" as its object."""
-    return _start_upper(_join_names(list(dict.fromkeys(name for name in names if name and name.upper() != "NONE"))))
-
-
-def _cite(kind: str, record: Record) -> str:
-    return render_citation([(kind, [record.id])])
-
-
-def _title(context: CommunityContext) -> str:
-    return _start_upper(_join_names(context.central))
-
-
-def _start_upper(text: str) -> str:
-    return text if "." in text.split(" ")[0][:-1] else text[:1].upper() + text[1:]
-
-
-def _join_names(names: Sequence[str]) -> str:
-    """A, B and C."""
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else ""
-
-
-def _rate(context: CommunityContext) -> tuple[float, str]:
-    """Rank from 0 to 10 and the formula in words."""
-    n = context.n_entities + context.n_relationships + context.n_claims
-    rank = round(min(10.0, 10.0 * math.log1p(n) / math.log1p(RANK_FULL)), 1)
-    counts = f"{context.n_entities} entities, {context.n_relationships} relationships and {context.n_claims} claims"
-    return rank, f"By size: {counts} inside the community, 10 x ln(1 + {n}) / ln(1 + {RANK_FULL})."

@@ -78,8 +78,16 @@ class RecordRows:
         self._count_tokens = count_tokens
         self._tokens = np.full(len(ids), -1, dtype=np.int64)
 
+    def __len__(self) -> int:
+        return len(self._ids)
+
     def record(self, i: int) -> Record:
         return Record(self._ids[i].as_py(), tuple(column[i].as_py() or "" for column in self._columns))
+
+    def iterate_values(self) -> Iterator[tuple[str, ...]]:
+        """Id and fields of every record, in order."""
+        columns = [self._ids, *(column.fill_null("") for column in self._columns)]
+        return zip(*(column.to_pylist() for column in columns), strict=True)
 
     def tokens(self, rows: np.ndarray) -> np.ndarray:
         """Tokens of each row, its number left out."""

@@ -27,6 +27,7 @@ from graphrag_pipeline.indexing.model_extraction import ExtractionPlan, build_gr
 from graphrag_pipeline.indexing.model_reports import build_request
 from graphrag_pipeline.indexing.model_stages import extraction_works, summary_works
 from graphrag_pipeline.indexing.report_contexts import CommunityContext
+from graphrag_pipeline.indexing.report_evidence import EarlierReports
 from graphrag_pipeline.inspection.changed_units import ChangedUnits
 from graphrag_pipeline.models.pool import Work
 from graphrag_pipeline.models.prices import find_price
@@ -185,12 +186,19 @@ class _Estimator:
         report_communities(
             **{table: self._root.tables.read(table) for table in _REPORTED},
             settings=settings,
-            embedder=self._root.static_embedder,
             write=count,
+            earlier=self._earlier_reports(),
         )
         estimate = self._counted(name, model)
         self._n_written["report_embeddings"] = estimate.n_calls + self._is_changed(name) * estimate.n_cached
         return estimate
+
+    def _earlier_reports(self) -> EarlierReports | None:
+        """The reports there are, unless something made them that is another one now."""
+        if self._is_changed("community_reports") or not self._is_made("community_reports"):
+            return None
+        rows = self._root.tables.read("community_reports")
+        return EarlierReports(rows, self._root.tables.need("descriptions").code_version)
 
     def _counted(self, stage: str, model: StoredReplies) -> StageEstimate:
         n_calls = len(model.missing)

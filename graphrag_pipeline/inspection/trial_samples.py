@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.citations import number_citations, render_full_content
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.indexing.community_reports import Report, report_communities, write_reports
+from graphrag_pipeline.indexing.community_reports import Report, report_communities
 from graphrag_pipeline.indexing.contract_tables import CITED_KINDS
 from graphrag_pipeline.indexing.extracted_graph import extract_graph
+from graphrag_pipeline.indexing.extractive_reports import write_reports
 from graphrag_pipeline.indexing.model_descriptions import iterate_subjects
 from graphrag_pipeline.indexing.model_extraction import UnitMentions
 from graphrag_pipeline.indexing.model_reports import ModelReport, ReportPlan, write_report
@@ -196,9 +197,8 @@ def sample_communities(root: Root, choose: Choose) -> Sample:
     report_communities(
         **{table: root.tables.read(table) for table in _REPORTED},
         settings=settings,
-        embedder=root.static_embedder,
-        count_tokens=partial(count_tokens_each, encoding=root.settings.text_units.encoding),
         write=recall,
+        count_tokens=partial(count_tokens_each, encoding=root.settings.text_units.encoding),
     )
     large = [key for key, context in contexts.items() if context.n_entities >= settings.min_report_size]
     chosen = [contexts[key] for key in choose(large)]

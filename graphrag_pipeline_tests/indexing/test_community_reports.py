@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from functools import partial
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,8 @@ from graphrag_pipeline.citations import parse_citations, split_cited, strip_cita
 from graphrag_pipeline.identity import entity_id, relationship_id
 from graphrag_pipeline.indexing.communities import detect_communities
 from graphrag_pipeline.indexing.community_reports import report_communities
+from graphrag_pipeline.indexing.extractive_reports import write_reports
+from graphrag_pipeline.indexing.report_evidence import EarlierReports
 from graphrag_pipeline.models.extractive import sentences_of
 from graphrag_pipeline.models.sentence_forms import is_sentence
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
@@ -44,8 +48,14 @@ def communities_of(graph, max_cluster_size=3):
 
 def report(graph, options=None, known=None, embedder=None, communities=None):
     communities = communities_of(graph) if communities is None else communities
+    options = options or ReportsSettings()
     return report_communities(
-        communities, *graph, describe(graph), options or ReportsSettings(), embedder or HashingEmbeddings(), known
+        communities,
+        *graph,
+        describe(graph),
+        options,
+        partial(write_reports, settings=options, embedder=embedder or HashingEmbeddings()),
+        EarlierReports(known),
     )
 
 
