@@ -5,6 +5,8 @@ import time
 
 import pytest
 import tiktoken
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from graphrag_pipeline import tokens
 from graphrag_pipeline.errors import PipelineError
@@ -20,9 +22,9 @@ def unloaded(monkeypatch):
 
     monkeypatch.setattr("tiktoken.load.read_file", _only_local(tiktoken.load.read_file, refuse))
     monkeypatch.setattr("tiktoken.registry.ENCODINGS", {})
-    load_encoding.cache_clear()
+    tokens._load.cache_clear()
     yield
-    load_encoding.cache_clear()
+    tokens._load.cache_clear()
 
 
 def _only_local(read_file, refuse):
@@ -62,6 +64,41 @@ def test_an_encoding_that_cannot_be_loaded_names_the_fix(unloaded, monkeypatch, 
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     with pytest.raises(PipelineError, match=r"text_units\.encoding to 'o200k_base'"):
         load_encoding(name)
+
+
+_WORDS = (
+    "word",
+    "Scrooge's",
+    "1843",
+    "counting-house",
+    "...",
+    "://",
+    "I'll",
+    "<|endoftext|>",
+    "x" * 40,
+    "a,b",
+    "1,400",
+)
+_PARTS = st.sampled_from([*"aZ9.,\"'-é萧\u0301\ud800 \n\t\u00a0\u3000\u2028\x1c", "  ", " \n ", "\r\n", *_WORDS])
+
+
+@given(st.lists(st.lists(_PARTS, max_size=12).map("".join), max_size=4))
+@example(["  two spaces  ", " \n \n a", "a\t b", "a \u00a0 b", "a\u00a0 b", "", " ", "a "])
+def test_counting_word_by_word_gives_what_encoding_gives(texts):
+    encode = load_encoding("o200k_base").encode_ordinary
+    assert count_tokens_each(texts) == [len(encode(text)) for text in texts]
+
+
+def test_an_encoding_is_loaded_once_by_whatever_name_it_is_asked_for():
+    assert load_encoding() is load_encoding("o200k_base") is load_encoding(name="o200k_base")
+
+
+def test_a_full_memory_of_words_changes_no_count(monkeypatch):
+    monkeypatch.setattr(tokens, "MAX_KNOWN_WORDS", 3)
+    texts = ["Marley was dead: to begin with.", "There is no doubt whatever about that."] * 2
+    counter = tokens._WordCounter(load_encoding())
+    assert [counter.count(text) for text in texts] == count_tokens_each(texts)
+    assert max(len(counter._opening), len(counter._following)) == 3
 
 
 def test_a_long_text_has_the_same_count_as_if_encoded_at_once():

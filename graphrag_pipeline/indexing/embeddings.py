@@ -59,7 +59,7 @@ def embed_texts(
     """
     if not texts:
         return table.empty(), []  # the dimensions would have to be asked for
-    text_of = {text_hash(text): text for text in texts}
+    text_of = {text_hash(text): text for text in dict.fromkeys(texts)}
     keys = pa.array(sorted(text_of), pa.string())
     matrix = np.empty((len(keys), embedder.dimensions), dtype=np.float32)  # filled in place: it may be large
     is_known = np.zeros(len(keys), dtype=bool)
@@ -113,8 +113,9 @@ def look_up_vectors(
     keys, matrix = _read_vectors(embeddings, dimensions)
     found = [np.zeros(0, dtype=np.int64)]
     for start in range(0, len(rows), _SLICE_ROWS):
-        hashes = [text_hash(text) for text in embedded_texts(vector_table, rows.slice(start, _SLICE_ROWS))]
-        found.append(positions(pa.array(hashes, pa.string()), keys))
+        texts = embedded_texts(vector_table, rows.slice(start, _SLICE_ROWS))
+        hash_of = {text: text_hash(text) for text in dict.fromkeys(texts)}  # relationships share sentences
+        found.append(positions(pa.array([hash_of[text] for text in texts], pa.string()), keys))
     shared = np.concatenate(found)
     if (shared < 0).any():
         raise KeyError(f"{vector_table}: {int((shared < 0).sum())} rows have no vector: embeddings are older than they")

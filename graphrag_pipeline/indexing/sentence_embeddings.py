@@ -24,6 +24,7 @@ from graphrag_pipeline.sentences import split_sentences
 from graphrag_pipeline.tables import SENTENCE_EMBEDDINGS
 
 _BATCH_SENTENCES = 50_000
+_DOT_ROWS = 4_096  # as int32 they stay in the processor's cache
 
 
 def embed_sentences(text_units: pa.Table, embedder: Embedder) -> pa.Table:
@@ -131,8 +132,8 @@ def _window_scales(indptr: np.ndarray, vectors: np.ndarray, scales: np.ndarray) 
 def _dot(left: np.ndarray, right: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
     """Row by row products of `left` and `right[rows]`, exact: float64 (n,)."""
     total = np.empty(len(left), dtype=np.float64)
-    for start in range(0, len(left), _BATCH_SENTENCES):
-        part = slice(start, start + _BATCH_SENTENCES)
+    for start in range(0, len(left), _DOT_ROWS):
+        part = slice(start, start + _DOT_ROWS)
         other = right[part] if rows is None else right[rows[part]]
         total[part] = np.einsum("ij,ij->i", left[part].astype(np.int32), other.astype(np.int32))
     return total

@@ -114,11 +114,20 @@ def _write_vectors(
 
 
 def _attributes(vector_table: str, rows: pa.Table) -> pa.ChunkedArray:
-    """The `attributes` column of a vector table."""
-    return _map_rows(
-        rows.select(_ATTRIBUTES[vector_table]),
-        lambda part: [json.dumps(row, ensure_ascii=False) for row in part.to_pylist()],
-    )
+    """The `attributes` column of a vector table: a JSON object a row."""
+    names = _ATTRIBUTES[vector_table]
+
+    def write_objects(part: pa.Table) -> list[str]:
+        columns = [_encode_pairs(name, part[name].to_pylist()) for name in names]
+        return [f"{{{', '.join(pairs)}}}" for pairs in zip(*columns, strict=True)]
+
+    return _map_rows(rows.select(names), write_objects)
+
+
+def _encode_pairs(name: str, values: list[Any]) -> list[str]:
+    """`"name": value` in JSON for values of one type, each distinct one encoded once: many share an end."""
+    encoded = {value: json.dumps({name: value}, ensure_ascii=False)[1:-1] for value in dict.fromkeys(values)}
+    return [encoded[value] for value in values]
 
 
 def _searched_texts(vector_table: str, tables: Mapping[str, pa.Table]) -> pa.ChunkedArray:

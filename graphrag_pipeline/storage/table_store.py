@@ -215,6 +215,16 @@ class TableStore:
         parts = [_read_file(path, schema) for path in self.paths(head)]
         return pa.concat_tables(parts or [schema.empty_table()]).combine_chunks()
 
+    def read_version(self, table: str, partition: str, data_version: str) -> pa.Table | None:
+        """All rows of an earlier version of a partition kept in one file; None if that is gone or not whole."""
+        for path in sorted((self.root / "tables" / table / partition).glob("*.parquet")):
+            if data_version_of([StoredFile(path.name, 0, 0)]) == data_version:
+                try:
+                    return _read_file(path, STAGE_TABLES[table].schema)
+                except (OSError, pa.ArrowException):
+                    return None
+        return None
+
     def dataset(self, heads: Sequence[Head]) -> ds.Dataset:
         """Partitions of one table as one lazily scanned dataset, in the order given; at least one head."""
         paths = [str(path) for head in heads for path in self.paths(head)]

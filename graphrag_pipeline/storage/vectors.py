@@ -1,10 +1,10 @@
 """Vector tables of a snapshot: immutable LanceDB folders named by what they hold.
 
 One folder a table, `<parent>/<name>/<content hash>/<name>.lance`, columns `id`, `text`, `vector`, `attributes`
-(JSON), with its rows beside it as `mapped_rows.py` keeps them. A changed table is a hard-linked copy of the last folder
-plus an upsert of the difference; nothing ever writes into a folder that has its final name. LanceDB's own versions and
-tags are never used to keep anything. Rows are hashed, compared and written in batches, since a table of vectors is the
-largest thing there is. Keep out: searching (`vector_tables.py`), and what is embedded and why.
+(JSON), with its rows beside it as `mapped_rows.py` and `row_keys.py` keep them. A changed table is a hard-linked copy
+of the last folder plus an upsert of the difference; nothing ever writes into a folder that has its final name.
+LanceDB's own versions and tags are never used to keep anything. Rows are hashed and written in batches, since a table
+of vectors is the largest thing there is. Keep out: searching (`vector_tables.py`), and what is embedded and why.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from graphrag_pipeline.indexing.adjacency import one_chunk
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.damage import LIST_FILE, find_damage, list_files
 from graphrag_pipeline.storage.mapped_rows import holds_rows, write_segment
+from graphrag_pipeline.storage.row_keys import KEYS_FILE, RowKeys, hash_rows, read_row_keys, write_row_keys
 
 ANN_MIN_ROWS = 20_000
 """Below this many rows exact search is as fast as an index and always right."""
@@ -115,10 +116,16 @@ class VectorRows:
 
     def content_hash(self) -> str:
         """Hash of everything, 32 hex digits."""
+        return self.hash_content()[0]
+
+    def hash_content(self) -> tuple[str, RowKeys]:
+        """Hash of everything, and of each row, read once for both."""
         digest = hashlib.sha256(str(self.schema).encode())
+        keys = [np.zeros((0, 2), dtype=np.uint64)]
         for batch in self.batches():
             digest.update(batch.serialize())
-        return digest.hexdigest()[:32]
+            keys.append(hash_rows(batch))
+        return digest.hexdigest()[:32], RowKeys(self.ids.take(pa.array(self.order)), np.concatenate(keys))
 
 
 def vector_rows(ids: Strings, texts: Strings, vectors: VectorMatrix, attributes: Strings) -> VectorRows:
@@ -146,7 +153,8 @@ def build_vector_folder(
         previous: the folder of the last candidate, if it has this table.
     """
     dimensions = rows.dimensions
-    content = stable_hash(name, str(has_full_text), rows.content_hash())
+    content_hash, keys = rows.hash_content()
+    content = stable_hash(name, str(has_full_text), content_hash)
     n_changed = 0
     final = parent / name / content
     if _is_whole(final, name, rows.n_rows):
@@ -155,7 +163,7 @@ def build_vector_folder(
     final.parent.mkdir(parents=True, exist_ok=True)
     working = Path(tempfile.mkdtemp(prefix=files.TEMPORARY_PREFIX, dir=final.parent))
     try:
-        difference = _difference(parent, rows, previous) if previous and previous.dimensions == dimensions else None
+        difference = _difference(parent, keys, previous) if previous and previous.dimensions == dimensions else None
         if difference is not None and previous is not None:
             n_changed = previous.n_unindexed + difference.n_changed
         if difference is None or previous is None or n_changed > MAX_UNINDEXED_SHARE * max(rows.n_rows, 1):
@@ -163,6 +171,7 @@ def build_vector_folder(
             _build_whole(working, name, rows, has_full_text)
         else:
             _copy_and_upsert(previous.path(parent), working, name, rows, difference)
+        write_row_keys(working, keys)
         list_files(working)
         working.chmod(0o755)
         shutil.rmtree(final, ignore_errors=True)  # if it is there it is damaged
@@ -200,25 +209,22 @@ class _Difference:
         return len(self.changed) + len(self.deleted)
 
 
-def _difference(parent: Path, rows: VectorRows, previous: VectorFolder) -> _Difference | None:
+def _difference(parent: Path, keys: RowKeys, previous: VectorFolder) -> _Difference | None:
     folder = previous.path(parent)
     if not _is_whole(folder, previous.name, previous.n_rows):
         return None
-    old_of: dict[str, int] = {}
-    stored = connect(folder).open_table(previous.name).search().select(rows.schema.names).limit(previous.n_rows + 1)
+    return _Difference(*keys.find_changed(read_row_keys(folder) or _hash_table(folder, previous)))
+
+
+def _hash_table(folder: Path, previous: VectorFolder) -> RowKeys:
+    """Keys of the rows of a folder that has none beside it."""
+    columns = ["id", "text", "vector", "attributes"]
+    stored = connect(folder).open_table(previous.name).search().select(columns).limit(previous.n_rows + 1)
+    ids, keys = [pa.array([], pa.string())], [np.zeros((0, 2), dtype=np.uint64)]
     for batch in stored.to_batches(batch_size=_BATCH_ROWS):
-        old_of.update(_row_keys(batch))
-    keys = (item for batch in rows.batches() for item in _row_keys(batch))
-    changed = [position for position, (record_id, key) in enumerate(keys) if old_of.pop(record_id, None) != key]
-    return _Difference(np.array(changed, dtype=np.int64), sorted(old_of))
-
-
-def _row_keys(batch: pa.RecordBatch) -> Iterator[tuple[str, int]]:
-    """Id and a hash of everything else of each row."""
-    matrix = np.asarray(batch["vector"].flatten()).reshape(len(batch), -1)
-    columns = (batch[name].to_pylist() for name in ("id", "text", "attributes"))
-    for record_id, text, attributes, vector in zip(*columns, matrix, strict=True):
-        yield record_id, hash((text, attributes, vector.tobytes()))
+        ids.append(batch["id"])
+        keys.append(hash_rows(batch))
+    return RowKeys(pa.concat_arrays(ids), np.concatenate(keys))
 
 
 def _build_whole(folder: Path, name: str, rows: VectorRows, has_full_text: bool) -> None:
@@ -258,7 +264,7 @@ def _link_tree(source: Path, target: Path) -> None:
         here = target / Path(folder).relative_to(source)
         here.mkdir(exist_ok=True)
         for file in names:
-            if file == LIST_FILE and Path(folder) == source:
+            if file in (LIST_FILE, KEYS_FILE) and Path(folder) == source:
                 continue
             if Path(folder).name == "_versions":
                 shutil.copy2(Path(folder) / file, here / file)

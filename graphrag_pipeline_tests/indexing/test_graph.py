@@ -386,6 +386,17 @@ def test_files_threads_and_order_of_many_rows_do_not_matter(tmp_path: Path) -> N
         assert got[name] == table
 
 
+def test_a_merge_with_tables_in_a_file_gives_what_one_in_memory_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_mentions(tmp_path, n_entity=500, n_relationship=1_500, n_names=80, seed=5)
+    mentions = [pq.read_table(tmp_path / name) for name in ("entity_mentions", "relationship_mentions")]
+    in_memory = merge_graph(mentions[0], mentions[1], CLAIM_MENTIONS.empty(), SETTINGS)
+    monkeypatch.setattr(graph, "MAX_ROWS_IN_MEMORY", 0)
+    assert merge_graph(mentions[0], mentions[1], CLAIM_MENTIONS.empty(), SETTINGS) == in_memory
+    assert in_memory["relationships"].num_rows > 500
+
+
 def test_merges_in_threads_do_not_disturb_each_other() -> None:
     mentions = entities(("u1", "Scrooge", "PERSON", "a"))
     results: list[dict] = []

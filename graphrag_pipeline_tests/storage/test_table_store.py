@@ -145,3 +145,16 @@ def test_a_file_whose_writing_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="No space left on device"):
         files.write_new(tmp_path, ".parquet", fail)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_earlier_version_can_be_read_until_its_file_is_gone_or_damaged(tmp_path: Path) -> None:
+    store = TableStore(tmp_path)
+    old = write(store, "a")
+    write(store, "a", "b")
+    assert store.read_version(TABLE.name, "000", old.data_version) == rows("a")
+    assert store.read_version(TABLE.name, "001", old.data_version) is None
+    (path,) = store.paths(old)
+    path.write_bytes(path.read_bytes()[:100])
+    assert store.read_version(TABLE.name, "000", old.data_version) is None
+    path.unlink()
+    assert store.read_version(TABLE.name, "000", old.data_version) is None
