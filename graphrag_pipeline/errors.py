@@ -19,3 +19,11 @@ class NoSnapshotError(PipelineError):
 
 class InputChangedError(PipelineError):
     """An input file changed between detection and reading; running again is the cure."""
+
+
+class StoreError(PipelineError):
+    """The shared store cannot be reached, refuses, or lacks its package."""
+
+
+class LeaseLostError(PipelineError):
+    """Another process took the shared store over; nothing more may be written there."""

@@ -5,6 +5,7 @@ Keep out: what nothing names (`storage/garbage.py`), and documents that must lea
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from graphrag_pipeline.errors import PipelineError
@@ -22,9 +23,17 @@ def prune(root: Root, n_kept: int, before: float, is_dry_run: bool = False) -> S
         before: seconds since 1970; what is younger stays.
         is_dry_run: only say what would go.
     """
-    with one_index_run(root.path), one_writer(root.path):
+    with one_index_run(root.path), root.writing(), one_writer(root.path):
         old = find_old_snapshots(root.tables, root.snapshots, n_kept, before)
-        return sweep(root.tables, root.snapshots, old, before, unused_records(root), is_dry_run)
+        swept = sweep(root.tables, root.snapshots, old, before, unused_records(root), is_dry_run)
+        return sweep_shared(root, swept, is_dry_run)
+
+
+def sweep_shared(root: Root, swept: Swept, is_dry_run: bool = False) -> Swept:
+    """Remove from the shared store, if there is one, what nothing names once the root was swept."""
+    if root.shared is None:
+        return swept
+    return replace(swept, objects=tuple(root.shared.remove_unnamed(swept.snapshots, is_dry_run)))
 
 
 def unused_records(root: Root) -> list[Path]:
@@ -42,5 +51,6 @@ def render_swept(swept: Swept, is_dry_run: bool) -> list[str]:
     lines += [f"kept snapshot {snapshot_id}: a process has it open" for snapshot_id in swept.held]
     lines += [f"{verb} {path}" for path in swept.paths]
     lines += [f"{verb} vectors {name}" for name in swept.collections]
+    lines += [f"{verb} {name} of the shared store" for name in swept.objects]
     n_files = len(swept.paths) + len(swept.collections)
     return [*lines, f"{verb} {len(swept.snapshots):,} snapshots and {n_files:,} files, {swept.n_bytes:,} bytes"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from graphrag_pipeline.storage.table_store import TableStore
 if TYPE_CHECKING:
     from graphrag_pipeline.indexing.documents import SourceRecord
     from graphrag_pipeline.models.clients import ModelClients
+    from graphrag_pipeline.storage.shared.shared_store import SharedStore
 
 ROOT_VARIABLE = "GRAPHRAG_ROOT"
 PROMPTS_FOLDER = "prompts"
@@ -117,7 +119,39 @@ class Root:
 
     @functools.cached_property
     def snapshots(self) -> SnapshotStore:
-        return SnapshotStore(self.path, self.settings.vector_store)
+        return SnapshotStore(self.path, self.settings.vector_store, self.shared.fetch if self.shared else None)
+
+    @functools.cached_property
+    def shared(self) -> SharedStore | None:
+        """The store that this root is a working copy of; None if the index is here alone."""
+        if not self.settings.storage.url:
+            return None
+        from graphrag_pipeline.storage.shared.shared_store import SharedStore
+
+        return SharedStore(self.path, self.settings)
+
+    def follow(self) -> None:
+        """Get what is published in the shared store, if there is one."""
+        if self.shared:
+            self.shared.follow()
+
+    def fetch_stages(self, snapshot: str) -> None:
+        """Get the stage tables that a snapshot was joined from, as far as the shared store still has them."""
+        if self.shared:
+            self.shared.fetch(snapshot, has_stages=True)
+
+    def pull(self) -> None:
+        """Get all that is current in the shared store, if there is one: heads and their files, too."""
+        if self.shared:
+            self.shared.pull()
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Be the one who writes the shared store, if there is one; taken after `one_index_run`, before `one_writer`."""
+        return self.shared.writing() if self.shared else nullcontext()
+
+    def adding(self) -> AbstractContextManager[None]:
+        """Make one partition beside others who make theirs."""
+        return self.shared.adding() if self.shared else nullcontext()
 
     @property
     def input_folder(self) -> Path | str:

@@ -124,6 +124,27 @@ class StorageSettings(_Section):
         default=None,
         description="SQLAlchemy URL of the replies' cache, such as postgresql+psycopg://...; null: SQLite in cache/.",
     )
+    url: str | None = _limit(
+        default=None,
+        description="fsspec URL of a store that machines share, such as s3://bucket/index; null: the index is here.",
+    )
+    lease_s: float = _limit(
+        "Shared store: seconds after which a writer that stopped without a word is taken over.", default=60.0, gt=0
+    )
+    allow_offline: bool = _limit(
+        "Shared store: questions are answered from what is here while the store cannot be reached.", default=False
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_store(cls, url: str | None) -> str | None:
+        if url is not None and PASSWORD_IN_URL.search(url):
+            raise ValueError("a URL with a password; set that in the environment instead, such as FSSPEC_SFTP_PASSWORD")
+        if url is not None and "://" not in url:
+            raise ValueError(f"{url!r} is no URL; write a folder as file:///srv/index, a bucket as s3://bucket/index")
+        if url is not None and re.match(r"(file|local)://[^/]", url):
+            raise ValueError(f"{url!r} names no place of its own; write it from / on, as file:///srv/index")
+        return url
 
 
 class TextUnitsSettings(_Section):
@@ -248,6 +269,12 @@ class ReportsSettings(_Section):
     max_findings: int = Field(8, ge=1, le=10, description="embedded: most findings in a report.")
     model: dict[str, Any] = _model_overrides()
     max_words: int = _for_model(1500, "most words of a report.", ge=50)
+    rewrite_share: float = _for_model(
+        0.05,
+        "a report is written again once more than this share of what is known of its community is new to it.",
+        ge=0,
+        lt=1,
+    )
     language: str = _for_model("auto", _LANGUAGE)
 
 

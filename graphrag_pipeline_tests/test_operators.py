@@ -24,11 +24,12 @@ from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.conftest import ModelIndex
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
 from graphrag_pipeline_tests.roots import contract_bytes
+from graphrag_pipeline_tests.storage.shared.conftest import s3, s3_url
 from graphrag_pipeline_tests.test_cli import Call, Outcome, call
 from graphrag_pipeline_tests.test_model_engine import KEY, KEY_VARIABLE, make_model_root
 from graphrag_pipeline_tests.test_staleness import other_reports
 
-__all__ = ["call"]
+__all__ = ["call", "s3", "s3_url"]
 
 REPOSITORY = Path(__file__).parents[1]
 README = REPOSITORY / "README.md"
@@ -182,10 +183,18 @@ def test_another_number_of_buckets(operator: Operator, model_index: ModelIndex, 
     assert contract_bytes(Root(model_index.root.path)) == published
 
 
+def test_the_index_in_an_object_store(operator: Operator, model_index: ModelIndex, s3_url: str) -> None:
+    outcomes = operator.run("shared_store", **{"s3://bucket/index": s3_url})
+    assert "nothing changed" in outcomes["index"].out and "nothing changed" in outcomes["index again"].out
+    assert model_index.server.count() == model_index.server.count("embedding") <= 1  # of the question
+    assert contract_bytes(Root(operator.folder / "there")) == contract_bytes(Root(model_index.root.path))
+
+
 def test_the_settings_shown_are_settings() -> None:
     shown = [Settings.model_validate(yaml.safe_load(b)) for b in blocks_of("yaml") if b.startswith("# settings.yaml")]
-    assert [settings.schedule.run_cron for settings in shown] == [True, False]
+    assert [settings.schedule.run_cron for settings in shown] == [True, False, False]
     assert shown[1].input.place(Path("/data")) == "s3://bucket/docs"
+    assert shown[2].storage.url == "s3://bucket/index"
 
 
 def _dagster_yaml() -> str:

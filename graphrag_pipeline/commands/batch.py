@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphrag_pipeline.commands.questions import METHOD_HELP
-from graphrag_pipeline.commands.terminal import RootOption, open_root
+from graphrag_pipeline.commands.terminal import RootOption, logging_costs, open_root
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.batch import BatchAccount
@@ -47,7 +47,8 @@ def batch(
     look_up_method(method)
     default = BatchQuestion("", method, filters=tuple(filters or ()))
     questions = read_question_file(file, default)
-    with GraphIndex.open(open_root(root).path) as index:
+    project = open_root(root)
+    with GraphIndex.open(project.path) as index, logging_costs(project, "batch", "answers"):
         index.where(default.filters)  # what no question could pass is one error
         try:
             account = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphrag_pipeline.commands.terminal import JsonOption, RootOption, open_root, print_json
+from graphrag_pipeline.commands.terminal import JsonOption, RootOption, logging_costs, open_root, print_json
 from graphrag_pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def evaluate(
                      "and local search with every strategy."),
     ] = None,
     k: Annotated[int, typer.Option("--k", help="So many text units may hold the evidence.")] = 5,
-    snapshot: Annotated[str | None, typer.Option(help="Id of a snapshot; default: the published one.")] = None,
+    snapshot: Annotated[str | None, typer.Option(help="Id of a snapshot or its start; default: the published.")] = None,
     against: Annotated[str | None, typer.Option(help="Id of a snapshot to compare the figures with.")] = None,
     generate: Annotated[
         int | None, typer.Option(min=1, help="Let a model write so many questions about the corpus into the file.")
@@ -57,9 +57,11 @@ def evaluate(
     from graphrag_pipeline.storage.history import find_snapshot
 
     project = open_root(root)
+    project.follow()
     ids = [find_snapshot(project.snapshots, start) if start else None for start in (snapshot, against)]
-    path = _find_questions(project, questions)
-    with GraphIndex.open(project.path, ids[0]) as index:
+    path = _find_questions(project, questions, bool(generate))
+    about = "questions" if generate else "comparison" if compare else "recall"
+    with GraphIndex.open(project.path, ids[0]) as index, logging_costs(project, "evaluate", about):
         if generate:
             _generate(index, path, generate, kind)
         elif compare:
@@ -68,12 +70,19 @@ def evaluate(
             _measure(project, index, path, methods, k, ids[1], as_json)
 
 
-def _find_questions(root: Root, named: Path | None) -> Path:
-    if named is not None:
-        return named
-    if not root.settings.publishing.golden_questions:
-        raise PipelineError("which questions? name a file, or set publishing.golden_questions in settings.yaml")
-    return root.path / root.settings.publishing.golden_questions
+def _find_questions(root: Root, named: Path | None, is_new: bool) -> Path:
+    """The file named, from the current folder on; without one, what the settings name, from the root on."""
+    from graphrag_pipeline.evaluation.regression_gate import find_golden_questions
+
+    if named is None:
+        return find_golden_questions(root)
+    path, in_root = named.absolute(), root.path.absolute() / named
+    if not is_new and not path.exists() and in_root.exists():
+        raise PipelineError(
+            f"{path}: there is no such file; did you mean {in_root}? A file named here is looked for from the current "
+            "folder on, publishing.golden_questions from the root on"
+        )
+    return path
 
 
 # ------------------------------------------------------------------------------------------------------------ retrieval

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from graphrag_pipeline.commands.snapshots import waiting_lines
-from graphrag_pipeline.commands.terminal import JsonOption, RootOption, open_root, print_json
+from graphrag_pipeline.commands.terminal import JsonOption, RootOption, logging_costs, open_root, print_json
 from graphrag_pipeline.errors import PipelineError
 
+if TYPE_CHECKING:
+    from graphrag_pipeline.root import Root
+
 Engine = Literal["embedded", "model"]
+_COUNTED = ("text_units", "entities", "relationships", "communities")
 
 
 def add_indexing_commands(app: typer.Typer) -> None:
@@ -50,7 +54,7 @@ def index(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Estimate calls, tokens and money per stage; run nothing.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; with --dry-run, of the estimate.")] = False,
     allow_empty: Annotated[
         bool, typer.Option("--allow-empty", help="Publish an empty index if the input folder has no document.")
     ] = False,
@@ -59,12 +63,15 @@ def index(
     ] = False,
 ) -> None:
     """Detect what changed, materialise what is stale, check, publish."""
+    from dataclasses import asdict
+
     from graphrag_pipeline.defs.index_run import run_index
     from graphrag_pipeline.progress import IndexProgress
     from graphrag_pipeline.staleness import list_unused_overrides
 
     project = open_root(root)
     if dry_run:
+        project.pull()
         _print_estimates(project, as_json, ["communities"] if recluster else [])
         return
     try:
@@ -81,24 +88,21 @@ def index(
         typer.echo(f"note: {path}: {note}", err=True)
     for line in list_unused_overrides(project):
         typer.echo(line, err=True)
-    if report.ran:
-        snapshot = project.snapshots.open(report.waiting or report.snapshot)
-        counts = ", ".join(
-            f"{snapshot.n_rows(name):,} {label}"
-            for name, label in (
-                ("text_units", "text units"),
-                ("entities", "entities"),
-                ("relationships", "relationships"),
-                ("communities", "communities"),
-            )
-        )
-        snapshot.close()
-        typer.echo(f"{report.n_documents:,} documents: {counts}")
-    else:
-        typer.echo(f"{report.n_documents:,} documents: nothing changed")
+    counts = _count_rows(project, report.waiting or report.snapshot)
+    if as_json:
+        print_json({**asdict(report), "pinned": project.snapshots.pinned(), "rows": counts})
+        return
+    told = ", ".join(f"{n_rows:,} {name.replace('_', ' ')}" for name, n_rows in counts.items())
+    typer.echo(f"{report.n_documents:,} documents: {told if report.ran else 'nothing changed'}")
     typer.echo(f"published snapshot {report.snapshot}")
     for line in waiting_lines(project.snapshots.pinned(), report.waiting):
         typer.echo(line)
+
+
+def _count_rows(project: Root, snapshot_id: str) -> dict[str, int]:
+    """Rows of the tables that tell most about a snapshot."""
+    manifest = project.snapshots.manifest(snapshot_id)
+    return {name: manifest.tables[name]["n_rows"] for name in _COUNTED}
 
 
 def _print_estimates(project: Any, as_json: bool, asked: list[str]) -> None:
@@ -144,7 +148,9 @@ def merges(
     from graphrag_pipeline.inspection.merge_report import list_merges, preview_merges, render_report
 
     project = open_root(root)
-    report = preview_merges(project) if dry_run else list_merges(project)
+    project.pull()
+    with logging_costs(project, "merges", "resolution"):
+        report = preview_merges(project) if dry_run else list_merges(project)
     if as_json:
         print_json(asdict(report))
         return
@@ -153,7 +159,7 @@ def merges(
 
 
 def costs(root: RootOption = None, as_json: JsonOption = False) -> None:
-    """What runs cost in calls of models, beside what was estimated."""
+    """What was asked of models and what it cost: by `index`, beside what was estimated, and by other commands."""
     from graphrag_pipeline.inspection.costs import read_costs, render_costs
 
     runs = read_costs(open_root(root))
@@ -183,9 +189,11 @@ def status(
         list_notes,
         list_problems,
         list_unused_overrides,
+        measure_lag,
     )
 
     project = open_root(root)
+    project.pull()
     manifests = detect_input(project)
     is_imported = project.is_imported  # then the input folder has no part in the index
     layout_problem = project.tables.find_layout_problem(project.settings.storage.n_buckets)
@@ -204,6 +212,7 @@ def status(
         "problems": problems,
         "notes": [{"path": path, "note": note} for path, note in list_notes(manifests)],
         "failures": list_failures(project),
+        "reports": asdict(measure_lag(project)),
         "unused_overrides": [] if is_imported else list_unused_overrides(project),
         "stale": [asdict(item) for item in stale],
         "estimates": [asdict(estimate) for estimate in estimates],
@@ -222,7 +231,7 @@ def status(
         typer.echo(f"  {problem['path']}: {problem['problem']}")
     for note in values["notes"]:
         typer.echo(f"note: {note['path']}: {note['note']}")
-    for line in [*_failure_lines(values["failures"]), *values["unused_overrides"]]:
+    for line in [*_failure_lines(values["failures"]), *_lag_lines(values["reports"]), *values["unused_overrides"]]:
         typer.echo(line)
     if not stale and not is_imported and not layout_problem:
         typer.echo("everything is fresh")
@@ -247,6 +256,15 @@ def _failure_lines(failures: list[dict[str, str]]) -> list[str]:
         lines.append(f"failed {failure['stage']}: {failure['record']}: {failure['reason']}{reply}")
     n_more = len(failures) - len(lines)
     return [*lines, f"and {n_more:,} more failures: see status --json"] if n_more > 0 else lines
+
+
+def _lag_lines(reports: dict[str, Any]) -> list[str]:
+    if not reports["n_waiting"]:
+        return []
+    return [
+        f"{reports['n_waiting']:,} of {reports['n_reports']:,} reports wait until more is new to them: now at most "
+        f"{reports['largest_new_share']:.1%} of what is known of a community (reports.rewrite_share; 0 writes them)"
+    ]
 
 
 def _stale_lines(stale: list[Any]) -> list[str]:

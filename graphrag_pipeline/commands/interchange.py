@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from graphrag_pipeline.commands.terminal import RootOption, named_before, open_root
+from graphrag_pipeline.commands.terminal import RootOption, logging_costs, named_before, open_root
 from graphrag_pipeline.errors import PipelineError
 
 
@@ -31,7 +31,8 @@ def import_index(
         raise PipelineError("import needs --root DIR: the folder that becomes the root of the imported index")
     init_root(target)
     project = open_root(target)
-    report = import_graphrag(directory, project.path, project.embedder, project.settings, keep_vectors)
+    with project.writing(), logging_costs(project, "import", "embeddings"):
+        report = import_graphrag(directory, project.path, project.embedder, project.settings, keep_vectors)
     for note in report.notes:
         typer.echo(f"mended: {note}")
     typer.echo(", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.rows.items()))
@@ -46,7 +47,9 @@ def export_index(
     """Write the published index for Microsoft GraphRAG, as GraphML, or as CSV for graph databases."""
     from graphrag_pipeline.interchange.index_export import export_snapshot
 
-    snapshot = open_root(root).snapshots.open()
+    project = open_root(root)
+    project.follow()
+    snapshot = project.snapshots.open()
     report = export_snapshot(snapshot, directory, format)
     for path, n_rows in report.rows.items():
         typer.echo(f"{path}: {n_rows:,}")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from graphrag_pipeline.commands.terminal import JsonOption, RootOption, open_root, print_json
+from graphrag_pipeline.commands.terminal import JsonOption, RootOption, logging_costs, open_root, print_json
 
 METHOD_HELP = (
     "local (entities and what surrounds them), global (community reports), basic (text units), drift (reports, then "
@@ -59,15 +59,18 @@ def query(
     if explain and method != "local":
         raise typer.BadParameter("only local search has text unit selection strategies", param_hint="--explain")
     project = open_root(root)
+    if snapshot:
+        project.follow()
     index = GraphIndex.open(project.path, find_snapshot(project.snapshots, snapshot) if snapshot else None)
     if explain:
-        _explain(index.where(conditions), _as_text(question), strategy, options, as_json)
+        with logging_costs(project, "query", "explain"):
+            _explain(index.where(conditions), _as_text(question), strategy, options, as_json)
         return
     is_model = index.settings.answers.engine == "model" and not (context_only or as_json)
     is_streamed = is_model and (sys.stdout.isatty() if stream is None else stream)
-    result = index.search(
-        _as_text(question), method, strategy, context_only, _print_piece if is_streamed else None, conditions, **options
-    )
+    say = _print_piece if is_streamed else None
+    with logging_costs(project, "query", method):
+        result = index.search(_as_text(question), method, strategy, context_only, say, conditions, **options)
     if as_json:
         print_json(result.to_dict())
         return
@@ -130,7 +133,11 @@ def sql(
     """Query the published snapshot's tables with DuckDB."""
     from graphrag_pipeline.storage.sql import render_rows, run_sql
 
-    result = run_sql(open_root(root).snapshots.open(), _as_text(statement))
+    project = open_root(root)
+    project.follow()
+    snapshot = project.snapshots.open()
+    project.fetch_stages(snapshot.id)
+    result = run_sql(snapshot, _as_text(statement))
     if as_json:
         print_json(result.to_pylist())
     else:

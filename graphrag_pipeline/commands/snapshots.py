@@ -41,6 +41,7 @@ def list_all(root: RootOption = None, as_json: JsonOption = False) -> None:
     from graphrag_pipeline.storage.history import list_snapshots
 
     project = open_root(root)
+    project.follow()
     found = list_snapshots(project.snapshots, find_waiting(project))
     if as_json:
         print_json([asdict(facts) for facts in found])
@@ -74,6 +75,7 @@ def show(snapshot: _Id, root: RootOption = None, as_json: JsonOption = False) ->
     from graphrag_pipeline.storage.history import describe_snapshot, find_snapshot
 
     project = open_root(root)
+    project.follow()
     store = project.snapshots
     facts = describe_snapshot(store, find_snapshot(store, snapshot), find_waiting(project))
     if as_json:
@@ -97,7 +99,9 @@ def diff(old: _Id, new: _Id, root: RootOption = None, as_json: JsonOption = Fals
     from graphrag_pipeline.inspection.snapshot_diff import diff_snapshots, render_diff
     from graphrag_pipeline.storage.history import find_snapshot
 
-    store = open_root(root).snapshots
+    project = open_root(root)
+    project.follow()
+    store = project.snapshots
     found = diff_snapshots(*(store.open(find_snapshot(store, start)) for start in (old, new)))
     if as_json:
         print_json(asdict(found))
@@ -113,8 +117,9 @@ def rollback(snapshot: _Id, root: RootOption = None) -> None:
     from graphrag_pipeline.storage.history import find_snapshot, roll_back
 
     project = open_root(root)
-    snapshot_id = find_snapshot(project.snapshots, snapshot)
-    roll_back(project.snapshots, snapshot_id)
+    with project.writing():
+        snapshot_id = find_snapshot(project.snapshots, snapshot)
+        roll_back(project.snapshots, snapshot_id)
     typer.echo(f"published snapshot {snapshot_id}")
     for line in waiting_lines(snapshot_id, find_waiting(project)):
         typer.echo(line)
@@ -123,8 +128,9 @@ def rollback(snapshot: _Id, root: RootOption = None) -> None:
 @snapshots.command()
 def unpin(root: RootOption = None) -> None:
     """Let new candidates be published again."""
-    store = open_root(root).snapshots
-    store.unpin()
+    project = open_root(root)
+    with project.writing():
+        project.snapshots.unpin()
     typer.echo("nothing is pinned; `graphrag-pipeline index` publishes the newest candidate")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,6 +37,13 @@ def open_root(root: Path | None) -> Root:
     opened = Root(find_root(root or named_before["root"]))
     opened.settings  # noqa: B018 - also where a command needs none: what is no root is told the same way everywhere
     return opened
+
+
+def logging_costs(root: Root, command: str, about: str) -> AbstractContextManager[None]:
+    """Log for `costs` what a command asks models meanwhile (see `inspection.costs.costs_logged`)."""
+    from graphrag_pipeline.inspection.costs import costs_logged
+
+    return costs_logged(root, command, about, lambda line: typer.echo(line, err=True))
 
 
 def print_json(values: Any) -> None:

@@ -31,7 +31,9 @@ def add_tracing_commands(app: typer.Typer) -> None:
 def trace(
     citation: Annotated[str, typer.Argument(help='As answers cite: "[Data: Entities (12)]", or Entities:12.')],
     most: Annotated[int, typer.Option(min=1, help="Most text units, mentions, findings and cited records shown.")] = 3,
-    snapshot: Annotated[str | None, typer.Option(help="Id of a snapshot; else the published one.")] = None,
+    snapshot: Annotated[
+        str | None, typer.Option(help="Id of a snapshot, or its start; else the published one.")
+    ] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -39,9 +41,12 @@ def trace(
     from graphrag_pipeline.defs.run_lookup import finding_runs
     from graphrag_pipeline.inspection.tracing import trace_citation
     from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.storage.history import find_snapshot
 
     project = open_root(root)
-    with finding_runs(project) as find_run, GraphIndex.open(project.path, snapshot) as index:
+    chosen = find_snapshot(project.snapshots, snapshot) if snapshot else None
+    with finding_runs(project) as find_run, GraphIndex.open(project.path, chosen) as index:
+        project.fetch_stages(index.snapshot.id)
         traced = trace_citation(project, index, citation, find_run, most)
     if as_json:
         print_json(asdict(traced))

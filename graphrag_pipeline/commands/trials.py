@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphrag_pipeline.commands.terminal import JsonOption, RootOption, open_root, print_json
+from graphrag_pipeline.commands.terminal import JsonOption, RootOption, logging_costs, open_root, print_json
 
 if TYPE_CHECKING:
     from graphrag_pipeline.inspection.estimates import StageEstimate
@@ -45,7 +45,10 @@ def try_stage(
     from graphrag_pipeline.inspection.stage_trial import find_tried_stage
     from graphrag_pipeline.inspection.stage_trial import try_stage as run_trial
 
-    trial = run_trial(open_root(root), find_tried_stage(stage), sample)
+    project, tried = open_root(root), find_tried_stage(stage)
+    project.pull()
+    with logging_costs(project, "try", tried.name):
+        trial = run_trial(project, tried, sample)
     if as_json:
         print_json(asdict(trial))
         return

@@ -11,8 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.defs.instance import open_instance
+from graphrag_pipeline.defs.published import confirm_published
+from graphrag_pipeline.defs.refusals import refuse_empty, refuse_import, refuse_other_corpus
 from graphrag_pipeline.defs.run_records import prune_runs, report_missing_events
-from graphrag_pipeline.errors import InputChangedError, NoSnapshotError, PipelineError, SettingsError
+from graphrag_pipeline.errors import (
+    InputChangedError,
+    LeaseLostError,
+    NoSnapshotError,
+    PipelineError,
+    SettingsError,
+    StoreError,
+)
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.models.spending import BudgetExceededError
 from graphrag_pipeline.root import Root
@@ -40,11 +49,17 @@ RECLUSTER_TAG = "graphrag/recluster"
 _MAX_ATTEMPTS = 3
 """How often files that change while they are read are read again."""
 
-_MAX_PROBLEMS_NAMED = 20
-
 _OUR_ERRORS: dict[str, type[PipelineError]] = {
     error.__name__: error
-    for error in (PipelineError, SettingsError, NoSnapshotError, InputChangedError, BudgetExceededError)
+    for error in (
+        PipelineError,
+        SettingsError,
+        NoSnapshotError,
+        InputChangedError,
+        BudgetExceededError,
+        StoreError,
+        LeaseLostError,
+    )
 }
 _DISK_ERRORS = ("No space left on device", "Read-only file system", "Permission denied", "Disk quota exceeded")
 _INTERRUPTED = "DagsterExecutionInterruptedError"
@@ -101,7 +116,7 @@ def run_index(
         KeyboardInterrupt: Ctrl-C, or SIGTERM while a stage ran; likewise.
     """
     tags = {**(tags or {}), ONLY_STALE_TAG: "true", **({RECLUSTER_TAG: "true"} if is_reclustering else {})}
-    with one_index_run(root.path):
+    with one_index_run(root.path), root.writing():
         return _run_index(root, on_plan, listener, say, allow_empty, tags)
 
 
@@ -117,8 +132,8 @@ def run_stages(
     Raises:
         PipelineError: a stage or check failed, or what a stage reads was never made.
     """
-    with one_index_run(root.path):
-        _refuse_import(root)
+    with one_index_run(root.path), root.writing():
+        refuse_import(root)
         root.tables.check_layout(root.settings.storage.n_buckets)
         chosen = [ALL_STAGES[name] for name in ALL_STAGES if name in set(stages)]
         wanted = [StalePartition(s.name, key, ("asked for",)) for s in chosen for key in s.partitions(root.settings)]
@@ -146,9 +161,12 @@ def _run_index(
         manifests = detect_input(root)
         problems = list_problems(manifests)
         n_documents = sum(rows.num_rows for rows in manifests.values()) - len(problems)
-        _refuse_import(root)
+        refuse_import(root)
         if not n_documents and not allow_empty:
-            _refuse_empty(root, problems)
+            refuse_empty(root, problems)
+        if root.shared and not root.shared.is_joined:
+            refuse_other_corpus(root, root.shared, manifests)
+            root.shared.join()
         root.tables.check_layout(root.settings.storage.n_buckets)
         stale = find_stale(root, manifests, ["communities"] if RECLUSTER_TAG in tags else [])
         if on_plan:
@@ -161,27 +179,11 @@ def _run_index(
                 raise
     report_missing_events(root)
     prune_runs(root)
+    waiting = find_waiting(root)
+    if not ran and not waiting:
+        confirm_published(root)
     current, notes = root.snapshots.current() or "", list_notes(manifests)
-    return IndexReport(ran, reused, n_documents, problems, notes, current, find_waiting(root))
-
-
-def _refuse_import(root: Root) -> None:
-    if root.is_imported:
-        raise PipelineError(
-            f"{root.path}: holds an imported index, which an index of {root.input_folder} would replace; index "
-            "documents in another root (`graphrag-pipeline init DIR`), or import again to update this one"
-        )
-
-
-def _refuse_empty(root: Root, problems: list[tuple[str, str]]) -> None:
-    reasons = "".join(f"\n  {path}: {problem}" for path, problem in problems[:_MAX_PROBLEMS_NAMED])
-    more = f"\n  and {len(problems) - _MAX_PROBLEMS_NAMED} more" if len(problems) > _MAX_PROBLEMS_NAMED else ""
-    kept = "; the published index stays as it is (`index --allow-empty` publishes an empty one)"
-    kept = "" if root.snapshots.current() is None else kept
-    raise PipelineError(
-        f"{root.input_folder}: no readable documents; put txt, md, csv, json, jsonl or parquet files there{kept}"
-        f"{reasons}{more}"
-    )
+    return IndexReport(ran, reused, n_documents, problems, notes, current, waiting)
 
 
 def _materialize(

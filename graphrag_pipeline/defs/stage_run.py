@@ -7,7 +7,7 @@ what it depends on.
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -50,7 +50,8 @@ class StageRun:
         details: metadata the step adds to what is always shown.
         account: calls of models for this partition.
         log: writes a line to the log of the run.
-        is_reclustering: communities are clustered from cold, even if they are fresh.
+        is_reclustering: communities are clustered from cold, and no report lags behind, even if they are fresh.
+        is_waiting: nothing was made, because somebody pinned a snapshot; no materialization is recorded.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class StageRun:
         self.account = CallStats()
         self.log = log
         self.is_reclustering = False
+        self.is_waiting = False
         self._heads: dict[str, list[Head]] = {}
         self._inputs: dict[str, str] = {}
         self._written: dict[str, pa.Table] = {}
@@ -95,6 +97,10 @@ class StageRun:
         parts = [self.root.tables.read_head(head) for head in self._heads[table]]
         return pa.concat_tables(parts).combine_chunks()
 
+    def code_behind(self, table: str) -> str:
+        """Version of the code that made a table among `stage.reads`, one of the whole corpus."""
+        return self._heads[table][0].code_version
+
     def scan(self, table: str) -> ds.Dataset:
         """Like `read`, lazily."""
         return self.root.tables.dataset(self._heads[table])
@@ -108,6 +114,24 @@ class StageRun:
         """Rows this stage wrote last time, with whatever code."""
         head = self.root.tables.head(table, self.partition)
         return self.root.tables.read_head(head) if head else None
+
+    def earlier(self) -> dict[str, pa.Table] | None:
+        """What this stage read and wrote last time, with the same code, by table; None if a part of it is gone."""
+        store, version = self.root.tables, code_version_of(self.code)
+        tables: dict[str, pa.Table | None] = {}
+        inputs: list[dict[str, str]] = []
+        for name in self.stage.tables:
+            head = store.head(name, self.partition)
+            if head is None or head.code_version != version:
+                return None
+            inputs.append(head.inputs)
+            tables[name] = store.read_head(head)
+        if any(read != inputs[0] for read in inputs):  # killed between two tables
+            return None
+        for name in self.stage.reads:
+            tables[name] = store.read_version(name, self.partition, inputs[0].get(f"{name}/{self.partition}", ""))
+        whole = {name: rows for name, rows in tables.items() if rows is not None}
+        return whole if len(whole) == len(tables) else None
 
     def published(self, *names: str) -> list[pa.Table] | None:
         """Contract tables of the published snapshot, if they are whole and the same code made this stage's part."""
@@ -234,10 +258,12 @@ def build_assets(root: Root, is_unattended: bool = True) -> list[dg.AssetsDefini
     return assets
 
 
-def _materialization(stage: Stage, is_retried: bool) -> Callable[..., dg.MaterializeResult]:
-    def materialize(context: dg.AssetExecutionContext, index_root: IndexRoot) -> dg.MaterializeResult:
+def _materialization(stage: Stage, is_retried: bool) -> Callable[..., Iterator[dg.MaterializeResult]]:
+    def materialize(context: dg.AssetExecutionContext, index_root: IndexRoot) -> Iterator[dg.MaterializeResult]:
         with trying_again(context, RETRY_POLICY) if is_retried else contextlib.nullcontext():
-            return run_stage(context, index_root, stage, BODIES[stage.name])
+            result = run_stage(context, index_root, stage, BODIES[stage.name])
+        if result:
+            yield result
 
     return materialize
 
@@ -250,6 +276,7 @@ def _asset_arguments(stage: Stage) -> dict[str, Any]:
         "group_name": stage.group,
         "description": stage.description,
         "kinds": {"python", "lancedb" if stage.group == "publish" else "parquet"},
+        "output_required": stage is not SNAPSHOT,
         "owners": ["team:graphrag"],
         "tags": {"graphrag/scope": "bucket" if stage.is_partitioned else "corpus"},
         "metadata": metadata.of_stage(stage),
@@ -258,16 +285,20 @@ def _asset_arguments(stage: Stage) -> dict[str, Any]:
 
 def run_stage(
     context: dg.AssetExecutionContext, index_root: IndexRoot, stage: Stage, body: Callable[[StageRun], None]
-) -> dg.MaterializeResult:
-    """Run a stage for the partition of the context, or say that it is fresh."""
+) -> dg.MaterializeResult | None:
+    """Run a stage for the partition of the context, or say that it is fresh; None if it made nothing."""
     started = time.monotonic()
     root = index_root.open()
     partition = context.partition_key if stage.is_partitioned else WHOLE
-    root.tables.check_layout(root.settings.storage.n_buckets)
-    run = StageRun(root, stage, partition, context.log.info)
-    check_loaded_code(context, root, stage)
-    with one_writer(root.path) if not stage.is_partitioned else contextlib.nullcontext():
-        run.is_reclustering = stage.name == "communities" and context.run.tags.get(RECLUSTER_TAG) == "true"
+    with contextlib.ExitStack() as held:
+        held.enter_context(root.adding() if stage.is_partitioned else root.writing())
+        root.tables.check_layout(root.settings.storage.n_buckets)
+        run = StageRun(root, stage, partition, context.log.info)
+        check_loaded_code(context, root, stage)
+        if not stage.is_partitioned:
+            held.enter_context(one_writer(root.path))
+        is_affected = stage.name in ("communities", "community_reports")
+        run.is_reclustering = is_affected and context.run.tags.get(RECLUSTER_TAG) == "true"
         is_fresh = context.run.tags.get(ONLY_STALE_TAG) == "true" and not run.is_reclustering and _is_fresh(run)
         if is_fresh:
             run.details["reused"] = True
@@ -281,6 +312,9 @@ def run_stage(
                 book(stage.name, run.account)
     run.book_calls_ahead()
     notify(stage.name, partition, is_fresh)
+    if run.is_waiting:
+        context.log_event(dg.AssetObservation(stage.name, metadata=run.details))
+        return None
     return dg.MaterializeResult(
         data_version=dg.DataVersion(stage_data_version(root, stage, partition) or ""),
         metadata=run.metadata(round(time.monotonic() - started, 3)),

@@ -88,6 +88,8 @@ class GraphIndex:
 
         project = Root(find_root(root))
         settings = project.settings
+        if snapshot is None or not project.snapshots.path_of(snapshot).exists():
+            project.follow()
         return cls(project.snapshots.open(snapshot), settings, project.embedder, project)
 
     def close(self) -> None:

@@ -1,8 +1,7 @@
 """Files of a root: the operations the store is built from, each safe against `kill -9` at any moment.
 
 `put_new` and `write_new` write a file that is never changed again, `replace` swaps a small one atomically; nothing else
-ever writes.
-Add an object store here (one PUT is atomic there), not in the modules above.
+ever writes. What a store that machines share is written by: `shared/objects.py`.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def write_new(folder: Path, suffix: str, write: Callable[[BinaryIO], object]) ->
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        temporary = _temporary_path(folder)
+        temporary = temporary_path(folder)
         try:
             with open(temporary, "x+b") as file:
                 write(file)
@@ -76,7 +75,7 @@ def replace_by(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Like `replace`, with content that is written straight to disk, since it may be large."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = _temporary_path(path.parent)
+        temporary = temporary_path(path.parent)
         try:
             with open(temporary, "xb") as file:
                 write(file)
@@ -87,7 +86,8 @@ def replace_by(path: Path, write: Callable[[BinaryIO], object]) -> None:
         raise write_error(path, error) from error
 
 
-def _temporary_path(folder: Path) -> Path:
+def temporary_path(folder: Path) -> Path:
+    """A name of its own for a file that is moved to its place once it is whole."""
     # Not tempfile: its files are for their owner alone, and a root may be read by others.
     return folder / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
 

@@ -45,6 +45,20 @@ def one_index_run(root: Path) -> AbstractContextManager[None]:
     return _one_process(_index_run_lock(root), f"{root}: another `index` is running; waiting for it")
 
 
+def one_store_writer(root: Path) -> AbstractContextManager[None]:
+    """One process of a root at a time writes the shared store; taken after `one_index_run`, before `one_writer`."""
+    return _one_process(_store_lock(root, "writer"), f"{root}: another process is writing the index; waiting for it")
+
+
+def one_store_sync(root: Path) -> AbstractContextManager[None]:
+    """One process of a root at a time brings it and the shared store together; taken last, and held briefly."""
+    return _one_process(_store_lock(root, "sync"), f"{root}: another process is fetching the index; waiting for it")
+
+
+def _store_lock(root: Path, name: str) -> Path:
+    return root / "cache" / "store" / f"{name}.lock"
+
+
 def is_index_running(root: Path) -> bool:
     """Whether a process is inside `one_index_run`."""
     from filelock import FileLock, Timeout

@@ -24,6 +24,7 @@ from graphrag_pipeline.indexing.document_formats import FORMATS
 from graphrag_pipeline.indexing.documents import format_of
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.input_paths import InputFile, is_excluded, is_ignored, label_of
+from graphrag_pipeline.storage.shared.objects import package_for, reason_of
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -127,7 +128,7 @@ def _fetch_batch(url: str, missing: Sequence[InputFile], copies: Path) -> frozen
             gone.add(file.path)
         elif isinstance(content, Exception):
             raise PipelineError(
-                f"{url}: {file.path} cannot be read ({_reason(content)}); nothing was changed. Run again, mend its "
+                f"{url}: {file.path} cannot be read ({reason_of(content)}); nothing was changed. Run again, mend its "
                 "rights, or leave it out with input.exclude of settings.yaml"
             ) from content
         else:
@@ -149,26 +150,15 @@ def _explained(url: str, done: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise PipelineError(
-            f"{url}: no package here reads {url.partition('://')[0]}:// ({error}); pip install {_package_for(url)}"
+            f"{url}: no package here reads {url.partition('://')[0]}:// ({error}); pip install {package_for(url)}"
         ) from None
     except FileNotFoundError as error:
         raise PipelineError(
-            f"{url}: no such input folder ({_reason(error)}); create it, or name another in input.folder of "
+            f"{url}: no such input folder ({reason_of(error)}); create it, or name another in input.folder of "
             "settings.yaml"
         ) from error
     except Exception as error:  # each store's package has errors of its own for rights, names and networks
         raise PipelineError(
-            f"{url}: the input folder cannot be {done} ({_reason(error)}); check the URL, the network and the "
+            f"{url}: the input folder cannot be {done} ({reason_of(error)}); check the URL, the network and the "
             "credentials, then run again: nothing was changed"
         ) from error
-
-
-def _package_for(url: str) -> str:
-    from fsspec.registry import known_implementations
-
-    package = known_implementations.get(url.partition("://")[0], {"class": ""})["class"].partition(".")[0]
-    return "what that names" if package in ("", "fsspec") else package
-
-
-def _reason(error: BaseException) -> str:
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"

@@ -60,11 +60,18 @@ class SnapshotStore:
     Args:
         root: the project root.
         vector_store: where the vectors of new snapshots go.
+        fetch: gets the files of a snapshot that is listed but not here, from a shared store.
     """
 
-    def __init__(self, root: Path, vector_store: VectorStoreSettings | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        vector_store: VectorStoreSettings | None = None,
+        fetch: Callable[[str], None] | None = None,
+    ) -> None:
         self.folder = root / "snapshots"
         self.vector_store = vector_store or VectorStoreSettings()
+        self._fetch = fetch
 
     # ------------------------------------------------------------------------------------------------------ writing
 
@@ -80,6 +87,13 @@ class SnapshotStore:
         if not is_whole_arrow(mapped_file, rows.num_rows):
             files.replace_by(mapped_file, functools.partial(_write_arrow, sorted_rows))
         return {"file": file, "n_rows": rows.num_rows}
+
+    def map_table(self, name: str, entry: Mapping[str, Any]) -> None:
+        """Make the memory-mapped copy of a contract table whose Parquet file came from elsewhere."""
+        path = self.folder / "tables" / name / entry["file"]
+        mapped_file = path.with_name(mapped_name(path.name))
+        if not is_whole_arrow(mapped_file, entry["n_rows"]):
+            files.replace_by(mapped_file, functools.partial(_write_arrow, _read_table(path, name)))
 
     def write_adjacency(self, arrays: Mapping[str, np.ndarray]) -> str:
         """Save adjacency arrays; returns the name of their folder."""
@@ -223,6 +237,9 @@ class SnapshotStore:
         snapshot = Snapshot(self.folder, snapshot_id, self.manifest(snapshot_id), self.vector_store)
         snapshot.hold()
         missing = snapshot.missing_files()
+        if missing and self._fetch:
+            self._fetch(snapshot_id)
+            missing = snapshot.missing_files()
         if missing:
             raise NoSnapshotError(f"snapshot {snapshot_id}: {tell_damage(missing)}; run `graphrag-pipeline index`")
         return snapshot

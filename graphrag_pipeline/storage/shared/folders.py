@@ -1,0 +1,58 @@
+"""An immutable folder (arrays, LanceDB) as one object: a tar archive, so that a store has all of it or nothing.
+
+The same files give the same bytes. An archive is unpacked beside its place and moved there once it is whole by the
+folder's own list of files. Keep out: where folders and archives belong.
+"""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import tempfile
+from pathlib import Path
+
+from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.damage import find_damage
+
+
+def pack(folder: Path, archive: Path) -> None:
+    """Write all files of a folder into an archive.
+
+    Raises:
+        PipelineError: the disk is full.
+    """
+    try:
+        with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT) as packed:
+            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+                entry = tarfile.TarInfo(path.relative_to(folder).as_posix())
+                entry.size = path.stat().st_size
+                with path.open("rb") as file:
+                    packed.addfile(entry, file)
+    except OSError as error:
+        raise files.write_error(archive, error) from error
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Put the content of an archive at `folder`, in one step; what is there is replaced.
+
+    Raises:
+        NoSnapshotError: it is no archive, or not whole.
+        PipelineError: the disk is full.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=files.TEMPORARY_PREFIX, dir=folder.parent) as working:
+            made = Path(working) / "new"
+            made.mkdir()
+            with tarfile.open(archive) as packed:
+                packed.extractall(made, filter="data")
+            if damaged := find_damage(made):
+                raise NoSnapshotError(f"{folder.name}: damaged in the shared store ({damaged[0].name} is not whole)")
+            if folder.exists():  # damaged, or rewritten in the store
+                os.replace(folder, Path(working) / "old")
+            os.replace(made, folder)
+    except tarfile.TarError as error:
+        raise NoSnapshotError(f"{folder.name}: damaged in the shared store ({error})") from error
+    except OSError as error:
+        raise files.write_error(folder, error) from error

@@ -1,0 +1,298 @@
+"""Objects of a store by name, behind an fsspec URL: read, write, move many at once, list, remove.
+
+Two kinds: a folder of this machine or of a network file system (`file://`), written by the same atomic steps as a root,
+and everything else, through the package that fsspec names for it. There one PUT is one step, and many go side by side.
+Keys and tokens are the packages' own affair (environment variables, ~/.aws, FSSPEC_S3='{"endpoint_url": ...}'). Keep
+out: what the objects mean.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from graphrag_pipeline.errors import PipelineError, StoreError
+from graphrag_pipeline.storage import files
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+_EXCLUSIVE = ("s3", "s3a", "gs", "gcs", "memory")
+"""Protocols whose packages create an object only if it is not there, in one step."""
+_N_DOWNLOADS = 32
+_N_UPLOADS = 8  # each may hold 100 MB of its file
+
+
+class Objects(Protocol):
+    """Objects by name; a name is a relative path with `/`. Every method raises StoreError where the store fails."""
+
+    url: str
+    is_exclusive: bool
+    """Whether `create` is one step for all machines."""
+
+    def read(self, name: str) -> bytes | None:
+        """An object's content; None if it is not there."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put an object in one step: a reader gets the old one or the new one."""
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Put an object unless it is there; whether it was put."""
+
+    def upload(self, sources: Mapping[str, Path]) -> None:
+        """Put files as objects, each in one step."""
+
+    def download(self, targets: Mapping[str, Path]) -> list[str]:
+        """Put objects where they belong, each whole or not at all; returns the names that are not there."""
+
+    def names(self, folder: str) -> list[str]:
+        """Names of all objects below a folder, sorted."""
+
+    def remove(self, names: Collection[str]) -> None:
+        """Remove objects; those that are not there are ignored."""
+
+    def for_thread(self) -> Objects:
+        """The same objects, for another thread to use at the same time."""
+
+
+def open_objects(url: str) -> Objects:
+    """The objects behind a URL; nothing is asked of the store yet."""
+    protocol, _, rest = url.partition("://")
+    return FolderObjects(url, Path(rest)) if protocol in ("file", "local") else RemoteObjects(url)
+
+
+class FolderObjects:
+    """Objects as files of a folder."""
+
+    is_exclusive = True
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url = url
+        self._folder = folder
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            with explained(self.url, FileNotFoundError):
+                return (self._folder / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, data: bytes) -> None:
+        with explained(self.url):
+            files.replace(self._folder / name, data)
+
+    def create(self, name: str, data: bytes) -> bool:
+        path = self._folder / name
+        temporary = files.temporary_path(path.parent)
+        try:
+            with explained(self.url, FileExistsError):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                temporary.write_bytes(data)
+                os.link(temporary, path)  # the one step that fails if it is there
+            return True
+        except FileExistsError:
+            return False
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def upload(self, sources: Mapping[str, Path]) -> None:
+        for name, source in sources.items():
+            with explained(self.url), source.open("rb") as file:
+                files.replace_by(self._folder / name, functools.partial(shutil.copyfileobj, file))
+
+    def download(self, targets: Mapping[str, Path]) -> list[str]:
+        missing = []
+        for name, target in targets.items():
+            try:
+                with explained(self.url, FileNotFoundError), (self._folder / name).open("rb") as file:
+                    files.replace_by(target, functools.partial(shutil.copyfileobj, file))
+            except FileNotFoundError:
+                missing.append(name)
+        return missing
+
+    def names(self, folder: str) -> list[str]:
+        with explained(self.url):
+            found = (path for path in (self._folder / folder).rglob("*") if path.is_file())
+            return sorted(path.relative_to(self._folder).as_posix() for path in found)
+
+    def remove(self, names: Collection[str]) -> None:
+        with explained(self.url):
+            for name in names:
+                (self._folder / name).unlink(missing_ok=True)
+
+    def for_thread(self) -> Objects:
+        return self
+
+
+class RemoteObjects:
+    """Objects of an object store, or of anything else that fsspec reads and writes."""
+
+    def __init__(self, url: str, is_cached: bool = True) -> None:
+        self.url = url
+        self.is_exclusive = url.partition("://")[0] in _EXCLUSIVE
+        self._is_cached = is_cached
+
+    @functools.cached_property
+    def _opened(self) -> tuple[AbstractFileSystem, str]:
+        from fsspec.core import url_to_fs
+
+        with explained(self.url):
+            options = {} if self._is_cached else {"skip_instance_cache": True}
+            store, folder = url_to_fs(self.url, **options)
+            return store, folder.rstrip("/")
+
+    @property
+    def _store(self) -> AbstractFileSystem:
+        return self._opened[0]
+
+    def _path(self, name: str) -> str:
+        return f"{self._opened[1]}/{name}"
+
+    def read(self, name: str) -> bytes | None:
+        path = self._path(name)
+        try:
+            with explained(self.url, FileNotFoundError):
+                # From the first byte on: some packages would else ask for the size before.
+                return bytes(self._store.cat_file(path, start=0))
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, data: bytes) -> None:
+        path = self._path(name)
+        with explained(self.url):
+            self._make_folders([path])
+            self._store.pipe_file(path, data)
+
+    def create(self, name: str, data: bytes) -> bool:
+        path = self._path(name)
+        try:
+            with explained(self.url, FileExistsError):
+                self._make_folders([path])
+                self._store.pipe_file(path, data, mode="create")
+            return True
+        except FileExistsError:
+            return False
+
+    def upload(self, sources: Mapping[str, Path]) -> None:
+        if not sources:
+            return
+        paths = [self._path(name) for name in sources]
+        with explained(self.url):
+            self._make_folders(paths)
+            self._store.put([str(path) for path in sources.values()], paths, **self._at_once(_N_UPLOADS))
+
+    def download(self, targets: Mapping[str, Path]) -> list[str]:
+        temporaries = {name: files.temporary_path(_made(target.parent)) for name, target in targets.items()}
+        try:
+            missing = self._fetch(temporaries)
+            for name in set(targets) - set(missing):
+                os.replace(temporaries[name], targets[name])
+            return missing
+        finally:
+            for temporary in temporaries.values():
+                temporary.unlink(missing_ok=True)
+
+    def _fetch(self, targets: Mapping[str, Path]) -> list[str]:
+        """Fetch what is there; where something is not, one by one, to see what."""
+        if not targets:
+            return []
+        paths = [self._path(name) for name in targets]
+        try:
+            with explained(self.url, FileNotFoundError):
+                self._store.get(paths, [str(path) for path in targets.values()], **self._at_once(_N_DOWNLOADS))
+            return []
+        except FileNotFoundError:
+            return [name for name, target in targets.items() if not self._fetch_one(name, target)]
+
+    def _fetch_one(self, name: str, target: Path) -> bool:
+        path = self._path(name)
+        try:
+            with explained(self.url, FileNotFoundError):
+                self._store.get_file(path, str(target))
+            return True
+        except FileNotFoundError:
+            return False
+
+    def names(self, folder: str) -> list[str]:
+        path, prefix = self._path(folder), self._path("")
+        with explained(self.url):
+            self._store.invalidate_cache()
+            return sorted(found.removeprefix(prefix) for found in self._store.find(path))
+
+    def remove(self, names: Collection[str]) -> None:
+        paths = [self._path(name) for name in names]
+        if len(paths) == 1:
+            self._remove_one(paths[0])
+        if len(paths) <= 1:
+            return
+        try:
+            with explained(self.url, FileNotFoundError):
+                self._store.rm(paths)
+        except FileNotFoundError:
+            for path in paths:
+                self._remove_one(path)
+
+    def _remove_one(self, path: str) -> None:
+        try:
+            with explained(self.url, FileNotFoundError):
+                self._store.rm_file(path)
+        except FileNotFoundError:
+            pass
+
+    def for_thread(self) -> Objects:
+        return self if self._store.async_impl else RemoteObjects(self.url, is_cached=False)
+
+    def _at_once(self, n: int) -> dict[str, Any]:
+        return {"batch_size": n} if self._store.async_impl else {}
+
+    def _make_folders(self, paths: Iterable[str]) -> None:
+        """Where a package wants folders to be there; object stores have none."""
+        if not self._store.async_impl:
+            for folder in sorted({path.rpartition("/")[0] for path in paths}):
+                self._store.makedirs(folder, exist_ok=True)
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise files.write_error(folder, error) from error
+    return folder
+
+
+@contextmanager
+def explained(url: str, *passing: type[Exception]) -> Iterator[None]:
+    """Say what went wrong with a store in one line, with the way out; errors in `passing` are the caller's affair."""
+    try:
+        yield
+    except PipelineError:
+        raise
+    except ImportError as error:
+        raise StoreError(
+            f"{url}: no package here reads {url.partition('://')[0]}:// ({error}); pip install {package_for(url)}"
+        ) from None
+    except Exception as error:  # each store's package has errors of its own for rights, names and networks
+        if isinstance(error, passing):
+            raise
+        raise StoreError(
+            f"{url}: the shared store of storage.url failed ({reason_of(error)}); check the URL, the network and the "
+            "credentials, then run again: what was finished is kept here"
+        ) from error
+
+
+def package_for(url: str) -> str:
+    """The package to install for a URL."""
+    from fsspec.registry import known_implementations
+
+    package = known_implementations.get(url.partition("://")[0], {"class": ""})["class"].partition(".")[0]
+    return "what that names" if package in ("", "fsspec") else package
+
+
+def reason_of(error: BaseException) -> str:
+    """An error in one line."""
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"

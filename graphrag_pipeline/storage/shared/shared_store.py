@@ -1,0 +1,264 @@
+"""The shared store of a root: following what is published, pulling, and writing as the one who may.
+
+`follow` is for readers (one GET if nothing changed), `pull` for whoever looks at heads, `writing` for whoever changes
+anything: lease, pull, work, push, release. Keep out: what is garbage (`garbage.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from graphrag_pipeline.errors import LeaseLostError, NoSnapshotError, PipelineError, StoreError
+from graphrag_pipeline.identity import WHOLE
+from graphrag_pipeline.settings import Settings
+from graphrag_pipeline.stages import CANDIDATE
+from graphrag_pipeline.storage.locks import one_store_sync, one_store_writer
+from graphrag_pipeline.storage.shared.lease import Lease
+from graphrag_pipeline.storage.shared.notes import Notes
+from graphrag_pipeline.storage.shared.objects import open_objects
+from graphrag_pipeline.storage.shared.state import STATE, State, vectors_name
+from graphrag_pipeline.storage.shared.transfer import Lost, ObjectGoneError, Transfer
+from graphrag_pipeline.storage.shared.working_copy import WorkingCopy
+from graphrag_pipeline.storage.shared.writing import Writing
+from graphrag_pipeline.storage.snapshots import SnapshotStore
+from graphrag_pipeline.storage.vectors import VectorFolder
+
+_log = logging.getLogger(__name__)
+_sessions: dict[tuple[Path, str], Writing] = {}
+"""Who writes in this process, by root and URL."""
+
+
+class SharedStore:
+    """The store behind `storage.url`, and a root as its working copy.
+
+    Args:
+        root: the working copy.
+        settings: of the root, with `storage.url`.
+    """
+
+    def __init__(self, root: Path, settings: Settings) -> None:
+        url = settings.storage.url or ""
+        self.url = url
+        self._root = root
+        self._settings = settings.storage
+        self._folder = root / "cache" / "store"
+        self._notes = Notes(self._folder, url)
+        self._objects = open_objects(url)
+        self._transfer = Transfer(root, self._objects, self._folder)
+        self._copy = WorkingCopy(root, SnapshotStore(root, settings.vector_store), self._transfer)
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def follow(self) -> None:
+        """Get what is published there: pointer, pin, manifests and the published snapshot. One GET if nothing changed.
+
+        Raises:
+            StoreError: the store fails, unless `storage.allow_offline` is set and there is a copy here.
+            PipelineError: the root holds another index.
+        """
+        if self._session is None:
+            with self._as_set_offline():
+                if not self._is_followed():
+                    self._take(self._take_published)
+
+    def pull(self) -> None:
+        """Get all that is current there: like `follow`, and heads with the files they name.
+
+        Raises:
+            StoreError, PipelineError: as for `follow`; or the store's index has another number of buckets.
+        """
+        if self._session is None:
+            with self._as_set_offline():
+                self._take(self._take_all)
+
+    def fetch(self, snapshot_id: str, has_stages: bool = False) -> None:
+        """Get a snapshot that is listed here but not whole.
+
+        Args:
+            has_stages: also the stage tables it was joined from, as far as they are still there.
+
+        Raises:
+            StoreError: the store fails.
+            NoSnapshotError: the store lacks it.
+        """
+        with one_store_sync(self._root):
+            self._copy.fetch(snapshot_id)
+            if has_stages:
+                self._copy.fetch_stages(snapshot_id)
+
+    def fetch_all(self) -> None:
+        """Get every snapshot that is listed here, with its stage tables; those that the store lacks stay damaged."""
+        for snapshot_id in self._copy.state(State(), self._read(), 1).snapshots:
+            try:
+                self.fetch(snapshot_id, has_stages=True)
+            except NoSnapshotError as error:
+                _log.warning("%s", error)
+
+    @property
+    def _session(self) -> Writing | None:
+        return _sessions.get((self._root, self.url))
+
+    @contextmanager
+    def _as_set_offline(self) -> Iterator[None]:
+        try:
+            yield
+        except StoreError as error:
+            if not self._settings.allow_offline or self._copy.is_empty():
+                raise
+            _log.warning("%s. Going on with the copy that is here, as storage.allow_offline says", error)
+
+    def _take(self, take: Callable[[State], State]) -> State:
+        """Take from the store as it is now; again if it changed meanwhile. Returns what it says."""
+        tried: State | None = None
+        while True:
+            # Read inside: what another process of this root has pushed since would else count as undone there.
+            with one_store_sync(self._root):
+                there = self._read()
+                if there.is_empty:
+                    return there
+                try:
+                    self._notes.write_state(take(there))
+                    return there
+                except ObjectGoneError:
+                    if there == tried:
+                        raise
+                    tried = there
+
+    def _read(self) -> State:
+        data = self._objects.read(STATE)
+        if data is None and self._notes.state():
+            raise StoreError(
+                f"{self.url}: holds no index any more, although this root has seen one there; check that it is the "
+                f"right place, and mounted. If it was emptied on purpose, remove {self._folder} and run "
+                "`graphrag-pipeline index`, which fills it again"
+            )
+        return State() if data is None else State.from_bytes(data, f"{self.url}/{STATE}")
+
+    def _is_followed(self) -> bool:
+        """Whether what is published there is here; asked without a lock, which a folder without rights has not."""
+        there, note = self._read(), self._notes.state()
+        is_same = note is not None and note.published == there.published
+        return there.is_empty or (is_same and self._copy.has_published(there))
+
+    def _take_published(self, there: State) -> State:
+        base = self._base(there)
+        taken = self._copy.take_snapshots(base, there)
+        return replace(taken, heads=base.heads, n_buckets=base.n_buckets)
+
+    def _take_all(self, there: State) -> State:
+        self._refuse_other_buckets(there)
+        base = self._base(there)
+        lost = self._session.lost if self._session else None
+        taken = self._copy.take_snapshots(base, there, lost)
+        self._copy.take_heads(base, there, lost)
+        self._fetch_candidate(there, lost)
+        return replace(taken, heads=there.heads, n_buckets=there.n_buckets)
+
+    def _fetch_candidate(self, there: State, lost: Lost) -> None:
+        """The candidate is what the next one goes on from."""
+        head = self._copy.heads().get(f"{CANDIDATE.name}/{WHOLE}")
+        if head and head.data_version in there.snapshots:
+            self._copy.fetch(head.data_version, lost)
+
+    def _base(self, there: State) -> State:
+        """What the copy and the store last had in common.
+
+        Raises:
+            PipelineError: they never had anything in common, and both have an index.
+        """
+        note = self._notes.state()
+        if note is not None:
+            return note
+        here = self._copy.state(State(), State(), 1)
+        is_kin = bool(here.snapshots.keys() & there.snapshots.keys()) or any(
+            head.n_rows and there.heads.get(key) == head for key, head in here.heads.items()
+        )
+        if not here.is_empty and not is_kin:
+            raise PipelineError(
+                f"{self._root}: holds an index of its own, and {self.url} holds another one; name an empty place in "
+                f"storage.url, or remove tables/, heads/ and snapshots/ of {self._root} to take the store's"
+            )
+        return State()
+
+    def _refuse_other_buckets(self, there: State) -> None:
+        if there.n_buckets not in (None, self._settings.n_buckets):
+            raise PipelineError(
+                f"storage.n_buckets is {self._settings.n_buckets}, but the index in {self.url} was built with "
+                f"{there.n_buckets}; set it back, or name an empty place in storage.url for an index of "
+                f"{self._settings.n_buckets}"
+            )
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether somebody has seen that the documents of this root are those of the store, or there were none."""
+        return self._notes.is_joined
+
+    def join(self) -> None:
+        """Remember that they are."""
+        self._notes.join()
+
+    # ------------------------------------------------------------------------------------------------------- writing
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the one who writes: what the store has is here when this begins, and what is here is there when it ends.
+
+        Inside of itself it does nothing. What was finished before an error is put there, too.
+
+        Raises:
+            LeaseLostError: another process took the store over; everything is kept here.
+            StoreError, PipelineError: as for `pull`.
+        """
+        if self._session:
+            self._session.lease.raise_if_lost()
+            yield
+            return
+        with one_store_writer(self._root), self._as_holder() as session:
+            session.there = self._take(self._take_all)
+            try:
+                yield
+            except LeaseLostError:
+                raise
+            except BaseException:
+                session.push_finished()
+                raise
+            session.push()
+
+    @contextmanager
+    def adding(self) -> Iterator[None]:
+        """Make one partition beside others who make theirs: pull, work, and only then be the one who writes."""
+        if self._session:
+            with self.writing():
+                yield
+            return
+        self.pull()
+        yield
+        with self.writing():
+            pass
+
+    @contextmanager
+    def _as_holder(self) -> Iterator[Writing]:
+        lease = Lease(self._objects, self._folder / "lease_token", self._settings.lease_s)
+        lease.acquire()
+        n_buckets = self._settings.n_buckets
+        session = Writing(self._copy, self._transfer, self._objects, self._notes, lease, n_buckets)
+        _sessions[self._root, self.url] = session
+        try:
+            yield session
+        finally:
+            del _sessions[self._root, self.url]
+            lease.release()
+
+    def write_again(self, folders: Iterable[VectorFolder]) -> None:
+        """Put vectors there again, also if this process is killed: they are made anew here under their old names."""
+        self._notes.write_again({*self._notes.again(), *map(vectors_name, folders)})
+
+    def remove_unnamed(self, removed: Collection[str] = (), is_dry_run: bool = False) -> list[str]:
+        """As `Writing.remove_unnamed`; to be called inside of `writing`."""
+        if self._session is None:
+            raise RuntimeError("remove_unnamed belongs inside of `writing`")
+        return self._session.remove_unnamed(removed, is_dry_run)

@@ -1,0 +1,253 @@
+"""A root as a working copy of a shared store: what it has, and taking what the store says.
+
+Files come before what names them, so that a kill at any moment leaves a valid root. Keep out: moving files
+(`transfer.py`), when to take (`shared_store.py`), and what changed on which side (`state.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.identity import WHOLE
+from graphrag_pipeline.stages import CANDIDATE
+from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.history import clear_refusal, record_refusal, refusal_of
+from graphrag_pipeline.storage.locks import is_held
+from graphrag_pipeline.storage.manifests import Manifest
+from graphrag_pipeline.storage.shared.state import (
+    SnapshotMarks,
+    State,
+    archive_names,
+    choose,
+    find_conflicts,
+    head_names,
+    heads_to_take,
+    manifest_name,
+    named_objects,
+    stage_file_names,
+)
+from graphrag_pipeline.storage.shared.transfer import Lost, Transfer
+from graphrag_pipeline.storage.snapshots import Snapshot, SnapshotStore
+from graphrag_pipeline.storage.table_store import Head, TableStore
+
+_log = logging.getLogger(__name__)
+
+
+class WorkingCopy:
+    """What a root has of an index.
+
+    Args:
+        snapshots: of the root, without a store behind them.
+        transfer: from and to the store.
+    """
+
+    def __init__(self, root: Path, snapshots: SnapshotStore, transfer: Transfer) -> None:
+        self.root = root
+        self._tables = TableStore(root)
+        self._snapshots = snapshots
+        self._transfer = transfer
+
+    # ------------------------------------------------------------------------------------------------ what is here
+
+    def heads(self) -> dict[str, Head]:
+        """Heads whose files are whole, by "table/partition"."""
+        paths = (self.root / "heads").glob("*/[!.]*.json")
+        found = (self._tables.head(path.parent.name, path.stem) for path in paths)
+        return {f"{head.table}/{head.partition}": head for head in found if head}
+
+    def is_empty(self) -> bool:
+        return not (self._snapshots.ids() or self.heads())
+
+    def has_published(self, there: State) -> bool:
+        """Whether the pointer and all manifests are here; their files are looked at by who opens them."""
+        is_pointed = self._current() is not None or there.current is None
+        return is_pointed and all(self._snapshots.path_of(i).exists() for i in there.snapshots)
+
+    def state(self, base: State, there: State, n_buckets: int) -> State:
+        """What the store should say, given what it says: all that is whole here, and what of the rest is there."""
+        heads = {**there.heads, **self.heads()}
+        current, pinned = self._current() or there.current, self._snapshots.pinned()
+        candidate = heads.get(f"{CANDIDATE.name}/{WHOLE}")
+        gone = base.snapshots.keys() - there.snapshots.keys() - {current, candidate.data_version if candidate else None}
+        ids = [i for i in self._snapshots.ids() if i in there.snapshots or (i not in gone and self._is_whole(i))]
+        return State(
+            n_buckets=n_buckets if heads else there.n_buckets,
+            heads=heads,
+            snapshots={i: self._marks(i, there) for i in ids},
+            current=current if current in ids else there.current,
+            pinned=pinned,
+            rewritten=there.rewritten,
+        )
+
+    def _current(self) -> str | None:
+        try:
+            return self._snapshots.current()
+        except NoSnapshotError:  # damaged: the store's is taken
+            return None
+
+    def _marks(self, snapshot_id: str, there: State) -> SnapshotMarks:
+        path = self._snapshots.path_of(snapshot_id)
+        known = there.snapshots.get(snapshot_id)
+        checked = path.with_suffix(".checked")
+        return SnapshotMarks(
+            created_ns=known.created_ns if known else path.stat().st_mtime_ns,
+            checked=checked.read_text() if checked.exists() else None,
+            refusal=refusal_of(self._snapshots, snapshot_id),
+        )
+
+    def _is_whole(self, snapshot_id: str) -> bool:
+        # Not by opening it, which waits for whoever holds it alone: that may be the caller.
+        for manifest in self.manifests([snapshot_id]).values():
+            store = self._snapshots
+            return not Snapshot(store.folder, snapshot_id, manifest, store.vector_store).missing_files()
+        return False
+
+    def manifests(self, ids: Iterable[str]) -> dict[str, Manifest]:
+        """Manifests that are here and can be read, by id."""
+        found = {}
+        for snapshot_id in ids:
+            try:
+                found[snapshot_id] = self._snapshots.manifest(snapshot_id)
+            except NoSnapshotError:
+                continue
+        return found
+
+    # ------------------------------------------------------------------------------------------ taking from the store
+
+    def take_snapshots(self, base: State, there: State, lost: Lost = None) -> State:
+        """Take manifests, the published snapshot, pointer and pin; leave what was removed there.
+
+        Returns:
+            What the copy has in common with the store now, but for heads: snapshots that were removed there and are
+            read here stay in it until they are not.
+
+        Raises:
+            ObjectGoneError: the store lacks an object that it names, and `lost` is None.
+        """
+        self._take_manifests(there, lost)
+        here = self._current()
+        current = choose(base.current, here, there.current) if here else there.current
+        pinned = choose(base.pinned, self._snapshots.pinned(), there.pinned)
+        rewritten = self._drop_rewritten(base, there)
+        for snapshot_id in there.snapshots.keys() & {current, pinned}:
+            self.fetch(snapshot_id, lost)
+        if pinned != self._snapshots.pinned():
+            if pinned:
+                self._snapshots.pin(pinned)
+            else:
+                self._snapshots.unpin()
+        if current and current != here:
+            self._snapshots.point_at(current)
+        held = self._drop_removed(base, there)
+        kept = {i: base.snapshots[i] for i in held}
+        return State(
+            snapshots={**there.snapshots, **kept}, current=there.current, pinned=there.pinned, rewritten=rewritten
+        )
+
+    def _take_manifests(self, there: State, lost: Lost) -> None:
+        known = self.manifests(there.snapshots)
+        missing = [i for i in there.snapshots if i not in known]
+        self._transfer.fetch({manifest_name(i): self._snapshots.path_of(i) for i in missing}, lost)
+        for snapshot_id, marks in there.snapshots.items():
+            path = self._snapshots.path_of(snapshot_id)
+            if not path.exists():
+                continue
+            if snapshot_id in missing:
+                os.utime(path, ns=(marks.created_ns, marks.created_ns))
+            if marks.checked is not None:
+                files.put_new(path.with_suffix(".checked"), marks.checked.encode())
+            if marks.refusal != refusal_of(self._snapshots, snapshot_id):
+                if marks.refusal:
+                    record_refusal(self._snapshots, snapshot_id, marks.refusal)
+                else:
+                    clear_refusal(self._snapshots, snapshot_id)
+
+    def fetch(self, snapshot_id: str, lost: Lost = None) -> None:
+        """Fetch what is not whole of a snapshot whose manifest is here.
+
+        Raises:
+            NoSnapshotError: its manifest is not, and `lost` is None.
+            ObjectGoneError: the store lacks an object of it, and `lost` is None.
+        """
+        if lost is not None and snapshot_id not in self.manifests([snapshot_id]):
+            return
+        self._transfer.fetch_snapshot(self._snapshots.manifest(snapshot_id), self._snapshots, lost)
+
+    def fetch_stages(self, snapshot_id: str) -> None:
+        """Fetch the stage tables that a snapshot was joined from, as far as they are still in the store."""
+        for manifest in self.manifests([snapshot_id]).values():
+            self._transfer.fetch_there(stage_file_names(manifest))
+
+    def take_heads(self, base: State, there: State, lost: Lost = None) -> None:
+        """Take heads with their files; a partition whose file is lost is made again.
+
+        Raises:
+            ObjectGoneError: as for `take_snapshots`.
+        """
+        here = self.heads()
+        taken = heads_to_take(base, here, there)
+        if conflicts := find_conflicts(base, here, taken):
+            _log.warning(
+                "%s: %d partitions were made here and elsewhere (such as %s); the store's are taken",
+                self.root, len(conflicts), conflicts[0],
+            )  # fmt: skip
+        wanted = {
+            name: self.root / name
+            for head in taken.values()
+            for name, file in zip(head_names(head), head.files, strict=True)
+            if not _has_size(self.root / name, file.n_bytes)
+        }
+        self._transfer.fetch(wanted, lost)
+        for head in taken.values():
+            self._tables.write_head(head)
+        if there.n_buckets is not None:
+            self._tables.check_layout(there.n_buckets)
+
+    # ---------------------------------------------------------------------------------------- what was removed there
+
+    def _drop_removed(self, base: State, there: State) -> list[str]:
+        """Remove what only snapshots consist of that are no longer in the store; returns those that are read here."""
+        gone = base.snapshots.keys() - there.snapshots.keys() - {self._current(), self._snapshots.pinned()}
+        if not gone:
+            return []
+        known = self.manifests(base.snapshots)
+        held = [i for i in gone if is_held(self._snapshots.path_of(i))]
+        kept = self.manifests(i for i in self._snapshots.ids() if i in held or i not in gone)
+        own = {key: head for key, head in self.heads().items() if head != base.heads.get(key)}
+        named = named_objects(State(heads={**there.heads, **own}), kept)
+        for snapshot_id in gone - set(held):
+            path = self._snapshots.path_of(snapshot_id)
+            path.unlink(missing_ok=True)
+            path.with_suffix(".checked").unlink(missing_ok=True)
+            clear_refusal(self._snapshots, snapshot_id)
+        for name in named_objects(base, known) - named:
+            self._transfer.remove(name)
+        return held
+
+    def _drop_rewritten(self, base: State, there: State) -> dict[str, int]:
+        """Remove vectors that were written anew without rows that somebody forgot; returns how often as it is here."""
+        if not there.rewritten:
+            return {}
+        known = self.manifests(self._snapshots.ids())
+        readers = {name: i for i, manifest in known.items() for name in archive_names(manifest)}
+        counts = {}
+        for name, count in there.rewritten.items():
+            is_old = base.rewritten.get(name, 0) != count and self._transfer.place(name).exists()
+            if is_old and name in readers and is_held(self._snapshots.path_of(readers[name])):
+                counts[name] = base.rewritten.get(name, 0)  # once nobody reads it
+                continue
+            if is_old:
+                self._transfer.remove(name)
+            counts[name] = count
+        return counts
+
+
+def _has_size(path: Path, n_bytes: int) -> bool:
+    try:
+        return path.stat().st_size == n_bytes
+    except FileNotFoundError:
+        return False

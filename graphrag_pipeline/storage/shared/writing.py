@@ -1,0 +1,109 @@
+"""One writer of a shared store at work: what the store says, and putting there what is here.
+
+Nobody else changes the store meanwhile. First goes what is named by its content, then, if the lease is still ours, the
+one object that names it. Keep out: taking the lease, and taking from the store (`shared_store.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.storage.locks import one_store_sync
+from graphrag_pipeline.storage.shared.lease import Lease
+from graphrag_pipeline.storage.shared.notes import Notes
+from graphrag_pipeline.storage.shared.objects import Objects
+from graphrag_pipeline.storage.shared.state import STATE, State, manifest_name, named_objects
+from graphrag_pipeline.storage.shared.transfer import Transfer
+from graphrag_pipeline.storage.shared.working_copy import WorkingCopy
+
+_OWNED = ("tables", "snapshots")
+"""Folders of the store that are ours alone."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Writing:
+    """Somebody writing in this process.
+
+    Attributes:
+        there: what the store says.
+        lost: objects that it names and lacks.
+        n_buckets: of the stage tables here.
+    """
+
+    copy: WorkingCopy
+    transfer: Transfer
+    objects: Objects
+    notes: Notes
+    lease: Lease
+    n_buckets: int
+    there: State = field(default_factory=State)
+    lost: set[str] = field(default_factory=set)
+
+    def push(self) -> None:
+        """Make the store say what is here.
+
+        Raises:
+            LeaseLostError: the lease is another's; the store says what it said.
+            StoreError: the store fails; it says what it said, or what is here.
+        """
+        with one_store_sync(self.copy.root):
+            base, again = self.notes.state() or State(), self.notes.again()
+            here = self._state(base, again)
+            named = named_objects(here, self.copy.manifests(here.snapshots))
+            wanted = (named - self._known()) | (named & set(again))
+            here = replace(here, rewritten={name: n for name, n in here.rewritten.items() if name in named})
+            if here == self.there and not wanted:
+                return
+            self.transfer.put(wanted)
+            self.lease.check()
+            self.objects.write(STATE, here.to_bytes())
+            held = {i: marks for i, marks in base.snapshots.items() if i not in self.there.snapshots}
+            self.notes.write_state(replace(here, snapshots={**held, **here.snapshots}))
+            if again:
+                self.notes.write_again(())
+            self.there = here
+            self.lost.clear()
+
+    def _state(self, base: State, again: Collection[str]) -> State:
+        """What the store should say; archives that are put there again are counted."""
+        counts = {name: self.there.rewritten.get(name, 0) + 1 for name in again}
+        here = self.copy.state(base, self.there, self.n_buckets)
+        return replace(here, rewritten={**self.there.rewritten, **counts})
+
+    def _known(self) -> set[str]:
+        """Objects that the store has: of a snapshot whose manifest it lost nothing else was asked for."""
+        whole = [i for i in self.there.snapshots if manifest_name(i) not in self.lost]
+        return named_objects(self.there, self.copy.manifests(whole)) - self.lost
+
+    def push_finished(self) -> None:
+        """Put there what was finished before an error, which is what the caller has to hear of."""
+        try:
+            self.push()
+        except PipelineError as error:
+            _log.warning("what was finished is kept here, and not in the shared store yet: %s", error)
+
+    def remove_unnamed(self, removed: Collection[str], is_dry_run: bool) -> list[str]:
+        """Remove what nothing names in the store, and put back what it names and lacks.
+
+        There is no grace time: only who writes puts objects there, and a reader that finds one gone looks again.
+
+        Args:
+            removed: snapshots that count as removed, for a dry run.
+
+        Returns:
+            Names of the objects that went, or would go.
+        """
+        if not is_dry_run:
+            self.push()
+        named = named_objects(self.there, self.copy.manifests(self.there.snapshots.keys() - set(removed)))
+        found = {name for folder in _OWNED for name in self.objects.names(folder)}
+        unnamed = sorted(found - named)
+        if not is_dry_run:
+            self.lease.check()
+            self.objects.remove(unnamed)
+            self.transfer.put(named - found)
+        return unnamed

@@ -1,0 +1,65 @@
+"""Stores to test against: a folder, fsspec's store in memory, and an S3 server on loopback."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.root import Root
+from graphrag_pipeline_tests.object_server import BUCKET, ObjectServer, running_object_server
+from graphrag_pipeline_tests.roots import make_root
+from graphrag_pipeline_tests.storage.shared.machines import index, machine
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[ObjectServer]:
+    with running_object_server() as server:
+        yield server
+
+
+@pytest.fixture
+def s3_url(s3: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An empty place on the S3 server, which counts requests from here."""
+    import fsspec
+
+    monkeypatch.setitem(fsspec.config.conf, "s3", s3.options)
+    monkeypatch.setenv("FSSPEC_S3", s3.environment["FSSPEC_S3"])  # for processes of their own
+    s3.requests.clear()
+    yield f"s3://{BUCKET}/test-{next(_numbers)}"
+    s3.fault = None
+
+
+@pytest.fixture(params=["file", "memory", "s3"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty place in each kind of store."""
+    if request.param == "s3":
+        return str(request.getfixturevalue("s3_url"))
+    return f"file://{tmp_path}/store" if request.param == "file" else f"memory://test-{next(_numbers)}"
+
+
+@pytest.fixture(scope="session")
+def indexed_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root that was indexed alone; not to be changed."""
+    root = make_root(tmp_path_factory.mktemp("alone") / "root")
+    index(root)
+    return root.path
+
+
+@pytest.fixture
+def indexed(indexed_once: Path) -> Callable[[Path, str], Root]:
+    """Makes a machine whose index of the three documents is in a store."""
+
+    def make(path: Path, url: str) -> Root:
+        for name in ("tables", "heads", "snapshots"):
+            shutil.copytree(indexed_once / name, path / name)
+        root = machine(path, url)
+        assert index(root) == []
+        return root
+
+    return make

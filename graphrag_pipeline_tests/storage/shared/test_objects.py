@@ -1,0 +1,85 @@
+"""Objects behind a folder, a store in memory and an S3 server are read, written, moved, listed and removed alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.errors import StoreError
+from graphrag_pipeline.storage.shared.objects import open_objects
+from graphrag_pipeline_tests.object_server import ObjectServer
+
+
+def test_what_was_written_is_read_until_it_is_removed(url: str) -> None:
+    objects = open_objects(url)
+    assert objects.read("a/b.json") is None
+    objects.write("a/b.json", b"one")
+    objects.write("a/b.json", b"two")
+    assert open_objects(url).read("a/b.json") == b"two"
+    objects.remove(["a/b.json", "a/never.json"])
+    objects.remove(["a/b.json"])
+    assert objects.read("a/b.json") is None
+
+
+def test_an_object_is_created_once(url: str) -> None:
+    objects = open_objects(url)
+    assert objects.create("lease.json", b"mine")
+    assert not open_objects(url).create("lease.json", b"yours")
+    assert objects.read("lease.json") == b"mine"
+
+
+def test_files_go_up_and_come_down_many_at_once(url: str, tmp_path: Path) -> None:
+    sources = {f"t/{number}/x.bin": tmp_path / f"{number}.bin" for number in range(20)}
+    for number, path in enumerate(sources.values()):
+        path.write_bytes(b"x" * number)
+    objects = open_objects(url)
+    objects.upload(sources)
+    assert objects.names("t") == sorted(sources)
+    assert objects.names("elsewhere") == []
+    targets = {name: tmp_path / "here" / name for name in sources}
+    assert objects.download(targets) == []
+    assert all(targets[name].read_bytes() == sources[name].read_bytes() for name in sources)
+    assert not list((tmp_path / "here").rglob(".tmp-*"))
+
+
+def test_what_is_not_there_is_named_and_the_rest_comes(url: str, tmp_path: Path) -> None:
+    objects = open_objects(url)
+    objects.write("there", b"1")
+    targets = {name: tmp_path / name for name in ("gone", "there")}
+    assert objects.download(targets) == ["gone"]
+    assert targets["there"].read_bytes() == b"1" and not targets["gone"].exists()
+    assert sorted(path.name for path in tmp_path.glob(".tmp-*")) == []
+
+
+@pytest.mark.parametrize("status", [403, 500])
+def test_a_fault_is_one_line_with_the_way_out(s3: ObjectServer, s3_url: str, tmp_path: Path, status: int) -> None:
+    objects = open_objects(s3_url)
+    objects.write("a", b"1")
+    s3.fault = lambda method, path: status
+    for ask in (
+        lambda: objects.read("a"),
+        lambda: objects.write("a", b"2"),
+        lambda: objects.download({"a": tmp_path / "a"}),
+        lambda: objects.names("x"),
+    ):
+        with pytest.raises(StoreError, match=r"storage.url failed \(.*check the URL, the network and the credentials"):
+            ask()
+    assert list(tmp_path.iterdir()) == []
+    s3.fault = None
+    assert objects.read("a") == b"1"
+
+
+def test_a_missing_package_and_a_missing_bucket_are_said(s3_url: str) -> None:
+    with pytest.raises(StoreError, match="pip install gcsfs"):
+        open_objects("gs://bucket/x").read("a")
+    with pytest.raises(StoreError, match="bucket does not exist"):
+        open_objects("s3://nobody/x").write("a", b"1")
+
+
+def test_an_unchanged_object_costs_one_request(s3: ObjectServer, s3_url: str) -> None:
+    objects = open_objects(s3_url)
+    objects.write("a", b"1")
+    s3.requests.clear()
+    objects.read("a")
+    assert [method for method, _ in s3.requests] == ["GET"]

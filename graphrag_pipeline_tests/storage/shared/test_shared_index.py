@@ -1,0 +1,189 @@
+"""Commands and Dagster's jobs on machines that share a store: processes, kills, two writers at once."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from graphrag_pipeline.defs.build import build_definitions
+from graphrag_pipeline.defs.index_run import run_index
+from graphrag_pipeline.defs.instance import open_instance
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.storage.shared.state import STATE
+from graphrag_pipeline_tests.command_line import TIMEOUT_S, environment
+from graphrag_pipeline_tests.object_server import ObjectServer
+from graphrag_pipeline_tests.roots import contract_bytes, make_root, put
+from graphrag_pipeline_tests.storage.shared.machines import again, machine, reader
+from graphrag_pipeline_tests.test_cli import Call, call
+
+__all__ = ["call"]
+
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+KILLED = -signal.SIGKILL
+
+
+@pytest.fixture(autouse=True)
+def _no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+
+
+def start_index(root: Root) -> subprocess.Popen[str]:
+    program = [sys.executable, "-m", "graphrag_pipeline", "--root", str(root.path), "index"]
+    return subprocess.Popen(program, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def published(path: Path, url: str) -> str:
+    """The snapshot that a new reader gets; all of it can be read."""
+    root = reader(path, url)
+    with GraphIndex.open(root.path) as index:
+        assert index.search("Who is Bob Cratchit?").answer
+        for name in index.snapshot.manifest.tables:
+            index.snapshot.table(name)
+        return index.snapshot.id
+
+
+def kill_at(server: ObjectServer, root: Root, method: str, part: str, n: int) -> int:
+    """Index in a process that is killed when its n-th such request is there, before it has an effect; its status."""
+    process = start_index(root)
+    seen = 0
+
+    def kill(asked: str, path: str) -> int | None:
+        nonlocal seen
+        seen += asked == method and part in path
+        if seen < n or process.returncode is not None:
+            return None
+        process.send_signal(signal.SIGKILL)
+        return 503
+
+    server.fault = kill
+    process.communicate(timeout=TIMEOUT_S)
+    server.fault = None
+    return process.returncode
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_of_a_push_readers_see_one_snapshot_and_the_next_completes(
+    s3: ObjectServer, s3_url: str, tmp_path: Path
+) -> None:
+    one = machine(tmp_path / "one", s3_url, n_buckets=1)
+    run_index(one)
+    old = published(tmp_path / "before", s3_url)
+    put(one.path, "four.txt", "Bob Cratchit skated on Cornhill with Topper.")
+    moments = [("PUT", "lease", 1), ("PUT", "tables/", 2), ("PUT", "snapshots/vectors", 2), ("PUT", STATE, 1)]
+    for number, moment in enumerate(moments):
+        assert kill_at(s3, one, *moment) == KILLED, moment
+        assert published(tmp_path / f"reader{number}", s3_url) == old
+    assert kill_at(s3, one, "DELETE", "lease", 1) == KILLED
+    new = published(tmp_path / "after", s3_url)
+    assert new != old
+    assert run_index(again(one)).ran == []
+    alone = make_root(tmp_path / "alone", settings="storage:\n  n_buckets: 1\n")
+    run_index(alone)
+    put(alone.path, "four.txt", "Bob Cratchit skated on Cornhill with Topper.")
+    run_index(alone)
+    assert contract_bytes(again(one)) == contract_bytes(alone)
+
+
+@pytest.mark.slow
+def test_of_two_who_index_at_once_one_waits_and_finds_the_work_done(s3_url: str, tmp_path: Path) -> None:
+    one, two = (machine(tmp_path / name, s3_url, n_buckets=1) for name in ("one", "two"))
+    processes = [start_index(root) for root in (one, two)]
+    told = [(*process.communicate(timeout=TIMEOUT_S), process.returncode) for process in processes]
+    assert [status for *_, status in told] == [0, 0], told
+    outs = sorted(out for out, _, _ in told)
+    assert sum("nothing changed" in out for out in outs) == 1, outs
+    assert sum("is writing the index; waiting for it" in err for _, err, _ in told) == 1, told
+    assert contract_bytes(again(one)) == contract_bytes(again(two))
+
+
+def test_the_jobs_of_dagster_pull_and_push(s3_url: str, tmp_path: Path) -> None:
+    one, two = (machine(tmp_path / name, s3_url) for name in ("one", "two"))
+    for root in (one, two):
+        with open_instance(root) as instance:
+            job = build_definitions(root).resolve_job_def("reindex_stale")
+            result = job.execute_in_process(instance=instance, run_config=QUIET)
+        assert result.success
+    shown = [event.step_output_data.metadata for event in result.all_events if event.is_successful_output]
+    assert shown[-1]["partitions computed"].value == 0
+    assert contract_bytes(again(two)) == contract_bytes(again(one))
+
+
+def test_assets_that_are_materialised_alone_pull_and_push(s3: ObjectServer, s3_url: str, tmp_path: Path) -> None:
+    """A backfill whose buckets run on one machine each, and the rest on a third."""
+    three = [machine(tmp_path / name, s3_url) for name in ("one", "two", "three")]
+    for root, job, key in zip(
+        three, ("index_bucket", "index_bucket", "graph_and_later"), ("000", "001", None), strict=True
+    ):
+        with open_instance(root) as instance:
+            result = (
+                build_definitions(root)
+                .resolve_job_def(job)
+                .execute_in_process(instance=instance, partition_key=key, run_config=QUIET)
+            )
+        assert result.success
+    alone = make_root(tmp_path / "alone")
+    run_index(alone)
+    last = reader(tmp_path / "reader", s3_url)
+    with GraphIndex.open(last.path) as index:
+        assert index.snapshot.id == alone.snapshots.current()
+    assert run_index(again(three[0])).ran == []
+
+
+def test_a_query_job_reads_what_was_published_elsewhere(
+    indexed: Callable[[Path, str], Root], s3_url: str, tmp_path: Path
+) -> None:
+    one = indexed(tmp_path / "one", s3_url)
+    other = reader(tmp_path / "other", s3_url)
+    with open_instance(other) as instance:
+        job = build_definitions(other).resolve_job_def("basic_search_job")
+        config = {"ops": {"open_snapshot_for_basic_search": {"config": {"question": "Who is Bob Cratchit?"}}}} | QUIET
+        result = job.execute_in_process(instance=instance, run_config=config)
+    assert result.success
+    told = [event for event in result.all_events if event.event_type == dg.DagsterEventType.ASSET_OBSERVATION]
+    assert one.snapshots.current() in str(told)
+
+
+def test_every_reading_command_works_on_a_machine_without_an_index(
+    indexed: Callable[[Path, str], Root], s3_url: str, tmp_path: Path, call: Call
+) -> None:
+    indexed(tmp_path / "one", s3_url)
+
+    def run(*command: str | Path) -> str:
+        root = machine(tmp_path / command[0], s3_url)
+        outcome = call("--root", root.path, *command)
+        assert outcome.status == 0, (command, outcome)
+        return outcome.out
+
+    assert "everything is fresh" in run("status")
+    assert re.search(r"^ *3$", run("sql", "SELECT count(*) AS n FROM stage_documents"), re.MULTILINE)
+    assert "published" in run("snapshots", "list")
+    assert "extracted_graph" in run("trace", "Entities:0")
+    assert "exported snapshot" in run("export", tmp_path / "out", "--format", "csv")
+    assert "Scrooge" in run("merges") + run("query", "Who is Scrooge?")
+    assert "0 partitions of stages would run" in run("index", "--dry-run")
+
+
+def test_a_root_of_other_documents_is_refused(
+    indexed: Callable[[Path, str], Root], s3_url: str, tmp_path: Path
+) -> None:
+    one = indexed(tmp_path / "one", s3_url)
+    before = published(tmp_path / "before", s3_url)
+    other = machine(tmp_path / "other", s3_url, documents={"twist.txt": "Oliver Twist met Fagin in London."})
+    again(other).pull()
+    for _ in range(2):
+        with pytest.raises(PipelineError, match=r"an index of 3 documents, none of which is in .*other/input"):
+            run_index(again(other))
+    assert published(tmp_path / "after", s3_url) == before
+    put(other.path, "one.txt", (one.path / "input" / "one.txt").read_text())
+    assert run_index(again(other)).n_documents == 2
+    assert os.path.exists(other.path / "cache")
