@@ -24,7 +24,7 @@ from graphrag_pipeline.document_traces import (
 )
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.models.clients import CACHE_FILE
-from graphrag_pipeline.retention import unused_records
+from graphrag_pipeline.retention import sweep_shared, unused_records
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import CANDIDATE
 from graphrag_pipeline.staleness import detect_input
@@ -70,7 +70,9 @@ def forget_document(root: Root, document: str) -> Forgotten:
         PipelineError: it is not known, or still in the input folder, in the index or open in a reader; nothing is
             removed then.
     """
-    with one_index_run(root.path), one_writer(root.path), ExitStack() as locks:
+    with one_index_run(root.path), root.writing(), one_writer(root.path), ExitStack() as locks:
+        if root.shared:
+            root.shared.fetch_all()  # where it is and what came from it is known from these
         known = _find_documents(root, document)
         _refuse_input(root, document, known)
         _refuse_indexed(root, document, known)
@@ -81,10 +83,14 @@ def forget_document(root: Root, document: str) -> Forgotten:
         for snapshot_id in sorted({snapshot_id for snapshot_id, _ in hidden}):  # nobody may open what is rewritten
             _refuse_read(snapshot_id, not locks.enter_context(hold_alone(root.snapshots.path_of(snapshot_id))))
         n_replies, n_vectors = _forget_replies(root, known)  # first: stage files say which
-        swept = sweep(root.tables, root.snapshots, doomed, math.inf, unused_records(root))
         folders = {collection_of(folder): folder for _, folder in hidden}
+        if root.shared:
+            root.shared.write_again(folders.values())
         for folder in folders.values():
             rewrite_whole(root.snapshots.folder / "vectors", folder)
+        # Last: by these files it is known, so that a forgetting that was cut short can be done again.
+        swept = sweep(root.tables, root.snapshots, doomed, math.inf, unused_records(root))
+        swept = sweep_shared(root, swept)
         labels = tuple(f"{path} ({record})" if record else path for path, record in sorted(known.values()))
         return Forgotten(labels, swept, n_replies, n_vectors, tuple(sorted(folders)))
 
@@ -101,8 +107,9 @@ def _find_documents(root: Root, document: str) -> _Known:
     known = {row["id"]: (row["path"], row["record"]) for row in rows if document in (row["id"], row["path"])}
     if not known:
         raise PipelineError(
-            f"document {document!r}: no snapshot and no file of the index holds a document of this path or id; name "
-            "it as `path` in `graphrag-pipeline sql 'SELECT id, path FROM documents'` did"
+            f"document {document!r}: no snapshot and no file of the index holds a document of this path or id: it is "
+            "forgotten already, or else named otherwise: as `path` in `graphrag-pipeline sql 'SELECT id, path FROM "
+            "documents'` did"
         )
     return known
 

@@ -73,9 +73,12 @@ def read_questions(path: Path) -> list[Question]:
     Raises:
         PipelineError: the file cannot be read, holds no question, or a line is none; names the line.
     """
+    path = path.absolute()
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise PipelineError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except UnicodeDecodeError as error:
         raise PipelineError(f"{path}: cannot be read as UTF-8 text ({error})") from None
     rows = _read_csv(path, text) if path.suffix.lower() == ".csv" else _read_jsonl(path, text)
     questions = [_question_of(f"{path}, line {line}", row) for line, row in rows]

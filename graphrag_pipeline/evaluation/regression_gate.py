@@ -8,6 +8,7 @@ deleted text would stay published for ever. Keep out: publishing.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,6 +30,8 @@ from graphrag_pipeline.storage.snapshots import Snapshot
 
 METHOD = "local"
 _MAX_NAMED = 3
+_MAX_LEFT_OUT = 20
+_log = logging.getLogger(__name__)
 
 
 def check_golden_questions(root: Root, candidate: str) -> dict[str, Any]:
@@ -45,12 +48,13 @@ def check_golden_questions(root: Root, candidate: str) -> dict[str, Any]:
     clear_refusal(root.snapshots, candidate)
     if not settings.golden_questions:
         return {}
-    path = root.path / settings.golden_questions
+    path = find_golden_questions(root)
     questions = read_gold(path)
     shown: dict[str, Any] = {}
     published = root.snapshots.current()
     if published is not None:
         counted, left_out = leave_out_deleted(root, candidate, published, questions)
+        _warn_of(left_out)
         shown = {"golden evidence left out": left_out} if left_out else {}
         shown |= {"golden questions skipped": n} if (n := len(questions) - len(counted)) else {}
         questions = counted
@@ -74,6 +78,32 @@ def check_golden_questions(root: Root, candidate: str) -> dict[str, Any]:
             "changed and run `graphrag-pipeline index`, or raise publishing.max_recall_drop"
         )
     return shown | {f"golden recall@{settings.golden_k} before": old.recall}
+
+
+def find_golden_questions(root: Root) -> Path:
+    """The file that `publishing.golden_questions` names, from the root on.
+
+    Raises:
+        PipelineError: it names none, or what is not there.
+    """
+    name = root.settings.publishing.golden_questions
+    if not name:
+        raise PipelineError("which questions? name a file, or set publishing.golden_questions in settings.yaml")
+    path = (root.path / name).absolute()
+    if not path.exists():
+        raise PipelineError(
+            f"{path}: cannot be read: there is no such file; publishing.golden_questions of settings.yaml names it, "
+            f"from {root.path.absolute()} on"
+        )
+    return path
+
+
+def _warn_of(left_out: Sequence[str]) -> None:
+    """Tell whoever runs the gate which evidence does not count."""
+    for name in left_out[:_MAX_LEFT_OUT]:
+        _log.warning("golden questions: deleted from the input, so it does not count: %s", name)
+    if len(left_out) > _MAX_LEFT_OUT:
+        _log.warning("golden questions: and %s more that do not count", f"{len(left_out) - _MAX_LEFT_OUT:,}")
 
 
 def leave_out_deleted(

@@ -1,4 +1,4 @@
-"""What runs cost, beside what they were estimated to: one JSON object per run in `cache/costs.jsonl`.
+"""What commands cost in calls of models, beside what a run was estimated to: JSON lines in `cache/costs.jsonl`.
 
 It is a log, not a table: it has times, and nothing is computed from it. Keep out: how an estimate is made.
 """
@@ -6,43 +6,81 @@ It is a log, not a table: it has times, and nothing is computed from it. Keep ou
 from __future__ import annotations
 
 import json
+import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.estimates import StageEstimate
-from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.models.accounting import CallStats, booked_by_process
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.storage import files
 
 _FILE = "costs.jsonl"
+_INDEX = "index"
 _WHAT_IS_SPENT = (
     "the budget's `spent so far` is more: calls without an answer count there as paid, and so does what has no line "
-    "here (a run that was killed or came from Dagster's UI, questions)"
+    "here (a command that was killed, runs from Dagster's UI, questions from Python)"
 )
 
 
 def append_costs(root: Root, estimates: Iterable[StageEstimate], actual: Mapping[str, CallStats]) -> None:
-    """Add a run, if it asked a model or was to ask one."""
+    """Add a run of `index`, if it asked a model or was to ask one."""
     estimated = {estimate.stage: asdict(estimate) for estimate in estimates}
     paid = {stage: stats.as_metadata() for stage, stats in actual.items() if stats.n_calls or stats.n_cached}
     if not estimated and not paid:
         return
     stages = {stage: {"estimated": estimated.get(stage), "actual": paid.get(stage)} for stage in (estimated | paid)}
-    run = {"ended": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "stages": stages}
+    _append(root, _INDEX, stages)
+
+
+@contextmanager
+def costs_logged(root: Root, command: str, about: str, say: Callable[[str], object]) -> Iterator[None]:
+    """Add what a command asks models meanwhile, from any thread, if it asks for more than is stored.
+
+    Args:
+        about: what it asks for, such as a stage.
+        say: told if the log cannot be written, which is no error: what was asked for is there.
+    """
+    with booked_by_process() as account:
+        try:
+            yield
+        finally:
+            if account.n_calls:
+                try:
+                    _append(root, command, {about: {"estimated": None, "actual": account.as_metadata()}})
+                except PipelineError as error:
+                    say(f"{command}: {_tell(account.as_metadata())}; not in `graphrag-pipeline costs`: {error}")
+
+
+def _append(root: Root, command: str, stages: Mapping[str, Any]) -> None:
+    ended = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    line = json.dumps({"command": command, "ended": ended, "stages": stages}, sort_keys=True).encode() + b"\n"
     path = root.cache_folder / _FILE
-    known = path.read_bytes() if path.exists() else b""
-    files.replace(path, known + json.dumps(run, sort_keys=True).encode() + b"\n")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "ab+", buffering=0) as file:  # one write at the end: commands side by side lose no line
+            file.write(line if _ends_a_line(file.fileno()) else b"\n" + line)
+    except OSError as error:
+        raise files.write_error(path, error) from error
+
+
+def _ends_a_line(descriptor: int) -> bool:
+    """Whether a file is empty or its last line is whole; after a power cut it may not be."""
+    size = os.fstat(descriptor).st_size
+    return not size or os.pread(descriptor, 1, size - 1) == b"\n"
 
 
 def read_costs(root: Root) -> list[dict[str, Any]]:
-    """All runs, the first one first; a line cut short by a power cut is left out."""
+    """All commands that asked a model, the first one first; a line cut short by a power cut is left out."""
     path = root.cache_folder / _FILE
     runs = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         try:
-            runs.append(json.loads(line))
+            runs.append({"command": _INDEX, **json.loads(line)})
         except ValueError:
             continue
     return runs
@@ -86,17 +124,28 @@ def _paid(actual: Mapping[str, Any]) -> str:
 
 
 def render_costs(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Calls, tokens and money of every run, estimated -> actual, in lines."""
+    """Calls, tokens and money in lines: of every `index` by stage, estimated -> actual, and of every other command."""
     lines = []
     for run in runs:
-        lines.append(run["ended"])
-        for stage, figures in run["stages"].items():
-            estimated, actual = figures["estimated"] or {}, figures["actual"] or {}
-            tokens = estimated.get("prompt_tokens", 0) + estimated.get("completion_tokens", 0)
-            spent = actual.get("prompt_tokens", 0) + actual.get("completion_tokens", 0)
-            lines.append(
-                f"  {stage:26} calls {estimated.get('n_calls', 0):,} -> {actual.get('calls', 0):,}, "
-                f"tokens {tokens:,} -> {spent:,}, USD {_money(estimated.get('cost', 0.0))} -> "
-                f"{_paid(actual)}"
-            )
-    return [*lines, _WHAT_IS_SPENT] if lines else ["no run asked a model yet"]
+        if run["command"] == _INDEX:
+            lines.append(run["ended"])
+            lines += [f"  {stage:26} {_compare(figures)}" for stage, figures in run["stages"].items()]
+        else:
+            told = (f"{about}: {_tell(figures['actual'])}" for about, figures in run["stages"].items())
+            lines += [f"{run['ended']} {run['command']} {line}" for line in told]
+    return [*lines, _WHAT_IS_SPENT] if lines else ["nothing asked a model yet"]
+
+
+def _compare(figures: Mapping[str, Any]) -> str:
+    estimated, actual = figures["estimated"] or {}, figures["actual"] or {}
+    calls = f"{estimated.get('n_calls', 0):,} -> {actual.get('calls', 0):,}"
+    tokens = f"{_tokens(estimated):,} -> {_tokens(actual):,}"
+    return f"calls {calls}, tokens {tokens}, USD {_money(estimated.get('cost', 0.0))} -> {_paid(actual)}"
+
+
+def _tell(actual: Mapping[str, Any]) -> str:
+    return f"calls {actual['calls']:,}, tokens {_tokens(actual):,}, USD {_paid(actual)}"
+
+
+def _tokens(figures: Mapping[str, Any]) -> int:
+    return figures.get("prompt_tokens", 0) + figures.get("completion_tokens", 0)

@@ -14,9 +14,13 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.staleness import find_version_changes
 from graphrag_pipeline.storage.snapshots import Snapshot
+from graphrag_pipeline.tables import STAGE_TABLES
 
 _Record = dict[str, Any]
+_Causes = tuple[Mapping[str, set[str]], ...]
+"""Of each snapshot: entity id -> paths of the changed documents that mention it there."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +50,29 @@ class EntityChange:
 
 @dataclass(frozen=True)
 class ReportChange:
-    """A community that was added or removed, or whose report is another."""
+    """A community that was added or removed, or whose report is another.
+
+    Attributes:
+        documents: paths of changed documents that mention one of its entities.
+    """
 
     change: str
     community: int
     level: int
     title: str
+    documents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class StageChange:
+    """A stage whose tables other prompts, models, settings or code made.
+
+    Attributes:
+        changes: which ones, old -> new; empty where a snapshot does not tell.
+    """
+
+    stage: str
+    changes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,7 +81,7 @@ class SnapshotDiff:
 
     Attributes:
         rows: contract table -> its number of rows before and after.
-        stages: stage tables that other code, settings or prompts made.
+        stages: those that other prompts, models, settings or code made.
     """
 
     old: str
@@ -69,20 +90,21 @@ class SnapshotDiff:
     documents: tuple[DocumentChange, ...]
     entities: tuple[EntityChange, ...]
     reports: tuple[ReportChange, ...]
-    stages: tuple[str, ...]
+    stages: tuple[StageChange, ...]
 
 
 def diff_snapshots(old: Snapshot, new: Snapshot) -> SnapshotDiff:
     """Compare two snapshots of one root."""
     tables = sorted({*old.manifest.tables, *new.manifest.tables})
-    documents = _diff_documents(old, new)
+    documents = diff_documents(old, new)
+    causes = _causes(old, documents), _causes(new, documents)
     return SnapshotDiff(
         old=old.id,
         new=new.id,
         rows={name: (_n_rows(old, name), _n_rows(new, name)) for name in tables if name != "record_numbers"},
         documents=tuple(documents.values()),
-        entities=tuple(_diff_entities(old, new, documents)),
-        reports=tuple(_diff_reports(old, new)),
+        entities=tuple(_diff_entities(old, new, causes)),
+        reports=tuple(_diff_reports(old, new, causes)),
         stages=tuple(_diff_code(old, new)),
     )
 
@@ -107,7 +129,7 @@ def _changes(old: Mapping[Any, _Record], new: Mapping[Any, _Record]) -> Iterable
             yield key, "changed"
 
 
-def _diff_documents(old: Snapshot, new: Snapshot) -> dict[str, DocumentChange]:
+def diff_documents(old: Snapshot, new: Snapshot) -> dict[str, DocumentChange]:
     """Changes by document id, sorted by path."""
     columns = ["path", "record", "title", "text", "metadata"]
     before, after = _records(old, "documents", "id", columns), _records(new, "documents", "id", columns)
@@ -119,20 +141,24 @@ def _diff_documents(old: Snapshot, new: Snapshot) -> dict[str, DocumentChange]:
     return dict(sorted(found.items(), key=lambda item: (item[1].path, item[1].record)))
 
 
-def _diff_entities(old: Snapshot, new: Snapshot, documents: Mapping[str, DocumentChange]) -> list[EntityChange]:
+def _diff_entities(old: Snapshot, new: Snapshot, causes: _Causes) -> list[EntityChange]:
     """Changes of entities, by what happened and by number."""
     before = _records(old, "entities", "id", ["title", "description"])
     after = _records(new, "entities", "id", ["title", "description"])
     numbers = {**_numbers(old), **_numbers(new)}
-    causes = _causes(old, documents), _causes(new, documents)
     merged_into = _merges(new)
     found = []
     for key, change in _changes(before, after):
         title = (after.get(key) or before[key])["title"]
-        paths = tuple(sorted({path for cause in causes for path in cause.get(key, ())}))
+        paths = _paths_behind([key], causes)
         into, rule = merged_into.get(title, ("", "")) if change == "removed" else ("", "")
         found.append(EntityChange("merged" if into else change, numbers[key], title, paths, into, rule))
     return sorted(found, key=lambda entity: (entity.change, entity.number))
+
+
+def _paths_behind(entities: Iterable[str], causes: _Causes) -> tuple[str, ...]:
+    """Paths of the changed documents that mention one of some entities, in any of the snapshots."""
+    return tuple(sorted({path for entity in entities for cause in causes for path in cause.get(entity, ())}))
 
 
 def _numbers(snapshot: Snapshot) -> dict[str, int]:
@@ -164,43 +190,70 @@ def _merges(snapshot: Snapshot) -> dict[str, tuple[str, str]]:
     return merges
 
 
-def _diff_reports(old: Snapshot, new: Snapshot) -> list[ReportChange]:
+def _diff_reports(old: Snapshot, new: Snapshot, causes: _Causes) -> list[ReportChange]:
     """Changes of communities and their reports, by what happened, level and number."""
     columns = ["level", "title", "summary", "findings", "rank"]
     before, after = (_records(s, "community_reports", "community", columns) for s in (old, new))
+    members = _members(old), _members(new)
     words = {"changed": "re-reported"}
     found = []
     for community, change in _changes(before, after):
         row = after.get(community) or before[community]
-        found.append(ReportChange(words.get(change, change), community, row["level"], row["title"]))
+        paths = _paths_behind((i for known in members for i in known.get(community, ())), causes)
+        found.append(ReportChange(words.get(change, change), community, row["level"], row["title"], paths))
     return sorted(found, key=lambda report: (report.change, report.level, report.community))
 
 
-def _diff_code(old: Snapshot, new: Snapshot) -> list[str]:
-    """Stage tables of both snapshots that were made by other code, settings or prompts."""
+def _members(snapshot: Snapshot) -> dict[int, list[str]]:
+    """Community -> ids of its entities."""
+    rows = _records(snapshot, "communities", "community", ["entity_ids"])
+    return {community: row["entity_ids"] for community, row in rows.items()}
+
+
+def _diff_code(old: Snapshot, new: Snapshot) -> list[StageChange]:
+    """Stages of both snapshots whose tables were made by other prompts, models, settings or code, by name."""
     before, after = old.manifest.heads, new.manifest.heads
-    both = before.keys() & after.keys()
-    return sorted({k.split("/")[0] for k in both if before[k]["code_version"] != after[k]["code_version"]})
+    found: dict[str, dict[str, None]] = {}
+    for key in sorted(before.keys() & after.keys()):
+        was, now = before[key]["code_version"], after[key]["code_version"]
+        if was != now:
+            table = key.split("/")[0]
+            stage = STAGE_TABLES[table].owner if table in STAGE_TABLES else table
+            code, new_code = old.manifest.code.get(was), new.manifest.code.get(now)
+            changes = find_version_changes(code, new_code) if code and new_code else []
+            found.setdefault(stage, {}).update(dict.fromkeys(change.to_line() for change in changes))
+    return [StageChange(stage, tuple(changes)) for stage, changes in sorted(found.items())]
 
 
 _MAX_SHOWN = 20
+_MAX_NAMED = 5
 
 
 def render_diff(diff: SnapshotDiff) -> list[str]:
     """A diff in lines for a person; of many changes of one kind the first, JSON has them all."""
     lines = [f"{name}: {before:,} -> {after:,} rows" for name, (before, after) in diff.rows.items() if before != after]
     lines += _shown("document", [(d.change, f"{d.path} ({d.record})" if d.record else d.path) for d in diff.documents])
-    lines += [f"settings, prompts or code changed: {name}" for name in diff.stages]
+    lines += [
+        f"made otherwise: {stage.stage}{': ' if stage.changes else ''}{'; '.join(stage.changes)}"
+        for stage in diff.stages
+    ]
     lines += _shown("entity", [(entity.change, _describe_entity(entity)) for entity in diff.entities])
-    reports = [(r.change, f"{r.community} (level {r.level}): {r.title}") for r in diff.reports]
+    reports = [(r.change, f"{r.community} (level {r.level}): {r.title}{_by(r.documents)}") for r in diff.reports]
     lines += _shown("community", reports)
     return [f"from {diff.old} to {diff.new}", *(lines or ["no difference that readers see"])]
 
 
 def _describe_entity(entity: EntityChange) -> str:
     into = f" into {entity.into}{f' ({entity.rule})' if entity.rule else ''}" if entity.into else ""
-    because = f", by {', '.join(entity.documents)}" if entity.documents else ""
-    return f"{entity.number} {entity.title}{into}{because}"
+    return f"{entity.number} {entity.title}{into}{_by(entity.documents)}"
+
+
+def _by(documents: Sequence[str]) -> str:
+    """The documents behind a change, of many the first."""
+    if not documents:
+        return ""
+    more = f" and {len(documents) - _MAX_NAMED:,} more" if len(documents) > _MAX_NAMED else ""
+    return f", by {', '.join(documents[:_MAX_NAMED])}{more}"
 
 
 def _shown(kind: str, changes: Sequence[tuple[str, str]]) -> list[str]:

@@ -153,7 +153,7 @@ def try_stage(root: Root, stage: Stage, n_sample: int) -> Trial:
         _compare(sample, made),
         _paid(stage, account),
         _scale(root, stage, model, sample),
-        _estimate(root, stage),
+        _estimate(root, stage, changes),
     )
 
 
@@ -205,7 +205,7 @@ def _scale(root: Root, stage: Stage, model: MeteredModel, sample: Sample) -> Sta
     return StageEstimate(stage.name, n_calls, 0, prompt_tokens, completion_tokens, cost, is_scaled=True)
 
 
-def _estimate(root: Root, stage: Stage) -> StageEstimate:
-    partitions = stage.partitions(root.settings)
-    [estimate] = estimate_index(root, [StalePartition(stage.name, partition, ()) for partition in partitions])
+def _estimate(root: Root, stage: Stage, changes: tuple[CodeChange, ...]) -> StageEstimate:
+    stale = [StalePartition(stage.name, partition, (), changes) for partition in stage.partitions(root.settings)]
+    [estimate] = estimate_index(root, stale)
     return estimate

@@ -18,6 +18,7 @@ _CLASS = math.log(1.05)
 _SHORTEST_S = 1e-4
 _lock = threading.Lock()
 _accounts: ContextVar[tuple[CallStats, ...]] = ContextVar("accounts", default=())
+_of_process: list[CallStats] = []
 
 
 @dataclass
@@ -47,7 +48,7 @@ class CallStats:
         """Count one answered call."""
         latency = round(math.log(max(seconds, _SHORTEST_S)) / _CLASS)
         with _lock:
-            for stats in (self, *_accounts.get()):
+            for stats in self._all_told():
                 stats.n_calls += 1
                 stats.prompt_tokens += prompt_tokens
                 stats.completion_tokens += completion_tokens
@@ -59,14 +60,17 @@ class CallStats:
     def add_retry(self) -> None:
         """Count one attempt that has to be repeated."""
         with _lock:
-            for stats in (self, *_accounts.get()):
+            for stats in self._all_told():
                 stats.n_retries += 1
 
     def add_cached(self, n: int = 1) -> None:
         """Count requests answered from the store."""
         with _lock:
-            for stats in (self, *_accounts.get()):
+            for stats in self._all_told():
                 stats.n_cached += n
+
+    def _all_told(self) -> Iterator[CallStats]:
+        yield from (self, *_accounts.get(), *_of_process)
 
     def merge(self, other: CallStats) -> CallStats:
         """The statistics of both together."""
@@ -114,3 +118,16 @@ def booked_to(account: CallStats) -> Iterator[None]:
         yield
     finally:
         _accounts.reset(token)
+
+
+@contextmanager
+def booked_by_process() -> Iterator[CallStats]:
+    """Count what is called meanwhile, by whatever thread of this process."""
+    account = CallStats()
+    with _lock:
+        _of_process.append(account)
+    try:
+        yield account
+    finally:
+        with _lock:
+            _of_process[:] = [other for other in _of_process if other is not account]

@@ -11,6 +11,7 @@ searched for it. SDK errors carry it in their request: they are turned into word
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from graphrag_pipeline.model_settings import ChatModelSettings, EmbeddingModelSe
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.limits import AdaptiveLimit, backoff_s
 from graphrag_pipeline.models.ports import CallFailedError
-from graphrag_pipeline.models.prices import find_price
+from graphrag_pipeline.models.prices import Price, find_price
 from graphrag_pipeline.models.problems import Problem, attempt_errors, describe_problem
 from graphrag_pipeline.models.requests import sendable
 from graphrag_pipeline.models.sdk_client import make_client, say_if_unset
@@ -99,14 +100,13 @@ class Endpoint:
         self.host = urlsplit(settings.base_url).hostname or settings.base_url
         if not settings.model:
             raise SettingsError(f"{stage}: no model is named; set `model` to one that {self.host} serves")
-        self.price = find_price(settings.model, settings.base_url, settings.prompt_price, settings.completion_price)
-        if self.price is None and spending.budget.max_cost is not None:
+        self._settings = settings
+        if spending.budget.max_cost is not None and self._price is None:
             raise SettingsError(
                 f"{stage}: budget.max_cost cannot be kept, the price of {settings.model!r} is not known; set its "
                 "prompt_price and completion_price (US dollars for a million tokens; 0 if free), or budget.max_tokens"
             )
         self._stage = stage
-        self._settings = settings
         self._spending = spending
         self._stats = stats
         self._limit = AdaptiveLimit(settings.max_concurrency)
@@ -116,6 +116,12 @@ class Endpoint:
         self._has_answered = False
         self._client: openai.AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    @functools.cached_property
+    def _price(self) -> Price | None:
+        """Looked up when first needed: whoever asks nothing is not warned that there is none."""
+        known = self._settings
+        return find_price(known.model, known.base_url, known.prompt_price, known.completion_price)
 
     async def post(
         self,
@@ -230,7 +236,7 @@ class Endpoint:
             self._spending.settle(reservation, usage.tokens, cost or 0.0)
 
     def _cost(self, usage: Usage) -> float | None:
-        return self.price.cost(usage.prompt_tokens, usage.completion_tokens) if self.price else None
+        return self._price.cost(usage.prompt_tokens, usage.completion_tokens) if self._price else None
 
     def _adapt(self, problem: Problem) -> bool:
         """Change the parameters to what the model takes, if that is the problem; said once."""

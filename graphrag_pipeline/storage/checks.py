@@ -200,8 +200,9 @@ def check_failures(snapshot: Snapshot, settings: PublishingSettings) -> list[str
         if n_failed > settings.max_failed_share * n_asked:
             problems.append(
                 f"{row['stage']}: {n_failed:,} of {n_asked:,} records failed, over publishing.max_failed_share = "
-                f"{settings.max_failed_share:g}; see why with `graphrag-pipeline status`, then run again - only these "
-                "are asked again - or raise the share"
+                f"{settings.max_failed_share:g}; see why with `graphrag-pipeline status`, then run `graphrag-pipeline "
+                "index` or the job reindex_stale, which ask again for these alone (a re-execution from failure asks "
+                "for nothing), or raise the share"
             )
     return sorted(problems)
 

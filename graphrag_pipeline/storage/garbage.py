@@ -29,6 +29,7 @@ from graphrag_pipeline.tables import VECTOR_TABLES
 
 EVALUATIONS_FOLDER = "evaluations"
 """In the root: figures of each snapshot, in a folder of its id."""
+_OWNED_FOLDERS = ("tables", "heads", "snapshots", EVALUATIONS_FOLDER, "cache", "dagster")
 _Collection = tuple[str, VectorFolder]
 """Kind of store, and what it holds there."""
 
@@ -43,6 +44,7 @@ class Swept:
         paths: files and folders, sorted.
         collections: of vectors, by name.
         n_bytes: of files that nothing else links to.
+        objects: names of what went from the shared store.
     """
 
     snapshots: tuple[str, ...]
@@ -50,6 +52,7 @@ class Swept:
     paths: tuple[Path, ...]
     collections: tuple[str, ...]
     n_bytes: int
+    objects: tuple[str, ...] = ()
 
 
 def find_old_snapshots(tables: TableStore, store: SnapshotStore, n_kept: int, before: float) -> list[str]:
@@ -100,8 +103,8 @@ def sweep(
                 store.path_of(snapshot_id).unlink(missing_ok=True)
             for kind, folder in collections:
                 open_vector_store(store.vector_store, store.folder / "vectors", kind).drop(collection_of(folder))
-            for path in paths:
-                _remove(path)
+            for path in sorted(paths, key=lambda path: path.parent.parent == tables.root / "tables" / "documents"):
+                _remove(path)  # documents last: cut short, it is still known what is to go
     held = tuple(i for i in doomed if i not in gone)
     return Swept(tuple(gone), held, tuple(paths), tuple(collection_of(folder) for _, folder in collections), n_bytes)
 
@@ -146,14 +149,13 @@ def _all_heads(tables: TableStore) -> Iterator[Head]:
 def _owned_paths(tables: TableStore, store: SnapshotStore) -> Iterator[Path]:
     """Every immutable file or folder of ours, and what a killed process left half written."""
     yield from (tables.root / "tables").glob("*/*/*")
-    yield from (tables.root / "heads").glob(f"*/{TEMPORARY_PREFIX}*")
     yield from (store.folder / "tables").glob("*/*")
     for name in ("adjacency", "sentences"):
         yield from (store.folder / name).glob("*")
-    yield from (store.folder / "vectors").glob(f"*/{TEMPORARY_PREFIX}*")
-    yield from store.folder.glob(f"{TEMPORARY_PREFIX}*")
     yield from store.folder.glob("*.checked")
     yield from (tables.root / EVALUATIONS_FOLDER).glob("*")
+    for name in _OWNED_FOLDERS:
+        yield from (tables.root / name).rglob(f"{TEMPORARY_PREFIX}*")
 
 
 def _unnamed_collections(

@@ -100,7 +100,8 @@ def find_snapshot(store: SnapshotStore, start: str) -> str:
     """
     found = [snapshot_id for snapshot_id in store.ids() if start and snapshot_id.startswith(start)]
     if len(found) != 1:
-        problem = f"{len(found)} snapshots have an id that starts so" if found else "there is no such snapshot"
+        several = f"{len(found)} snapshots have an id that starts so ({', '.join(found)})"
+        problem = several if found else "there is no such snapshot"
         raise NoSnapshotError(f"snapshot {start!r}: {problem}; `graphrag-pipeline snapshots list` names them")
     return found[0]
 

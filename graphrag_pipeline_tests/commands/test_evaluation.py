@@ -12,6 +12,7 @@ import yaml
 
 from graphrag_pipeline.defs.evaluation_job import evaluation_job
 from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline_tests.evaluation.test_generated_questions import benchmark
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.test_cli import Outcome, assert_one_line_error, call
@@ -68,6 +69,9 @@ def test_questions_are_generated_into_a_file_and_compared(root, call: Call, tmp_
     record = json.loads(compared.out)
     assert record["n_questions"] == 3 and [row["name"] for row in record["conditions"]] == ["C0", "SS"]
     assert list((root.path / "evaluations").glob("*/comparison-*.json"))
+    paid = [figures["actual"]["calls"] for run in read_costs(root) for figures in run["stages"].values()]
+    assert [tuple(run["stages"]) for run in read_costs(root)] == [("questions",), ("comparison",)]
+    assert sum(paid) == server.count()
 
 
 def test_what_cannot_be_evaluated_is_one_line(root, gold: Path, call: Call, tmp_path: Path) -> None:
@@ -77,6 +81,20 @@ def test_what_cannot_be_evaluated_is_one_line(root, gold: Path, call: Call, tmp_
     assert_one_line_error(call(*ask, gold, "--k", "0"), "k is 0")
     assert_one_line_error(call(*ask, gold, "--against", "zzz"), "there is no such snapshot")
     assert_one_line_error(call(*ask, gold, "--compare", "C0", "C1"), "set chat_model.model")
+
+
+def test_a_file_that_is_not_there_is_told_by_its_whole_path_and_where_it_was_looked_for(
+    root, gold: Path, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ask = ("--root", root.path, "evaluate")
+    assert_one_line_error(call(*ask, "other.jsonl"), f"{tmp_path / 'other.jsonl'}: cannot be read (No such file")
+    assert_one_line_error(call(*ask, gold.name), f"{tmp_path / gold.name}: there is no such file", f"mean {gold}?")
+    monkeypatch.setenv("GRAPHRAG__PUBLISHING__GOLDEN_QUESTIONS", "gone.jsonl")
+    assert_one_line_error(call(*ask), f"{root.path / 'gone.jsonl'}: cannot be read", f"from {root.path} on")
+    monkeypatch.setenv("GRAPHRAG__PUBLISHING__GOLDEN_QUESTIONS", gold.name)
+    told = call(*ask, "--methods", "bm25")
+    assert told.status == 0 and told.out.splitlines()[-1].startswith(f"2 questions of {gold.name}, snapshot ")
 
 
 def test_the_job_shows_figures_as_a_table_and_as_numbers(root, gold: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -115,6 +116,27 @@ def test_a_candidate_that_was_never_checked_is_marked(root: Root, call: Call) ->
 @pytest.mark.parametrize("words", [("show", "zzz"), ("rollback", "zzz"), ("diff", "zzz", "zzz")])
 def test_an_unknown_id_is_a_clear_error(root: Root, call: Call, words: tuple[str, ...]) -> None:
     assert_one_line_error(call("snapshots", *words, "--root", root.path), "'zzz'", "snapshots list")
+
+
+def test_the_start_of_an_id_is_enough_everywhere_and_one_that_two_have_names_both(root: Root, call: Call) -> None:
+    first, store = first_of(root), root.snapshots
+    traced = json.loads(call("trace", "Sources:0", "--snapshot", first[:7], "--json", "--root", root.path).out)
+    assert traced["snapshot"] == first and traced["nodes"]
+    twin = first[:4] + "0123456789ab"
+    shutil.copy(store.path_of(first), store.path_of(twin))
+    for words in (("trace", "Sources:0", "--snapshot"), ("snapshots", "show"), ("query", "Who?", "--snapshot")):
+        told = call("--root", root.path, *words, first[:4])
+        assert_one_line_error(told, f"'{first[:4]}': 2 snapshots", first, twin, "snapshots list")
+
+
+def test_the_json_of_an_index_says_what_ran_and_what_is_published(root: Root, call: Call) -> None:
+    put(root.path, "four.txt", "They say that Scrooge met Fezziwig.")
+    put(root.path, "broken.json", "{")
+    made = json.loads(call("index", "--json", "--root", root.path).out)
+    assert made["snapshot"] == root.snapshots.current() and made["n_documents"] == 3
+    assert ["graph", "all"] in made["ran"] and [path for path, _ in made["problems"]] == ["broken.json"]
+    assert made["rows"]["text_units"] == 3 and (made["pinned"], made["waiting"]) == (None, None)
+    assert json.loads(call("index", "--json", "--root", root.path).out)["ran"] == []
 
 
 def test_without_any_snapshot_the_way_is_shown(tmp_path: Path, call: Call) -> None:

@@ -16,6 +16,7 @@ from graphrag_pipeline.retention import prune
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES
 from graphrag_pipeline.storage.history import list_snapshots
+from graphrag_pipeline_tests.command_line import run
 from graphrag_pipeline_tests.roots import CAROL, build_tables, make_root, put
 from graphrag_pipeline_tests.test_cli import Call, assert_one_line_error, call
 
@@ -109,6 +110,15 @@ def test_what_was_deleted_from_the_input_does_not_count_and_can_be_forgotten(roo
     build_tables(root, EVERYTHING)  # no evidence is left, and nothing to be asked
     BODIES[SNAPSHOT.name](StageRun(root, SNAPSHOT, WHOLE))
     assert root.snapshots.open().n_rows("documents") == 3
+
+
+def test_who_indexes_is_told_which_evidence_does_not_count(root: Root) -> None:
+    (root.path / "input" / "three.md").unlink()
+    done = run("--root", root.path, "index")
+    assert done.returncode == 0
+    [told] = [line for line in done.stderr.splitlines() if line.startswith("golden questions: ")]
+    assert told.startswith("golden questions: deleted from the input, so it does not count: ")
+    assert told.endswith("gold.jsonl, line 2: three.md")
 
 
 def test_a_record_that_was_deleted_does_not_count_but_one_whose_file_is_damaged_does(root: Root) -> None:

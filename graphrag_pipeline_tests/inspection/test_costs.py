@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
+import threading
 from pathlib import Path
 
-from graphrag_pipeline.inspection.costs import append_costs, read_costs, render_costs
+import yaml
+
+from graphrag_pipeline.inspection.costs import append_costs, costs_logged, read_costs, render_costs
 from graphrag_pipeline.inspection.estimates import StageEstimate
 from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline_tests.conftest import ModelIndex
 from graphrag_pipeline_tests.roots import make_root
+from graphrag_pipeline_tests.test_cli import Call, call
+
+__all__ = ["call"]
 
 
 def test_calls_without_a_known_price_are_no_free_calls(tmp_path: Path) -> None:
@@ -30,4 +39,64 @@ def test_calls_without_a_known_price_are_no_free_calls(tmp_path: Path) -> None:
 
 
 def test_without_a_run_there_is_nothing_to_explain(tmp_path: Path) -> None:
-    assert render_costs(read_costs(make_root(tmp_path / "root", {}))) == ["no run asked a model yet"]
+    assert render_costs(read_costs(make_root(tmp_path / "root", {}))) == ["nothing asked a model yet"]
+
+
+def test_what_commands_ask_has_a_line_of_its_own_that_adds_up_to_what_was_spent(
+    model_index: ModelIndex, call: Call
+) -> None:
+    root = model_index.root
+    spent_before, [indexed] = root.models.spending.total(), read_costs(root)
+    settings = yaml.safe_load((root.path / "settings.yaml").read_text())
+    settings |= {"answers": {"engine": "model"}}
+    (root.path / "settings.yaml").write_text(yaml.safe_dump(settings))
+    (root.path / "asked.txt").write_text("Who leads the talks?\nWhat did the critics say?\n")
+    model_index.change_prompt("extract_graph")
+    for command in (
+        ("query", "Who leads the talks?", "--method", "basic"),
+        ("query", "Who leads the talks?", "--method", "basic"),  # stored by now: nothing is asked, and no line
+        ("batch", root.path / "asked.txt", "--method", "basic", "--out", root.path / "answers.jsonl"),
+        ("try", "extraction", "--sample", "2"),
+    ):
+        done = call("--root", root.path, *command)
+        assert done.status == 0, done.err
+    known, *lines = read_costs(root)
+    assert known == indexed and known["command"] == "index"
+    asked = [(line["command"], *line["stages"]) for line in lines]
+    assert asked == [("query", "basic"), ("batch", "answers"), ("try", "extracted_graph")]
+    paid = [figures["actual"] for line in lines for figures in line["stages"].values()]
+    spent = model_index.root.models.spending.total()[0] - spent_before[0]
+    assert sum(row["prompt_tokens"] + row["completion_tokens"] for row in paid) == spent
+    assert sum(row["calls"] for row in paid) == model_index.server.count()
+    told = call("--root", root.path, "costs").out.splitlines()
+    assert re.fullmatch(r"\S+Z query basic: calls [12], tokens [\d,]+, USD \S+( \+ \?)?", told[-4])
+    assert json.loads(call("--root", root.path, "costs", "--json").out) == [known, *lines]
+
+
+def test_commands_side_by_side_lose_no_line_and_a_line_cut_short_costs_itself_alone(tmp_path: Path) -> None:
+    root = make_root(tmp_path / "root", {})
+    (root.cache_folder).mkdir()
+    (root.cache_folder / "costs.jsonl").write_bytes(b'{"ended": "2026-11-20T1')
+
+    def ask(number: int) -> None:
+        stats = CallStats()
+        stats.add_call(number, 0, 0.5, 0.1)
+        append_costs(root, (), {"graph": stats})
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    tokens = sorted(run["stages"]["graph"]["actual"]["prompt_tokens"] for run in read_costs(root))
+    assert tokens == list(range(20))
+
+
+def test_where_the_log_cannot_be_written_the_answer_stands_and_it_is_said(tmp_path: Path) -> None:
+    root, said = make_root(tmp_path / "root", {}), []
+    root.cache_folder.write_text("no folder")
+    with costs_logged(root, "query", "local", said.append):
+        CallStats().add_call(10, 5, 0.25, 0.1)
+    [line] = said
+    assert line.startswith("query: calls 1, tokens 15, USD 0.2500; not in `graphrag-pipeline costs`: ")
+    assert "costs.jsonl: cannot be written" in line
