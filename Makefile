@@ -24,7 +24,7 @@ test: $(VENV)/installed-dev  ## fast and end-to-end tests, through real parts
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ui"
 
 test-ui: $(VENV)/installed-dev  ## a live Dagster UI in headless Chromium (Debian's chromium and chromium-driver)
-	$(BIN)/python -m pytest -m ui
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m ui
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

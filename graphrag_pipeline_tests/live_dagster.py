@@ -11,14 +11,18 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from graphrag_pipeline.root import Root
 from graphrag_pipeline_tests.command_line import environment
 
+REPOSITORY = {"repositoryLocationName": "graphrag_pipeline.definitions", "repositoryName": "__repository__"}
+"""Where Dagster has the definitions, as its GraphQL selects them."""
+
 _STOP_S = 15
+_RUN_S = 240
 
 
 @contextmanager
@@ -71,6 +75,30 @@ def graphql(server: str, query: str, **variables: Any) -> dict[str, Any]:
     if answer.get("errors"):
         raise ValueError(answer["errors"])
     return dict(answer["data"])
+
+
+def launch_job(server: str, job: str, config: Mapping[str, Any] | None = None, partition: str | None = None) -> str:
+    """Launch a job as the Launchpad does; returns the id of its run."""
+    query = """mutation($params: ExecutionParams!) { launchPipelineExecution(executionParams: $params) {
+        __typename ... on LaunchRunSuccess { run { runId } } } }"""
+    tags = [{"key": "dagster/partition", "value": partition}] if partition else []
+    selector = {**REPOSITORY, "pipelineName": job}
+    metadata = {"tags": tags}
+    params = {"selector": selector, "runConfigData": config or {}, "mode": "default", "executionMetadata": metadata}
+    reply = graphql(server, query, params=params)["launchPipelineExecution"]
+    assert reply["__typename"] == "LaunchRunSuccess", reply
+    return str(reply["run"]["runId"])
+
+
+def wait_for_run(server: str, run_id: str) -> str:
+    """The status in which a run ends."""
+    query = "query($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
+
+    def ended() -> str | None:
+        status = str(graphql(server, query, id=run_id)["runOrError"]["status"])
+        return status if status in ("SUCCESS", "FAILURE", "CANCELED") else None
+
+    return str(wait_until(ended, _RUN_S))
 
 
 def wait_until(is_done: Callable[[], Any], timeout_s: float) -> Any:

@@ -6,6 +6,7 @@ Daemon, webserver and code server are real processes, so is the model behind HTT
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,14 +14,21 @@ import pytest
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import ALL_STAGES
 from graphrag_pipeline.staleness import detect_input, find_stale
+from graphrag_pipeline.storage.locks import is_index_running
 from graphrag_pipeline_tests.defs.test_notifications import Hook, running_hook
-from graphrag_pipeline_tests.live_dagster import graphql, running_dagster, wait_until
-from graphrag_pipeline_tests.model_server import running_model_server
+from graphrag_pipeline_tests.live_dagster import (
+    REPOSITORY,
+    graphql,
+    launch_job,
+    running_dagster,
+    wait_for_run,
+    wait_until,
+)
+from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
 from graphrag_pipeline_tests.roots import make_root, put
 
 pytestmark = [pytest.mark.ui, pytest.mark.slow, pytest.mark.timeout(900)]
 
-REPOSITORY = {"repositoryLocationName": "graphrag_pipeline.definitions", "repositoryName": "__repository__"}
 SETTINGS = """
 storage: {{n_buckets: 2}}
 extraction: {{engine: model}}
@@ -31,13 +39,14 @@ notifications: {{webhook: "{hook}"}}
 FOG = "They say that Ebenezer Scrooge saw the yellow fog."
 RAIN = "They say that Ebenezer Scrooge saw the cold rain."
 PATIENCE_S = 240
+SLOW_S = 8.0
 
 
 class Live:
     """A root, its live Dagster, and who is told of its runs."""
 
-    def __init__(self, root: Root, address: str, hook: Hook) -> None:
-        self.path, self.address, self.hook = root.path, address, hook
+    def __init__(self, root: Root, address: str, hook: Hook, model: ModelServer) -> None:
+        self.path, self.address, self.hook, self.model = root.path, address, hook, model
 
     @property
     def root(self) -> Root:
@@ -53,13 +62,16 @@ class Live:
     def stale(self) -> list[Any]:
         return find_stale(self.root, detect_input(self.root))
 
-    def wait_for_runs(self, status: str = "SUCCESS") -> None:
+    def wait_for_runs(self) -> None:
         wait_until(lambda: all(run["status"] in ("SUCCESS", "FAILURE") for run in self.runs()), PATIENCE_S)
-        assert self.runs()[0]["status"] == status, self.runs()[0]
+        assert self.runs()[0]["status"] == "SUCCESS", self.runs()[0]
 
     def runs(self) -> list[dict[str, Any]]:
         query = "{ runsOrError { ... on Runs { results { runId jobName status } } } }"
         return list(graphql(self.address, query)["runsOrError"]["results"])
+
+    def runs_of_reindexing(self) -> list[dict[str, Any]]:
+        return [run for run in self.runs() if run["jobName"] == "reindex_stale"]
 
     def errors_of(self, run_id: str) -> str:
         query = """query($id: ID!) { logsForRun(runId: $id) { ... on EventConnection { events {
@@ -78,13 +90,14 @@ class Live:
         wrong = [node for node in nodes if not node["isPartitioned"] and node["staleStatus"] == "STALE"]
         return {node["assetKey"]["path"][0] for node in wrong}
 
-    def launch(self, job: str) -> None:
-        """Run a job of the whole corpus, as the Launchpad does."""
-        query = """mutation($params: ExecutionParams!) { launchPipelineExecution(executionParams: $params) {
-            __typename ... on LaunchRunSuccess { run { runId } } } }"""
-        selector = {**REPOSITORY, "pipelineName": job}
-        reply = graphql(self.address, query, params={"selector": selector, "runConfigData": {}, "mode": "default"})
-        assert reply["launchPipelineExecution"]["__typename"] == "LaunchRunSuccess", reply
+    def run(self, job: str) -> None:
+        """Run a job of the whole corpus, as the Launchpad does, to its good end."""
+        assert wait_for_run(self.address, launch_job(self.address, job)) == "SUCCESS", job
+
+    def terminate(self, run_id: str) -> str:
+        """End a run as the button does; returns the status it ends in."""
+        graphql(self.address, "mutation($id: String!) { terminateRun(runId: $id) { __typename } }", id=run_id)
+        return wait_for_run(self.address, run_id)
 
     def backfill(self, buckets: list[str]) -> None:
         """Launch a backfill of every stage of some buckets, as the UI does, and wait for its runs."""
@@ -110,7 +123,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         settings = SETTINGS.format(model=model.base_url, hook=hook.url)
         root = make_root(tmp_path_factory.mktemp("live") / "root", settings=settings)
         with running_dagster(root, OPENAI_API_KEY="sk-test") as address:
-            yield Live(root, address, hook)
+            yield Live(root, address, hook, model)
 
 
 def test_the_published_snapshot_follows_the_input_folder(live: Live) -> None:
@@ -122,8 +135,7 @@ def test_the_published_snapshot_follows_the_input_folder(live: Live) -> None:
     wait_until(lambda: len(live.texts()) == 3, PATIENCE_S)
     live.wait_for_runs()
     assert live.stale() == [] and live.unsynced() == set()
-    jobs = [run["jobName"] for run in live.runs()]
-    assert jobs.count("reindex_stale") == 5, "one run a change"
+    assert len(live.runs_of_reindexing()) == 5, "one run a change"
     wait_until(lambda: len(live.hook.told) == 5, PATIENCE_S)
     assert live.hook.told[-1]["snapshot"] == live.root.snapshots.current()
     assert {told["status"] for told in live.hook.told} == {"success"}
@@ -135,16 +147,36 @@ def test_an_edited_prompt_is_fresh_again_after_a_reload_and_a_backfill(live: Liv
     assert {item.stage for item in live.stale()} >= {"extracted_graph", "graph", "index_snapshot"}
     wait_until(lambda: "prompt extract_graph" in live.skipped(), PATIENCE_S)
 
-    live.backfill(["000"])
-    live.wait_for_runs("FAILURE")
-    assert "Reload definitions" in live.errors_of(live.runs()[0]["runId"])
-    wait_until(lambda: "Reload definitions" in live.hook.told[-1].get("error", ""), PATIENCE_S)
+    run = launch_job(live.address, "index_bucket", partition="000")
+    assert wait_for_run(live.address, run) == "FAILURE"
+    assert "Reload definitions" in live.errors_of(run)
 
     live.reload()
     live.backfill(["000", "001"])
     live.wait_for_runs()
-    live.launch("graph_and_later")
-    live.wait_for_runs()
+    live.run("graph_and_later")
     assert live.stale() == [] and live.unsynced() == set()
-    live.launch("stale_report")
-    live.wait_for_runs()
+    live.run("stale_report")
+    wait_until(lambda: any("Reload definitions" in told.get("error", "") for told in live.hook.told), PATIENCE_S)
+
+
+def test_a_run_of_the_sensor_that_is_terminated_is_not_tried_again_and_the_next_one_finishes(live: Live) -> None:
+    n_told, settings = len(live.hook.told), live.model.settings
+    n_calls, n_runs = len(live.model.calls), len(live.runs_of_reindexing())
+    live.model.settings = replace(settings, latency_s=SLOW_S)
+    put(live.path, "five.txt", "They say that Ebenezer Scrooge saw the warm lamp. Bob Cratchit lit it.")
+    wait_until(lambda: len(live.model.calls) > n_calls, PATIENCE_S)
+    run = live.runs_of_reindexing()[0]
+    assert run["status"] == "STARTED" and is_index_running(live.path)
+    assert live.terminate(run["runId"]) == "CANCELED" and not is_index_running(live.path)
+    live.model.settings = settings
+    wait_until(lambda: "asked for 1 times without success" in live.skipped(), PATIENCE_S)
+    assert len(live.runs_of_reindexing()) == n_runs + 1 and "five.txt" not in live.texts()
+    live.run("reindex_stale")
+    assert "five.txt" in live.texts() and live.stale() == []
+
+    def told() -> list[str]:
+        return [message["status"] for message in live.hook.told[n_told:] if message["job"] == "reindex_stale"]
+
+    wait_until(told, PATIENCE_S)
+    assert told() == ["success"], "who terminated it knows"

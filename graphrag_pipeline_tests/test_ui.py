@@ -1,4 +1,4 @@
-"""A live Dagster UI in headless Chromium: the asset graph, a partitions page, a query job run from the Launchpad.
+"""A live Dagster UI in headless Chromium: the asset graph, a bucket's page, a backfill, a query job, reports.
 
 Run with `make test-ui`; needs Debian's `chromium` and `chromium-driver`. Screenshots are left in the folder that
 GRAPHRAG_SCREENSHOTS names, if it is set.
@@ -6,35 +6,30 @@ GRAPHRAG_SCREENSHOTS names, if it is set.
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from graphrag_pipeline.root import Root, init_root
-from graphrag_pipeline_tests.live_dagster import graphql, running_dagster, wait_until
+from graphrag_pipeline.identity import bucket_keys
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.stages import ALL_STAGES
+from graphrag_pipeline.staleness import detect_input, find_stale
+from graphrag_pipeline_tests.command_line import run
+from graphrag_pipeline_tests.live_browser import click, keep, running_chromium, show, wait_for_text
+from graphrag_pipeline_tests.live_dagster import graphql, launch_job, running_dagster, wait_for_run, wait_until
+from graphrag_pipeline_tests.roots import put
+from graphrag_pipeline_tests.ui_pictures import index_sample
 
 pytestmark = [pytest.mark.ui, pytest.mark.timeout(600)]
-SAMPLE = Path(__file__).parents[1] / "data"
-_CHROMIUM = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --window-size=1500,1100"
-)
+N_BUCKETS = 3
+PARTITIONS = "?view=partitions&partition="
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Root:
-    from graphrag_pipeline.defs.index_run import run_index
-
-    path = tmp_path_factory.mktemp("ui") / "root"
-    shutil.copytree(SAMPLE / "input", path / "input")
-    shutil.copy(SAMPLE / "settings.yaml", path)
-    init_root(path)
-    run_index(Root(path))
-    return Root(path)
+    return index_sample(Path(tmp_path_factory.mktemp("ui") / "root"), N_BUCKETS)
 
 
 @pytest.fixture(scope="module")
@@ -45,51 +40,8 @@ def server(root: Root) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    if not (shutil.which("chromium") and shutil.which("chromedriver")):
-        pytest.fail("make test-ui needs Debian's packages: apt-get install chromium chromium-driver")
-    from selenium import webdriver
-    from selenium.webdriver.chrome.options import Options
-    from selenium.webdriver.chrome.service import Service
-
-    options = Options()
-    options.binary_location = str(shutil.which("chromium"))
-    for argument in _CHROMIUM.split():
-        options.add_argument(argument)
-    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
-    yield driver
-    driver.quit()
-
-
-def show(browser: Any, address: str, *expected: str) -> str:
-    """Open a page and wait until it shows every expected text."""
-    browser.get(address)
-    return wait_for_text(browser, *expected)
-
-
-def wait_for_text(browser: Any, *expected: str) -> str:
-    from selenium.common.exceptions import StaleElementReferenceException
-
-    text = ""
-
-    def is_shown() -> bool:
-        nonlocal text
-        try:
-            text = browser.find_element("tag name", "body").text
-        except StaleElementReferenceException:
-            return False
-        return all(word in text for word in expected)
-
-    try:
-        wait_until(is_shown, 60)
-    except TimeoutError:
-        keep(browser, "failed")
-        pytest.fail(f"the page never showed all of {expected}; it shows: {text[:2000]}")
-    return text
-
-
-def keep(browser: Any, name: str) -> None:
-    if folder := os.environ.get("GRAPHRAG_SCREENSHOTS"):
-        browser.save_screenshot(str(Path(folder) / f"{name}.png"))
+    with running_chromium() as driver:
+        yield driver
 
 
 def test_the_lineage_page_shows_every_group(browser: Any, server: str) -> None:
@@ -105,10 +57,21 @@ def test_an_asset_page_shows_rows_schema_owner_and_plot(browser: Any, server: st
     keep(browser, "communities")
 
 
-def test_a_partitions_page_shows_every_bucket_materialized(browser: Any, server: str) -> None:
-    text = show(browser, f"{server}/assets/text_units?view=partitions", "000", "007")
-    assert "Materialized" in text
-    keep(browser, "partitions")
+def test_the_whole_graph_leads_to_the_published_snapshot(browser: Any, server: str) -> None:
+    page = f"{server}/assets/index_snapshot?view=lineage&lineageScope=upstream&lineageDepth=20"
+    show(browser, page, "input_folder", "entity_overrides", "corpus_manifest", "communities", "index_candidate")
+    keep(browser, "upstream")
+
+
+def test_the_published_snapshot_tells_what_it_is(browser: Any, server: str, root: Root) -> None:
+    show(browser, f"{server}/assets/index_snapshot", "documents in it", "stave_1.txt", str(root.snapshots.current()))
+    keep(browser, "snapshot")
+
+
+def test_a_buckets_page_shows_what_it_holds(browser: Any, server: str) -> None:
+    text = show(browser, f"{server}/assets/text_units{PARTITIONS}001", "002", "dagster/row_count", "tokens")
+    assert f"Materialized ({N_BUCKETS})" in text and "Failed (0)" in text
+    keep(browser, "bucket")
 
 
 def test_the_definitions_know_their_versions(server: str) -> None:
@@ -122,19 +85,63 @@ def test_the_definitions_know_their_versions(server: str) -> None:
 def test_a_query_job_runs_from_the_launchpad_and_shows_its_answer(browser: Any, server: str) -> None:
     location = "graphrag_pipeline.definitions"
     show(browser, f"{server}/locations/{location}/jobs/local_search_job/playground", "Launch Run", "question")
-    button = wait_until(
-        lambda: browser.find_elements("xpath", "//button[contains(., 'Launch Run') and not(@disabled)]"), 60
-    )
-    button[0].click()
-    query = '{ runsOrError(filter: {pipelineName: "local_search_job"}) { ... on Runs { results { runId status } } } }'
-
-    def finished() -> str | None:
-        runs = graphql(server, query)["runsOrError"]["results"]
-        return runs[0]["runId"] if runs and runs[0]["status"] in ("SUCCESS", "FAILURE") else None
-
-    run_id = wait_until(finished, 120)
-    assert graphql(server, query)["runsOrError"]["results"][0]["status"] == "SUCCESS"
+    click(browser, "//button[contains(., 'Launch Run') and not(@disabled)]")
+    query = '{ runsOrError(filter: {pipelineName: "local_search_job"}) { ... on Runs { results { runId } } } }'
+    run_id = wait_until(lambda: graphql(server, query)["runsOrError"]["results"], 60)[0]["runId"]
+    assert wait_for_run(server, run_id) == "SUCCESS"
     show(browser, f"{server}/runs/{run_id}?selection=answer_question", "STEP_OUTPUT")
-    browser.find_elements("xpath", "//*[contains(text(), 'Show Markdown')]")[-1].click()
+    click(browser, "//*[contains(text(), 'Show Markdown')]")
     wait_for_text(browser, "Extractive answer")
     keep(browser, "answer")
+
+
+def test_an_edited_document_makes_its_bucket_unsynced_until_a_backfill_from_the_ui(
+    browser: Any, server: str, root: Root
+) -> None:
+    put(root.path, "preface.txt", "They say that Scrooge told Bob Cratchit of the Fog Society.")
+    [bucket] = {item.partition for item in find_stale(root, detect_input(root)) if item.stage == "documents"}
+    assert wait_for_run(server, launch_job(server, "observe_sources")) == "SUCCESS"
+    assert unsynced(server) == {("corpus_manifest", bucket)}
+    show(browser, f"{server}/assets/corpus_manifest{PARTITIONS}{bucket}", "Unsynced (1)")
+    keep(browser, "unsynced")
+
+    show(browser, f"{server}/locations/graphrag_pipeline.definitions/jobs/index_bucket", "Materialize all")
+    click(browser, "//button[contains(., 'Materialize all')]")
+    wait_for_text(browser, "Launch runs to materialize", "Failed and missing")
+    click(browser, "//button[.='All']")
+    click(browser, "//button[contains(., 'Launch backfill') and not(@disabled)]")
+    backfill = wait_until(lambda: backfills(server), 30)[0]["id"]
+    answered = 0
+    while "COMPLETED" not in backfills(server)[0]["status"]:
+        asked = run("query", "Who is Scrooge's clerk?", "--root", root.path)
+        assert asked.returncode == 0 and "preface" not in asked.stdout, asked.stderr
+        answered += 1
+    assert answered
+    show(browser, f"{server}/runs/b/{backfill}", f"{N_BUCKETS} partitions", "Succeeded", "100% completed")
+    keep(browser, "backfill")
+    assert unsynced(server) == set()
+    text = show(browser, f"{server}/assets/corpus_manifest{PARTITIONS}{bucket}", "preview of corpus_manifest")
+    assert "Unsynced" not in text
+
+    assert wait_for_run(server, launch_job(server, "graph_and_later")) == "SUCCESS"
+    show(browser, f"{server}/assets/index_snapshot", "documents added", "preface.txt")
+    keep(browser, "published")
+    assert find_stale(root, detect_input(root)) == []
+
+
+def backfills(server: str) -> list[dict[str, Any]]:
+    query = "{ partitionBackfillsOrError(limit: 1) { ... on PartitionBackfills { results { id status } } } }"
+    return list(graphql(server, query)["partitionBackfillsOrError"]["results"])
+
+
+def unsynced(server: str) -> set[tuple[str, str]]:
+    """(asset, bucket) that the UI tags as not up to date."""
+    query = """query($keys: [AssetKeyInput!], $partition: String!) { assetNodes(assetKeys: $keys) {
+        assetKey { path } staleStatus(partition: $partition) } }"""
+    keys = [{"path": [stage.name]} for stage in ALL_STAGES.values() if stage.is_partitioned]
+    found = set()
+    for bucket in bucket_keys(N_BUCKETS):
+        for node in graphql(server, query, keys=keys, partition=bucket)["assetNodes"]:
+            if node["staleStatus"] != "FRESH":
+                found.add((node["assetKey"]["path"][0], bucket))
+    return found

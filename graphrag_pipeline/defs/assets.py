@@ -15,6 +15,7 @@ from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.tables import STAGE_TABLES, VECTOR_TABLES
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.indexing.community_reports import Writer
     from graphrag_pipeline.indexing.model_stages import ModelWriter, Summarize
     from graphrag_pipeline.indexing.resolution import Merge
     from graphrag_pipeline.indexing.stable_communities import PublishedGraph
@@ -66,9 +67,9 @@ def extracted_graph(run: StageRun) -> None:
 
 
 def _extract_by_rule(run: StageRun, units: pa.Table) -> None:
-    from graphrag_pipeline.indexing.extracted_graph import extract_graph
+    from graphrag_pipeline.indexing.unchanged_documents import extract_changed_documents
 
-    run.write(**extract_graph(run.read("documents"), units, run.settings.extraction))
+    run.write(**extract_changed_documents(run.read("documents"), units, run.settings.extraction, run.earlier()))
 
 
 def _extract_by_model(run: StageRun, units: pa.Table) -> None:
@@ -178,9 +179,10 @@ def _published_graph(run: StageRun) -> "PublishedGraph | None":
 def community_reports(run: StageRun) -> None:
     from graphrag_pipeline.indexing.community_reports import report_communities
     from graphrag_pipeline.indexing.contract_tables import with_full_content
+    from graphrag_pipeline.indexing.report_evidence import EarlierReports
     from graphrag_pipeline.tokens import count_tokens_each
 
-    writer = _report_writer(run) if run.asks_model else None
+    writer = _model_writer(run) if run.asks_model else None
     reports = report_communities(
         run.read("communities"),
         run.read("entities"),
@@ -188,25 +190,29 @@ def community_reports(run: StageRun) -> None:
         run.read("covariates"),
         run.read("descriptions"),
         run.settings.reports,
-        run.root.static_embedder,
-        known=run.known("community_reports"),
-        count_tokens=partial(count_tokens_each, encoding=run.settings.text_units.encoding),
-        write=writer,
+        writer or _extractive_writer(run),
+        EarlierReports(run.known("community_reports"), run.code_behind("descriptions"), not run.is_reclustering),
+        partial(count_tokens_each, encoding=run.settings.text_units.encoding),
     )
+    run.details |= metadata.of_lag(reports)
     if writer:
         run.details |= metadata.of_counts("records mended or left out", writer.problems)
     run.count_tokens(with_full_content(reports)["full_content"])
     run.write(writer.failures if writer else [], community_reports=reports)
 
 
-def _report_writer(run: StageRun) -> "ModelWriter":
-    from graphrag_pipeline.indexing.community_reports import write_reports
+def _extractive_writer(run: StageRun) -> "Writer":
+    from graphrag_pipeline.indexing.extractive_reports import write_reports
+
+    return partial(write_reports, settings=run.settings.reports, embedder=run.root.static_embedder)
+
+
+def _model_writer(run: StageRun) -> "ModelWriter":
     from graphrag_pipeline.indexing.model_stages import ModelWriter
     from graphrag_pipeline.plans import plan_reports
 
-    settings = run.settings.reports
-    fall_back = partial(write_reports, settings=settings, embedder=run.root.static_embedder)
-    return ModelWriter(plan_reports(run.root), run.chat_model, settings.min_report_size, fall_back, run.progress())
+    least = run.settings.reports.min_report_size
+    return ModelWriter(plan_reports(run.root), run.chat_model, least, _extractive_writer(run), run.progress())
 
 
 @stage_body("sentence_embeddings")
@@ -294,6 +300,8 @@ def _carried_numbers(run: StageRun, previous: "Manifest | None") -> pa.Table | N
 
 @stage_body("index_snapshot")
 def index_snapshot(run: StageRun) -> None:
+    from graphrag_pipeline.defs.published import of_snapshot, open_published
+    from graphrag_pipeline.defs.run_costs import paid_by_run
     from graphrag_pipeline.evaluation.regression_gate import check_golden_questions
     from graphrag_pipeline.stages import CANDIDATE
     from graphrag_pipeline.storage.candidates import publish
@@ -303,7 +311,9 @@ def index_snapshot(run: StageRun) -> None:
     if pinned not in (None, candidate):
         run.log(f"candidate {candidate} waits: snapshot {pinned} is pinned until `graphrag-pipeline snapshots unpin`")
         run.details |= {"snapshot": pinned, "waiting for unpin": candidate}
+        run.is_waiting = True
         return
     run.details |= check_golden_questions(run.root, candidate)
+    before = open_published(run.root)
     publish(run.root.snapshots, candidate, run.settings.publishing)
-    run.details["snapshot"] = candidate
+    run.details |= of_snapshot(run.root, candidate, before) | metadata.of_calls(paid_by_run())

@@ -1,6 +1,6 @@
 """What Dagster watches of the assets by itself: how old the snapshot may be, and data that came out different.
 
-Both are off unless `schedule` in the settings says otherwise.
+Both are off unless `schedule` in the settings says otherwise. Keep out: what a person edits (`sources.py`).
 """
 
 from datetime import timedelta
@@ -35,8 +35,3 @@ def condition_of(settings: ScheduleSettings) -> dg.AutomationCondition | None:
         & ~dg.AutomationCondition.any_deps_in_progress()
         & ~dg.AutomationCondition.in_progress()
     ).with_label("what it reads came out different")
-
-
-def observed_at_of(settings: ScheduleSettings) -> dg.AutomationCondition | None:
-    """Observe what a person edits at the times of the cron string."""
-    return dg.AutomationCondition.on_cron(settings.cron, settings.timezone) if settings.follow_data else None

@@ -1,4 +1,4 @@
-"""Assembles the Definitions of a root: assets, sources, checks, jobs, sensors, a schedule, resources, executor."""
+"""Assembles the Definitions of a root: assets, sources, checks, jobs, sensors, schedules, resources, executor."""
 
 import dagster as dg
 
@@ -8,7 +8,7 @@ from graphrag_pipeline.defs.checks import build_checks
 from graphrag_pipeline.defs.jobs import build_jobs
 from graphrag_pipeline.defs.notifications import build_notification_sensors
 from graphrag_pipeline.defs.resources import IndexRoot
-from graphrag_pipeline.defs.schedules import build_schedule
+from graphrag_pipeline.defs.schedules import build_schedules
 from graphrag_pipeline.defs.sensors import build_input_sensor
 from graphrag_pipeline.defs.sources import build_sources
 from graphrag_pipeline.defs.stage_run import build_assets
@@ -22,7 +22,7 @@ def build_definitions(root: Root) -> dg.Definitions:
         asset_checks=build_checks(),
         jobs=build_jobs(root),
         sensors=[build_input_sensor(root), *build_notification_sensors(root), *_automation_sensors(root)],
-        schedules=[build_schedule(root)],
+        schedules=build_schedules(root),
         resources=_resources(root),
         executor=_EXECUTOR,
     )
@@ -53,7 +53,7 @@ def _automation_sensors(root: Root) -> list[dg.SensorDefinition]:
     return [
         dg.AutomationConditionSensorDefinition(
             "data_sensor",
-            target=dg.AssetSelection.all(include_sources=True),
+            target=dg.AssetSelection.all(),
             default_status=dg.DefaultSensorStatus.RUNNING,
             minimum_interval_seconds=root.settings.schedule.watch_interval_s,
         )

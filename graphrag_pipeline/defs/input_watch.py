@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 
-from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.identity import WHOLE, stable_hash
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.settings import OVERRIDES_FILE
 from graphrag_pipeline.stages import CANDIDATE, STAGES, Stage
@@ -29,6 +29,7 @@ from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.table_store import code_version_of
 
 _MAX_WAIT_S = 6 * 3600
+_COMMUNITIES = "communities"
 
 
 @dataclass(frozen=True)
@@ -85,24 +86,40 @@ def why_not_unattended(root: Root) -> str | None:
     """Why nobody but a person should index this root now; None if the daemon may."""
     if root.is_imported:
         return "the published index was imported; the input folder has no part in it"
-    changed = [] if root.settings.schedule.run_code_changes else find_changed_code(root) or find_unfinished_code(root)
+    changed = [] if root.settings.schedule.run_code_changes else find_changed_code(root) or find_unfinished_work(root)
     if changed:
         return (
-            "prompts, models or settings changed, which may cost much; run reindex_stale or `graphrag-pipeline index` "
-            f"yourself, or set schedule.run_code_changes. Changed: {' | '.join(changed)}"
+            "prompts, models or settings changed, or somebody began to cluster anew, which may cost much; run "
+            "reindex_stale or `graphrag-pipeline index` yourself, or set schedule.run_code_changes. Changed: "
+            + " | ".join(changed)
         )
     return None
 
 
-def find_unfinished_code(root: Root) -> list[str]:
-    """Stages that came out different since the last candidate was joined, by code that it was not made by.
+def find_unfinished_work(root: Root) -> list[str]:
+    """Stages that came out different since the last candidate was joined, by what only a person begins.
 
-    In the middle of a backfill the heads of a changed stage are new already, and what is below is stale by its data.
+    That is code which the candidate was not made by, or `index --recluster`. In the middle of either the heads of that
+    stage are new already, and what is below is stale by its data.
     """
     head = root.tables.head(CANDIDATE.name)
     manifest = root.snapshots.last_manifest(head.data_version if head else None)
-    told = ((stage.name, _changes_since(root, manifest, stage)) for stage in STAGES.values()) if manifest else ()
-    return [f"{name} since the last candidate: {'; '.join(changes)}" for name, changes in told if changes]
+    if manifest is None:
+        return []
+    told = {stage.name: _changes_since(root, manifest, stage) for stage in STAGES.values()}
+    if not told[_COMMUNITIES] and _is_reclustered(root, manifest):
+        told[_COMMUNITIES] = ["clustered from cold (--recluster)"]
+    return [f"{name} since the last candidate: {'; '.join(changes)}" for name, changes in told.items() if changes]
+
+
+def _is_reclustered(root: Root, manifest: Manifest) -> bool:
+    """Whether communities came out different from cold, though a snapshot was published for them to go on from."""
+    head, was = root.tables.head(_COMMUNITIES), manifest.heads.get(f"{_COMMUNITIES}/{WHOLE}")
+    published = root.snapshots.current_manifest()
+    made = published.heads.get(f"{_COMMUNITIES}/{WHOLE}") if published else None
+    if head is None or was is None or made is None or head.based_on:
+        return False
+    return head.data_version != was["data_version"] and head.code_version == made["code_version"]
 
 
 def _changes_since(root: Root, manifest: Manifest, stage: Stage) -> list[str]:

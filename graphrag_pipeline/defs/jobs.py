@@ -7,6 +7,7 @@ from graphrag_pipeline.defs.batch_job import batch_job
 from graphrag_pipeline.defs.evaluation_job import evaluation_job
 from graphrag_pipeline.defs.query_jobs import QUERY_JOBS
 from graphrag_pipeline.defs.reindex_jobs import build_reindex_jobs
+from graphrag_pipeline.defs.sources import observe_sources
 from graphrag_pipeline.defs.stale_report import build_stale_report
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT
@@ -22,7 +23,7 @@ Job = dg.JobDefinition | UnresolvedAssetJobDefinition
 def build_jobs(root: Root) -> list[Job]:
     """All jobs."""
     answering = [*QUERY_JOBS, batch_job, evaluation_job]
-    return [*build_asset_jobs(), *build_reindex_jobs(root), build_stale_report(root), *answering]
+    return [*build_asset_jobs(), *build_reindex_jobs(root), build_stale_report(root), observe_sources, *answering]
 
 
 def build_asset_jobs() -> list[UnresolvedAssetJobDefinition]:
@@ -34,12 +35,12 @@ def build_asset_jobs() -> list[UnresolvedAssetJobDefinition]:
         _asset_job(
             BUCKET_JOB,
             bucket_stages,
-            "Every stage of one bucket of documents: run it for each bucket (or as a backfill) first.",
+            "Every stage of one bucket of documents. As a backfill of all buckets, the first half of a whole index.",
         ),
         _asset_job(
             CORPUS_JOB,
             corpus_stages,
-            "From the graph to the published snapshot: run it when all buckets are there.",
+            "From the graph to the published snapshot, once all buckets are there: the second half of a whole index.",
         ),
         _asset_job(REPORTS_JOB, report_stages, "Community reports, their vectors and a snapshot with them."),
     ]

@@ -35,8 +35,9 @@ def of_origins(stage: Stage) -> dict[str, Any]:
 def of_tables(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
     """Rows and a preview of what a stage wrote."""
     shown: dict[str, Any] = {}
+    is_alone = sum(not name.endswith("_failures") for name in tables) == 1
     for position, (name, rows) in enumerate(tables.items()):
-        shown["dagster/row_count" if position == 0 else f"rows of {name}"] = rows.num_rows
+        shown["dagster/row_count" if is_alone and not position else f"rows of {name}"] = rows.num_rows
         shown[f"preview of {name}"] = dg.MetadataValue.md(_preview(rows))
     return shown
 
@@ -99,6 +100,13 @@ def of_kept_communities(communities: pa.Table, published: pa.Table | None) -> di
         return {}
     is_kept = pc.is_in(communities["id"], value_set=published["id"].combine_chunks())
     return {"communities kept": pc.sum(is_kept, min_count=0).as_py(), "communities published": published.num_rows}
+
+
+def of_lag(reports: pa.Table) -> dict[str, Any]:
+    """How many reports wait until more is new to them, and what at most is; nothing if none does."""
+    shares = reports["new_share"].to_numpy()
+    n_lagging = int((shares > 0).sum())
+    return {"reports that wait": n_lagging, "largest new share": round(float(shares.max()), 4)} if n_lagging else {}
 
 
 def of_contract(tables: Mapping[str, pa.Table]) -> dict[str, Any]:

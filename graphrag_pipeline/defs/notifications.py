@@ -14,8 +14,11 @@ from typing import Any
 
 import dagster as dg
 
+from graphrag_pipeline.defs.batch_job import batch_job
+from graphrag_pipeline.defs.evaluation_job import evaluation_job
 from graphrag_pipeline.defs.index_run import explain_error
 from graphrag_pipeline.defs.jobs import PUBLISHING_ASSET_JOBS
+from graphrag_pipeline.defs.published import COUNTED
 from graphrag_pipeline.defs.query_jobs import QUERY_JOBS
 from graphrag_pipeline.defs.reindex_jobs import REINDEX_JOBS
 from graphrag_pipeline.defs.resources import IndexRoot
@@ -24,8 +27,11 @@ from graphrag_pipeline.root import Root
 from graphrag_pipeline.schedule_settings import NotificationsSettings
 from graphrag_pipeline.stages import SNAPSHOT
 
-_OTHER_JOBS = {"stale_report", *(job.name for job in QUERY_JOBS)}
-_COUNTED = ("documents", "text_units", "entities", "relationships", "communities")
+_TOLD_WITHIN_S = 10
+_PROCESS = "Run execution process"
+"""Starts Dagster's words about a run's process that ended by itself."""
+
+_OTHER_JOBS = {"stale_report", *(job.name for job in (*QUERY_JOBS, batch_job, evaluation_job))}
 
 
 def build_notification_sensors(root: Root) -> list[dg.SensorDefinition]:
@@ -36,6 +42,7 @@ def build_notification_sensors(root: Root) -> list[dg.SensorDefinition]:
     @dg.run_status_sensor(
         run_status=dg.DagsterRunStatus.SUCCESS,
         name="notify_success",
+        minimum_interval_seconds=_TOLD_WITHIN_S,
         default_status=status,
         description="Tells notifications.webhook of runs that brought the published snapshot up to date.",
     )
@@ -45,6 +52,7 @@ def build_notification_sensors(root: Root) -> list[dg.SensorDefinition]:
 
     @dg.run_failure_sensor(
         name="notify_failure",
+        minimum_interval_seconds=_TOLD_WITHIN_S,
         default_status=status,
         description="Tells notifications.webhook of runs of the index that failed, and why.",
     )
@@ -62,10 +70,13 @@ def may_publish(run: dg.DagsterRun) -> bool:
 
 
 def explain_failure(context: dg.RunFailureSensorContext) -> str:
-    """The first failed step and its cause, in a line; else what Dagster says of the run."""
+    """The first failed step and its cause, in a line; else how its process ended, or what Dagster says of the run."""
     for event in context.get_step_failure_events():
         return str(explain_error(str(event.step_key), event.step_failure_data.error))
-    return context.failure_event.message or "failed without a reason"
+    logged = context.instance.all_logs(context.dagster_run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
+    told = (entry.dagster_event.message or "" for entry in reversed(logged) if entry.dagster_event)
+    ended = next((message for message in told if _PROCESS in message), None)  # such as killed for want of memory
+    return ended or context.failure_event.message or "failed without a reason"
 
 
 def tell(context: dg.RunStatusSensorContext, root: Root, status: Mapping[str, str]) -> None:
@@ -86,7 +97,7 @@ def describe_published(root: Root) -> dict[str, Any]:
     tables = manifest.tables if manifest else {}
     return {
         "snapshot": manifest.id if manifest else None,
-        "counts": {name: int(tables[name]["n_rows"]) for name in _COUNTED if name in tables},
+        "counts": {name: int(tables[name]["n_rows"]) for name in COUNTED if name in tables},
     }
 
 

@@ -14,11 +14,12 @@ import dagster as dg
 
 from graphrag_pipeline.defs.index_run import IndexReport, run_index, run_stages
 from graphrag_pipeline.defs.loaded_code import LOADED_TAG, RELOAD, code_version_of_all, has_old_definitions
-from graphrag_pipeline.defs.metadata import as_table
+from graphrag_pipeline.defs.metadata import as_table, of_calls
 from graphrag_pipeline.defs.resources import IndexRoot
 from graphrag_pipeline.defs.retries import RETRY_POLICY, trying_again
 from graphrag_pipeline.defs.stale_report import describe_definitions
 from graphrag_pipeline.inspection.estimates import asks_any_model
+from graphrag_pipeline.models.accounting import booked_by_process
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT
 
@@ -51,9 +52,10 @@ def _build_job(root: Root, name: str, body: Body, description: str) -> dg.JobDef
         opened = index_root.open()
         if has_old_definitions(context, opened):
             context.log.warning(f"{RELOAD}: this run follows the files on disk, the UI does not yet")
-        with trying_again(context, RETRY_POLICY) if is_retried else contextlib.nullcontext():
+        trying = trying_again(context, RETRY_POLICY) if is_retried else contextlib.nullcontext()
+        with trying, booked_by_process() as account:
             shown = body(context, opened)
-        context.add_output_metadata(shown | describe_definitions(context, opened))
+        context.add_output_metadata(shown | of_calls(account) | describe_definitions(context, opened))
 
     @dg.job(name=name, description=description, tags={LOADED_TAG: code_version_of_all(root)})
     def job() -> None:
@@ -63,16 +65,7 @@ def _build_job(root: Root, name: str, body: Body, description: str) -> dg.JobDef
 
 
 def _index_stale(context: dg.OpExecutionContext, root: Root) -> dict[str, Any]:
-    report = run_index(root, say=context.log.info, tags={STARTED_BY_TAG: context.run_id})
-    if not report.ran and not report.waiting and root.settings.schedule.fresh_within_hours:
-        context.log_event(
-            dg.AssetMaterialization(
-                SNAPSHOT.name,
-                description="Confirmed: nothing changed since it was published.",
-                tags={"dagster/data_version": report.snapshot},
-            )
-        )
-    return _describe(report)
+    return _describe(run_index(root, say=context.log.info, tags={STARTED_BY_TAG: context.run_id}))
 
 
 def _index_all(context: dg.OpExecutionContext, root: Root) -> dict[str, Any]:

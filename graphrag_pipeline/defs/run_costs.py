@@ -5,13 +5,21 @@ Keep out: how an estimate is made, and the log itself.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from graphrag_pipeline.defs.resources import booking
 from graphrag_pipeline.inspection.costs import append_costs, render_estimates
 from graphrag_pipeline.inspection.estimates import StageEstimate, asks_any_model, estimate_index
-from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.models.accounting import CallStats, booked_by_process
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.staleness import StalePartition
+
+_paid: ContextVar[CallStats | None] = ContextVar("paid", default=None)
+
+
+def paid_by_run() -> CallStats:
+    """What models were asked for so far, by the `index` under way; nothing outside of one."""
+    return _paid.get() or CallStats()
 
 
 @contextmanager
@@ -32,7 +40,16 @@ def costs_kept(root: Root, say: Callable[[str], None]) -> Iterator[Callable[[lis
         paid[stage] = paid.get(stage, CallStats()).merge(account)
 
     try:
-        with booking(add):
+        with booking(add), booked_by_process() as account, _paying(account):
             yield estimate
     finally:
         append_costs(root, estimates, paid)
+
+
+@contextmanager
+def _paying(account: CallStats) -> Iterator[None]:
+    token = _paid.set(account)
+    try:
+        yield
+    finally:
+        _paid.reset(token)

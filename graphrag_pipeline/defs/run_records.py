@@ -6,6 +6,7 @@ Keep out: running anything.
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.defs.instance import dagster_home, open_instance
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import ALL_STAGES, STAGES, Stage, upstream_of
+from graphrag_pipeline.stages import ALL_STAGES, SNAPSHOT, STAGES, Stage, upstream_of
 from graphrag_pipeline.staleness import stage_data_version
 from graphrag_pipeline.storage import files
 
@@ -49,6 +50,7 @@ def report_missing_events(root: Root) -> int:
 def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versions: Mapping[str, str]) -> int:
     import dagster as dg
 
+    from graphrag_pipeline.defs.published import published_event
     from graphrag_pipeline.defs.sources import observe_what_was_read
 
     stage, key = ALL_STAGES[stage_name], dg.AssetKey(stage_name)
@@ -68,19 +70,19 @@ def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versio
         if version is None or known.get(partition) == version:
             continue
         code_version = _head_code_version(root, stage_name, partition)
-        instance.report_runless_asset_event(
-            dg.AssetMaterialization(
-                stage.name,
-                partition=partition if stage.is_partitioned else None,
-                tags={
-                    version_tag: version,
-                    code_tag: code_version,
-                    **observe_what_was_read(instance, root, stage, partition),
-                    **_provenance(instance, stage, versions),
-                },
-                description="Reported from the heads: the table was there, Dagster's event was not.",
-            )
-        )
+        tags = {
+            version_tag: version,
+            code_tag: code_version,
+            **observe_what_was_read(instance, root, stage, partition),
+            **_provenance(instance, stage, versions),
+        }
+        if stage is SNAPSHOT:
+            event = published_event(root, version, "Published outside of a run of Dagster, as a rollback is.", tags)
+        else:
+            told = "Reported from the heads: the table was there, Dagster's event was not."
+            key_of_event = partition if stage.is_partitioned else None
+            event = dg.AssetMaterialization(stage.name, partition=key_of_event, tags=tags, description=told)
+        instance.report_runless_asset_event(event)
         n_reported += 1
     return n_reported
 
@@ -139,6 +141,7 @@ def _drop_run(instance: DagsterInstance, run_id: str) -> None:
     storage = instance.event_log_storage
     if isinstance(storage, SqliteEventLogStorage):  # Dagster empties the run's database and leaves the file
         Path(storage.path_for_shard(run_id)).unlink(missing_ok=True)
+    shutil.rmtree(Path(instance.storage_directory()) / run_id, ignore_errors=True)  # what went from op to op, logs
 
 
 def _last_runs(root: Root, instance: DagsterInstance) -> Iterator[str]:

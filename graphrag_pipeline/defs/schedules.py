@@ -1,4 +1,4 @@
-"""The cron schedule that indexes what is stale. Off unless the settings say so."""
+"""The cron schedules: one indexes what is stale, one observes what a person edits. Off unless the settings say so."""
 
 import dagster as dg
 from dagster._utils.schedules import is_valid_cron_string
@@ -7,8 +7,30 @@ from graphrag_pipeline.defs.input_watch import why_not_unattended
 from graphrag_pipeline.defs.reindex_jobs import REINDEX_STALE
 from graphrag_pipeline.defs.resources import IndexRoot
 from graphrag_pipeline.defs.sensors import why_busy
+from graphrag_pipeline.defs.sources import observe_sources
 from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.root import Root
+
+
+def build_schedules(root: Root) -> list[dg.ScheduleDefinition]:
+    """The schedules of a root; that which observes is there only where assets follow data.
+
+    Raises:
+        SettingsError: the cron string is none.
+    """
+    settings = root.settings.schedule
+    schedules = [build_schedule(root)]
+    if settings.follow_data:
+        observing = dg.ScheduleDefinition(
+            name="observe_schedule",
+            job=observe_sources,
+            cron_schedule=settings.cron,
+            execution_timezone=settings.timezone,
+            default_status=dg.DefaultScheduleStatus.RUNNING,
+            description="Observes input folder and overrides at the times of schedule.cron; data_sensor does the rest.",
+        )
+        schedules.append(observing)
+    return schedules
 
 
 def build_schedule(root: Root) -> dg.ScheduleDefinition:
@@ -31,7 +53,10 @@ def build_schedule(root: Root) -> dg.ScheduleDefinition:
     )
     def reindex_schedule(context: dg.ScheduleEvaluationContext, index_root: IndexRoot) -> dg.RunRequest | dg.SkipReason:
         opened = index_root.open()
-        if reason := why_busy(context.instance, opened) or why_not_unattended(opened):
+        if reason := why_busy(context.instance, opened):
+            return dg.SkipReason(reason)
+        opened.pull()
+        if reason := why_not_unattended(opened):
             return dg.SkipReason(reason)
         return dg.RunRequest()
 

@@ -37,6 +37,7 @@ def build_input_sensor(root: Root) -> dg.SensorDefinition:
         if reason := why_busy(context.instance, opened):
             return dg.SensorResult(skip_reason=reason)
         try:
+            opened.pull()
             look = look_at_input(opened, Watch.from_json(context.cursor), time.time())
         except PipelineError as error:  # an input folder that was moved away, or cannot be reached now
             return dg.SensorResult(skip_reason=str(error))

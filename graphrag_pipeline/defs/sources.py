@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from graphrag_pipeline.defs.automation import observed_at_of
 from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.defs.run_records import prune_runs
 from graphrag_pipeline.identity import bucket_keys
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.settings import OVERRIDES_FILE
@@ -32,14 +32,12 @@ def sources_of(stage: Stage) -> list[str]:
 
 def build_sources(root: Root) -> list[dg.SourceAsset]:
     """The source assets of a root."""
-    condition = observed_at_of(root.settings.schedule)
 
     def input_folder(index_root: IndexRoot) -> dg.DataVersionsByPartition:
-        manifests = detect_input(index_root.open())
-        return dg.DataVersionsByPartition({bucket: input_version(rows) for bucket, rows in manifests.items()})
+        return dg.DataVersionsByPartition(_folder_versions(index_root.open()))
 
     def entity_overrides(index_root: IndexRoot) -> dg.DataVersion:
-        return dg.DataVersion(files.content_hash(index_root.open().read_file(OVERRIDES_FILE)))
+        return dg.DataVersion(_overrides_version(index_root.open()))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
@@ -49,15 +47,39 @@ def build_sources(root: Root) -> list[dg.SourceAsset]:
                 group_name="sources",
                 description=f"Documents in {root.settings.input.folder}, by bucket. Observe it to see what changed.",
                 partitions_def=dg.StaticPartitionsDefinition(bucket_keys(root.settings.storage.n_buckets)),
-                automation_condition=condition,
             )(input_folder),
             dg.observable_source_asset(
                 name=ENTITY_OVERRIDES,
                 group_name="sources",
                 description=f"{OVERRIDES_FILE}: which entities a person merged or kept apart. May be missing.",
-                automation_condition=condition,
             )(entity_overrides),
         ]
+
+
+def _folder_versions(root: Root) -> dict[str, str]:
+    return {bucket: input_version(rows) for bucket, rows in detect_input(root).items()}
+
+
+def _overrides_version(root: Root) -> str:
+    return files.content_hash(root.read_file(OVERRIDES_FILE))
+
+
+@dg.op(description="Read the input folder and entity_overrides.csv, and record the version of each bucket.")
+def observe_all_sources(context: dg.OpExecutionContext, index_root: IndexRoot) -> None:
+    root = index_root.open()
+    seen: list[tuple[str, str | None, str]] = [(INPUT_FOLDER, *found) for found in _folder_versions(root).items()]
+    changed = []
+    for name, bucket, version in [*seen, (ENTITY_OVERRIDES, None, _overrides_version(root))]:
+        if _observed_version(_last_observation(context.instance, name, bucket)) != version:
+            changed.append(f"{name} {bucket or ''}".strip())
+        context.log_event(_observation(name, bucket, version))
+    prune_runs(root)  # where assets only follow data, no index run does
+    context.add_output_metadata({"changed": len(changed), "what changed": ", ".join(changed) or "nothing"})
+
+
+@dg.job(description="Observes the input folder and entity_overrides.csv, so that Unsynced is right. Runs nothing.")
+def observe_sources() -> None:
+    observe_all_sources()
 
 
 def observe_what_was_read(instance: dg.DagsterInstance, root: Root, stage: Stage, partition: str) -> dict[str, str]:
@@ -78,10 +100,22 @@ def _versions_read(root: Root, stage: Stage, partition: str) -> Mapping[str, str
 
 def _observation_of(instance: dg.DagsterInstance, name: str, partition: str | None, version: str) -> int | str:
     """Storage id of the source's last observation, which is of this version."""
-    record = instance.get_latest_data_version_record(dg.AssetKey(name), is_source=True, partition_key=partition)
-    observed = record.asset_observation if record else None
-    if record is None or observed is None or observed.tags.get("dagster/data_version") != version:
-        tags = {"dagster/data_version": version, "dagster/data_version_is_user_provided": "true"}
-        instance.report_runless_asset_event(dg.AssetObservation(name, partition=partition, tags=tags))
-        record = instance.get_latest_data_version_record(dg.AssetKey(name), is_source=True, partition_key=partition)
+    record = _last_observation(instance, name, partition)
+    if _observed_version(record) != version:
+        instance.report_runless_asset_event(_observation(name, partition, version))
+        record = _last_observation(instance, name, partition)
     return record.storage_id if record else "NULL"
+
+
+def _last_observation(instance: dg.DagsterInstance, name: str, partition: str | None) -> dg.EventLogRecord | None:
+    return instance.get_latest_data_version_record(dg.AssetKey(name), is_source=True, partition_key=partition)
+
+
+def _observation(name: str, partition: str | None, version: str) -> dg.AssetObservation:
+    tags = {"dagster/data_version": version, "dagster/data_version_is_user_provided": "true"}
+    return dg.AssetObservation(name, partition=partition, tags=tags)
+
+
+def _observed_version(record: dg.EventLogRecord | None) -> str | None:
+    observed = record.asset_observation if record else None
+    return observed.tags.get("dagster/data_version") if observed else None

@@ -29,6 +29,7 @@ _MAX_REASON = 400  # characters
 @dg.op(description="Compare the input folder, settings and prompts with the index, and estimate the cost.")
 def report_stale(context: dg.OpExecutionContext, index_root: IndexRoot) -> None:
     root = index_root.open()
+    root.pull()
     if has_old_definitions(context, root):
         context.log.warning(RELOAD)
     context.add_output_metadata(describe_stale(root) | describe_definitions(context, root))

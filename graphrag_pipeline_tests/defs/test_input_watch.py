@@ -13,6 +13,7 @@ from graphrag_pipeline.defs.input_watch import Look, Watch, look_at_input
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.storage import input_files
+from graphrag_pipeline.tables import STAGE_TABLES
 from graphrag_pipeline_tests.roots import CAROL, build_tables, make_root, put
 
 TWO_BUCKETS = "storage:\n  n_buckets: 2\n"
@@ -157,6 +158,24 @@ def test_a_backfill_that_somebody_began_is_theirs_to_finish(root: Root) -> None:
     build_tables(Root(root.path), STAGES)  # it comes out equal, and there is no candidate anew
     put(root.path, "four.txt", "They say that Scrooge saw the fog.")
     assert clock.look(2).run_key, "the backfill is done"
+
+
+def test_clustering_anew_that_was_interrupted_is_theirs_to_finish_who_began_it(root: Root) -> None:
+    clock = Clock(root)
+    clock.look(2)
+    head = root.tables.need("communities")
+    other = root.tables.read_head(head).slice(1)  # as if from cold one community were no more
+    root.tables.write(STAGE_TABLES["communities"], "all", [other], head.code, head.inputs, based_on="")
+    look = clock.look(2)
+    assert look.run_key is None and "communities since the last candidate: clustered from cold" in look.reason
+    settings = TWO_BUCKETS + "schedule: {run_code_changes: true}\n"
+    (root.path / "settings.yaml").write_text(settings)
+    assert clock.look().run_key, "somebody allows it"
+    (root.path / "settings.yaml").write_text(TWO_BUCKETS)
+    current = str(root.snapshots.current())
+    root.tables.write(STAGE_TABLES["communities"], "all", [other], head.code, head.inputs, based_on=current)
+    put(root.path, "four.txt", "They say that Scrooge saw the fog.")
+    assert clock.look(2).run_key, "communities that go on from the published ones are nobody's backfill"
 
 
 def test_overrides_count_as_input(root: Root) -> None:

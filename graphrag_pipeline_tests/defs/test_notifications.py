@@ -99,7 +99,8 @@ def test_success_is_told_with_snapshot_and_counts(indexed_root: Root, hook: Hook
     assert (told["status"], told["job"], told["snapshot"]) == ("success", "reindex_stale", root.snapshots.current())
     assert told["counts"]["documents"] == 3 and told["run_id"]
     end_run(root, "stale_report")
-    assert len(hook.told) == 1, "a report indexes nothing"
+    end_run(root, "batch_job")  # fails: there are no questions
+    assert len(hook.told) == 1, "neither report nor answers are the index"
 
 
 def test_failure_is_told_with_its_reason(tmp_path, hook: Hook) -> None:
@@ -108,6 +109,27 @@ def test_failure_is_told_with_its_reason(tmp_path, hook: Hook) -> None:
     (told,) = hook.told
     assert (told["status"], told["snapshot"], told["counts"]) == ("failure", None, {})
     assert "no readable documents" in told["error"] and "\n" not in told["error"]
+
+
+def test_a_run_whose_process_was_killed_is_told_with_how_it_ended(indexed_root: Root, hook: Hook) -> None:
+    root = with_webhook(indexed_root, hook.url)
+    _, failure = build_notification_sensors(root)
+    with open_instance(root) as instance:
+        job = build_definitions(root).resolve_job_def("reindex_stale")
+        run = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
+        killed = f"[DagsterApiServer] Run execution process for {run.run_id} was terminated by signal 9 (SIGKILL)."
+        instance.report_engine_event(killed, run)  # as Dagster's code server does
+        event = instance.report_run_failed(run)
+        context = dg.build_run_status_sensor_context(
+            sensor_name="notify",
+            dagster_instance=instance,
+            dagster_run=run,
+            dagster_event=event,
+            resources={"index_root": IndexRoot(path=str(root.path))},
+        )
+        failure(context.for_run_failure())
+    (told,) = hook.told
+    assert (told["status"], told["run_id"]) == ("failure", run.run_id) and "signal 9" in told["error"]
 
 
 def test_a_webhook_that_fails_fails_nothing_and_keeps_its_secret(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:

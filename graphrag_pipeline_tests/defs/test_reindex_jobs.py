@@ -89,21 +89,12 @@ def test_reindex_stale_runs_exactly_what_is_stale(indexed_root: Root) -> None:
     assert (shown["computed"], started) == ("nothing", [])
 
 
-def test_an_index_run_that_finds_nothing_confirms_a_snapshot_with_a_freshness_policy(indexed_root: Root) -> None:
+def test_a_freshness_policy_is_that_of_the_published_snapshot_alone(indexed_root: Root) -> None:
     settings = "storage: {n_buckets: 2}\nschedule: {fresh_within_hours: 12}\n"
     (indexed_root.path / "settings.yaml").write_text(settings)
-    root = Root(indexed_root.path)
-    definitions = build_definitions(root)
+    definitions = build_definitions(Root(indexed_root.path))
     policies = {spec.key.to_user_string(): spec.freshness_policy for spec in definitions.resolve_all_asset_specs()}
     assert [name for name, policy in policies.items() if policy] == ["index_snapshot"]
-    with open_instance(root) as instance:
-        first = instance.get_latest_materialization_event(dg.AssetKey("index_snapshot"))
-    run(root, "reindex_stale", definitions)
-    with open_instance(root) as instance:
-        last = instance.get_latest_materialization_event(dg.AssetKey("index_snapshot"))
-    assert first and last and last.timestamp > first.timestamp
-    version = "dagster/data_version"
-    assert last.asset_materialization and (last.asset_materialization.tags or {})[version] == root.snapshots.current()
 
 
 def test_a_job_over_buckets_and_corpus_runs_both_and_makes_the_same_index(indexed_root: Root) -> None:

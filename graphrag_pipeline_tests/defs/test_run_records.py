@@ -31,12 +31,16 @@ def test_old_runs_go_with_their_files_and_what_the_index_was_made_by_stays(index
     with open_instance(root) as instance:
         job = build_definitions(root).resolve_job_def("index_bucket")
         assert job.execute_in_process(instance=instance, partition_key="001", run_config=QUIET).success
+    storage = root.path / "dagster" / "storage"
     before, _ = runs_and_files(root)
+    for run_id in before:
+        (storage / run_id / "op").mkdir(parents=True)
     assert len(before) == 4
     assert prune_runs(root, now=time.time() + 29 * DAY_S) == 0
     assert prune_runs(root, now=time.time() + 31 * DAY_S) == 1, "a bucket was made anew"
     after, files = runs_and_files(root)
     assert after == files and after < before
+    assert {path.name for path in storage.iterdir()} & before == after
     with open_instance(root) as instance:
         for stage in ALL_STAGES.values():
             for partition in stage.partitions(root.settings):

@@ -48,6 +48,7 @@ def test_everything_is_off_at_first_and_on_where_the_settings_say_so(indexed_roo
     on = build_definitions(Root(indexed_root.path))
     assert {sensor.default_status for sensor in on.sensors or ()} == {dg.DefaultSensorStatus.RUNNING}
     assert on.resolve_sensor_def("input_folder_sensor").minimum_interval_seconds == 20
+    assert on.resolve_schedule_def("observe_schedule").cron_schedule == "30 4 * * 1"
     schedule = on.resolve_schedule_def("reindex_schedule")
     assert (schedule.cron_schedule, schedule.default_status) == ("30 4 * * 1", dg.DefaultScheduleStatus.RUNNING)
 

@@ -59,6 +59,21 @@ def test_only_the_bucket_of_an_edited_document_is_unsynced(indexed_root: Root) -
     assert unsynced(indexed_root) == set()
 
 
+def test_the_job_observes_every_source_in_one_run(indexed_root: Root) -> None:
+    put(indexed_root.path, "one.txt", "They say that Scrooge slept.")
+    (indexed_root.path / "entity_overrides.csv").write_text("name,entity,action\nFezziwig,OLD FEZZIWIG,merge\n")
+    [changed] = {s.partition for s in find_stale(indexed_root, detect_input(indexed_root)) if s.stage == "documents"}
+    job, told = build_definitions(indexed_root).resolve_job_def("observe_sources"), []
+    quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+    for _ in range(2):
+        with open_instance(indexed_root) as instance:
+            result = job.execute_in_process(instance=instance, run_config=quiet)
+        [output] = [event.step_output_data.metadata for event in result.all_events if event.is_successful_output]
+        told.append(output["what changed"].value)
+        assert unsynced(indexed_root) == {("corpus_manifest", changed), ("graph", "all")}
+    assert told == [f"input_folder {changed}, entity_overrides", "nothing"]
+
+
 def test_edited_overrides_make_the_graph_unsynced(indexed_root: Root) -> None:
     (indexed_root.path / "entity_overrides.csv").write_text("name,entity,action\nFezziwig,OLD FEZZIWIG,merge\n")
     look(indexed_root)

@@ -1,0 +1,110 @@
+"""What the UI shows of `index_snapshot`: which snapshot is published, what it holds, and what is new in it.
+
+Also the event that says it is still up to date. Keep out: publishing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from graphrag_pipeline.defs.instance import open_instance
+from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.inspection.snapshot_diff import diff_documents
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.stages import SNAPSHOT
+from graphrag_pipeline.storage.history import describe_snapshot
+from graphrag_pipeline.storage.snapshots import Snapshot
+
+if TYPE_CHECKING:
+    from dagster import AssetMaterialization
+
+COUNTED = ("documents", "text_units", "entities", "relationships", "communities")
+"""Contract tables whose rows tell how large an index is."""
+
+_MAX_LISTED = 20
+_CHANGES = ("added", "edited", "removed")
+
+
+def of_snapshot(root: Root, snapshot_id: str, before: Snapshot | None = None) -> dict[str, Any]:
+    """Metadata: its counts, when it was made, its documents, and those that changed.
+
+    Args:
+        before: what was published until then; None if that is not known.
+
+    Raises:
+        NoSnapshotError: it is gone.
+    """
+    import dagster as dg
+
+    facts = describe_snapshot(root.snapshots, snapshot_id)
+    counts = {name: facts.rows[name] for name in (*COUNTED, "covariates") if facts.rows.get(name)}
+    made = dg.MetadataValue.timestamp(datetime.fromisoformat(facts.created))
+    with closing(root.snapshots.open(snapshot_id)) as snapshot:
+        changes = _of_changes(before, snapshot) if before and before.id != snapshot_id else {}
+        listed = _list_documents(snapshot)
+    return {"snapshot": snapshot_id, "made": made, **counts, **changes, "documents in it": dg.MetadataValue.md(listed)}
+
+
+def _of_changes(before: Snapshot, snapshot: Snapshot) -> dict[str, Any]:
+    """How many documents were added, edited and removed, and which; the counts plot over time."""
+    import dagster as dg
+
+    changes = list(diff_documents(before, snapshot).values())
+    counts = {f"documents {kind}": sum(item.change == kind for item in changes) for kind in _CHANGES}
+    rows = [(item.change, item.path, item.record) for item in changes]
+    table = _first_rows(("change", "path", "record"), rows) if rows else "none; what was made of them changed"
+    return {"published before": before.id, **counts, "documents changed": dg.MetadataValue.md(table)}
+
+
+def _list_documents(snapshot: Snapshot) -> str:
+    rows = snapshot.table("documents").select(["path", "record", "title", "text_unit_ids"]).sort_by("path")
+    first = ((*list(row.values())[:3], len(row["text_unit_ids"])) for row in rows.slice(0, _MAX_LISTED).to_pylist())
+    return _first_rows(("path", "record", "title", "text units"), list(first), rows.num_rows)
+
+
+def _first_rows(names: Sequence[str], rows: Sequence[Sequence[Any]], n_rows: int | None = None) -> str:
+    """A markdown table of the first rows, and how many more there are."""
+    from graphrag_pipeline.defs.metadata import as_table
+
+    n_more = (len(rows) if n_rows is None else n_rows) - _MAX_LISTED
+    more = f"\n\nand {n_more:,} more" if n_more > 0 else ""
+    return as_table(names, rows[:_MAX_LISTED]) + more
+
+
+def open_published(root: Root) -> Snapshot | None:
+    """The published snapshot, or None if nothing (whole) is published."""
+    try:
+        return root.snapshots.open()
+    except NoSnapshotError:
+        return None
+
+
+def confirm_published(root: Root) -> None:
+    """Tell Dagster that the published snapshot is up to date, if a freshness policy waits for that."""
+    current = root.snapshots.current()
+    if current is None or root.settings.schedule.fresh_within_hours is None:
+        return
+    with open_instance(root) as instance:
+        event = published_event(root, current, "Confirmed: nothing changed since it was published.")
+        instance.report_runless_asset_event(event)
+
+
+def published_event(
+    root: Root, snapshot_id: str, description: str, tags: Mapping[str, str] | None = None
+) -> AssetMaterialization:
+    """A materialization of `index_snapshot` that no run made."""
+    import dagster as dg
+
+    try:
+        shown = of_snapshot(root, snapshot_id)
+    except NoSnapshotError as error:
+        shown = {"snapshot": snapshot_id, "problem": str(error)}
+    return dg.AssetMaterialization(
+        SNAPSHOT.name,
+        description=description,
+        metadata=shown,
+        tags={"dagster/data_version": snapshot_id, **(tags or {})},
+    )

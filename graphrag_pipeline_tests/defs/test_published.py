@@ -1,0 +1,100 @@
+"""What the UI tells of the published snapshot, and when its freshness policy counts it as confirmed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from graphrag_pipeline.defs.build import build_definitions
+from graphrag_pipeline.defs.index_run import open_instance, run_index
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.storage.history import roll_back
+from graphrag_pipeline_tests.conftest import ModelIndex
+from graphrag_pipeline_tests.roots import put
+
+SNAPSHOT = dg.AssetKey("index_snapshot")
+FRESH_WITHIN = "storage: {n_buckets: 2}\nschedule: {fresh_within_hours: 12}\n"
+
+
+def materializations(root: Root) -> list[dg.AssetMaterialization]:
+    """Those of `index_snapshot`, the newest first."""
+    with open_instance(root) as instance:
+        records = instance.fetch_materializations(SNAPSHOT, limit=20).records
+    return [record.asset_materialization for record in records if record.asset_materialization]
+
+
+def shown(event: dg.AssetMaterialization) -> dict[str, Any]:
+    return {name: value.value for name, value in event.metadata.items()}
+
+
+@pytest.fixture
+def root(indexed_root: Root) -> Root:
+    (indexed_root.path / "settings.yaml").write_text(FRESH_WITHIN)
+    return Root(indexed_root.path)
+
+
+def test_a_publication_tells_what_is_in_it_and_what_is_new(root: Root) -> None:
+    before = root.snapshots.current()
+    put(root.path, "one.txt", "They say that Scrooge slept, and Marley with him.")
+    put(root.path, "four.txt", "They say that Scrooge saw the fog.")
+    (root.path / "input" / "two.txt").unlink()
+    run_index(root)
+    told = shown(materializations(root)[0])
+    assert (told["snapshot"], told["published before"], told["documents"]) == (root.snapshots.current(), before, 3)
+    assert told["entities"] == root.snapshots.open().n_rows("entities")
+    assert [told[f"documents {change}"] for change in ("added", "edited", "removed")] == [1, 1, 1]
+    assert "| edited | one.txt |" in told["documents changed"] and "| added | four.txt |" in told["documents changed"]
+    assert "| three.md |  | The Ball | 1 |" in told["documents in it"] and "two.txt" not in told["documents in it"]
+
+
+def test_a_publication_tells_what_the_run_cost(model_index: ModelIndex) -> None:
+    put(model_index.root.path, "four.txt", "They say that Ada Lovelace met Charles Babbage in the fog.")
+    run_index(model_index.root)
+    told = shown(materializations(model_index.root)[0])
+    n_answered = sum(call.status == 200 for call in model_index.server.calls)
+    assert told["calls"] == n_answered > 0 and told["cost_usd"] > 0
+
+
+def test_an_index_run_that_finds_nothing_confirms_it_and_still_tells_what_it_is(root: Root) -> None:
+    first = materializations(root)
+    run_index(root)
+    last, *others = materializations(root)
+    assert [event.tags for event in others] == [event.tags for event in first]
+    assert "Confirmed" in (last.description or "")
+    assert (last.tags or {})["dagster/data_version"] == root.snapshots.current() == shown(last)["snapshot"]
+    assert "one.txt" in shown(last)["documents in it"]
+
+
+def test_without_a_freshness_policy_nothing_is_confirmed(indexed_root: Root) -> None:
+    before = len(materializations(indexed_root))
+    run_index(indexed_root)
+    assert len(materializations(indexed_root)) == before
+
+
+def test_while_a_candidate_waits_for_unpin_nothing_counts_as_fresh(root: Root) -> None:
+    first = str(root.snapshots.current())
+    put(root.path, "four.txt", "They say that Scrooge saw the fog.")
+    run_index(root)
+    roll_back(root.snapshots, first)
+    run_index(root)
+    pinned = materializations(root)
+    assert "outside of a run" in (pinned[0].description or "") and shown(pinned[0])["snapshot"] == first
+    run_index(root)
+    with open_instance(root) as instance:
+        job = build_definitions(root).resolve_job_def("graph_and_later")
+        quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+        assert job.execute_in_process(instance=instance, run_config=quiet).success
+    assert len(materializations(root)) == len(pinned)
+    root.snapshots.unpin()
+    run_index(root)
+    assert shown(materializations(root)[0])["snapshot"] == root.snapshots.current() != first
+
+
+def test_a_published_snapshot_that_is_damaged_is_told_as_that(root: Root) -> None:
+    from graphrag_pipeline.defs.published import published_event
+
+    current = str(root.snapshots.current())
+    root.snapshots.path_of(current).unlink()
+    assert "is missing" in shown(published_event(root, current, "Published."))["problem"]
