@@ -1,4 +1,5 @@
-"""All tunables: one small frozen model per step. `settings_file.py` reads and writes them.
+"""All tunables: one small frozen model per step (`step_settings.py`, `search_settings.py`, `model_settings.py`,
+`schedule_settings.py`, and here). `settings_file.py` reads and writes them.
 
 Add an option here, with a default and a description: `init` documents it in the file it writes,
 `GRAPHRAG__SECTION__KEY` overrides it, and the code version of the stages that use its section follows it (see
@@ -12,8 +13,7 @@ import re
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
-from pydantic.fields import FieldInfo
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.model_settings import BudgetSettings, ChatModelSettings, EmbeddingModelSettings
@@ -26,52 +26,25 @@ from graphrag_pipeline.search_settings import (
     LazySearchSettings,
     LocalSearchSettings,
 )
+from graphrag_pipeline.settings_section import LANGUAGE, Engine, Section, for_model, limit, model_overrides
+from graphrag_pipeline.step_settings import (
+    CommunitiesSettings,
+    DescriptionsSettings,
+    EmbeddingsSettings,
+    ExtractionSettings,
+    GraphSettings,
+    ReportsSettings,
+    ResolutionSettings,
+    TextUnitsSettings,
+)
 
 SETTINGS_FILE = "settings.yaml"
 OVERRIDES_FILE = "entity_overrides.csv"
 """In the root: which entities a person merged or kept apart."""
 PASSWORD_IN_URL = re.compile(r"(?<=://)([^/@:]*:)[^/@]*(?=@)")
 
-Engine = Literal["embedded", "model"]
 
-
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    def result_options(self) -> dict[str, Any]:
-        """Options that change a result: all but limits and those of an engine that is not set."""
-        engine = getattr(self, "engine", None)
-        values = self.model_dump(mode="json")
-        return {name: values[name] for name, field in type(self).model_fields.items() if _counts(field, engine)}
-
-
-def _counts(field: FieldInfo, engine: str | None) -> bool:
-    marks = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
-    return marks.get("engine") in (None, engine) and not marks.get("is_limit")
-
-
-def _limit(description: str, **constraints: Any) -> Any:
-    """An option that bounds what a stage uses, or says whom it asks, not what it makes."""
-    return Field(description=description, json_schema_extra={"is_limit": True}, **constraints)
-
-
-def _for_model(default: Any, description: str, **constraints: Any) -> Any:
-    """An option that counts only where `engine: model` is set."""
-    marks: dict[str, Any] = {"engine": "model"}
-    return Field(default, description=f"model: {description}", json_schema_extra=marks, **constraints)
-
-
-def _model_overrides() -> Any:
-    return _limit(
-        default_factory=dict,
-        description="model: options over those of chat_model, such as {model: gpt-4o-mini}.",
-    )
-
-
-_LANGUAGE = "language to write in: auto (the text's own) or a name, such as German."
-
-
-class InputSettings(_Section):
+class InputSettings(Section):
     """Where documents come from and how structured files are read."""
 
     folder: str = Field(
@@ -111,7 +84,7 @@ class InputSettings(_Section):
         return root / (rest if is_url else self.folder)
 
 
-class StorageSettings(_Section):
+class StorageSettings(Section):
     """How the index is laid out on disk."""
 
     n_buckets: int = Field(
@@ -120,18 +93,18 @@ class StorageSettings(_Section):
         le=96,
         description="Partitions that documents are spread over. Fixed once a root has an index; over 32 costs time.",
     )
-    cache_url: str | None = _limit(
+    cache_url: str | None = limit(
         default=None,
         description="SQLAlchemy URL of the replies' cache, such as postgresql+psycopg://...; null: SQLite in cache/.",
     )
-    url: str | None = _limit(
+    url: str | None = limit(
         default=None,
         description="fsspec URL of a store that machines share, such as s3://bucket/index; null: the index is here.",
     )
-    lease_s: float = _limit(
+    lease_s: float = limit(
         "Shared store: seconds after which a writer that stopped without a word is taken over.", default=60.0, gt=0
     )
-    allow_offline: bool = _limit(
+    allow_offline: bool = limit(
         "Shared store: questions are answered from what is here while the store cannot be reached.", default=False
     )
 
@@ -147,156 +120,17 @@ class StorageSettings(_Section):
         return url
 
 
-class TextUnitsSettings(_Section):
-    """How documents are split into text units."""
-
-    size: int = Field(1200, ge=16, description="Most tokens in a text unit.")
-    overlap: int = Field(100, ge=0, description="Most tokens repeated from the end of the previous text unit.")
-    min_fill: float = Field(
-        0.6, gt=0, le=1, description="A text unit ends at a sentence between this share of size and size itself."
-    )
-    encoding: str = Field("o200k_base", description="tiktoken encoding that counts tokens (o200k_base is bundled).")
-    aggregation_target: int = Field(
-        1200, ge=16, description="Chunk files: tokens that chunks are combined to, in order, along their bounds."
-    )
-    aggregation_max: int = Field(1500, ge=16, description="Chunk files: most tokens of combined chunks.")
-    aggregation_max_pages: int = Field(3, ge=1, description="Chunk files: most pages that combined chunks span.")
-
-    @model_validator(mode="after")
-    def _target_fits(self) -> TextUnitsSettings:
-        if self.aggregation_target > self.aggregation_max:
-            raise ValueError(
-                f"aggregation_target ({self.aggregation_target}) must not exceed aggregation_max "
-                f"({self.aggregation_max})"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _overlap_fits(self) -> TextUnitsSettings:
-        if self.overlap >= self.size * self.min_fill:
-            raise ValueError(
-                f"overlap ({self.overlap}) must be smaller than size x min_fill ({self.size * self.min_fill:g}): "
-                "text units could not advance; lower overlap or raise size"
-            )
-        return self
-
-
-class ExtractionSettings(_Section):
-    """How entities, relationships and claims are found in text units."""
-
-    engine: Engine = Field("embedded", description="embedded: names by rule, no model, no key; model: a chat model.")
-    max_entities_per_sentence: int = Field(
-        8,
-        ge=2,
-        description="embedded: a sentence naming more entities (a list) relates only those next to each other.",
-        json_schema_extra={"engine": "embedded"},
-    )
-    model: dict[str, Any] = _model_overrides()
-    entity_types: tuple[str, ...] = _for_model(
-        ("ORGANIZATION", "PERSON", "GEO", "EVENT"), "types to look for; others are kept and counted.", min_length=1
-    )
-    max_gleanings: int = _for_model(1, "most follow-up calls per text unit for what was missed.", ge=0)
-    has_claims: bool = _for_model(False, "whether claims are extracted too, in calls of their own.")
-    claim_description: str = _for_model(
-        "Any claims or facts that could be relevant to information discovery.", "what counts as a claim."
-    )
-    language: str = _for_model("auto", _LANGUAGE)
-
-
-class GraphSettings(_Section):
-    """How mentions are merged into one graph."""
-
-    weight: Literal["strength", "n_mentions"] = Field(
-        "strength", description="Relationship weight: sum of the mentions' strengths, or their number."
-    )
-    max_memory: str = Field("2GB", description="Memory DuckDB may use for the merge before it spills to disk.")
-
-
-class ResolutionSettings(_Section):
-    """Which entities are one although their names differ, beside the rules on names, which always hold."""
-
-    engine: Engine = Field(
-        "embedded", description="embedded: rules, and vectors if min_similarity is set; model: also a chat model."
-    )
-    min_similarity: float | None = Field(
-        None, gt=0, le=1, description="Cosine of names and descriptions from which two of one type are one; null: none."
-    )
-    model: dict[str, Any] = _model_overrides()
-    min_asked_similarity: float = _for_model(0.8, "cosine from which it is asked whether two are one.", gt=0, le=1)
-    max_asked: int = _for_model(1000, "most pairs asked about, the nearest first.", ge=0)
-
-    @property
-    def least_similarity(self) -> float | None:
-        """The least cosine at which two entities are looked at; None where vectors have no say."""
-        asked = self.min_asked_similarity if self.engine == "model" else None
-        return min((least for least in (self.min_similarity, asked) if least is not None), default=None)
-
-    @property
-    def is_semantic(self) -> bool:
-        """Whether vectors have a say."""
-        return self.least_similarity is not None
-
-
-class DescriptionsSettings(_Section):
-    """How the descriptions of one entity or relationship become one."""
-
-    engine: Engine = Field(
-        "embedded", description="embedded: the most telling sentences, verbatim; model: a summary by a chat model."
-    )
-    max_sentences: int = Field(5, ge=1, description="embedded: most sentences in a description.")
-    model: dict[str, Any] = _model_overrides()
-    max_input_tokens: int = _for_model(4000, "most tokens of descriptions in one call; more are folded.", ge=100)
-    max_words: int = _for_model(500, "most words of a summary.", ge=10)
-    language: str = _for_model("auto", _LANGUAGE)
-
-
-class CommunitiesSettings(_Section):
-    """Hierarchical Leiden clustering of the graph."""
-
-    max_cluster_size: int = Field(10, ge=2, description="A community with more entities is split one level down.")
-    resolution: float = Field(1.0, gt=0, description="Higher gives more, smaller communities.")
-    seed: int = Field(3735928559, ge=0, description="Seed of the clustering.")
-
-
-class ReportsSettings(_Section):
-    """Community reports."""
-
-    engine: Engine = Field("embedded", description="embedded: an extractive report; model: by a chat model.")
-    max_input_tokens: int = Field(8000, ge=200, description="Most tokens of context behind a report.")
-    min_report_size: int = Field(
-        3, ge=1, description="Communities with fewer entities get a report without a model call."
-    )
-    max_findings: int = Field(8, ge=1, le=10, description="embedded: most findings in a report.")
-    model: dict[str, Any] = _model_overrides()
-    max_words: int = _for_model(1500, "most words of a report.", ge=50)
-    rewrite_share: float = _for_model(
-        0.05,
-        "a report is written again once more than this share of what is known of its community is new to it.",
-        ge=0,
-        lt=1,
-    )
-    language: str = _for_model("auto", _LANGUAGE)
-
-
-class EmbeddingsSettings(_Section):
-    """Vectors of text units, entities, relationships and reports."""
-
-    engine: Engine = Field(
-        "embedded", description="embedded: bundled static vectors, 256 dimensions; model: see embedding_model."
-    )
-
-
-class VectorStoreSettings(_Section):
+class VectorStoreSettings(Section):
     """Where the vectors of a snapshot live."""
 
     kind: str = Field("lancedb", min_length=1, description="lancedb: in the root; or a kind that a module registers.")
-    module: str = _limit("Python module that registers another kind when it is imported.", default="")
+    module: str = limit("Python module that registers another kind when it is imported.", default="")
     options: dict[str, Any] = Field(
         default_factory=dict, description="What another kind is opened with, such as {endpoint: ..., key_env: ...}."
     )
 
 
-class PublishingSettings(_Section):
+class PublishingSettings(Section):
     """What a candidate must satisfy to be published."""
 
     max_failed_share: float = Field(
@@ -318,40 +152,40 @@ class PublishingSettings(_Section):
     )
 
 
-class RatingSettings(_Section):
+class RatingSettings(Section):
     """Global and lazy search: who rates community reports and text units against the question."""
 
     engine: Engine = Field("embedded", description="embedded: by words and vectors; model: by a chat model, 0 to 5.")
-    model: dict[str, Any] = _model_overrides()
-    rated_text: Literal["full_content", "summary"] = _for_model("full_content", "what of a report it reads.")
-    num_repeats: int = _for_model(1, "times a report is rated; the rating that comes most often counts.", ge=1, le=9)
+    model: dict[str, Any] = model_overrides()
+    rated_text: Literal["full_content", "summary"] = for_model("full_content", "what of a report it reads.")
+    num_repeats: int = for_model(1, "times a report is rated; the rating that comes most often counts.", ge=1, le=9)
 
 
-class AnswersSettings(_Section):
+class AnswersSettings(Section):
     """How an answer is written from the context."""
 
     engine: Engine = Field(
         "embedded", description="embedded: the sentences that answer best, quoted; model: written by a chat model."
     )
     max_sentences: int = Field(6, ge=1, description="embedded: most sentences in an answer.")
-    model: dict[str, Any] = _model_overrides()
-    response_type: str = _for_model("multiple paragraphs", "form of an answer, such as a list of 3 to 7 points.")
-    max_words: int = _for_model(800, "most words of an answer, and of the points made of one batch of reports.", ge=20)
-    language: str = _for_model("auto", "language to answer in: auto (the question's own) or a name, such as German.")
+    model: dict[str, Any] = model_overrides()
+    response_type: str = for_model("multiple paragraphs", "form of an answer, such as a list of 3 to 7 points.")
+    max_words: int = for_model(800, "most words of an answer, and of the points made of one batch of reports.", ge=20)
+    language: str = for_model("auto", "language to answer in: auto (the question's own) or a name, such as German.")
 
 
-class EvaluationSettings(_Section):
+class EvaluationSettings(Section):
     """`evaluate` with a chat model: questions generated from the corpus, answers judged pair by pair."""
 
-    model: dict[str, Any] = _model_overrides()
+    model: dict[str, Any] = model_overrides()
     n_personas: int = Field(5, ge=1, le=50, description="Readers whose questions are generated.")
     n_tasks: int = Field(5, ge=1, le=50, description="Tasks of each reader.")
     max_context_tokens: int = Field(8000, ge=200, description="Most tokens of the corpus that a call is shown.")
     seed: int = Field(86, ge=0, description="Seed of what is shown, and of the order in which source text is mapped.")
-    language: str = Field("auto", description=_LANGUAGE)
+    language: str = Field("auto", description=LANGUAGE)
 
 
-class Settings(_Section):
+class Settings(Section):
     """Everything a root can tune; the sections follow the data from input to answer."""
 
     input: InputSettings = InputSettings()

@@ -85,6 +85,8 @@ def test_every_part_has_a_rule_or_is_an_edge() -> None:
         "model_settings",
         "schedule_settings",
         "search_settings",
+        "settings_section",
+        "step_settings",
         "definitions",
         "plans",
         "progress",
