@@ -163,11 +163,11 @@ def test_a_fault_of_the_store_is_never_taken_for_a_deleted_document(url: str, er
 
 def test_what_is_no_folder_or_has_no_package_is_explained(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _fill(url, {"one.txt": b"One."})
-    monkeypatch.setitem(sys.modules, "s3fs", None)
+    monkeypatch.setitem(sys.modules, "adlfs", None)
     monkeypatch.setitem(sys.modules, "gcsfs", None)
     Store.failures = {}
     for folder, message in {
-        "s3://bucket/docs": "s3://bucket/docs: no package here reads s3:// .*; pip install s3fs",
+        "abfs://container/docs": "abfs://container/docs: no package here reads abfs:// .*; pip install adlfs",
         "gs://bucket": "pip install gcsfs",
         "nothing://bucket": r"cannot be listed \(ValueError: Protocol not known: nothing\)",
         f"{url}/one.txt": "is a file",
