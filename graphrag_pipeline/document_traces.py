@@ -1,4 +1,4 @@
-"""What came from a document: its text units, the graph records they gave, and the replies of models about them.
+"""Where a document is in stage files, and which replies of models the index as it is now came from.
 
 Stage files on disk are read whether a head names them or not: a document is to be forgotten in every version it ever
 had there. Replies that left no row (a gleaning that added nothing, a summary of a part) are found by asking again as
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from graphrag_pipeline.indexing.model_descriptions import iterate_subjects
@@ -24,10 +23,9 @@ from graphrag_pipeline.stages import STAGES, asks_model
 from graphrag_pipeline.storage.table_store import TableStore
 from graphrag_pipeline.tables import STAGE_TABLES
 
-_OF_UNITS = ("entity_mentions", "relationship_mentions", "claim_mentions", "covariates")
 _SUBJECT = {
-    "entities": ["id", "title", "descriptions", "description_key"],
-    "relationships": ["id", "source", "target", "descriptions", "description_key"],
+    "entities": ["title", "descriptions", "description_key"],
+    "relationships": ["source", "target", "descriptions", "description_key"],
 }
 _EMBEDDINGS = tuple(name for name in STAGE_TABLES if name.endswith("_embeddings") and name != "sentence_embeddings")
 
@@ -74,61 +72,13 @@ class StageFiles:
         """Rows that have one of some values in a column."""
         return self.read(table, columns, ds.field(column).isin(pa.array(sorted(values), pa.string())))
 
-    def read_touching(self, table: str, columns: Sequence[str], column: str, values: Collection[str]) -> pa.Table:
-        """Rows that have one of some values in a column of lists."""
-        rows = self.read(table, [*columns, *({column} - set(columns))])
-        lists = rows[column].combine_chunks()
-        is_hit = pc.is_in(lists.flatten(), value_set=pa.array(sorted(values), pa.string()))
-        return rows.take(pc.unique(pc.list_parent_indices(lists).filter(is_hit)))
 
-
-@dataclass(frozen=True)
-class Traces:
-    """What some files hold of documents.
-
-    Attributes:
-        units: `id` and `text` of their text units.
-        entities, relationships: that those mention; needs what `iterate_subjects` needs, and `id`.
-    """
-
-    units: pa.Table
-    entities: pa.Table
-    relationships: pa.Table
-
-
-def find_traces(files: StageFiles, document_ids: Collection[str]) -> Traces:
-    """Text units, entities and relationships of documents."""
-    units = files.read_where("text_units", ["id", "text"], "document_id", document_ids)
-    unit_ids = set(units["id"].to_pylist())
-    entities = files.read_touching("entities", _SUBJECT["entities"], "text_unit_ids", unit_ids)
-    relationships = files.read_touching("relationships", _SUBJECT["relationships"], "text_unit_ids", unit_ids)
-    return Traces(units, entities, relationships)
-
-
-def find_request_keys(root: Root, files: StageFiles, traces: Traces) -> set[str]:
-    """Keys of the replies that were made from documents, as far as these files tell."""
-    unit_ids = set(traces.units["id"].to_pylist())
-    described = {key for rows in (traces.entities, traces.relationships) for key in rows["description_key"].to_pylist()}
-    entity_ids = set(traces.entities["id"].to_pylist())
-    communities = set(files.read_touching("communities", ["id"], "entity_ids", entity_ids)["id"].to_pylist())
-    found = [files.read_where(table, ["request_key"], "text_unit_id", unit_ids) for table in _OF_UNITS]
-    found.append(files.read_where("extracted_graph_failures", ["request_key"], "record", unit_ids))
-    found.append(files.read_where("descriptions", ["request_key"], "description_key", described))
-    found.append(files.read_where("community_reports", ["request_key"], "community_id", communities))
-    keys = {key for rows in found for key in rows["request_key"].to_pylist() if key}
-    recalled = recall_summaries(root, traces.entities, traces.relationships)
-    return keys | recall_extraction(root, traces.units) | recalled
-
-
-def find_kept_keys(root: Root, current: StageFiles, traces: Traces) -> set[str]:
-    """Keys of all replies that the index as it is now came from; of parts of summaries, those about `traces` alone."""
+def find_needed_replies(root: Root, files: StageFiles) -> set[str]:
+    """Keys of all replies that these files came from, and of those that the same stages would ask for again."""
     tables = [name for name, table in STAGE_TABLES.items() if "request_key" in table.schema.names]
-    keys = {key for name in tables for key in current.read(name, ["request_key"])["request_key"].to_pylist() if key}
-    touched = [
-        current.read_where(name, columns, "id", set(rows["id"].to_pylist()))
-        for (name, columns), rows in zip(_SUBJECT.items(), (traces.entities, traces.relationships), strict=True)
-    ]
-    return keys | recall_summaries(root, *touched)
+    keys = {key for name in tables for key in files.read(name, ["request_key"])["request_key"].to_pylist() if key}
+    subjects = (files.read(name, columns) for name, columns in _SUBJECT.items())
+    return keys | recall_extraction(root, files.read("text_units", ["id", "text"])) | recall_summaries(root, *subjects)
 
 
 def find_text_hashes(files: StageFiles) -> set[str]:

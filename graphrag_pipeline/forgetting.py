@@ -1,9 +1,10 @@
 """Forgetting a document: after it was deleted and the index published again, what remembers it goes too.
 
-That is: the snapshots that hold it, every stage file that no head names, replies and vectors of models that were made
-from it, cached conversions of its file, and deleted rows that LanceDB keeps in its files. What is still in the input
-folder, or in the published index, is refused. Dagster's own records keep previews of tables: `dagster/` may be removed
-at any time. Keep out: deleting a document from the index, which `index` does.
+That is: the snapshots that hold it, every stage file that no head names, every reply and vector of a model that the
+index as it is now does not come from (`try`, prompts of before and files that `prune` removed leave replies about it
+that nothing names), cached conversions of its file, and deleted rows that LanceDB keeps in its files. What is still in
+the input folder, or in the published index, is refused. Dagster's own records keep previews of tables: `dagster/` may
+be removed at any time. Keep out: deleting a document from the index, which `index` does.
 """
 
 from __future__ import annotations
@@ -17,10 +18,8 @@ import pyarrow as pa
 
 from graphrag_pipeline.document_traces import (
     StageFiles,
-    find_kept_keys,
-    find_request_keys,
+    find_needed_replies,
     find_text_hashes,
-    find_traces,
 )
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.models.clients import CACHE_FILE
@@ -36,8 +35,8 @@ from graphrag_pipeline.storage.vector_purge import holds_deleted, rewrite_whole
 from graphrag_pipeline.storage.vector_stores import LANCEDB, collection_of
 from graphrag_pipeline.storage.vectors import VectorFolder
 
-_QUERY_STAGES = ("answers", "rating", "evaluation")
-"""Replies to questions: what they were made from is not recorded, so all of them go."""
+_SPARED_STAGES = ("resolution",)
+"""Verdicts on whether two names are one: they quote descriptions, but no row names them."""
 
 _KEY = ["id", "path", "record"]
 
@@ -82,7 +81,7 @@ def forget_document(root: Root, document: str) -> Forgotten:
             _refuse_read(snapshot_id, is_held(root.snapshots.path_of(snapshot_id)))
         for snapshot_id in sorted({snapshot_id for snapshot_id, _ in hidden}):  # nobody may open what is rewritten
             _refuse_read(snapshot_id, not locks.enter_context(hold_alone(root.snapshots.path_of(snapshot_id))))
-        n_replies, n_vectors = _forget_replies(root, known)  # first: stage files say which
+        n_replies, n_vectors = _forget_replies(root)
         folders = {collection_of(folder): folder for _, folder in hidden}
         if root.shared:
             root.shared.write_again(folders.values())
@@ -91,6 +90,13 @@ def forget_document(root: Root, document: str) -> Forgotten:
         # Last: by these files it is known, so that a forgetting that was cut short can be done again.
         swept = sweep(root.tables, root.snapshots, doomed, math.inf, unused_records(root))
         swept = sweep_shared(root, swept)
+        if not known:
+            raise PipelineError(
+                f"document {document!r}: no snapshot and no file of the index holds a document of this path or id: it "
+                "is forgotten already, was pruned, or is named otherwise: as `path` in `graphrag-pipeline sql 'SELECT "
+                f"id, path FROM documents'` did. What the index as it is now does not need was removed all the same: "
+                f"{n_replies:,} replies and {n_vectors:,} vectors of models, {len(swept.paths):,} files"
+            )
         labels = tuple(f"{path} ({record})" if record else path for path, record in sorted(known.values()))
         return Forgotten(labels, swept, n_replies, n_vectors, tuple(sorted(folders)))
 
@@ -100,17 +106,11 @@ _Known = dict[str, tuple[str, str]]
 
 
 def _find_documents(root: Root, document: str) -> _Known:
-    """Documents of this id or path in any snapshot and any stage file."""
+    """Documents of this id or path in any snapshot and any stage file; none after `snapshots prune` removed those."""
     tables = [StageFiles.on_disk(root).read("documents", _KEY)]
     tables += [snapshot.table("documents").select(_KEY) for snapshot in _snapshots(root)]
     rows = pa.concat_tables(tables).to_pylist()
     known = {row["id"]: (row["path"], row["record"]) for row in rows if document in (row["id"], row["path"])}
-    if not known:
-        raise PipelineError(
-            f"document {document!r}: no snapshot and no file of the index holds a document of this path or id: it is "
-            "forgotten already, or else named otherwise: as `path` in `graphrag-pipeline sql 'SELECT id, path FROM "
-            "documents'` did"
-        )
     return known
 
 
@@ -183,16 +183,15 @@ def _refuse_read(snapshot_id: str, is_read: bool) -> None:
         raise PipelineError(f"snapshot {snapshot_id} is open in another process; end that one, then run this again")
 
 
-def _forget_replies(root: Root, known: _Known) -> tuple[int, int]:
-    """Remove replies and vectors that came from the documents and that nothing now in the index came from."""
+def _forget_replies(root: Root) -> tuple[int, int]:
+    """Remove replies and vectors that nothing now in the index came from."""
     if not _has_cache(root):
         return 0, 0
-    everything, current = StageFiles.on_disk(root), StageFiles.of_heads(root)
-    traces = find_traces(everything, known)
-    keys = find_request_keys(root, everything, traces) - find_kept_keys(root, current, traces)
-    cache = root.models.cache
-    n_replies = cache.forget(keys) + cache.forget_stages(_QUERY_STAGES)
-    return n_replies, cache.forget_vectors(find_text_hashes(everything) - find_text_hashes(current))
+    current, cache = StageFiles.of_heads(root), root.models.cache
+    n_replies = cache.forget_others(find_needed_replies(root, current), _SPARED_STAGES)
+    n_vectors = cache.forget_other_vectors(find_text_hashes(current))
+    cache.compact()
+    return n_replies, n_vectors
 
 
 def _has_cache(root: Root) -> bool:

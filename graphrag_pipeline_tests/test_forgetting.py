@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ import pytest
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.forgetting import forget_document, render_forgotten
 from graphrag_pipeline.indexing.documents import document_id_of
+from graphrag_pipeline.inspection.stage_trial import find_tried_stage, try_stage
+from graphrag_pipeline.retention import prune
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.storage.history import roll_back
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
@@ -23,6 +26,8 @@ from graphrag_pipeline_tests.test_model_engine import KEY, KEY_VARIABLE, TEXT, m
 from graphrag_pipeline_tests.two_snapshots import EVERYTHING, _indexed_twice, files_of, first_of, root
 
 __all__ = ["_indexed_twice", "root"]
+
+SECRET = "xanadupol"
 
 
 def texts_on_disk(root: Root) -> Iterator[tuple[Path, str]]:
@@ -174,3 +179,34 @@ def test_its_replies_go_and_no_other_has_to_be_paid_again(tmp_path: Path) -> Non
         build_tables(root, EVERYTHING)
         assert server.count() == n_calls
         assert table_bytes(root) == contents
+
+
+@pytest.mark.usefixtures("_key")
+@pytest.mark.parametrize("is_pruned", [False, True], ids=["tried", "tried and pruned"])
+def test_replies_that_nothing_names_go_as_well(tmp_path: Path, is_pruned: bool) -> None:
+    """`try` and prompts of before leave replies without a row; `prune` takes the rows of others."""
+    with running_model_server() as server:
+        root = make_model_root(tmp_path / "root", server.base_url, n_articles=2)
+        put(root.path, "secret.txt", f"{SECRET.title()} Holdings sacked Ada Lovelace of {SECRET.title()} Holdings.\n")
+        build_tables(root, EVERYTHING)
+        assert files_that_say(root, SECRET)
+        prompt = root.path / "prompts" / "extract_graph.txt"
+        text = prompt.read_text(encoding="utf-8")
+        prompt.write_text("Be brief.\n" + text, encoding="utf-8")
+        try_stage(Root(root.path), find_tried_stage("extraction"), 20)
+        prompt.write_text(text, encoding="utf-8")
+        (root.path / "input" / "secret.txt").unlink()
+        build_tables(root, EVERYTHING)
+        if is_pruned:
+            prune(root, 1, math.inf)
+            with pytest.raises(PipelineError, match="was pruned"):
+                forget_document(root, "secret.txt")
+        else:
+            forget_document(root, "secret.txt")
+        with sqlite3.connect(root.cache_folder / "responses.sqlite") as connection:
+            texts = [text for (text,) in connection.execute("SELECT text FROM responses")]
+        assert texts and not any(SECRET in text.lower() for text in texts)
+        assert not files_that_say(root, SECRET)
+        n_calls = server.count()
+        recluster(root)
+        assert all(call.kind == "report" or call.kind == "embedding" for call in server.calls[n_calls:])

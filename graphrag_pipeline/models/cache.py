@@ -82,19 +82,25 @@ class ResponseCache:
 
         return self._database.submit(change).result()
 
-    def forget_stages(self, stages: Collection[str]) -> int:
-        """Delete all replies that were asked for by these stages; returns how many there were."""
-        statement = delete(RESPONSES).where(RESPONSES.c.stage.in_(stages))
-        return self._database.submit(lambda connection: connection.execute(statement).rowcount).result()
+    def forget_others(self, request_keys: Collection[str], spared_stages: Collection[str] = ()) -> int:
+        """Delete all replies but these and those that some stages asked for; returns how many there were."""
+        asked = self._database.read(select(RESPONSES.c.request_key).where(RESPONSES.c.stage.not_in(spared_stages)))
+        return self.forget({row[0] for row in asked}.difference(request_keys))
 
-    def forget_vectors(self, text_hashes: Collection[str]) -> int:
-        """Delete the vectors of texts, whatever model made them; returns how many there were."""
+    def forget_other_vectors(self, text_hashes: Collection[str]) -> int:
+        """Delete all vectors but those of these texts, whatever model made them; returns how many there were."""
+        stored = {row[0] for row in self._database.read(select(VECTORS.c.text_hash).distinct())}
 
         def change(connection: Connection) -> int:
-            statements = (delete(VECTORS).where(VECTORS.c.text_hash.in_(keys)) for keys in _chunks(text_hashes))
+            chunks = _chunks(stored.difference(text_hashes))
+            statements = (delete(VECTORS).where(VECTORS.c.text_hash.in_(keys)) for keys in chunks)
             return sum(connection.execute(statement).rowcount for statement in statements)
 
         return self._database.submit(change).result()
+
+    def compact(self) -> None:
+        """Leave nothing of what was deleted in the database's file."""
+        self._database.compact()
 
     def read_vectors(self, fingerprint: str, text_hashes: Collection[str]) -> dict[str, np.ndarray]:
         """The stored vectors (float32) of a model among `text_hashes`."""

@@ -136,6 +136,14 @@ class SharedDatabase:
         """An INSERT that can say ON CONFLICT in this database's dialect."""
         return postgresql.insert(table) if self._engine.dialect.name == "postgresql" else sqlite.insert(table)
 
+    def compact(self) -> None:
+        """Write a file anew, so that it holds nothing of deleted rows; PostgreSQL does so by itself, later."""
+        if self._engine.dialect.name == "postgresql":
+            return
+        with self._translated(), self._reader.connect() as connection:
+            connection.exec_driver_sql("VACUUM")
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def close(self) -> None:
         """Finish what was submitted and let go of the file."""
         self._writer.shutdown()
