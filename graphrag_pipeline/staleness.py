@@ -245,9 +245,20 @@ def why_stale(
     n_failed = sum(head.n_rows for head in owned if head is not None and head.table == f"{stage.name}_failures")
     if n_failed:
         reasons.append(f"{n_failed:,} failures to try again")
+    if stage.name == "community_reports" and not reasons:
+        reasons += _why_overdue(root)
     if stage is CANDIDATE and not reasons:
         reasons += filter(None, [root.snapshots.find_damage(owned[0].data_version)])
     return reasons
+
+
+def _why_overdue(root: Root) -> list[str]:
+    lag, allowed = measure_lag(root), root.settings.reports.rewrite_share
+    return (
+        [f"reports lag behind by more than reports.rewrite_share: {allowed:g}"]
+        if lag.largest_new_share > allowed
+        else []
+    )
 
 
 def current_inputs(

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from graphrag_pipeline.settings_section import LANGUAGE, Engine, Section, for_model, model_overrides
+from graphrag_pipeline.settings_section import LANGUAGE, Engine, Section, for_model, limit, model_overrides
 
 
 class TextUnitsSettings(Section):
@@ -134,9 +134,9 @@ class ReportsSettings(Section):
     max_findings: int = Field(8, ge=1, le=10, description="embedded: most findings in a report.")
     model: dict[str, Any] = model_overrides()
     max_words: int = for_model(1500, "most words of a report.", ge=50)
-    rewrite_share: float = for_model(
-        0.05,
-        "a report is written again once more than this share of what is known of its community is new to it.",
+    rewrite_share: float = limit(
+        "model: a report is written again once more than this share of what is known of its community is new to it.",
+        default=0.05,
         ge=0,
         lt=1,
     )

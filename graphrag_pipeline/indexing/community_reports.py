@@ -22,7 +22,7 @@ from graphrag_pipeline.indexing.report_contexts import (
     CommunityContext,
     build_context,
 )
-from graphrag_pipeline.indexing.report_evidence import EarlierReports, Evidence, ReportReuse
+from graphrag_pipeline.indexing.report_evidence import EarlierReports, Evidence, ReportReuse, weigh_known
 from graphrag_pipeline.indexing.report_inputs import InputHashes
 from graphrag_pipeline.indexing.report_records import (
     CommunityRows,
@@ -84,12 +84,12 @@ def report_communities(
         `tables.COMMUNITY_REPORTS`: one row per community.
     """
     earlier = earlier or EarlierReports()
-    max_new_share = settings.rewrite_share if settings.engine == "model" else 0.0
+    is_paid = settings.engine == "model"
     records = GraphRecords(entities, relationships, covariates, descriptions, count_tokens)
     reporter = _Reporter(
         records,
-        Evidence(records, entities, relationships, descriptions, earlier.basis) if max_new_share else None,
-        ReportReuse(earlier, max_new_share),
+        Evidence(records, entities, relationships, descriptions, earlier.basis) if is_paid else None,
+        ReportReuse(earlier, settings.rewrite_share if is_paid else 0.0),
         write,
         settings,
     )
@@ -111,9 +111,14 @@ def _batched(rows: Sequence, size: int) -> Iterator[Sequence]:
 
 @dataclass(frozen=True)
 class _Draft:
-    """A whole row, or, with a context to write from, what is known of the row before."""
+    """A whole row, or, with a context to write from, what is known of the row before.
+
+    Attributes:
+        evidence: of the community, known to its report or not.
+    """
 
     row: dict[str, Any]
+    evidence: np.ndarray
     context: CommunityContext | None = None
 
 
@@ -121,7 +126,7 @@ class _Reporter:
     """Writes rows of `tables.COMMUNITY_REPORTS`, or takes those that were written before.
 
     Args:
-        evidence: None where no report may wait.
+        evidence: None where reports cost nothing and so have no reason to wait.
     """
 
     def __init__(
@@ -138,32 +143,40 @@ class _Reporter:
         self._reuse = reuse
         self._write = write
         self._settings = settings
+        self._unknown: dict[str, np.ndarray] = {}  # community id -> evidence that its report does not know
 
     def report(self, communities: Sequence[CommunityRows], finer: Mapping[str, ChildReport]) -> list[dict]:
         """One row per community, in order; `finer` are the reports of the level below."""
         drafts = [self._draft(community, finer) for community in communities]
         written = iter(self._write([draft.context for draft in drafts if draft.context is not None]))
-        return [
-            (draft.row if draft.context is None else _as_row(next(written), draft.context.context_key) | draft.row)
-            | {"community_id": community.id, "level": community.level}
-            for draft, community in zip(drafts, communities, strict=True)
-        ]
+        rows = []
+        for draft, community in zip(drafts, communities, strict=True):
+            made = {} if draft.context is None else _as_row(next(written), draft.context.context_key)
+            rows.append(made | draft.row | {"community_id": community.id, "level": community.level})
+            if rows[-1]["new_share"]:
+                self._unknown[community.id] = np.setdiff1d(draft.evidence, rows[-1]["evidence"])
+        return rows
 
     def _draft(self, community: CommunityRows, finer: Mapping[str, ChildReport]) -> _Draft:
         """The earlier row that speaks for a community, else the context to write from."""
         inputs_key, evidence = self._inputs.of(community, finer), self._evidence_of(community)
-        now = {"inputs_key": inputs_key, "evidence": evidence, "new_share": 0.0}
         if row := self._reuse.find_unchanged(inputs_key):
-            return _Draft(row | now)
+            may_lag = self._reuse.max_new_share > 0
+            now = weigh_known(np.intersect1d(row["evidence"], evidence) if may_lag else evidence, evidence)
+            if now["new_share"] <= self._reuse.max_new_share:
+                return _Draft(row | now, evidence)
         context = build_context(community, self._records, finer, self._settings.max_input_tokens)
+        retold = (self._unknown[child.community_id] for child in context.reports if child.community_id in self._unknown)
+        known = np.setdiff1d(evidence, np.concatenate([np.zeros(0, dtype=np.int64), *retold]))
+        now = {"inputs_key": inputs_key} | weigh_known(known, evidence)
         if row := self._reuse.find_equal(context.context_key):
-            return _Draft(row | now)
+            return _Draft(row | now, evidence)
         if row := self._reuse.find_sufficient(evidence):
-            return _Draft(row)
-        return _Draft(now, context)
+            return _Draft(row, evidence)
+        return _Draft(now, evidence, context)
 
     def _evidence_of(self, community: CommunityRows) -> np.ndarray:
-        """What is known of a community; nothing where its report costs nothing and so has no reason to wait."""
+        """All that is known of a community; nothing where its report costs nothing and so has no reason to wait."""
         is_asked = len(community.entities) >= self._settings.min_report_size
         return self._evidence.of(community) if self._evidence and is_asked else np.zeros(0, dtype=np.int64)
 

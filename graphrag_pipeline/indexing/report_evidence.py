@@ -4,7 +4,8 @@ The evidence of a community is a hash of each record inside (entities, relations
 distinct descriptions. A report speaks for a community as long as all the evidence it was written from still holds there
 and little of what is there now is new to it. So a report never outlives what was deleted, edited, merged or moved away,
 nor descriptions written by another prompt or model; what is added waits until it is worth a call. What is new is always
-counted from what the report was written from, so that small additions add up. Keep out: how reports are written, disk.
+counted from what the report was written from, so that small additions add up; what was written from the reports of
+sub-communities knows no more of these than they do. Keep out: how reports are written, disk.
 """
 
 from __future__ import annotations
@@ -51,8 +52,9 @@ class Evidence:
         self, records: GraphRecords, entities: pa.Table, relationships: pa.Table, descriptions: pa.Table, basis: str
     ) -> None:
         filled_in = descriptions.filter(descriptions["is_fallback"])["description_key"]
-        self._entities = _Hashes.of("entity", entities, filled_in, basis)
-        self._relationships = _Hashes.of("relationship", relationships, filled_in, basis)
+        self._entities = _Hashes.of("entity", entities, records.names.to_pylist(), filled_in, basis)
+        ends = [""] * relationships.num_rows  # their names are evidence of the entities
+        self._relationships = _Hashes.of("relationship", relationships, ends, filled_in, basis)
         claims = (records.claims.record(i) for i in range(len(records.claims)))
         self._claims = np.array([_number("claim", claim.id, *claim.fields) for claim in claims], dtype=np.int64)
 
@@ -74,15 +76,15 @@ class _Hashes:
     starts: np.ndarray
 
     @classmethod
-    def of(cls, kind: str, rows: pa.Table, filled_in: pa.ChunkedArray, basis: str) -> _Hashes:
+    def of(cls, kind: str, rows: pa.Table, names: list[str], filled_in: pa.ChunkedArray, basis: str) -> _Hashes:
+        """Hashes of rows; `names`, in the order of the ids, are how a report writes them."""
         rows = rows.select(["id", "description_key", "descriptions"]).sort_by("id")
         is_filled = pc.is_in(rows["description_key"], value_set=one_chunk(filled_in)).to_pylist()
+        columns = (rows[column].to_pylist() for column in ("id", "descriptions"))
         values: list[int] = []
         starts = [0]
-        for row_id, texts, flag in zip(
-            rows["id"].to_pylist(), rows["descriptions"].to_pylist(), is_filled, strict=True
-        ):
-            values.append(_number(kind, basis, row_id, "filled in" if flag else ""))
+        for row_id, texts, name, flag in zip(*columns, names, is_filled, strict=True):
+            values.append(_number(kind, basis, row_id, name, "filled in" if flag else ""))
             values += [_number(kind, row_id, text) for text in texts or ()]
             starts.append(len(values))
         return cls(np.array(values, dtype=np.int64), np.array(starts))
@@ -110,12 +112,12 @@ class ReportReuse:
 
     def __init__(self, earlier: EarlierReports, max_new_share: float) -> None:
         rows = earlier.rows
-        self._max_new_share = max_new_share if earlier.may_lag else 0.0
+        self.max_new_share = max_new_share if earlier.may_lag else 0.0
         self._rows = [] if rows is None else rows.filter(pc.invert(rows["is_fallback"])).to_pylist()
         self._by_inputs = {row["inputs_key"]: row for row in self._rows}
         self._by_context = {row["context_key"]: row for row in self._rows}
         self._by_least: dict[int, list[Mapping[str, Any]]] = {}
-        if self._max_new_share:
+        if self.max_new_share:
             for row in self._rows:
                 if row["evidence"]:
                     self._by_least.setdefault(row["evidence"][0], []).append(row)
@@ -129,20 +131,25 @@ class ReportReuse:
         return self._by_context.get(context_key)
 
     def find_sufficient(self, evidence: np.ndarray) -> dict[str, Any] | None:
-        """The row that knows most of a community and nothing else, with what it does not know as its `new_share`.
+        """The row that knows most of a community, or all, and nothing else; with its `new_share` as it is now.
 
         Args:
             evidence: of the community; empty if its report may not wait.
         """
-        least_known = len(evidence) * (1 - self._max_new_share)
+        least_known = len(evidence) * (1 - self.max_new_share)
         candidates = [
             row
             for least in evidence.tolist()
             for row in self._by_least.get(least, ())
-            if least_known <= len(row["evidence"]) < len(evidence)
+            if least_known <= len(row["evidence"]) <= len(evidence)
         ]
         kept = [row for row in candidates if np.isin(row["evidence"], evidence, assume_unique=True).all()]
         if not kept:
             return None
         best = min(kept, key=lambda row: (-len(row["evidence"]), row["community_id"]))
-        return dict(best) | {"new_share": 1 - len(best["evidence"]) / len(evidence)}
+        return dict(best) | weigh_known(np.array(best["evidence"], dtype=np.int64), evidence)
+
+
+def weigh_known(known: np.ndarray, evidence: np.ndarray) -> dict[str, Any]:
+    """The columns that say what a report knows of the evidence of its community, all of it known to hold."""
+    return {"evidence": known, "new_share": 1 - len(known) / len(evidence) if len(evidence) else 0.0}

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphrag_pipeline.identity import entity_id
 from graphrag_pipeline.indexing.communities import detect_communities
 from graphrag_pipeline.indexing.community_reports import report_communities
 from graphrag_pipeline.indexing.extractive_reports import write_reports
 from graphrag_pipeline.indexing.report_evidence import EarlierReports
 from graphrag_pipeline.settings import CommunitiesSettings, ReportsSettings
+from graphrag_pipeline.tables import COMMUNITIES
 from graphrag_pipeline_tests.hashing_embeddings import HashingEmbeddings
 from graphrag_pipeline_tests.indexing.test_community_reports import graphs
 from graphrag_pipeline_tests.stage_graph import StageGraph, describe, make_graph
@@ -148,3 +151,55 @@ def test_every_report_is_fresh_or_rests_on_evidence_that_holds(old, new, share):
             assert set(row["evidence"]) < set(best["evidence"])
             assert row["title"] == texts[row["context_key"]]
     assert report(new, rows, options=options)[0].equals(rows)
+
+
+def two_trios(n_facts: int) -> StageGraph:
+    """Ann, Bob and Cyd, of whom so much is known of Ann, and three others."""
+    others = {("DAN", "EVE"): ["Dan met Eve."], ("EVE", "FAY"): ["Eve met Fay."], ("CYD", "DAN"): ["Cyd met Dan."]}
+    return make_graph(PAIRS | others, {"ANN": FACTS[:n_facts], "DAN": FACTS[:30]})
+
+
+def nested() -> pa.Table:
+    """One community of all six, and the two of three in it."""
+    trios = {"first": ["ANN", "BOB", "CYD"], "second": ["DAN", "EVE", "FAY"]}
+    members = {"all": trios["first"] + trios["second"]} | trios
+    return COMMUNITIES.from_rows(
+        [
+            {
+                "id": name,
+                "level": 0 if name == "all" else 1,
+                "parent_id": None if name == "all" else "all",
+                "entity_ids": [entity_id(title) for title in titles],
+                "size": len(titles),
+            }
+            for name, titles in members.items()
+        ]
+    )
+
+
+def test_what_is_written_from_a_report_that_waits_knows_no_more_than_that():
+    options = BY_MODEL.model_copy(update={"max_input_tokens": 600, "rewrite_share": 0.1})
+
+    def report_nested(graph, known=None):
+        arguments = (nested(), *graph, describe(graph), options, CountingWriter(), EarlierReports(known))
+        return report_communities(*arguments)
+
+    first = report_nested(two_trios(30))
+    of_trios = first.filter(pc.equal(first["level"], 1))  # so that the one on all six is written anew
+    rows = {row["community_id"]: row for row in report_nested(two_trios(33), of_trios).to_pylist()}
+    assert rows["first"]["new_share"] > 0
+    assert rows["second"]["new_share"] == 0
+    assert rows["first"]["new_share"] == pytest.approx(3 / 42)  # 3 facts more; records, their descriptions, 30 facts
+    assert rows["all"]["new_share"] == pytest.approx(3 / (len(rows["all"]["evidence"]) + 3))
+
+
+def test_who_knows_everything_is_not_written_again_for_another_order():
+    first, _ = report(trio(30))
+    other = first.set_column(
+        first.schema.get_field_index("inputs_key"), first.schema.field("inputs_key"), pa.array(["other"])
+    )
+    other = other.set_column(
+        first.schema.get_field_index("context_key"), first.schema.field("context_key"), pa.array(["other"])
+    )
+    rows, n_written = report(trio(30), other)
+    assert (n_written, share_of(rows)) == (0, 0)
