@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import json
 import shutil
 from pathlib import Path
 
@@ -31,9 +31,18 @@ def root(_indexed_twice: Path, tmp_path: Path) -> Root:
     shutil.copytree(_indexed_twice, tmp_path / "root")
     copy = Root(tmp_path / "root")
     for days, snapshot_id in enumerate((first_of(copy), copy.snapshots.current() or "")):
-        seconds = _YEAR_2001 + days * 86_400
-        os.utime(copy.snapshots.path_of(snapshot_id), (seconds, seconds))
+        date_manifest(copy, snapshot_id, (_YEAR_2001 + days * 86_400) * 10**9)
     return copy
+
+
+def date_manifest(root: Root, snapshot_id: str, created_ns: int | None) -> None:
+    """Let a manifest say another time, or, as one of an earlier release, none."""
+    path = root.snapshots.path_of(snapshot_id)
+    values = json.loads(path.read_bytes())
+    del values["created_ns"]
+    if created_ns is not None:
+        values["created_ns"] = created_ns
+    path.write_text(json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False), encoding="utf-8")
 
 
 def first_of(root: Root) -> str:

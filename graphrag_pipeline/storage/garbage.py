@@ -64,7 +64,7 @@ def find_old_snapshots(tables: TableStore, store: SnapshotStore, n_kept: int, be
     """
     ids = store.ids()
     protected = {store.current(), store.pinned(), _candidate_of(tables), *ids[max(len(ids) - n_kept, 0) :]}
-    followed_at = {old: store.path_of(new).stat().st_mtime for old, new in itertools.pairwise(ids)}
+    followed_at = {old: store.created_ns(new) / 1e9 for old, new in itertools.pairwise(ids)}
     return [i for i in ids if i not in protected and i in followed_at and followed_at[i] < before]
 
 

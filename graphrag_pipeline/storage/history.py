@@ -1,6 +1,6 @@
 """The snapshots of a root over time: listing them, finding one by the start of its id, going back to one, refusing one.
 
-A snapshot's time is that of its manifest file, and its only clock: none is in a table. Keep out: comparing snapshots,
+A snapshot's only clock is in its manifest, and no part of its id: none is in a table. Keep out: comparing snapshots,
 removing them.
 """
 
@@ -22,7 +22,7 @@ class SnapshotFacts:
     """One snapshot, as a list shows it.
 
     Attributes:
-        created: when its manifest was written, ISO 8601 in UTC.
+        created: when its manifest was first written, ISO 8601 in UTC.
         is_published: readers get it.
         is_pinned: somebody went back to it, and nothing else is published.
         is_imported: it came from `import`, not from the input folder.
@@ -79,7 +79,7 @@ def describe_snapshot(store: SnapshotStore, snapshot_id: str, waiting: str | Non
     path = store.path_of(snapshot_id)
     return SnapshotFacts(
         id=snapshot_id,
-        created=datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds"),
+        created=datetime.fromtimestamp(store.created_ns(snapshot_id) / 1e9, UTC).isoformat(timespec="seconds"),
         is_published=snapshot_id == store.current(),
         is_pinned=snapshot_id == store.pinned(),
         is_imported=manifest.origin == "import",

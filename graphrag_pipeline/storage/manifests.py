@@ -34,6 +34,7 @@ class Manifest:
         sentence_fingerprint: the static embeddings whose vectors those are.
         vector_store: the kind of store that holds the vectors.
         code: what each code version among `heads` stands for (prompts, model, settings), by name.
+        created_ns: when it was first written, in ns since 1970; 0 before that, and in one of an earlier release.
     """
 
     origin: str
@@ -47,6 +48,7 @@ class Manifest:
     sentence_fingerprint: str = ""
     vector_store: str = LANCEDB
     code: dict[str, dict[str, Any]] = field(default_factory=dict)
+    created_ns: int = field(default=0, compare=False)
     format: int = FORMAT
 
     def to_json(self) -> bytes:
@@ -64,6 +66,7 @@ class Manifest:
         # How a LanceDB folder came about (built whole or by difference) is no part of what the snapshot says.
         content = json.loads(self.to_json())
         del content["code"]  # told by its versions, and not there in older manifests
+        del content["created_ns"]  # equal content has an equal id, whenever it was made
         for folder in content["vectors"].values():
             del folder["n_unindexed"]
         return files.content_hash(json.dumps(content, sort_keys=True).encode())[:ID_DIGITS]

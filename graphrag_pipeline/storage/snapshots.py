@@ -12,8 +12,10 @@ from __future__ import annotations
 import functools
 import json
 import os
+import time
 import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -40,6 +42,9 @@ from graphrag_pipeline.storage.vector_stores import (
 )
 from graphrag_pipeline.storage.vectors import VectorFolder, VectorRows
 from graphrag_pipeline.tables import CONTRACT_TABLES
+
+_LATER_NS = 1_000_000
+"""A manifest is at least so much later than the newest one, also where a clock lags or stands."""
 
 
 def mapped_name(parquet_file: str) -> str:
@@ -112,11 +117,16 @@ class SnapshotStore:
         return open_vector_store(self.vector_store, self.folder / "vectors").build(name, rows, has_full_text, known)
 
     def write_manifest(self, manifest: Manifest) -> str:
-        """Save a manifest; returns the snapshot's id. An equal one that is there stays: readers share a lock on it."""
+        """Save a manifest and when that was; returns the snapshot's id.
+
+        An equal one that is there stays, with its time: readers share a lock on it.
+        """
         try:
             self.manifest(manifest.id)
         except NoSnapshotError:
-            files.replace(self.path_of(manifest.id), manifest.to_json())
+            newest = max((self.created_ns(i) for i in self.ids()), default=0)
+            dated = replace(manifest, created_ns=max(time.time_ns(), newest + _LATER_NS))
+            files.replace(self.path_of(manifest.id), dated.to_json())
         return manifest.id
 
     # --------------------------------------------------------------------------------------------- pointer, reading
@@ -147,12 +157,22 @@ class SnapshotStore:
         (self.folder / "pinned.json").unlink(missing_ok=True)
 
     def ids(self) -> list[str]:
-        """Ids of all snapshots that are there, by age of their manifests, the oldest first."""
-        paths = [path for path in self.folder.glob("*.json") if len(path.stem) == ID_DIGITS]
-        return [path.stem for path in sorted(paths, key=lambda path: (path.stat().st_mtime_ns, path.name))]
+        """Ids of all snapshots that are there, the oldest first."""
+        found = [path.stem for path in self.folder.glob("*.json") if len(path.stem) == ID_DIGITS]
+        return sorted(found, key=lambda snapshot_id: (self.created_ns(snapshot_id), snapshot_id))
+
+    def created_ns(self, snapshot_id: str) -> int:
+        """When a snapshot was made, in ns since 1970: as its manifest says, else the time of the manifest's file.
+
+        Raises:
+            FileNotFoundError: it has no manifest.
+        """
+        path = self.path_of(snapshot_id)
+        found = path.stat()
+        return _read_created_ns(path, found.st_mtime_ns, found.st_size) or found.st_mtime_ns
 
     def path_of(self, snapshot_id: str) -> Path:
-        """The manifest of a snapshot; its time is that of the snapshot."""
+        """The manifest of a snapshot."""
         return self.folder / f"{snapshot_id}.json"
 
     def is_checked(self, snapshot_id: str) -> bool:
@@ -372,6 +392,15 @@ class Snapshot:
         if not self.manifest.sentences:
             raise NoSnapshotError(f"snapshot {self.id} has no sentence vectors; run `graphrag-pipeline index`")
         return Sentences(self.folder / "sentences" / self.manifest.sentences)
+
+
+@functools.lru_cache(maxsize=4096)
+def _read_created_ns(path: Path, modified_ns: int, n_bytes: int) -> int:
+    """The time that a manifest says; 0 if it says none or is damaged. The file's time and size are of the cache."""
+    try:
+        return int(json.loads(path.read_bytes()).get("created_ns", 0))
+    except (ValueError, TypeError, AttributeError):
+        return 0
 
 
 def _map_table(path: Path) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import time
 from pathlib import Path
@@ -74,9 +75,22 @@ def test_published_pinned_candidate_and_the_newest_stay(root: Root) -> None:
 
 def test_a_snapshot_is_as_old_as_its_successor(root: Root) -> None:
     first = first_of(root)
-    followed_at = root.snapshots.path_of(str(root.snapshots.current())).stat().st_mtime
+    followed_at = root.snapshots.created_ns(str(root.snapshots.current())) / 1e9
     assert old(root, before=followed_at) == []
     assert old(root, before=followed_at + 1) == [first]
+
+
+def test_what_is_pruned_does_not_hang_on_the_times_of_files(root: Root) -> None:
+    first, second = first_of(root), str(root.snapshots.current())
+    os.utime(root.snapshots.path_of(first))
+    os.utime(root.snapshots.path_of(second), (0, 0))
+    root.snapshots.point_at(first)
+    roll_back(root.snapshots, first)
+    root.snapshots.unpin()
+    assert old(root) == [], "the second is the newest, the first is published"
+    root.snapshots.point_at(second)
+    assert old(root) == [first]
+    assert sweep(root.tables, root.snapshots, old(root), math.inf).snapshots == (first,)
 
 
 def test_young_files_stay_though_nothing_names_them(root: Root) -> None:

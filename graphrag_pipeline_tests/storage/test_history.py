@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
@@ -10,7 +16,7 @@ from graphrag_pipeline.staleness import find_waiting
 from graphrag_pipeline.storage.candidates import publish
 from graphrag_pipeline.storage.history import describe_snapshot, find_snapshot, list_snapshots, roll_back
 from graphrag_pipeline_tests.roots import build_tables, put
-from graphrag_pipeline_tests.two_snapshots import EVERYTHING, _indexed_twice, first_of, root
+from graphrag_pipeline_tests.two_snapshots import EVERYTHING, _indexed_twice, date_manifest, first_of, root
 
 __all__ = ["_indexed_twice", "root"]
 
@@ -21,6 +27,40 @@ def test_the_list_is_newest_first_and_says_which_one_readers_get(root: Root) -> 
     assert (newest.created, oldest.created) == ("2001-09-10T01:46:40+00:00", "2001-09-09T01:46:40+00:00")
     assert (newest.rows["documents"], oldest.rows["documents"]) == (2, 3)
     assert not (newest.is_pinned or newest.is_imported or newest.is_read)
+
+
+def test_a_copy_without_times_of_files_lists_the_same(root: Root, tmp_path: Path) -> None:
+    copy = Root(shutil.copytree(root.path, tmp_path / "copy", copy_function=shutil.copyfile))
+    for n, snapshot_id in enumerate(reversed(root.snapshots.ids())):
+        os.utime(copy.snapshots.path_of(snapshot_id), (n, n))
+    assert list_snapshots(copy.snapshots) == list_snapshots(root.snapshots)
+
+
+def test_a_snapshot_is_later_than_those_that_are_there_though_the_clock_is_not(root: Root) -> None:
+    first, second = root.snapshots.ids()
+    ahead = time.time_ns() + 3600 * 10**9
+    date_manifest(root, second, ahead)
+    third = root.snapshots.write_manifest(replace(root.snapshots.manifest(first), notes=("made behind",)))
+    assert root.snapshots.ids() == [first, second, third]
+    assert root.snapshots.created_ns(third) > ahead
+
+
+def test_the_time_of_a_manifest_is_no_part_of_its_id_and_stays(root: Root) -> None:
+    first = root.snapshots.ids()[0]
+    known = root.snapshots.manifest(first)
+    assert known.id == first
+    before = root.snapshots.path_of(first).read_bytes()
+    assert root.snapshots.write_manifest(replace(known, created_ns=0)) == first
+    assert root.snapshots.path_of(first).read_bytes() == before
+
+
+def test_a_manifest_that_says_no_time_has_that_of_its_file(root: Root) -> None:
+    first, second = root.snapshots.ids()
+    date_manifest(root, first, None)
+    os.utime(root.snapshots.path_of(first), ns=(0, 1_500_000_000 * 10**9))
+    assert root.snapshots.manifest(first).id == first
+    assert root.snapshots.ids() == [second, first]
+    assert list_snapshots(root.snapshots)[0].created == "2017-07-14T02:40:00+00:00"
 
 
 def test_an_open_snapshot_shows_until_it_is_closed(root: Root) -> None:
