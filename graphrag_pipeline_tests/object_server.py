@@ -26,11 +26,13 @@ class ObjectServer:
     Attributes:
         requests: (method, path) of every request, in order.
         fault: asked before each request; None for no faults.
+        ignores_conditions: whether it puts what is to be put only if it is not there, as older servers do.
     """
 
     port: int
     requests: list[tuple[str, str]] = field(default_factory=list)
     fault: Fault | None = None
+    ignores_conditions: bool = False
 
     @property
     def endpoint(self) -> str:
@@ -66,6 +68,8 @@ def running_object_server(port: int = 0) -> Iterator[ObjectServer]:
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
         server.requests.append((method, path))
         status = server.fault(method, path) if server.fault else None
+        if server.ignores_conditions:
+            environ.pop("HTTP_IF_NONE_MATCH", None)
         if status is None:
             return application(environ, start_response)
         environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))

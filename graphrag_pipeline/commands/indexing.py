@@ -58,6 +58,9 @@ def index(
     allow_empty: Annotated[
         bool, typer.Option("--allow-empty", help="Publish an empty index if the input folder has no document.")
     ] = False,
+    allow_removal: Annotated[
+        bool, typer.Option("--allow-removal", help="Let the first run of a copy take documents out of a shared index.")
+    ] = False,
     recluster: Annotated[
         bool, typer.Option("--recluster", help="Cluster communities from cold, whatever was published.")
     ] = False,
@@ -77,7 +80,13 @@ def index(
     try:
         with IndexProgress() as progress:
             report = run_index(
-                project, progress.plan, progress.advance, progress.say, allow_empty, is_reclustering=recluster
+                project,
+                progress.plan,
+                progress.advance,
+                progress.say,
+                allow_empty,
+                is_reclustering=recluster,
+                allow_removal=allow_removal,
             )
     except KeyboardInterrupt:
         typer.echo("interrupted: what was finished is kept; run `graphrag-pipeline index` again to go on", err=True)

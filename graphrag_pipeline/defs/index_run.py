@@ -11,19 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.defs.instance import open_instance
+from graphrag_pipeline.defs.live_runs import end_dead_runs, host_tags, working
 from graphrag_pipeline.defs.published import confirm_published
 from graphrag_pipeline.defs.refusals import refuse_empty, refuse_import, refuse_other_corpus
 from graphrag_pipeline.defs.run_records import prune_runs, report_missing_events
-from graphrag_pipeline.errors import (
-    InputChangedError,
-    LeaseLostError,
-    NoSnapshotError,
-    PipelineError,
-    SettingsError,
-    StoreError,
-)
+from graphrag_pipeline.errors import InputChangedError, PipelineError
 from graphrag_pipeline.identity import WHOLE
-from graphrag_pipeline.models.spending import BudgetExceededError
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import ALL_STAGES
 from graphrag_pipeline.staleness import (
@@ -49,18 +42,6 @@ RECLUSTER_TAG = "graphrag/recluster"
 _MAX_ATTEMPTS = 3
 """How often files that change while they are read are read again."""
 
-_OUR_ERRORS: dict[str, type[PipelineError]] = {
-    error.__name__: error
-    for error in (
-        PipelineError,
-        SettingsError,
-        NoSnapshotError,
-        InputChangedError,
-        BudgetExceededError,
-        StoreError,
-        LeaseLostError,
-    )
-}
 _DISK_ERRORS = ("No space left on device", "Read-only file system", "Permission denied", "Disk quota exceeded")
 _INTERRUPTED = "DagsterExecutionInterruptedError"
 """Dagster turns both Ctrl-C and SIGTERM into this one while a stage runs."""
@@ -99,6 +80,7 @@ def run_index(
     allow_empty: bool = False,
     tags: Mapping[str, str] | None = None,
     is_reclustering: bool = False,
+    allow_removal: bool = False,
 ) -> IndexReport:
     """Bring the index of a root up to date and publish it, unless a snapshot is pinned.
 
@@ -109,6 +91,8 @@ def run_index(
         allow_empty: an input folder without a readable document is meant so: an empty index is published.
         tags: of Dagster's runs, beside those which say what is computed.
         is_reclustering: communities are clustered from cold, also where nothing changed.
+        allow_removal: documents that the shared store's index has and the input folder has not are to go, although this
+            root has never indexed there.
 
     Raises:
         PipelineError: a stage or check failed, no document is readable, or the root holds an imported index; what was
@@ -117,6 +101,8 @@ def run_index(
     """
     tags = {**(tags or {}), ONLY_STALE_TAG: "true", **({RECLUSTER_TAG: "true"} if is_reclustering else {})}
     with one_index_run(root.path), root.writing():
+        if allow_removal and root.shared:
+            root.shared.join()
         return _run_index(root, on_plan, listener, say, allow_empty, tags)
 
 
@@ -206,7 +192,8 @@ def _materialize(
     first = [item for item in buckets if item.stage not in pooled]
     second = [item for item in buckets if item.stage in pooled]
     with open_instance(root) as instance, listening(listener), telling(say), costs_kept(root, say) as estimate:
-        materialize = _materializer(root, instance, tags)
+        end_dead_runs(instance, root)
+        materialize = _materializer(root, instance, {**tags, **host_tags()})
         materialize(first)
         estimate([*second, *whole])
         ask_ahead(root, sorted({item.partition for item in second}), say)
@@ -219,6 +206,7 @@ def _materializer(
 ) -> Callable[[list[StalePartition]], None]:
     """Runs stale partitions, one Dagster run per bucket; raises the first failure."""
     import dagster as dg
+    from dagster._core.utils import make_new_run_id
 
     from graphrag_pipeline.defs.build import build_index_definitions
 
@@ -229,14 +217,17 @@ def _materializer(
         for item in stale:
             selections.setdefault(item.partition, []).append(dg.AssetKey(item.stage))
         for partition in sorted(selections):
-            result = job.execute_in_process(
-                instance=instance,
-                partition_key=None if partition == WHOLE else partition,
-                asset_selection=selections[partition],
-                tags=dict(tags),
-                run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-                raise_on_error=False,
-            )
+            run_id = make_new_run_id()
+            with working(root, run_id, is_over=True):
+                result = job.execute_in_process(
+                    instance=instance,
+                    partition_key=None if partition == WHOLE else partition,
+                    asset_selection=selections[partition],
+                    tags=dict(tags),
+                    run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+                    raise_on_error=False,
+                    run_id=run_id,
+                )
             if not result.success:
                 raise _failure_of(result, partition)
 
@@ -264,17 +255,28 @@ def _failure_of(result: ExecuteInProcessResult, partition: str) -> BaseException
 
 def explain_error(where: str, error: SerializableErrorInfo | None) -> BaseException:
     """The first error of ours among the causes, else the last cause."""
-    while error and error.cause and error.cls_name not in _OUR_ERRORS:
+    ours = _our_errors()
+    while error and error.cause and error.cls_name not in ours:
         error = error.cause
     if error is None:
         return PipelineError(f"{where} failed without a reason; see the run in `graphrag-pipeline dev`")
     if error.cls_name == _INTERRUPTED:
         return KeyboardInterrupt()
     message = " ".join(error.message.split("\n")).strip()
-    if error.cls_name in _OUR_ERRORS:
-        return _OUR_ERRORS[error.cls_name](f"{where} failed: {message.partition(': ')[2]}")
+    if error.cls_name in ours:
+        return ours[error.cls_name](f"{where} failed: {message.partition(': ')[2]}")
     if any(reason in message for reason in _DISK_ERRORS):
         way_out = "free space or mend permissions and run again - what was finished is kept"
     else:
         way_out = "its traceback is in the last run shown by `graphrag-pipeline dev`"
     return PipelineError(f"{where} failed: {message}; {way_out}")
+
+
+def _our_errors() -> dict[str, type[PipelineError]]:
+    """`PipelineError` and everything that is one, by name; one that is not made of a message alone as the former."""
+    found, waiting = {}, [PipelineError]
+    while waiting:
+        error = waiting.pop()
+        found[error.__name__] = error if error.__init__ is PipelineError.__init__ else PipelineError
+        waiting += error.__subclasses__()
+    return found

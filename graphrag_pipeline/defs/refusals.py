@@ -39,7 +39,10 @@ def refuse_empty(root: Root, problems: list[tuple[str, str]]) -> None:
 
 
 def refuse_other_corpus(root: Root, shared: SharedStore, manifests: Mapping[str, pa.Table]) -> None:
-    """Refuse to make a store's index one of other documents: a root that is new to it may name it by mistake."""
+    """Refuse to take documents out of a store's index from a root that is new to it.
+
+    It may name the store by mistake, or lack documents that the machines before it had.
+    """
     here = {i for rows in manifests.values() for i in rows["document_id"].to_pylist()}
     heads = [root.tables.head("corpus_manifest", key) for key in manifests]
     there = {i for head in heads if head for i in root.tables.read_head(head)["document_id"].to_pylist()}
@@ -48,4 +51,10 @@ def refuse_other_corpus(root: Root, shared: SharedStore, manifests: Mapping[str,
             f"{shared.url}: holds an index of {len(there):,} documents, none of which is in {root.input_folder}. If "
             "storage.url is wrong, name an empty place there and remove tables/, heads/ and snapshots/ here, which are "
             "copies; if these documents are to replace those, index them where that index was made"
+        )
+    if here and (missing := there - here):
+        raise PipelineError(
+            f"{shared.url}: its index has {len(there):,} documents, and {len(missing):,} of them are not in "
+            f"{root.input_folder}; the first `index` of a copy would delete them for everybody. Put them there, or run "
+            "`graphrag-pipeline index --allow-removal` if they are to go"
         )

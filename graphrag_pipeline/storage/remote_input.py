@@ -24,7 +24,7 @@ from graphrag_pipeline.indexing.document_formats import FORMATS
 from graphrag_pipeline.indexing.documents import format_of
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.input_paths import InputFile, is_excluded, is_ignored, label_of
-from graphrag_pipeline.storage.shared.objects import package_for, reason_of
+from graphrag_pipeline.storage.shared.faults import package_for, reason_of
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem

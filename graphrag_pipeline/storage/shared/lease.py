@@ -2,7 +2,9 @@
 
 `lease.json` names its holder; a thread of the holder renews it. Whoever finds one that nobody renews for as long as it
 lasts takes it over: that is measured by the clock of who waits, so clocks of machines need not agree. A holder that was
-taken over (a machine that slept, a network that was cut) is told by `check` before it replaces anything, and stops.
+taken over (a machine that slept, a network that was cut) is told by `check` before it removes anything, and stops; that
+it publishes nothing is seen to by the numbers of states. Stores that create what is there already (the header that
+forbids it is unknown to them) are found out once for every copy: there, who writes at the same time waits and looks.
 A working copy whose own process was killed goes on at once: it knows the token of its lease. Keep out: what is written
 under a lease.
 """
@@ -63,13 +65,15 @@ class Lease:
 
     Args:
         objects: of the store.
-        memory: a file of the working copy that remembers the token; one process of the copy at a time may come here.
+        memory: a file of the working copy that remembers tokens; one process of the copy at a time may come here.
         lasts_s: as in `Holder`.
     """
 
     def __init__(self, objects: Objects, memory: Path, lasts_s: float) -> None:
         self._objects = objects
         self._memory = memory
+        self._proof = memory.with_name(f"{memory.name}.exclusive")
+        """Holds the URL of the store, once that was seen to refuse to create what is there."""
         self._holder = Holder(secrets.token_hex(16), f"{socket.gethostname()}, process {os.getpid()}", lasts_s)
         self._is_lost = False
         self._is_over = threading.Event()
@@ -77,33 +81,54 @@ class Lease:
 
     def acquire(self) -> None:
         """Take the lease; waits while another holder renews it, and says so."""
-        own_before = self._memory.read_text() if self._memory.exists() else ""
-        files.replace(self._memory, self._holder.token.encode())
+        # Those before stay until it is ours: a process that was killed while it waited had none of them.
+        own = {*self._tokens(), self._holder.token}
+        files.replace(self._memory, "\n".join(sorted(own)).encode())
         watched: Holder | None = None
         since = time.monotonic()
-        while not (self._objects.create(LEASE, self._holder.to_json()) and self._is_settled()):
+        while not self._create():
             found = read_holder(self._objects)
             if found is None:
+                time.sleep(min(0.1, self._holder.lasts_s / 10))
                 continue
             if found != watched:
-                if watched is None and found.token != own_before:
+                if watched is None and found.token not in own:
                     _log.warning("%s: %s is writing the index; waiting for it", self._objects.url, found.name)
                 watched, since = found, time.monotonic()
-            is_own = found.token in (own_before, self._holder.token)
+            is_own = found.token in own
             if is_own or time.monotonic() - since > found.lasts_s:
                 if not is_own:
                     _log.warning("%s: %s stopped without a word; taking over", self._objects.url, found.name)
                 self._objects.write(LEASE, self._holder.to_json())
-                if self._is_settled(is_overwritten=not is_own):
+                if (is_own and self._is_exclusive) or self._is_settled():
                     break
             time.sleep(min(2.0, found.lasts_s / 10))
+        files.replace(self._memory, self._holder.token.encode())
         self._thread = threading.Thread(target=self._renew, args=(self._objects.for_thread(),), daemon=True)
         self._thread.start()
 
-    def _is_settled(self, is_overwritten: bool = False) -> bool:
-        """Whether the lease is ours, once everybody who wrote at the same time has."""
-        if self._objects.is_exclusive and not is_overwritten:
+    def _tokens(self) -> list[str]:
+        """Of the last process of this copy that had the lease, and of those that waited for it since."""
+        return self._memory.read_text().split() if self._memory.exists() else []
+
+    @property
+    def _is_exclusive(self) -> bool:
+        return self._proof.exists() and self._proof.read_text() == self._objects.url
+
+    def _create(self) -> bool:
+        """Create the lease if nobody has it; whether it is ours then."""
+        data = self._holder.to_json()
+        if self._is_exclusive:
+            return self._objects.create(LEASE, data)
+        if read_holder(self._objects) is not None or not self._objects.create(LEASE, data):
+            return False
+        if self._objects.is_exclusive and not self._objects.create(LEASE, data):
+            files.replace(self._proof, self._objects.url.encode())
             return True
+        return self._is_settled()
+
+    def _is_settled(self) -> bool:
+        """Whether the lease is ours, once everybody who wrote at the same time has."""
         time.sleep(min(1.0, self._holder.lasts_s / 10))
         found = read_holder(self._objects)
         return found is not None and found.token == self._holder.token
@@ -134,10 +159,10 @@ class Lease:
             LeaseLostError: it is.
         """
         if self._is_lost:
-            raise self._lost()
+            raise self.lost()
 
     def check(self) -> None:
-        """Ask the store whether the lease is still ours; to be called right before anything is replaced.
+        """Ask the store whether the lease is still ours; to be called right before anything is removed.
 
         Raises:
             LeaseLostError: it is not.
@@ -146,9 +171,10 @@ class Lease:
         found = read_holder(self._objects)
         if found is None or found.token != self._holder.token:
             self._is_lost = True
-            raise self._lost()
+            raise self.lost()
 
-    def _lost(self) -> LeaseLostError:
+    def lost(self) -> LeaseLostError:
+        """The error that says so."""
         return LeaseLostError(
             f"{self._objects.url}: another process took over the lease of the shared store, since it was not renewed "
             f"for {self._holder.lasts_s:g} s; all work is kept here: run again, and it goes on from there"

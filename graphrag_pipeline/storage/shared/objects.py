@@ -11,13 +11,13 @@ from __future__ import annotations
 import functools
 import os
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from graphrag_pipeline.errors import PipelineError, StoreError
+from graphrag_pipeline.errors import StoreError
 from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.shared.faults import explained
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -33,7 +33,7 @@ class Objects(Protocol):
 
     url: str
     is_exclusive: bool
-    """Whether `create` is one step for all machines."""
+    """Whether `create` is one step for all machines, if the store does what its protocol says."""
 
     def read(self, name: str) -> bytes | None:
         """An object's content; None if it is not there."""
@@ -63,6 +63,8 @@ class Objects(Protocol):
 def open_objects(url: str) -> Objects:
     """The objects behind a URL; nothing is asked of the store yet."""
     protocol, _, rest = url.partition("://")
+    if not rest.strip("/"):
+        raise StoreError(f"{url}: storage.url names no place; write a bucket or folder behind it, as s3://bucket/index")
     return FolderObjects(url, Path(rest)) if protocol in ("file", "local") else RemoteObjects(url)
 
 
@@ -263,36 +265,3 @@ def _made(folder: Path) -> Path:
     except OSError as error:
         raise files.write_error(folder, error) from error
     return folder
-
-
-@contextmanager
-def explained(url: str, *passing: type[Exception]) -> Iterator[None]:
-    """Say what went wrong with a store in one line, with the way out; errors in `passing` are the caller's affair."""
-    try:
-        yield
-    except PipelineError:
-        raise
-    except ImportError as error:
-        raise StoreError(
-            f"{url}: no package here reads {url.partition('://')[0]}:// ({error}); pip install {package_for(url)}"
-        ) from None
-    except Exception as error:  # each store's package has errors of its own for rights, names and networks
-        if isinstance(error, passing):
-            raise
-        raise StoreError(
-            f"{url}: the shared store of storage.url failed ({reason_of(error)}); check the URL, the network and the "
-            "credentials, then run again: what was finished is kept here"
-        ) from error
-
-
-def package_for(url: str) -> str:
-    """The package to install for a URL."""
-    from fsspec.registry import known_implementations
-
-    package = known_implementations.get(url.partition("://")[0], {"class": ""})["class"].partition(".")[0]
-    return "what that names" if package in ("", "fsspec") else package
-
-
-def reason_of(error: BaseException) -> str:
-    """An error in one line."""
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"

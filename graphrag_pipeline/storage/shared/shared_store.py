@@ -1,7 +1,7 @@
 """The shared store of a root: following what is published, pulling, and writing as the one who may.
 
-`follow` is for readers (one GET if nothing changed), `pull` for whoever looks at heads, `writing` for whoever changes
-anything: lease, pull, work, push, release. Keep out: what is garbage (`garbage.py`).
+`follow` is for readers (two requests if nothing changed), `pull` for whoever looks at heads, `writing` for whoever
+changes anything: lease, pull, work, push, release. Keep out: what is garbage (`garbage.py`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from graphrag_pipeline.stages import CANDIDATE
 from graphrag_pipeline.storage.locks import one_store_sync, one_store_writer
 from graphrag_pipeline.storage.shared.lease import Lease
 from graphrag_pipeline.storage.shared.notes import Notes
+from graphrag_pipeline.storage.shared.numbered_states import NumberedStates
 from graphrag_pipeline.storage.shared.objects import open_objects
-from graphrag_pipeline.storage.shared.state import STATE, State, vectors_name
+from graphrag_pipeline.storage.shared.state import State, vectors_name
 from graphrag_pipeline.storage.shared.transfer import Lost, ObjectGoneError, Transfer
 from graphrag_pipeline.storage.shared.working_copy import WorkingCopy
 from graphrag_pipeline.storage.shared.writing import Writing
@@ -49,12 +50,14 @@ class SharedStore:
         self._notes = Notes(self._folder, url)
         self._objects = open_objects(url)
         self._transfer = Transfer(root, self._objects, self._folder)
+        self._has_warned = False
         self._copy = WorkingCopy(root, SnapshotStore(root, settings.vector_store), self._transfer)
 
     # ------------------------------------------------------------------------------------------------------- reading
 
     def follow(self) -> None:
-        """Get what is published there: pointer, pin, manifests and the published snapshot. One GET if nothing changed.
+        """Get what is published there: pointer, pin, manifests and the published snapshot. Two requests if nothing
+        changed.
 
         Raises:
             StoreError: the store fails, unless `storage.allow_offline` is set and there is a copy here.
@@ -73,7 +76,7 @@ class SharedStore:
         """
         if self._session is None:
             with self._as_set_offline():
-                self._take(self._take_all)
+                self._warn_of_difference(self._take(self._take_all))
 
     def fetch(self, snapshot_id: str, has_stages: bool = False) -> None:
         """Get a snapshot that is listed here but not whole.
@@ -92,7 +95,7 @@ class SharedStore:
 
     def fetch_all(self) -> None:
         """Get every snapshot that is listed here, with its stage tables; those that the store lacks stay damaged."""
-        for snapshot_id in self._copy.state(State(), self._read(), 1).snapshots:
+        for snapshot_id in self._copy.state(self._read(), 1).snapshots:
             try:
                 self.fetch(snapshot_id, has_stages=True)
             except NoSnapshotError as error:
@@ -129,20 +132,43 @@ class SharedStore:
                     tried = there
 
     def _read(self) -> State:
-        data = self._objects.read(STATE)
-        if data is None and self._notes.state():
+        there = NumberedStates(self._objects).latest()
+        if there is None and self._notes.state():
             raise StoreError(
                 f"{self.url}: holds no index any more, although this root has seen one there; check that it is the "
                 f"right place, and mounted. If it was emptied on purpose, remove {self._folder} and run "
                 "`graphrag-pipeline index`, which fills it again"
             )
-        return State() if data is None else State.from_bytes(data, f"{self.url}/{STATE}")
+        return there or State()
 
     def _is_followed(self) -> bool:
         """Whether what is published there is here; asked without a lock, which a folder without rights has not."""
         there, note = self._read(), self._notes.state()
         is_same = note is not None and note.published == there.published
+        self._warn_of_difference(there)
         return there.is_empty or (is_same and self._copy.has_published(there))
+
+    def _warn_of_difference(self, there: State) -> None:
+        """Say that what readers get here is not what those elsewhere get."""
+        current = self._copy.current()
+        if current is None or self._has_warned:
+            return
+        if there.is_empty:
+            self._has_warned = True
+            _log.warning(
+                "%s: holds no index, or is not the right place; going on with the copy in %s, which nobody else has. "
+                "`graphrag-pipeline index` puts it there", self.url, self._root,
+            )  # fmt: skip
+        elif current not in there.snapshots and there.current == self._last_seen():
+            self._has_warned = True
+            _log.warning(
+                "%s: snapshot %s was published here only, since it could not be put into %s, where %s is published; "
+                "run `graphrag-pipeline index`, which puts it there", self._root, current, self.url, there.current,
+            )  # fmt: skip
+
+    def _last_seen(self) -> str | None:
+        note = self._notes.state()
+        return note.current if note else None
 
     def _take_published(self, there: State) -> State:
         base = self._base(there)
@@ -156,6 +182,8 @@ class SharedStore:
         taken = self._copy.take_snapshots(base, there, lost)
         self._copy.take_heads(base, there, lost)
         self._fetch_candidate(there, lost)
+        if self._session:
+            self._session.doomed |= self._copy.drop_unshared(there)
         return replace(taken, heads=there.heads, n_buckets=there.n_buckets)
 
     def _fetch_candidate(self, there: State, lost: Lost) -> None:
@@ -173,7 +201,7 @@ class SharedStore:
         note = self._notes.state()
         if note is not None:
             return note
-        here = self._copy.state(State(), State(), 1)
+        here = self._copy.state(State(), 1)
         is_kin = bool(here.snapshots.keys() & there.snapshots.keys()) or any(
             head.n_rows and there.heads.get(key) == head for key, head in here.heads.items()
         )
@@ -227,6 +255,8 @@ class SharedStore:
                 session.push_finished()
                 raise
             session.push()
+            with one_store_sync(self._root):
+                self._copy.remove_unnamed(session.doomed)
 
     @contextmanager
     def adding(self) -> Iterator[None]:

@@ -1,6 +1,6 @@
 """What a shared store says is current, as one object: heads, snapshots, the pointer and the pin.
 
-Everything it names is in the store before it names it. `merge_heads` and `choose` compare it with a working copy by
+Everything it names is in the store before it names it. `heads_to_take` and `choose` compare it with a working copy by
 what both had last (`base`): what changed on one side is taken, what changed on both is taken from the store, since a
 result can be made again from stored replies. Keep out: moving files.
 """
@@ -19,7 +19,6 @@ from graphrag_pipeline.storage.table_store import Head
 from graphrag_pipeline.storage.vector_stores import LANCEDB
 from graphrag_pipeline.storage.vectors import VectorFolder
 
-STATE = "state.json.gz"
 _FORMAT = 1
 _T = TypeVar("_T")
 
@@ -49,6 +48,7 @@ class State:
         snapshots: by id.
         current, pinned: ids; None without.
         rewritten: archive of vectors -> how often it was written anew without rows that were to be forgotten.
+        number: it has in the store; 0 if it is not from there.
     """
 
     n_buckets: int | None = None
@@ -57,6 +57,7 @@ class State:
     current: str | None = None
     pinned: str | None = None
     rewritten: Mapping[str, int] = field(default_factory=dict)
+    number: int = field(default=0, compare=False)
 
     @property
     def is_empty(self) -> bool:
@@ -69,10 +70,11 @@ class State:
 
     def to_bytes(self) -> bytes:
         values = {"format": _FORMAT, **asdict(self)}
+        del values["number"]
         return gzip.compress(json.dumps(values, sort_keys=True, ensure_ascii=False).encode(), mtime=0)
 
     @classmethod
-    def from_bytes(cls, data: bytes, place: str) -> State:
+    def from_bytes(cls, data: bytes, place: str, number: int = 0) -> State:
         """Read a state.
 
         Args:
@@ -87,7 +89,7 @@ class State:
                 raise PipelineError(f"{place}: this format is not known here; upgrade graphrag-pipeline")
             values["heads"] = {key: Head.from_json(json.dumps(head).encode()) for key, head in values["heads"].items()}
             values["snapshots"] = {key: SnapshotMarks(**facts) for key, facts in values["snapshots"].items()}
-            return cls(**values)
+            return cls(**values, number=number)
         except (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise PipelineError(
                 f"{place}: damaged ({error}); remove it, and on the machine whose copy of the index is newest "

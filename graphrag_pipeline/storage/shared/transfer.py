@@ -99,9 +99,10 @@ class Transfer:
         self._objects.download({name: self.place(name) for name in names if not self.place(name).is_file()})
 
     def put(self, names: Collection[str]) -> None:
-        """Put those of some objects into the store that are here.
+        """Put some objects into the store.
 
         Raises:
+            NoSnapshotError: what one holds is gone from here.
             StoreError: the store fails; nothing names what was put until then.
         """
         with self._working_folder() as working:
@@ -109,7 +110,10 @@ class Transfer:
             for number, name in enumerate(sorted(names)):
                 place = self.place(name)
                 if not place.exists():
-                    continue
+                    raise NoSnapshotError(
+                        f"{place}: was removed meanwhile, so the shared store cannot have it; run "
+                        "`graphrag-pipeline index` again"
+                    )
                 sources[name] = place
                 if name.endswith(".tar"):
                     sources[name] = working / str(number)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from graphrag_pipeline.errors import NoSnapshotError
@@ -64,16 +64,19 @@ class WorkingCopy:
 
     def has_published(self, there: State) -> bool:
         """Whether the pointer and all manifests are here; their files are looked at by who opens them."""
-        is_pointed = self._current() is not None or there.current is None
+        is_pointed = self.current() is not None or there.current is None
         return is_pointed and all(self._snapshots.path_of(i).exists() for i in there.snapshots)
 
-    def state(self, base: State, there: State, n_buckets: int) -> State:
-        """What the store should say, given what it says: all that is whole here, and what of the rest is there."""
+    def state(self, there: State, n_buckets: int) -> State:
+        """What the store should say, given what it says: all of that which is still here, and what is current here.
+
+        Of other snapshots it cannot be told whether the store never had them or somebody removed them there, so they
+        go there only if it has none at all.
+        """
         heads = {**there.heads, **self.heads()}
-        current, pinned = self._current() or there.current, self._snapshots.pinned()
-        candidate = heads.get(f"{CANDIDATE.name}/{WHOLE}")
-        gone = base.snapshots.keys() - there.snapshots.keys() - {current, candidate.data_version if candidate else None}
-        ids = [i for i in self._snapshots.ids() if i in there.snapshots or (i not in gone and self._is_whole(i))]
+        current, pinned = self.current() or there.current, self._snapshots.pinned()
+        wanted = set(self._snapshots.ids()) if there.is_empty else self._in_use(heads)
+        ids = [i for i in self._snapshots.ids() if i in there.snapshots or (i in wanted and self._is_whole(i))]
         return State(
             n_buckets=n_buckets if heads else there.n_buckets,
             heads=heads,
@@ -83,7 +86,13 @@ class WorkingCopy:
             rewritten=there.rewritten,
         )
 
-    def _current(self) -> str | None:
+    def _in_use(self, heads: Mapping[str, Head]) -> set[str | None]:
+        """The snapshots that the pointer, the pin and the candidate here name."""
+        candidate = heads.get(f"{CANDIDATE.name}/{WHOLE}")
+        return {self.current(), self._snapshots.pinned(), candidate.data_version if candidate else None}
+
+    def current(self) -> str | None:
+        """The published snapshot here; None without one that can be read."""
         try:
             return self._snapshots.current()
         except NoSnapshotError:  # damaged: the store's is taken
@@ -94,7 +103,7 @@ class WorkingCopy:
         known = there.snapshots.get(snapshot_id)
         checked = path.with_suffix(".checked")
         return SnapshotMarks(
-            created_ns=known.created_ns if known else path.stat().st_mtime_ns,
+            created_ns=known.created_ns if known else self._snapshots.created_ns(snapshot_id),
             checked=checked.read_text() if checked.exists() else None,
             refusal=refusal_of(self._snapshots, snapshot_id),
         )
@@ -129,9 +138,11 @@ class WorkingCopy:
             ObjectGoneError: the store lacks an object that it names, and `lost` is None.
         """
         self._take_manifests(there, lost)
-        here = self._current()
+        here = self.current()
         current = choose(base.current, here, there.current) if here else there.current
         pinned = choose(base.pinned, self._snapshots.pinned(), there.pinned)
+        if pinned != self._snapshots.pinned():  # then what was published here meanwhile is not what readers get
+            current = there.current
         rewritten = self._drop_rewritten(base, there)
         for snapshot_id in there.snapshots.keys() & {current, pinned}:
             self.fetch(snapshot_id, lost)
@@ -211,7 +222,7 @@ class WorkingCopy:
 
     def _drop_removed(self, base: State, there: State) -> list[str]:
         """Remove what only snapshots consist of that are no longer in the store; returns those that are read here."""
-        gone = base.snapshots.keys() - there.snapshots.keys() - {self._current(), self._snapshots.pinned()}
+        gone = base.snapshots.keys() - there.snapshots.keys() - {self.current(), self._snapshots.pinned()}
         if not gone:
             return []
         known = self.manifests(base.snapshots)
@@ -220,24 +231,57 @@ class WorkingCopy:
         own = {key: head for key, head in self.heads().items() if head != base.heads.get(key)}
         named = named_objects(State(heads={**there.heads, **own}), kept)
         for snapshot_id in gone - set(held):
-            path = self._snapshots.path_of(snapshot_id)
-            path.unlink(missing_ok=True)
-            path.with_suffix(".checked").unlink(missing_ok=True)
-            clear_refusal(self._snapshots, snapshot_id)
+            self._remove_manifest(snapshot_id)
         for name in named_objects(base, known) - named:
             self._transfer.remove(name)
         return held
+
+    def _remove_manifest(self, snapshot_id: str) -> None:
+        path = self._snapshots.path_of(snapshot_id)
+        path.unlink(missing_ok=True)
+        path.with_suffix(".checked").unlink(missing_ok=True)
+        clear_refusal(self._snapshots, snapshot_id)
+
+    def drop_unshared(self, there: State) -> set[str]:
+        """Remove the snapshots that neither the store names nor this copy uses; to be called by the one who writes.
+
+        They were removed there, or made here and superseded before they got there: what was forgotten elsewhere must
+        not stay in them. Those that are read here stay.
+
+        Returns:
+            Names of what they consisted of: what heads named stays for now.
+        """
+        if there.is_empty:
+            return set()
+        unshared = set(self._snapshots.ids()) - there.snapshots.keys() - self._in_use(self.heads())
+        free = [i for i in unshared if not is_held(self._snapshots.path_of(i))]
+        names = named_objects(State(), self.manifests(free))
+        for snapshot_id in free:
+            self._remove_manifest(snapshot_id)
+        self.remove_unnamed(names)
+        return names
+
+    def remove_unnamed(self, names: Collection[str]) -> None:
+        """Remove those of some objects from here that neither heads nor snapshots here name."""
+        if not names:
+            return
+        heads = State(heads=self.heads())
+        for name in set(names) - named_objects(heads, self.manifests(self._snapshots.ids())):
+            self._transfer.remove(name)
 
     def _drop_rewritten(self, base: State, there: State) -> dict[str, int]:
         """Remove vectors that were written anew without rows that somebody forgot; returns how often as it is here."""
         if not there.rewritten:
             return {}
         known = self.manifests(self._snapshots.ids())
-        readers = {name: i for i, manifest in known.items() for name in archive_names(manifest)}
+        readers: dict[str, list[str]] = {}
+        for snapshot_id, manifest in known.items():
+            for name in archive_names(manifest):
+                readers.setdefault(name, []).append(snapshot_id)
         counts = {}
         for name, count in there.rewritten.items():
             is_old = base.rewritten.get(name, 0) != count and self._transfer.place(name).exists()
-            if is_old and name in readers and is_held(self._snapshots.path_of(readers[name])):
+            if is_old and any(is_held(self._snapshots.path_of(i)) for i in readers.get(name, ())):
                 counts[name] = base.rewritten.get(name, 0)  # once nobody reads it
                 continue
             if is_old:

@@ -1,7 +1,8 @@
 """One writer of a shared store at work: what the store says, and putting there what is here.
 
-Nobody else changes the store meanwhile. First goes what is named by its content, then, if the lease is still ours, the
-one object that names it. Keep out: taking the lease, and taking from the store (`shared_store.py`).
+First goes what is named by its content, then the state that names it, under the number after the one that was taken:
+if another writer was faster, the store has that number, and refuses. Keep out: taking the lease, and taking from the
+store (`shared_store.py`).
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.storage.locks import one_store_sync
 from graphrag_pipeline.storage.shared.lease import Lease
 from graphrag_pipeline.storage.shared.notes import Notes
+from graphrag_pipeline.storage.shared.numbered_states import NumberedStates
 from graphrag_pipeline.storage.shared.objects import Objects
-from graphrag_pipeline.storage.shared.state import STATE, State, manifest_name, named_objects
+from graphrag_pipeline.storage.shared.state import State, manifest_name, named_objects
 from graphrag_pipeline.storage.shared.transfer import Transfer
 from graphrag_pipeline.storage.shared.working_copy import WorkingCopy
 
 _OWNED = ("tables", "snapshots")
 """Folders of the store that are ours alone."""
+_N_REMOVED = 500
+"""Objects that go at once: so many a store takes in one request or few."""
 _log = logging.getLogger(__name__)
 
 
@@ -32,6 +36,7 @@ class Writing:
         there: what the store says.
         lost: objects that it names and lacks.
         n_buckets: of the stage tables here.
+        doomed: objects whose files go from here once nothing here names them: the store never had what they belong to.
     """
 
     copy: WorkingCopy
@@ -42,6 +47,7 @@ class Writing:
     n_buckets: int
     there: State = field(default_factory=State)
     lost: set[str] = field(default_factory=set)
+    doomed: set[str] = field(default_factory=set)
 
     def push(self) -> None:
         """Make the store say what is here.
@@ -52,15 +58,17 @@ class Writing:
         """
         with one_store_sync(self.copy.root):
             base, again = self.notes.state() or State(), self.notes.again()
-            here = self._state(base, again)
+            here = self._state(again)
             named = named_objects(here, self.copy.manifests(here.snapshots))
             wanted = (named - self._known()) | (named & set(again))
             here = replace(here, rewritten={name: n for name, n in here.rewritten.items() if name in named})
             if here == self.there and not wanted:
                 return
             self.transfer.put(wanted)
-            self.lease.check()
-            self.objects.write(STATE, here.to_bytes())
+            self.lease.check()  # for those stores that create what is there already
+            here = replace(here, number=self.there.number + 1)
+            if not NumberedStates(self.objects).publish(here):
+                raise self.lease.lost()
             held = {i: marks for i, marks in base.snapshots.items() if i not in self.there.snapshots}
             self.notes.write_state(replace(here, snapshots={**held, **here.snapshots}))
             if again:
@@ -68,10 +76,10 @@ class Writing:
             self.there = here
             self.lost.clear()
 
-    def _state(self, base: State, again: Collection[str]) -> State:
+    def _state(self, again: Collection[str]) -> State:
         """What the store should say; archives that are put there again are counted."""
         counts = {name: self.there.rewritten.get(name, 0) + 1 for name in again}
-        here = self.copy.state(base, self.there, self.n_buckets)
+        here = self.copy.state(self.there, self.n_buckets)
         return replace(here, rewritten={**self.there.rewritten, **counts})
 
     def _known(self) -> set[str]:
@@ -103,7 +111,9 @@ class Writing:
         found = {name for folder in _OWNED for name in self.objects.names(folder)}
         unnamed = sorted(found - named)
         if not is_dry_run:
-            self.lease.check()
-            self.objects.remove(unnamed)
+            for start in range(0, len(unnamed), _N_REMOVED):
+                self.lease.check()  # right before, since another writer may need what nothing named until now
+                self.objects.remove(unnamed[start : start + _N_REMOVED])
             self.transfer.put(named - found)
+            NumberedStates(self.objects).remove_before(self.there.number)
         return unnamed

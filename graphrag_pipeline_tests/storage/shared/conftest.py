@@ -33,6 +33,7 @@ def s3_url(s3: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     s3.requests.clear()
     yield f"s3://{BUCKET}/test-{next(_numbers)}"
     s3.fault = None
+    s3.ignores_conditions = False
 
 
 @pytest.fixture(params=["file", "memory", "s3"])
@@ -41,6 +42,11 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "s3":
         return str(request.getfixturevalue("s3_url"))
     return f"file://{tmp_path}/store" if request.param == "file" else f"memory://test-{next(_numbers)}"
+
+
+@pytest.fixture
+def folder_url(tmp_path: Path) -> str:
+    return f"file://{tmp_path}/store"
 
 
 @pytest.fixture(scope="session")

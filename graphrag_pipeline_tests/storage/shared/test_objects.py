@@ -75,6 +75,9 @@ def test_a_missing_package_and_a_missing_bucket_are_said(s3_url: str) -> None:
         open_objects("gs://bucket/x").read("a")
     with pytest.raises(StoreError, match="bucket does not exist"):
         open_objects("s3://nobody/x").write("a", b"1")
+    for url in ("s3://", "file:///"):
+        with pytest.raises(StoreError, match="names no place"):
+            open_objects(url)
 
 
 def test_an_unchanged_object_costs_one_request(s3: ObjectServer, s3_url: str) -> None:

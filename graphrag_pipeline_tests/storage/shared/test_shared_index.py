@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
@@ -19,7 +18,7 @@ from graphrag_pipeline.defs.instance import open_instance
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.root import Root
-from graphrag_pipeline.storage.shared.state import STATE
+from graphrag_pipeline.storage.shared.numbered_states import STATES
 from graphrag_pipeline_tests.command_line import TIMEOUT_S, environment
 from graphrag_pipeline_tests.object_server import ObjectServer
 from graphrag_pipeline_tests.roots import contract_bytes, make_root, put
@@ -79,7 +78,7 @@ def test_killed_at_any_moment_of_a_push_readers_see_one_snapshot_and_the_next_co
     run_index(one)
     old = published(tmp_path / "before", s3_url)
     put(one.path, "four.txt", "Bob Cratchit skated on Cornhill with Topper.")
-    moments = [("PUT", "lease", 1), ("PUT", "tables/", 2), ("PUT", "snapshots/vectors", 2), ("PUT", STATE, 1)]
+    moments = [("PUT", "lease", 1), ("PUT", "tables/", 2), ("PUT", "snapshots/vectors", 2), ("PUT", STATES, 1)]
     for number, moment in enumerate(moments):
         assert kill_at(s3, one, *moment) == KILLED, moment
         assert published(tmp_path / f"reader{number}", s3_url) == old
@@ -185,5 +184,11 @@ def test_a_root_of_other_documents_is_refused(
             run_index(again(other))
     assert published(tmp_path / "after", s3_url) == before
     put(other.path, "one.txt", (one.path / "input" / "one.txt").read_text())
-    assert run_index(again(other)).n_documents == 2
-    assert os.path.exists(other.path / "cache")
+    with pytest.raises(
+        PipelineError, match=r"has 3 documents, and 2 of them are not in .*other/input; .*--allow-removal"
+    ):
+        run_index(again(other))
+    assert published(tmp_path / "later", s3_url) == before
+    assert run_index(again(other), allow_removal=True).n_documents == 2
+    (other.path / "input" / "one.txt").unlink()
+    assert run_index(again(other)).n_documents == 1  # it has joined: what is deleted here is meant so

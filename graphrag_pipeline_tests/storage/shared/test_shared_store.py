@@ -19,8 +19,9 @@ from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import STAGES
 from graphrag_pipeline.storage.history import list_snapshots, roll_back
 from graphrag_pipeline.storage.shared.lease import LEASE, Holder
+from graphrag_pipeline.storage.shared.numbered_states import STATES, NumberedStates, state_name
 from graphrag_pipeline.storage.shared.objects import open_objects
-from graphrag_pipeline.storage.shared.state import STATE, State, named_objects
+from graphrag_pipeline.storage.shared.state import State, named_objects
 from graphrag_pipeline_tests.object_server import ObjectServer
 from graphrag_pipeline_tests.roots import CAROL, contract_bytes, make_root, put, table_bytes
 from graphrag_pipeline_tests.storage.shared.machines import again, index, machine, reader
@@ -30,15 +31,10 @@ QUESTION = "Who is Bob Cratchit?"
 LATE = float("inf")
 
 
-@pytest.fixture
-def folder_url(tmp_path: Path) -> str:
-    return f"file://{tmp_path}/store"
-
-
 def state_of(url: str) -> State:
-    data = open_objects(url).read(STATE)
-    assert data is not None
-    return State.from_bytes(data, url)
+    state = NumberedStates(open_objects(url)).latest()
+    assert state is not None
+    return state
 
 
 def ask(root: Root) -> tuple[str, str]:
@@ -96,16 +92,16 @@ def test_an_edit_there_runs_what_it_touches_and_is_followed_here(
     assert index(one) == []
 
 
-def test_nothing_changed_costs_four_requests_and_a_reader_one(s3: ObjectServer, s3_url: str, tmp_path: Path) -> None:
+def test_nothing_changed_costs_five_requests_and_a_reader_two(s3: ObjectServer, s3_url: str, tmp_path: Path) -> None:
     root = machine(tmp_path / "one", s3_url)
     index(root)
     s3.requests.clear()
     assert index(root) == []
-    assert [method for method, _ in s3.requests] == ["PUT", "GET", "GET", "DELETE"]  # the lease, the state
+    assert [method for method, _ in s3.requests] == ["PUT", "GET", "GET", "GET", "DELETE"]  # the lease, the state
     s3.requests.clear()
     with GraphIndex.open(root.path):
         pass
-    assert [method for method, _ in s3.requests] == ["GET"]
+    assert [method for method, _ in s3.requests] == ["GET", "GET"]
 
 
 def test_a_reader_needs_no_right_to_write(indexed: MakeMachine, s3: ObjectServer, s3_url: str, tmp_path: Path) -> None:
@@ -206,10 +202,11 @@ def test_a_copy_without_its_note_goes_on(indexed: MakeMachine, folder_url: str, 
 
 def test_a_damaged_state_is_said(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
     one = indexed(tmp_path / "one", folder_url)
-    open_objects(folder_url).write(STATE, b"nonsense")
-    with pytest.raises(PipelineError, match=r"state\.json\.gz: damaged .*; remove it"):
+    objects = open_objects(folder_url)
+    objects.write(state_name(state_of(folder_url).number), b"nonsense")
+    with pytest.raises(PipelineError, match=r"000000001\.json\.gz: damaged .*; remove it"):
         index(one)
-    open_objects(folder_url).remove([STATE])
+    objects.remove(objects.names(STATES))
     for follow in (ask, index):  # a store that is not mounted looks like this, too
         with pytest.raises(StoreError, match="holds no index any more"):
             follow(one)
@@ -331,7 +328,7 @@ def test_a_store_that_cannot_be_reached(
     assert index(one) == []
 
 
-@pytest.mark.parametrize("part", ["tables/", "snapshots/vectors", STATE])
+@pytest.mark.parametrize("part", ["tables/", "snapshots/vectors", STATES])
 def test_a_fault_while_pushing_leaves_the_old_index_and_the_next_push_completes(
     indexed: MakeMachine, s3: ObjectServer, s3_url: str, tmp_path: Path, part: str
 ) -> None:

@@ -1,0 +1,47 @@
+"""Of two who publish the same number one does, and the highest number is what a store says."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.storage.shared.numbered_states import STATES, NumberedStates, state_name
+from graphrag_pipeline.storage.shared.objects import open_objects
+from graphrag_pipeline.storage.shared.state import SnapshotMarks, State
+
+
+def state(number: int, snapshot: str = "0" * 16) -> State:
+    return State(2, snapshots={snapshot: SnapshotMarks(1, None, "")}, current=snapshot, number=number)
+
+
+def test_a_number_is_published_once(url: str) -> None:
+    one, two = NumberedStates(open_objects(url)), NumberedStates(open_objects(url))
+    assert one.latest() is None
+    assert one.publish(state(1))
+    assert not two.publish(state(1, "1" * 16))
+    assert one.publish(state(1))  # the same once more, as a repeated request is
+    found = two.latest()
+    assert found == state(1) and found is not None and found.number == 1
+
+
+def test_the_highest_number_counts_and_older_ones_go(url: str) -> None:
+    objects = open_objects(url)
+    states = NumberedStates(objects)
+    for number in range(1, 12):
+        assert states.publish(state(number, f"{number:016d}"))
+    objects.write(state_name(3), state(3).to_bytes())  # of somebody who slept very long
+    objects.write(f"{STATES}/notes.txt", b"of a person")
+    found = states.latest()
+    assert found is not None and (found.number, found.current) == (11, f"{11:016d}")
+    assert states.publish(state(12))
+    assert objects.names(STATES) == [*map(state_name, (10, 11, 12)), f"{STATES}/notes.txt"]
+    states.remove_before(12)
+    assert objects.names(STATES) == [state_name(12), f"{STATES}/notes.txt"]
+
+
+def test_a_damaged_one_is_named(url: str) -> None:
+    objects = open_objects(url)
+    NumberedStates(objects).publish(state(1))
+    objects.write(state_name(2), b"nonsense")
+    with pytest.raises(PipelineError, match=rf"{url}/states/000000002\.json\.gz: damaged"):
+        NumberedStates(objects).latest()

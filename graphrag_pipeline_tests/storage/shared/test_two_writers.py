@@ -1,0 +1,231 @@
+"""What goes wrong between two machines that write: late requests, copies that are behind, disks that are full."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.errors import LeaseLostError, PipelineError, StoreError
+from graphrag_pipeline.forgetting import forget_document
+from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.root import Root
+from graphrag_pipeline.storage.shared.lease import LEASE, Lease
+from graphrag_pipeline.storage.shared.numbered_states import STATES, NumberedStates
+from graphrag_pipeline.storage.shared.objects import open_objects
+from graphrag_pipeline.storage.shared.state import State, archive_names
+from graphrag_pipeline_tests.object_server import ObjectServer
+from graphrag_pipeline_tests.roots import CAROL, put
+from graphrag_pipeline_tests.storage.shared.machines import again, index, machine
+
+MakeMachine = Callable[[Path, str], Root]
+SECRET = "Zebulon Quark met Bob Cratchit. Zebulon Quark owed Scrooge a pound."
+
+
+def state_of(url: str) -> State:
+    state = NumberedStates(open_objects(url)).latest()
+    assert state is not None
+    return state
+
+
+def ask(root: Root) -> str:
+    with GraphIndex.open(root.path) as opened:
+        return opened.snapshot.id
+
+
+def tells_of_secret(place: Path) -> list[Path]:
+    return [path for path in place.rglob("*") if path.is_file() and b"ZEBULON" in path.read_bytes().upper()]
+
+
+def fetched(url: str, folder: Path) -> Path:
+    objects = open_objects(url)
+    names = [name for part in ("tables", "snapshots") for name in objects.names(part)]
+    assert objects.download({name: folder / name for name in names}) == []
+    return folder
+
+
+def forget_secret(root: Root) -> None:
+    (root.path / "input" / "secret.txt").unlink()
+    index(root)
+    forget_document(again(root), "secret.txt")
+
+
+# ----------------------------------------------------------------------------------------- what was forgotten elsewhere
+
+
+@pytest.mark.parametrize("more", ["", " Topper was there."])
+def test_a_forgotten_document_does_not_come_back_from_a_failed_push(
+    indexed: MakeMachine, s3: ObjectServer, s3_url: str, tmp_path: Path, more: str
+) -> None:
+    one, two = indexed(tmp_path / "one", s3_url), machine(tmp_path / "two", s3_url)
+    assert index(two) == []
+    before = ask(two)
+    put(two.path, "secret.txt", SECRET + more)
+    s3.fault = lambda method, path: 500 if method == "PUT" and STATES in path else None
+    with pytest.raises(StoreError):
+        index(two)
+    s3.fault = None
+    put(one.path, "secret.txt", SECRET)
+    index(one)
+    forget_secret(one)
+    (two.path / "input" / "secret.txt").unlink()
+    index(two)
+    assert ask(one) == ask(two)
+    assert set(state_of(s3_url).snapshots) == {before, ask(one)}
+    assert tells_of_secret(fetched(s3_url, tmp_path / "fetched")) == []
+    assert [path for path in tells_of_secret(two.path) if "cache" not in path.parts] == []
+
+
+def test_a_forgotten_document_does_not_come_back_from_a_copy_without_notes(folder_url: str, tmp_path: Path) -> None:
+    one = machine(tmp_path / "one", folder_url, {**CAROL, "secret.txt": SECRET}, n_buckets=8)
+    index(one)
+    shutil.copytree(one.path, tmp_path / "two", ignore=shutil.ignore_patterns("cache"))
+    two = Root(tmp_path / "two")
+    assert tells_of_secret(two.path / "snapshots")
+    forget_secret(one)
+    (two.path / "input" / "secret.txt").unlink()
+    index(two)
+    index(one)
+    assert list(state_of(folder_url).snapshots) == [ask(one)] == [ask(two)]
+    for place in (tmp_path / "store", one.path, two.path):
+        assert tells_of_secret(place) == []
+
+
+# ------------------------------------------------------------------------------------------------------------ the fence
+
+
+def test_a_publication_that_was_under_way_too_long_is_refused(
+    indexed: MakeMachine, s3: ObjectServer, s3_url: str, tmp_path: Path
+) -> None:
+    one, two = indexed(tmp_path / "one", s3_url), machine(tmp_path / "two", s3_url)
+    ask(two)
+    is_first = True
+
+    def let_the_other_publish(method: str, path: str) -> None:
+        nonlocal is_first
+        if is_first and method == "PUT" and STATES in path:
+            is_first = False
+            open_objects(s3_url).remove([LEASE])  # as if it had run out
+            with again(two).writing():
+                two.snapshots.pin(two.snapshots.current() or "")
+
+    s3.fault = let_the_other_publish
+    put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
+    with pytest.raises(LeaseLostError, match="all work is kept here"):
+        index(one)
+    s3.fault = None
+    assert not is_first
+    published = state_of(s3_url)
+    assert published.pinned == published.current == ask(two)
+    index(one)
+    assert ask(one) == ask(two) == published.pinned
+    assert len(state_of(s3_url).snapshots) == 2
+
+
+def test_one_writer_where_the_store_creates_what_is_there(s3: ObjectServer, s3_url: str, tmp_path: Path) -> None:
+    s3.ignores_conditions = True
+    assert open_objects(s3_url).create("x", b"1") and open_objects(s3_url).create("x", b"2")
+    first, second = (Lease(open_objects(s3_url), tmp_path / name / "token", 0.9) for name in ("one", "two"))
+    first.acquire()
+    got_it = threading.Event()
+    waiting = threading.Thread(target=lambda: (second.acquire(), got_it.set()))
+    waiting.start()
+    assert not got_it.wait(3)
+    first.check()
+    first.release()
+    assert got_it.wait(20)
+    second.check()
+    second.release()
+    waiting.join()
+
+
+def test_whether_a_store_refuses_is_found_out_once(s3: ObjectServer, s3_url: str, tmp_path: Path) -> None:
+    asked = []
+    for _ in range(2):
+        s3.requests.clear()
+        lease = Lease(open_objects(s3_url), tmp_path / "token", 60)
+        lease.acquire()
+        asked.append([method for method, _ in s3.requests])
+        lease.release()
+    assert asked == [["GET", "PUT", "PUT"], ["PUT"]]
+
+
+# --------------------------------------------------------------------------------------------------------- who reads it
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_vectors_written_anew_stay_while_any_snapshot_with_them_is_read(
+    indexed: MakeMachine, folder_url: str, tmp_path: Path, number: int
+) -> None:
+    one = indexed(tmp_path / "one", folder_url)
+    put(one.path, "two.txt", CAROL["two.txt"] + " It was cold.")
+    index(one)
+    opened = again(one)
+    ids = opened.snapshots.ids()
+    first, second = (set(archive_names(opened.snapshots.manifest(i))) for i in ids)
+    shared = min(first & second)
+    assert opened.shared is not None
+    copy = opened.shared._copy
+    place = one.path / shared.removesuffix(".tar")
+    with GraphIndex.open(one.path, snapshot=ids[number]):
+        assert copy._drop_rewritten(State(), State(rewritten={shared: 1})) == {shared: 0}
+        assert place.exists()
+    assert copy._drop_rewritten(State(), State(rewritten={shared: 1})) == {shared: 1}
+    assert not place.exists()
+
+
+# ------------------------------------------------------------------------------------------------- what a user is told
+
+
+def test_what_was_published_here_only_is_said(
+    indexed: MakeMachine, s3: ObjectServer, s3_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = indexed(tmp_path / "one", s3_url)
+    before = ask(one)
+    put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
+    s3.fault = lambda method, path: 500 if method == "PUT" and STATES in path else None
+    with pytest.raises(StoreError):
+        index(one)
+    s3.fault = None
+    caplog.clear()
+    here = ask(one)
+    assert f"snapshot {here} was published here only" in caplog.text and f"where {before} is published" in caplog.text
+    index(one)
+    caplog.clear()
+    assert ask(one) == here and caplog.text == ""
+
+
+def test_a_place_without_an_index_is_said_to_who_has_a_copy(
+    indexed: MakeMachine, folder_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = indexed(tmp_path / "one", folder_url)
+    here = ask(one)
+    assert caplog.text == ""
+    settings = one.path / "settings.yaml"
+    settings.write_text(settings.read_text().replace("/store", "/stroe"))
+    assert ask(one) == here
+    assert "/stroe: holds no index, or is not the right place" in caplog.text
+
+
+@pytest.fixture
+def _small_files() -> Iterator[None]:
+    """No file may grow beyond a few bytes, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("kind", ["memory", "s3"])
+def test_a_full_disk_is_not_blamed_on_the_store(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
+    objects = open_objects(request.getfixturevalue("s3_url") if kind == "s3" else "memory://full")
+    objects.write("big", b"x" * 100_000)
+    request.getfixturevalue("_small_files")
+    with pytest.raises(PipelineError, match=r"cannot be written .*free space") as caught:
+        objects.download({"big": tmp_path / "big"})
+    assert not isinstance(caught.value, StoreError)
+    assert list(tmp_path.iterdir()) == []
