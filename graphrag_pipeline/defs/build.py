@@ -5,6 +5,7 @@ import dagster as dg
 from graphrag_pipeline.defs import assets as _registered  # noqa: F401  (registers the bodies)
 from graphrag_pipeline.defs.answers_asset import build_answers_asset
 from graphrag_pipeline.defs.checks import build_checks
+from graphrag_pipeline.defs.executor import build_executor
 from graphrag_pipeline.defs.jobs import build_jobs
 from graphrag_pipeline.defs.notifications import build_notification_sensors
 from graphrag_pipeline.defs.resources import IndexRoot
@@ -24,7 +25,7 @@ def build_definitions(root: Root) -> dg.Definitions:
         sensors=[build_input_sensor(root), *build_notification_sensors(root), *_automation_sensors(root)],
         schedules=build_schedules(root),
         resources=_resources(root),
-        executor=_EXECUTOR,
+        executor=build_executor(root),
     )
 
 
@@ -34,12 +35,8 @@ def build_index_definitions(root: Root) -> dg.Definitions:
         assets=[*build_sources(root), *build_assets(root, is_unattended=False)],
         asset_checks=build_checks(),
         resources=_resources(root),
-        executor=_EXECUTOR,
+        executor=build_executor(root),
     )
-
-
-# One process for all steps: a step costs milliseconds, not seconds; model calls are concurrent inside an asset.
-_EXECUTOR = dg.in_process_executor
 
 
 def _resources(root: Root) -> dict[str, IndexRoot]:

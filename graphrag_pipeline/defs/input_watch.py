@@ -28,6 +28,7 @@ from graphrag_pipeline.storage.input_files import fingerprint_input
 from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.table_store import code_version_of
 
+NOTHING_CHANGED = "nothing changed"
 _MAX_WAIT_S = 6 * 3600
 _COMMUNITIES = "communities"
 
@@ -154,7 +155,7 @@ def look_at_input(root: Root, watch: Watch, now: float) -> Look:
         watch = replace(watch, read=seen, versions=versions)
     stale = find_stale_versions(root, watch.versions)
     if not stale:
-        return Look(replace(watch, asked="", n_attempts=0), "nothing changed")
+        return Look(replace(watch, asked="", n_attempts=0), NOTHING_CHANGED)
     if obstacle := why_not_unattended(root):
         return Look(watch, obstacle)
     return _ask(root, watch, now, f"{len(stale):,} partitions are stale, first {stale[0].stage} {stale[0].partition}")

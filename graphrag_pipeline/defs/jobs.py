@@ -17,6 +17,9 @@ CORPUS_JOB = "graph_and_later"
 REPORTS_JOB = "reports_only"
 PUBLISHING_ASSET_JOBS = (CORPUS_JOB, REPORTS_JOB)
 
+ASSET_JOB = "__ASSET_JOB"
+"""Dagster's job of assets that somebody materializes in the UI, or that a backfill or an automation condition runs."""
+
 Job = dg.JobDefinition | UnresolvedAssetJobDefinition
 
 

@@ -34,12 +34,15 @@ def of_origins(stage: Stage) -> dict[str, Any]:
 
 def of_tables(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
     """Rows and a preview of what a stage wrote."""
-    shown: dict[str, Any] = {}
-    is_alone = sum(not name.endswith("_failures") for name in tables) == 1
-    for position, (name, rows) in enumerate(tables.items()):
-        shown["dagster/row_count" if is_alone and not position else f"rows of {name}"] = rows.num_rows
-        shown[f"preview of {name}"] = dg.MetadataValue.md(_preview(rows))
-    return shown
+    shown: dict[str, Any] = of_rows({name: rows.num_rows for name, rows in tables.items()})
+    return shown | {f"preview of {name}": dg.MetadataValue.md(_preview(rows)) for name, rows in tables.items()}
+
+
+def of_rows(counts: Mapping[str, int]) -> dict[str, int]:
+    """How many rows each table of a stage has; by Dagster's own name where it is the only one beside its failures."""
+    is_alone = sum(not name.endswith("_failures") for name in counts) == 1
+    names = ("dagster/row_count" if is_alone and not at else f"rows of {name}" for at, name in enumerate(counts))
+    return dict(zip(names, counts.values(), strict=True))
 
 
 def _preview(rows: pa.Table) -> str:
@@ -120,8 +123,16 @@ def of_tokens(counts: Iterable[int] | pa.ChunkedArray) -> dict[str, Any]:
 
 
 def of_calls(account: CallStats) -> dict[str, Any]:
-    """What the calls of models took: numbers that plot over time; nothing where none was needed."""
-    return account.as_metadata() if account.n_calls or account.n_cached or account.n_retries else {}
+    """What the calls of models took: numbers that plot over time; nothing where none was needed.
+
+    Without their cost where some have no known price: a sum of the others would look like all of it.
+    """
+    if not (account.n_calls or account.n_cached or account.n_retries):
+        return {}
+    shown = account.as_metadata()
+    if account.n_unpriced:
+        del shown["cost_usd"]
+    return shown
 
 
 def of_counts(title: str, counts: Mapping[str, int]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import dagster as dg
 from graphrag_pipeline.defs.batch_job import batch_job
 from graphrag_pipeline.defs.evaluation_job import evaluation_job
 from graphrag_pipeline.defs.index_run import explain_error
-from graphrag_pipeline.defs.jobs import PUBLISHING_ASSET_JOBS
+from graphrag_pipeline.defs.jobs import ASSET_JOB, PUBLISHING_ASSET_JOBS
 from graphrag_pipeline.defs.published import COUNTED
 from graphrag_pipeline.defs.query_jobs import QUERY_JOBS
 from graphrag_pipeline.defs.reindex_jobs import REINDEX_JOBS
@@ -82,10 +82,17 @@ def explain_failure(context: dg.RunFailureSensorContext) -> str:
 def tell(context: dg.RunStatusSensorContext, root: Root, status: Mapping[str, str]) -> None:
     """Send what a run came to, with the snapshot that is published now."""
     run = context.dagster_run
-    message = {**status, "job": run.job_name, "run_id": run.run_id, **describe_published(root)}
+    message = {**status, **describe_job(run), "run_id": run.run_id, **describe_published(root)}
     problem = post(root.settings.notifications, message)
     if problem:
         context.log.warning(f"the webhook was not told: {problem}")
+
+
+def describe_job(run: dg.DagsterRun) -> dict[str, Any]:
+    """What ran: the name of a job, or "assets" and which, where somebody chose them in the UI."""
+    if run.job_name != ASSET_JOB:
+        return {"job": run.job_name}
+    return {"job": "assets", "assets": sorted(key.to_user_string() for key in run.asset_selection or ())}
 
 
 def describe_published(root: Root) -> dict[str, Any]:

@@ -15,16 +15,19 @@ from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.inspection.snapshot_diff import diff_documents
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import SNAPSHOT
+from graphrag_pipeline.staleness import find_waiting
 from graphrag_pipeline.storage.history import describe_snapshot
 from graphrag_pipeline.storage.snapshots import Snapshot
 
 if TYPE_CHECKING:
-    from dagster import AssetMaterialization
+    from dagster import AssetMaterialization, DagsterInstance
 
 COUNTED = ("documents", "text_units", "entities", "relationships", "communities")
 """Contract tables whose rows tell how large an index is."""
 
 _MAX_LISTED = 20
+_HOUR_S = 3600
+_CONFIRMED = "Confirmed: nothing changed since it was published."
 _CHANGES = ("added", "edited", "removed")
 
 
@@ -88,8 +91,26 @@ def confirm_published(root: Root) -> None:
     if current is None or root.settings.schedule.fresh_within_hours is None:
         return
     with open_instance(root) as instance:
-        event = published_event(root, current, "Confirmed: nothing changed since it was published.")
+        event = published_event(root, current, _CONFIRMED)
         instance.report_runless_asset_event(event)
+
+
+def confirm_now_and_then(instance: DagsterInstance, root: Root, now: float) -> bool:
+    """Like `confirm_published`, at most once per hour or quarter of the window, whichever is shorter; returns whether.
+
+    Args:
+        now: seconds since 1970.
+    """
+    import dagster as dg
+
+    current, hours = root.snapshots.current(), root.settings.schedule.fresh_within_hours
+    if current is None or hours is None or find_waiting(root):
+        return False
+    last = instance.get_latest_materialization_event(dg.AssetKey(SNAPSHOT.name))
+    if last and now - last.timestamp < min(1.0, hours / 4) * _HOUR_S:
+        return False
+    instance.report_runless_asset_event(published_event(root, current, _CONFIRMED))
+    return True
 
 
 def published_event(

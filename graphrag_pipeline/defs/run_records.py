@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.defs.instance import dagster_home, open_instance
+from graphrag_pipeline.defs.live_runs import end_dead_runs
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import ALL_STAGES, SNAPSHOT, STAGES, Stage, upstream_of
@@ -126,6 +127,7 @@ def prune_runs(root: Root, now: float | None = None) -> int:
     ended = [status for status in DagsterRunStatus if status in FINISHED_STATUSES]
     before = datetime.fromtimestamp((time.time() if now is None else now) - days * _DAY_S, UTC)
     with open_instance(root) as instance:
+        end_dead_runs(instance, root)
         kept = set(_last_runs(root, instance))
         runs = instance.get_runs(RunsFilter(statuses=ended, created_before=before), limit=_DROPPED_AT_ONCE + len(kept))
         old = [run.run_id for run in runs if run.run_id not in kept]

@@ -9,15 +9,17 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
-from graphrag_pipeline.defs.input_watch import Watch, look_at_input
-from graphrag_pipeline.defs.jobs import BUCKET_JOB, PUBLISHING_ASSET_JOBS
-from graphrag_pipeline.defs.reindex_jobs import REINDEX_JOBS, REINDEX_STALE
+from graphrag_pipeline.defs.input_watch import NOTHING_CHANGED, Watch, look_at_input
+from graphrag_pipeline.defs.jobs import ASSET_JOB, BUCKET_JOB, PUBLISHING_ASSET_JOBS
+from graphrag_pipeline.defs.live_runs import end_dead_runs
+from graphrag_pipeline.defs.published import confirm_now_and_then
+from graphrag_pipeline.defs.reindex_jobs import REINDEX_JOBS, REINDEX_STALE, STARTED_BY_TAG
 from graphrag_pipeline.defs.resources import IndexRoot
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.storage.locks import is_index_running
 
-_INDEXING_JOBS = {*REINDEX_JOBS, *PUBLISHING_ASSET_JOBS, BUCKET_JOB}
+_INDEXING_JOBS = {*REINDEX_JOBS, *PUBLISHING_ASSET_JOBS, BUCKET_JOB, ASSET_JOB}
 _LOST_AFTER = timedelta(hours=1)
 
 
@@ -42,6 +44,8 @@ def build_input_sensor(root: Root) -> dg.SensorDefinition:
         except PipelineError as error:  # an input folder that was moved away, or cannot be reached now
             return dg.SensorResult(skip_reason=str(error))
         cursor = look.watch.to_json()
+        if look.reason == NOTHING_CHANGED:
+            confirm_now_and_then(context.instance, opened, time.time())
         if look.run_key is None:
             return dg.SensorResult(skip_reason=look.reason, cursor=cursor)
         context.log.info(look.reason)
@@ -51,12 +55,19 @@ def build_input_sensor(root: Root) -> dg.SensorDefinition:
 
 
 def why_busy(instance: dg.DagsterInstance, root: Root) -> str | None:
-    """Why no run should be asked for now: one waits or runs, here or at a command line; None if none does."""
+    """Why no run should be asked for now: one waits or runs, here or at a command line; None if none does.
+
+    Runs whose process died are reported to Dagster, and so to the webhook, and nobody waits for them.
+    """
+    end_dead_runs(instance, root)
     if is_index_running(root.path):
         return "an index run is under way"
     for record in instance.get_run_records(dg.RunsFilter(statuses=NOT_FINISHED_STATUSES)):
-        # A run that nobody has heard of for an hour, and that holds no lock, died with its machine.
+        # A run of another machine holds no lock here; one that nobody has heard of for an hour died with its machine.
         is_heard_of = datetime.now(UTC) - record.update_timestamp.replace(tzinfo=UTC) < _LOST_AFTER
-        if record.dagster_run.job_name in _INDEXING_JOBS and is_heard_of:
-            return f"run {record.dagster_run.run_id} of {record.dagster_run.job_name} is queued or under way"
+        run = record.dagster_run
+        # What a run of ours started is part of it: that one is waited for.
+        if run.job_name in _INDEXING_JOBS and STARTED_BY_TAG not in run.tags and is_heard_of:
+            name = "assets" if run.job_name == ASSET_JOB else run.job_name
+            return f"run {run.run_id} of {name} is queued or under way"
     return None

@@ -6,8 +6,10 @@ Each materialization names the version that it read, and an observation says so,
 
 import warnings
 from collections.abc import Mapping
+from typing import Any
 
 import dagster as dg
+import pyarrow as pa
 
 from graphrag_pipeline.defs.resources import IndexRoot
 from graphrag_pipeline.defs.run_records import prune_runs
@@ -20,6 +22,8 @@ from graphrag_pipeline.storage import files
 
 INPUT_FOLDER = "input_folder"
 ENTITY_OVERRIDES = "entity_overrides"
+INPUT_TABLE = "corpus_manifest"
+_MAX_LISTED = 10
 _SOURCES = {INPUT: INPUT_FOLDER, OVERRIDES_FILE: ENTITY_OVERRIDES}
 """Input of a head -> source asset."""
 
@@ -67,12 +71,14 @@ def _overrides_version(root: Root) -> str:
 @dg.op(description="Read the input folder and entity_overrides.csv, and record the version of each bucket.")
 def observe_all_sources(context: dg.OpExecutionContext, index_root: IndexRoot) -> None:
     root = index_root.open()
-    seen: list[tuple[str, str | None, str]] = [(INPUT_FOLDER, *found) for found in _folder_versions(root).items()]
+    manifests = detect_input(root)
+    seen: list[tuple[str, str | None, str]] = [(INPUT_FOLDER, key, input_version(m)) for key, m in manifests.items()]
     changed = []
     for name, bucket, version in [*seen, (ENTITY_OVERRIDES, None, _overrides_version(root))]:
         if _observed_version(_last_observation(context.instance, name, bucket)) != version:
             changed.append(f"{name} {bucket or ''}".strip())
-        context.log_event(_observation(name, bucket, version))
+        shown = _of_documents(root, bucket, manifests[bucket]) if bucket else {}
+        context.log_event(_observation(name, bucket, version, shown))
     prune_runs(root)  # where assets only follow data, no index run does
     context.add_output_metadata({"changed": len(changed), "what changed": ", ".join(changed) or "nothing"})
 
@@ -111,9 +117,25 @@ def _last_observation(instance: dg.DagsterInstance, name: str, partition: str | 
     return instance.get_latest_data_version_record(dg.AssetKey(name), is_source=True, partition_key=partition)
 
 
-def _observation(name: str, partition: str | None, version: str) -> dg.AssetObservation:
+def _of_documents(root: Root, bucket: str, manifest: pa.Table) -> dict[str, Any]:
+    """Metadata of a bucket of the input folder: its documents, and the paths that differ from what was indexed."""
+    names = ["path", "document_id", "content_hash", "problem"]
+    head = root.tables.head(INPUT_TABLE, bucket)
+    indexed = root.tables.read_head(head).select(names).to_pylist() if head else []
+    differing = {tuple(row.values()) for row in manifest.select(names).to_pylist()} ^ {
+        tuple(row.values()) for row in indexed
+    }
+    paths = sorted({path for path, *_ in differing})
+    more = f" and {len(paths) - _MAX_LISTED:,} more" if len(paths) > _MAX_LISTED else ""
+    told = {"not indexed yet": ", ".join(paths[:_MAX_LISTED]) + more} if paths else {}
+    return {"documents": manifest.num_rows, "paths that changed": len(paths), **told}
+
+
+def _observation(
+    name: str, partition: str | None, version: str, shown: Mapping[str, Any] | None = None
+) -> dg.AssetObservation:
     tags = {"dagster/data_version": version, "dagster/data_version_is_user_provided": "true"}
-    return dg.AssetObservation(name, partition=partition, tags=tags)
+    return dg.AssetObservation(name, partition=partition, tags=tags, metadata=shown)
 
 
 def _observed_version(record: dg.EventLogRecord | None) -> str | None:

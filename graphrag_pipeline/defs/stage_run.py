@@ -34,7 +34,7 @@ from graphrag_pipeline.models.spans import parent_span
 from graphrag_pipeline.progress import PoolProgress
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import ALL_STAGES, SNAPSHOT, Stage, asks_model, input_partitions, upstream_of
-from graphrag_pipeline.staleness import file_versions, stage_data_version, why_stale
+from graphrag_pipeline.staleness import file_versions, owned_tables, stage_data_version, why_stale
 from graphrag_pipeline.storage.locks import one_writer
 from graphrag_pipeline.storage.table_store import Head, code_version_of
 from graphrag_pipeline.tables import ASKING_STAGES, STAGE_TABLES
@@ -208,10 +208,17 @@ class StageRun:
             **self.details,
         }
 
-    def book_calls_ahead(self) -> None:
-        """Add the calls that were made for this partition ahead of its turn."""
+    def show_reused(self) -> None:
+        """Show that nothing was made, and how many rows there are."""
+        heads = [(name, self.root.tables.head(name, self.partition)) for name in owned_tables(self.stage)]
+        counts = {name: head.n_rows for name, head in heads if head}
+        shown = {name: n for name, n in counts.items() if n or not name.endswith("_failures")}
+        self.details |= {"reused": True, **metadata.of_rows(shown)}
+
+    def book_calls_ahead(self, is_fresh: bool = False) -> None:
+        """Add the calls that were made for this partition ahead of its turn, unless it turned out to need none."""
         ahead = take_account(self.root, self.partition, self.stage.name)
-        if ahead:  # what was paid ahead now came from the store, and is no saving
+        if ahead and not is_fresh:  # what was paid ahead now came from the store, and is no saving
             self.account = replace(ahead.merge(self.account), n_cached=ahead.n_cached)
 
 
@@ -301,7 +308,7 @@ def run_stage(
         run.is_reclustering = is_affected and context.run.tags.get(RECLUSTER_TAG) == "true"
         is_fresh = context.run.tags.get(ONLY_STALE_TAG) == "true" and not run.is_reclustering and _is_fresh(run)
         if is_fresh:
-            run.details["reused"] = True
+            run.show_reused()
         else:
             run.pin_inputs()
             try:
@@ -310,7 +317,7 @@ def run_stage(
                     body(run)
             finally:
                 book(stage.name, run.account)
-    run.book_calls_ahead()
+    run.book_calls_ahead(is_fresh)
     notify(stage.name, partition, is_fresh)
     if run.is_waiting:
         context.log_event(dg.AssetObservation(stage.name, metadata=run.details))

@@ -225,3 +225,21 @@ def test_indexing_in_another_process_reports_into_a_dagster_home_of_the_user(roo
     result = subprocess.run(program, check=True, capture_output=True, text=True, env=environment, timeout=120)
     assert "nothing changed" in result.stdout
     assert (home / "dagster.yaml").exists()
+
+
+def test_every_error_of_ours_is_explained_by_its_own_words(root: Root) -> None:
+    from dagster._utils.error import serializable_error_info_from_exc_info
+
+    from graphrag_pipeline.defs.index_run import explain_error
+    from graphrag_pipeline.defs.loaded_code import OldDefinitionsError
+    from graphrag_pipeline.models.ports import CallFailedError
+    from graphrag_pipeline.models.spending import BudgetExceededError
+
+    words = "graph: it did not work; do this"
+    raised = [kind(words) for kind in (OldDefinitionsError, BudgetExceededError, PipelineError)]
+    for error in [*raised, CallFailedError(words, "key")]:
+        try:
+            raise RuntimeError("Error occurred while executing op") from error
+        except RuntimeError:
+            told = explain_error("graph", serializable_error_info_from_exc_info(sys.exc_info()))
+        assert isinstance(told, PipelineError) and str(told) == f"graph failed: {words}"

@@ -132,6 +132,31 @@ def test_a_run_whose_process_was_killed_is_told_with_how_it_ended(indexed_root: 
     assert (told["status"], told["run_id"]) == ("failure", run.run_id) and "signal 9" in told["error"]
 
 
+def test_a_run_of_assets_is_called_so_with_their_names(indexed_root: Root, hook: Hook) -> None:
+    root = with_webhook(indexed_root, hook.url)
+    job = build_definitions(root).resolve_implicit_global_asset_job_def()
+    (root.path / "settings.yaml").write_text((root.path / "settings.yaml").read_text() + "text_units: {size: 200}\n")
+    with open_instance(root) as instance:
+        result = job.execute_in_process(
+            instance=instance,
+            partition_key="000",
+            asset_selection=[dg.AssetKey("text_units"), dg.AssetKey("documents")],
+            run_config=QUIET,
+            raise_on_error=False,
+        )
+        context = dg.build_run_status_sensor_context(
+            sensor_name="notify",
+            dagster_instance=instance,
+            dagster_run=result.dagster_run,
+            dagster_event=result.get_run_failure_event(),
+            resources={"index_root": IndexRoot(path=str(root.path))},
+        )
+        build_notification_sensors(root)[1](context.for_run_failure())
+    (told,) = hook.told
+    assert (told["job"], told["assets"]) == ("assets", ["documents", "text_units"])
+    assert told["error"].endswith("then launch the run again"), "no word of a traceback: the cure is told"
+
+
 def test_a_webhook_that_fails_fails_nothing_and_keeps_its_secret(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
     hook.status = 500
     monkeypatch.setenv("OUR_HOOK", hook.url)

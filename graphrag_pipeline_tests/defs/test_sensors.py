@@ -140,3 +140,45 @@ def test_a_lost_run_does_not_stop_the_sensor_for_ever(indexed_root: Root, monkey
         assert sensors.why_busy(instance, indexed_root)
         monkeypatch.setattr(sensors, "_LOST_AFTER", timedelta(seconds=-1))
         assert sensors.why_busy(instance, indexed_root) is None
+
+
+def test_assets_that_somebody_materializes_in_the_ui_are_waited_for(indexed_root: Root) -> None:
+    from graphrag_pipeline.defs.reindex_jobs import STARTED_BY_TAG
+    from graphrag_pipeline.defs.sensors import why_busy
+
+    job = build_definitions(indexed_root).resolve_implicit_global_asset_job_def()
+    with open_instance(indexed_root) as instance:
+        of_ours = {STARTED_BY_TAG: "a run that is told of by itself"}
+        instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags=of_ours)
+        assert why_busy(instance, indexed_root) is None
+        run = instance.create_run_for_job(job, status=dg.DagsterRunStatus.NOT_STARTED)
+        assert why_busy(instance, indexed_root) == f"run {run.run_id} of assets is queued or under way"
+        assert isinstance(at_the_hour(indexed_root, instance), dg.SkipReason)
+
+
+def test_a_quiet_root_stays_fresh_by_looks_alone(indexed_root: Root) -> None:
+    (indexed_root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nschedule: {fresh_within_hours: 2}\n")
+    root = Root(indexed_root.path)
+    from graphrag_pipeline.defs.published import confirm_now_and_then
+
+    with open_instance(root) as instance:
+
+        def newest() -> float:
+            event = instance.get_latest_materialization_event(dg.AssetKey("index_snapshot"))
+            assert event is not None
+            return event.timestamp
+
+        published = newest()
+        assert not confirm_now_and_then(instance, root, published + 29 * 60), "a quarter of the window"
+        assert confirm_now_and_then(instance, root, published + 31 * 60)
+        first = newest()
+        assert first > published
+        cursor = tick(root, instance, None).cursor
+        assert "nothing changed" in str(tick(root, instance, cursor).skip_reason) and newest() == first
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("graphrag_pipeline.defs.published._HOUR_S", 0)
+            tick(root, instance, cursor)
+        assert newest() > first
+    (root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\n")
+    with open_instance(root) as instance:
+        assert not confirm_now_and_then(instance, Root(root.path), first + 10**6), "nobody waits for it"

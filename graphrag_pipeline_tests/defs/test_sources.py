@@ -74,6 +74,20 @@ def test_the_job_observes_every_source_in_one_run(indexed_root: Root) -> None:
     assert told == [f"input_folder {changed}, entity_overrides", "nothing"]
 
 
+def test_an_observation_tells_how_many_documents_there_are_and_which_changed(indexed_root: Root) -> None:
+    put(indexed_root.path, "one.txt", "They say that Scrooge slept.")
+    (indexed_root.path / "input" / "three.md").unlink()
+    job = build_definitions(indexed_root).resolve_job_def("observe_sources")
+    quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+    with open_instance(indexed_root) as instance:
+        assert job.execute_in_process(instance=instance, run_config=quiet).success
+        records = instance.fetch_observations(dg.AssetKey("input_folder"), limit=2).records
+    seen = [record.asset_observation.metadata for record in records if record.asset_observation]
+    assert sum(int(str(shown["documents"].value)) for shown in seen) == 2
+    told = ", ".join(str(shown["not indexed yet"].value) for shown in seen if "not indexed yet" in shown)
+    assert sorted(told.split(", ")) == ["one.txt", "three.md"]
+
+
 def test_edited_overrides_make_the_graph_unsynced(indexed_root: Root) -> None:
     (indexed_root.path / "entity_overrides.csv").write_text("name,entity,action\nFezziwig,OLD FEZZIWIG,merge\n")
     look(indexed_root)

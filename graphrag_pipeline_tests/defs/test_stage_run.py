@@ -65,3 +65,19 @@ def test_only_documents_that_changed_are_extracted_again(root: Root, monkeypatch
     put(root.path, "two.txt", f"{CAROL['two.txt']} Scrooge frowned at Fezziwig.")
     build_tables(root, ("corpus_manifest", "documents", "text_units", MENTIONS.name))
     assert extracted == ["two.txt"]
+
+
+def test_a_reused_partition_still_shows_its_rows(indexed_root: Root) -> None:
+    import dagster as dg
+
+    from graphrag_pipeline.defs.build import build_definitions
+    from graphrag_pipeline.defs.index_run import ONLY_STALE_TAG, open_instance
+
+    job = build_definitions(indexed_root).resolve_job_def("reports_only")
+    with open_instance(indexed_root) as instance:
+        result = job.execute_in_process(instance=instance, tags={ONLY_STALE_TAG: "true"})
+        assert result.success
+        (made,) = result.asset_materializations_for_node("community_reports")
+    assert made.asset_key == dg.AssetKey("community_reports") and made.metadata["reused"].value
+    rows = indexed_root.tables.read("community_reports", "all").num_rows
+    assert made.metadata["dagster/row_count"].value == rows > 0 and "calls" not in made.metadata
