@@ -70,7 +70,7 @@ def index(
 
     from graphrag_pipeline.defs.index_run import run_index
     from graphrag_pipeline.progress import IndexProgress
-    from graphrag_pipeline.staleness import list_unused_overrides
+    from graphrag_pipeline.staleness import list_unused_overrides, measure_lag
 
     project = open_root(root)
     if dry_run:
@@ -104,6 +104,8 @@ def index(
     told = ", ".join(f"{n_rows:,} {name.replace('_', ' ')}" for name, n_rows in counts.items())
     typer.echo(f"{report.n_documents:,} documents: {told if report.ran else 'nothing changed'}")
     typer.echo(f"published snapshot {report.snapshot}")
+    for line in _lag_lines(asdict(measure_lag(project))):
+        typer.echo(line)
     for line in waiting_lines(project.snapshots.pinned(), report.waiting):
         typer.echo(line)
 

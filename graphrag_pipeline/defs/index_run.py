@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.defs.instance import open_instance
 from graphrag_pipeline.defs.live_runs import end_dead_runs, host_tags, working
 from graphrag_pipeline.defs.published import confirm_published
-from graphrag_pipeline.defs.refusals import refuse_empty, refuse_import, refuse_other_corpus
+from graphrag_pipeline.defs.refusals import refuse_empty, refuse_import, refuse_other_corpus, refuse_unreadable_gold
 from graphrag_pipeline.defs.run_records import prune_runs, report_missing_events
 from graphrag_pipeline.errors import InputChangedError, PipelineError
 from graphrag_pipeline.identity import WHOLE
@@ -155,6 +155,8 @@ def _run_index(
             root.shared.join()
         root.tables.check_layout(root.settings.storage.n_buckets)
         stale = find_stale(root, manifests, ["communities"] if RECLUSTER_TAG in tags else [])
+        if stale:
+            refuse_unreadable_gold(root)
         if on_plan:
             on_plan(stale)
         try:

@@ -38,6 +38,15 @@ def refuse_empty(root: Root, problems: list[tuple[str, str]]) -> None:
     )
 
 
+def refuse_unreadable_gold(root: Root) -> None:
+    """The golden questions are asked at the end, when everything is paid for: their file is read before."""
+    from graphrag_pipeline.evaluation.questions import read_gold
+    from graphrag_pipeline.evaluation.regression_gate import find_golden_questions
+
+    if root.settings.publishing.golden_questions:
+        read_gold(find_golden_questions(root))
+
+
 def refuse_other_corpus(root: Root, shared: SharedStore, manifests: Mapping[str, pa.Table]) -> None:
     """Refuse to take documents out of a store's index from a root that is new to it.
 

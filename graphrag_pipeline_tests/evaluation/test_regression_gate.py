@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from graphrag_pipeline.defs.index_run import run_index
 from graphrag_pipeline.defs.stage_run import BODIES, StageRun
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.forgetting import forget_document
@@ -17,7 +18,7 @@ from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES
 from graphrag_pipeline.storage.history import list_snapshots
 from graphrag_pipeline_tests.command_line import run
-from graphrag_pipeline_tests.roots import CAROL, build_tables, make_root, put
+from graphrag_pipeline_tests.roots import CAROL, build_tables, make_root, put, table_bytes
 from graphrag_pipeline_tests.test_cli import Call, assert_one_line_error, call
 
 __all__ = ["call"]
@@ -149,3 +150,12 @@ def test_who_asks_is_told_that_the_golden_questions_refused_a_candidate_and_whic
     assert_one_line_error(
         call("--root", root.path, "forget", "one.txt"), f"candidate {candidate} without it was refused by the golden"
     )
+
+
+def test_a_gold_file_that_cannot_be_read_stops_an_index_before_anything_is_made(root: Root) -> None:
+    (root.path / "gold.jsonl").write_text("{", encoding="utf-8")
+    put(root.path, "new.txt", "Scrooge met Marley.")
+    before = table_bytes(root)
+    with pytest.raises(PipelineError, match="gold.jsonl, line 1"):
+        run_index(Root(root.path))
+    assert table_bytes(root) == before
