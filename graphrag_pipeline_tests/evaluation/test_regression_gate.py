@@ -156,6 +156,6 @@ def test_a_gold_file_that_cannot_be_read_stops_an_index_before_anything_is_made(
     (root.path / "gold.jsonl").write_text("{", encoding="utf-8")
     put(root.path, "new.txt", "Scrooge met Marley.")
     before = table_bytes(root)
-    with pytest.raises(PipelineError, match="gold.jsonl, line 1"):
+    with pytest.raises(PipelineError, match=r"gold\.jsonl, line 1"):
         run_index(Root(root.path))
     assert table_bytes(root) == before
