@@ -6,7 +6,7 @@ version stands for: prompts, model, settings. Keep out: which records belong tog
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.identity import WHOLE, bucket_of
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.stages import STAGES, Stage
@@ -109,7 +110,32 @@ class StageRecords:
             return origin
         reply = self._root.models.cache.read([request_key]).get(request_key)
         told = {name: getattr(reply, name) for name in ("model", "prompt_tokens", "completion_tokens", "cost")}
-        return Origin(**{**vars(origin), "request_key": request_key, "reply": told if reply else None})
+        run = self._find_first_run(STAGES[stage], partition, request_key) or origin.run
+        return Origin(**{**vars(origin), "request_key": request_key, "reply": told if reply else None, "run": run})
+
+    def _find_first_run(self, stage: Stage, partition: str, request_key: str) -> str | None:
+        """The run of the oldest snapshot that has a row by this reply: later runs may have carried it over."""
+        for snapshot_id in self._root.snapshots.ids():
+            try:
+                manifest = self._root.snapshots.manifest(snapshot_id)
+            except NoSnapshotError:  # a damaged one tells nothing
+                continue
+            heads = [manifest.heads.get(f"{table}/{partition}") for table in stage.tables]
+            if heads[0] and self._holds(stage, partition, heads, request_key):
+                data_version = asset_data_version([head["data_version"] if head else None for head in heads])
+                return self._find_run(stage.name, partition, data_version) if data_version else None
+        return None
+
+    def _holds(self, stage: Stage, partition: str, heads: Sequence[Mapping[str, Any] | None], request_key: str) -> bool:
+        folder = self._root.path / "tables"
+        for table, head in zip(stage.tables, heads, strict=True):
+            if "request_key" in STAGE_TABLES[table].schema.names:
+                paths = [folder / table / partition / file["name"] for file in (head or {}).get("files", ())]
+                found = [str(path) for path in paths if path.is_file()]
+                rows = ds.dataset(found, schema=STAGE_TABLES[table].schema, format="parquet") if found else None
+                if rows and rows.count_rows(filter=ds.field("request_key") == request_key):
+                    return True
+        return False
 
     def _read_origin(self, stage: Stage, partition: str) -> Origin | None:
         heads = [self._heads.get(f"{table}/{partition}") for table in stage.tables]

@@ -16,13 +16,17 @@ from graphrag_pipeline.defs.instance import open_instance
 from graphrag_pipeline.defs.run_lookup import finding_runs
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.inspection.trace_origins import StageRecords
 from graphrag_pipeline.inspection.trace_tree import TraceNode
 from graphrag_pipeline.inspection.tracing import Trace, read_citation, trace_citation
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.settings_file import render_settings
+from graphrag_pipeline.stages import STAGES
+from graphrag_pipeline.staleness import asset_data_version
 from graphrag_pipeline.storage.snapshots import SnapshotStore
 from graphrag_pipeline_tests import small_index
+from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.conftest import ModelIndex
 from graphrag_pipeline_tests.test_cli import Call, assert_one_line_error, call
 
@@ -205,3 +209,18 @@ def test_the_way_to_a_document_needs_no_dagster_home(small_root: Root, call: Cal
     told = call("--root", small_root.path, "trace", "Sources:0").out
     assert "path b.txt" in told or "path a.txt" in told or "path c.txt" in told
     assert not Path(small_root.path / "dagster").exists()
+
+
+def test_what_a_later_run_carried_over_is_traced_to_the_run_that_made_it(model_index: ModelIndex) -> None:
+    root = model_index.root
+    first = root.snapshots.current_manifest()
+    [old_key, *_] = sorted(filter(None, root.tables.read("descriptions")["request_key"].to_pylist()))
+    write_articles(root.path / "input", 7)
+    run_index(root)
+    new_keys = set(filter(None, root.tables.read("descriptions")["request_key"].to_pylist()))
+    stages = StageRecords(root, root.snapshots.open(), lambda stage, partition, data_version: data_version)
+    made = stages.origin("summarized_descriptions", request_key=old_key)
+    again = stages.origin("summarized_descriptions")
+    assert first and made and again and old_key in new_keys
+    heads = [first.heads[f"{table}/all"]["data_version"] for table in STAGES["summarized_descriptions"].tables]
+    assert made.run == asset_data_version(heads) != again.run
