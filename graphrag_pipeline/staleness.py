@@ -19,7 +19,16 @@ from graphrag_pipeline.indexing.documents import SourceRecord, build_corpus_mani
 from graphrag_pipeline.indexing.overrides import find_unused, read_overrides
 from graphrag_pipeline.root import Root
 from graphrag_pipeline.settings import OVERRIDES_FILE
-from graphrag_pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES, Stage, input_partitions, owner_of
+from graphrag_pipeline.stages import (
+    ALL_STAGES,
+    CANDIDATE,
+    SNAPSHOT,
+    STAGES,
+    Stage,
+    asks_model,
+    input_partitions,
+    owner_of,
+)
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.history import refusal_of
 from graphrag_pipeline.storage.table_store import Head, code_version_of, parquet_bytes
@@ -245,7 +254,7 @@ def why_stale(
     n_failed = sum(head.n_rows for head in owned if head is not None and head.table == f"{stage.name}_failures")
     if n_failed:
         reasons.append(f"{n_failed:,} failures to try again")
-    if stage.name == "community_reports" and not reasons:
+    if stage.name == "community_reports" and not reasons and asks_model(stage, root.settings):
         reasons += _why_overdue(root)
     if stage is CANDIDATE and not reasons:
         reasons += filter(None, [root.snapshots.find_damage(owned[0].data_version)])

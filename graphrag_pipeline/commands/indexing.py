@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from graphrag_pipeline.root import Root
 
 Engine = Literal["embedded", "model"]
-_COUNTED = ("text_units", "entities", "relationships", "communities")
 
 
 def add_indexing_commands(app: typer.Typer) -> None:
@@ -111,9 +110,11 @@ def index(
 
 
 def _count_rows(project: Root, snapshot_id: str) -> dict[str, int]:
-    """Rows of the tables that tell most about a snapshot."""
+    """Rows of the tables that tell most about a snapshot; documents are told apart."""
+    from graphrag_pipeline.defs.published import COUNTED
+
     manifest = project.snapshots.manifest(snapshot_id)
-    return {name: manifest.tables[name]["n_rows"] for name in _COUNTED}
+    return {name: manifest.tables[name]["n_rows"] for name in COUNTED if name != "documents"}
 
 
 def _print_estimates(project: Any, as_json: bool, asked: list[str]) -> None:

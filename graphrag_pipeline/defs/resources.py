@@ -4,7 +4,8 @@ The path is configuration; the root itself is opened at each use, so that settin
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from typing import TypeVar
 
 import dagster as dg
 
@@ -15,6 +16,9 @@ Listener = Callable[[str, str, bool], None]
 """Told (stage, partition, was it fresh) after each stage: the command line's progress bar."""
 
 _listeners: list[Listener] = []
+
+
+T = TypeVar("T")
 
 
 class IndexRoot(dg.ConfigurableResource):
@@ -37,13 +41,17 @@ _bookkeepers: list[Bookkeeper] = []
 
 
 @contextmanager
-def booking(bookkeeper: Bookkeeper) -> Iterator[None]:
-    """Tell `bookkeeper` of every call of a model in this process meanwhile."""
-    _bookkeepers.append(bookkeeper)
+def _among(told: list[T], one: T) -> Iterator[None]:
+    told.append(one)
     try:
         yield
     finally:
-        _bookkeepers.remove(bookkeeper)
+        told.remove(one)
+
+
+def booking(bookkeeper: Bookkeeper) -> AbstractContextManager[None]:
+    """Tell `bookkeeper` of every call of a model in this process meanwhile."""
+    return _among(_bookkeepers, bookkeeper)
 
 
 def book(stage: str, account: CallStats) -> None:
@@ -58,14 +66,9 @@ Teller = Callable[[str], None]
 _tellers: list[Teller] = []
 
 
-@contextmanager
-def telling(teller: Teller) -> Iterator[None]:
+def telling(teller: Teller) -> AbstractContextManager[None]:
     """Tell `teller` how far the calls of every stage in this process are meanwhile."""
-    _tellers.append(teller)
-    try:
-        yield
-    finally:
-        _tellers.remove(teller)
+    return _among(_tellers, teller)
 
 
 def tell(line: str) -> None:
@@ -74,14 +77,9 @@ def tell(line: str) -> None:
         teller(line)
 
 
-@contextmanager
-def listening(listener: Listener) -> Iterator[None]:
+def listening(listener: Listener) -> AbstractContextManager[None]:
     """Tell `listener` of every stage that ends in this process meanwhile."""
-    _listeners.append(listener)
-    try:
-        yield
-    finally:
-        _listeners.remove(listener)
+    return _among(_listeners, listener)
 
 
 def notify(stage: str, partition: str, is_fresh: bool) -> None:

@@ -7,7 +7,9 @@ version stands for: prompts, model, settings. Keep out: which records belong tog
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -113,14 +115,19 @@ class StageRecords:
         run = self._find_first_run(STAGES[stage], partition, request_key) or origin.run
         return Origin(**{**vars(origin), "request_key": request_key, "reply": told if reply else None, "run": run})
 
+    @cached_property
+    def _heads_of_all(self) -> list[dict[str, dict[str, Any]]]:
+        """The heads of every snapshot, oldest first."""
+        found = []
+        for snapshot_id in self._root.snapshots.ids():
+            with suppress(NoSnapshotError):  # a damaged one tells nothing
+                found.append(self._root.snapshots.manifest(snapshot_id).heads)
+        return found
+
     def _find_first_run(self, stage: Stage, partition: str, request_key: str) -> str | None:
         """The run of the oldest snapshot that has a row by this reply: later runs may have carried it over."""
-        for snapshot_id in self._root.snapshots.ids():
-            try:
-                manifest = self._root.snapshots.manifest(snapshot_id)
-            except NoSnapshotError:  # a damaged one tells nothing
-                continue
-            heads = [manifest.heads.get(f"{table}/{partition}") for table in stage.tables]
+        for all_heads in self._heads_of_all:
+            heads = [all_heads.get(f"{table}/{partition}") for table in stage.tables]
             if heads[0] and self._holds(stage, partition, heads, request_key):
                 data_version = asset_data_version([head["data_version"] if head else None for head in heads])
                 return self._find_run(stage.name, partition, data_version) if data_version else None

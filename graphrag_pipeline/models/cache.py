@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 import numpy as np
-from sqlalchemy import Connection, bindparam, delete, func, select
+from sqlalchemy import Column, Connection, bindparam, delete, func, select
 
 from graphrag_pipeline.models.database import CHUNK, RESPONSES, VECTORS, SharedDatabase
 from graphrag_pipeline.models.ports import CallFailedError
@@ -75,12 +75,7 @@ class ResponseCache:
 
     def forget(self, request_keys: Collection[str]) -> int:
         """Delete replies, such as those about a document that must go; returns how many there were."""
-
-        def change(connection: Connection) -> int:
-            statements = (delete(RESPONSES).where(RESPONSES.c.request_key.in_(keys)) for keys in _chunks(request_keys))
-            return sum(connection.execute(statement).rowcount for statement in statements)
-
-        return self._database.submit(change).result()
+        return self._delete(RESPONSES.c.request_key, request_keys)
 
     def forget_others(self, request_keys: Collection[str], spared_stages: Collection[str] = ()) -> int:
         """Delete all replies but these and those that some stages asked for; returns how many there were."""
@@ -90,10 +85,13 @@ class ResponseCache:
     def forget_other_vectors(self, text_hashes: Collection[str]) -> int:
         """Delete all vectors but those of these texts, whatever model made them; returns how many there were."""
         stored = {row[0] for row in self._database.read(select(VECTORS.c.text_hash).distinct())}
+        return self._delete(VECTORS.c.text_hash, stored.difference(text_hashes))
+
+    def _delete(self, column: Column[str], keys: Collection[str]) -> int:
+        """Delete the rows that have one of some keys in a column; returns how many there were."""
 
         def change(connection: Connection) -> int:
-            chunks = _chunks(stored.difference(text_hashes))
-            statements = (delete(VECTORS).where(VECTORS.c.text_hash.in_(keys)) for keys in chunks)
+            statements = (delete(column.table).where(column.in_(some)) for some in _chunks(keys))
             return sum(connection.execute(statement).rowcount for statement in statements)
 
         return self._database.submit(change).result()

@@ -24,7 +24,7 @@ from graphrag_pipeline.indexing.document_formats import FORMATS
 from graphrag_pipeline.indexing.documents import format_of
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.input_paths import InputFile, is_excluded, is_ignored, label_of
-from graphrag_pipeline.storage.shared.faults import package_for, reason_of
+from graphrag_pipeline.storage.shared.faults import missing_package, reason_of
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -149,9 +149,7 @@ def _explained(url: str, done: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise PipelineError(
-            f"{url}: no package here reads {url.partition('://')[0]}:// ({error}); pip install {package_for(url)}"
-        ) from None
+        raise PipelineError(missing_package(url, error)) from None
     except FileNotFoundError as error:
         raise PipelineError(
             f"{url}: no such input folder ({reason_of(error)}); create it, or name another in input.folder of "

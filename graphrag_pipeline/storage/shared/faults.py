@@ -23,9 +23,7 @@ def explained(url: str, *passing: type[Exception]) -> Iterator[None]:
     except PipelineError:
         raise
     except ImportError as error:
-        raise StoreError(
-            f"{url}: no package here reads {url.partition('://')[0]}:// ({error}); pip install {package_for(url)}"
-        ) from None
+        raise StoreError(missing_package(url, error)) from None
     except Exception as error:  # each store's package has errors of its own for rights, names and networks
         if isinstance(error, passing):
             raise
@@ -37,8 +35,12 @@ def explained(url: str, *passing: type[Exception]) -> Iterator[None]:
         ) from error
 
 
-def package_for(url: str) -> str:
-    """The package to install for a URL."""
+def missing_package(url: str, error: ImportError) -> str:
+    """That no package here reads a URL, and which one does."""
+    return f"{url}: no package here reads {url.partition('://')[0]}:// ({error}); pip install {_package_for(url)}"
+
+
+def _package_for(url: str) -> str:
     from fsspec.registry import known_implementations
 
     package = known_implementations.get(url.partition("://")[0], {"class": ""})["class"].partition(".")[0]

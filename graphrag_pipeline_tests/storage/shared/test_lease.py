@@ -13,6 +13,7 @@ import pytest
 from graphrag_pipeline.errors import LeaseLostError
 from graphrag_pipeline.storage.shared.lease import LEASE, Holder, Lease, read_holder
 from graphrag_pipeline.storage.shared.objects import open_objects
+from graphrag_pipeline_tests.storage.shared.machines import check_that_second_waits
 
 SHORT_S = 0.6
 
@@ -34,17 +35,7 @@ def test_a_lease_is_taken_and_given_back(url: str, tmp_path: Path) -> None:
 def test_a_renewed_lease_is_waited_for(url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     first, second = lease(url, tmp_path), lease(url, tmp_path, "two")
-    first.acquire()
-    got_it = threading.Event()
-    waiting = threading.Thread(target=lambda: (second.acquire(), got_it.set()))
-    waiting.start()
-    assert not got_it.wait(SHORT_S * 4)  # it would have run out long ago
-    first.check()
-    first.release()
-    assert got_it.wait(20)
-    second.check()
-    second.release()
-    waiting.join()
+    check_that_second_waits(first, second, SHORT_S * 4)  # it would have run out long ago
     assert caplog.text.count("is writing the index; waiting for it") == 1
     assert "taking over" not in caplog.text
 

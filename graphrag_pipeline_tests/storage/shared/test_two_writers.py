@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import resource
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from graphrag_pipeline.storage.shared.objects import open_objects
 from graphrag_pipeline.storage.shared.state import State, archive_names
 from graphrag_pipeline_tests.object_server import ObjectServer
 from graphrag_pipeline_tests.roots import CAROL, put
-from graphrag_pipeline_tests.storage.shared.machines import again, index, machine
+from graphrag_pipeline_tests.storage.shared.machines import again, check_that_second_waits, fail_to_push, index, machine
 
 MakeMachine = Callable[[Path, str], Root]
 SECRET = "Zebulon Quark met Bob Cratchit. Zebulon Quark owed Scrooge a pound."
@@ -65,10 +64,7 @@ def test_a_forgotten_document_does_not_come_back_from_a_failed_push(
     assert index(two) == []
     before = ask(two)
     put(two.path, "secret.txt", SECRET + more)
-    s3.fault = lambda method, path: 500 if method == "PUT" and STATES in path else None
-    with pytest.raises(StoreError):
-        index(two)
-    s3.fault = None
+    fail_to_push(two, s3, STATES)
     put(one.path, "secret.txt", SECRET)
     index(one)
     forget_secret(one)
@@ -130,17 +126,7 @@ def test_one_writer_where_the_store_creates_what_is_there(s3: ObjectServer, s3_u
     s3.ignores_conditions = True
     assert open_objects(s3_url).create("x", b"1") and open_objects(s3_url).create("x", b"2")
     first, second = (Lease(open_objects(s3_url), tmp_path / name / "token", 0.9) for name in ("one", "two"))
-    first.acquire()
-    got_it = threading.Event()
-    waiting = threading.Thread(target=lambda: (second.acquire(), got_it.set()))
-    waiting.start()
-    assert not got_it.wait(3)
-    first.check()
-    first.release()
-    assert got_it.wait(20)
-    second.check()
-    second.release()
-    waiting.join()
+    check_that_second_waits(first, second, 3)
 
 
 def test_whether_a_store_refuses_is_found_out_once(s3: ObjectServer, s3_url: str, tmp_path: Path) -> None:
@@ -187,10 +173,7 @@ def test_what_was_published_here_only_is_said(
     one = indexed(tmp_path / "one", s3_url)
     before = ask(one)
     put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
-    s3.fault = lambda method, path: 500 if method == "PUT" and STATES in path else None
-    with pytest.raises(StoreError):
-        index(one)
-    s3.fault = None
+    fail_to_push(one, s3, STATES)
     caplog.clear()
     here = ask(one)
     assert f"snapshot {here} was published here only" in caplog.text and f"where {before} is published" in caplog.text
