@@ -4,6 +4,6 @@ Set GRAPHRAG_ROOT, or start in a root or in the folder above `data`; see `root.f
 """
 
 from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.root import Root, find_root
+from graphrag_pipeline.pipeline.root import Root, find_root
 
 defs = build_definitions(Root(find_root()))

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.root import Root
+    from graphrag_pipeline.pipeline.root import Root
     from graphrag_pipeline_tests.model_server import Asked, ModelServer
     from graphrag_pipeline_tests.model_server.scripts import Script
 
@@ -33,7 +33,7 @@ class ModelIndex:
 
     def change_prompt(self, name: str) -> None:
         """Edit a prompt; the opened root is a new one, as the next command's is."""
-        from graphrag_pipeline.root import Root
+        from graphrag_pipeline.pipeline.root import Root
 
         path = self.root.path / "prompts" / f"{name}.txt"
         path.write_text("Be brief.\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
@@ -43,7 +43,7 @@ class ModelIndex:
 @pytest.fixture(scope="session")
 def indexed_by_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelIndex]:
     """Six articles in two buckets, indexed by a model through Dagster; not to be changed."""
-    from graphrag_pipeline.defs.index_run import run_index
+    from graphrag_pipeline.defs.runs.index_run import run_index
     from graphrag_pipeline_tests.model_server import running_model_server
     from graphrag_pipeline_tests.test_model_engine import KEY, KEY_VARIABLE, make_model_root
 
@@ -63,7 +63,7 @@ def indexed_by_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model
 @pytest.fixture
 def model_index(indexed_by_model: ModelIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelIndex]:
     """A copy to change; the server counts from here and answers as ever afterwards."""
-    from graphrag_pipeline.root import Root
+    from graphrag_pipeline.pipeline.root import Root
     from graphrag_pipeline_tests.test_model_engine import KEY, KEY_VARIABLE
 
     monkeypatch.setenv(KEY_VARIABLE, KEY)

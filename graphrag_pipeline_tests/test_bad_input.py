@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from graphrag_pipeline.defs.index_run import open_instance, run_index
+from graphrag_pipeline.defs.runs.index_run import open_instance, run_index
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.root import Root
-from graphrag_pipeline_tests.command_line import (
+from graphrag_pipeline_tests.support.command_line import (
     ONE_BUCKET,
     TIMEOUT_S,
     WITHOUT_ROOT_RIGHTS,
@@ -28,7 +28,8 @@ from graphrag_pipeline_tests.command_line import (
     mount_namespace,
     run,
 )
-from graphrag_pipeline_tests.roots import CAROL, contract_bytes, make_root, put, table_bytes
+from graphrag_pipeline_tests.support.paths import TEST_DATA
+from graphrag_pipeline_tests.support.roots import CAROL, contract_bytes, make_root, put, table_bytes
 
 WAY_OUT = "free space or mend permissions and run again - what was finished is kept"
 
@@ -214,7 +215,7 @@ def test_a_folder_that_lost_its_documents_does_not_unpublish_the_index(root: Roo
 
 @pytest.mark.skipif(find_spec("markitdown") is None, reason="the documents extra is not installed")
 def test_a_pdf_with_a_password_is_listed_and_the_rest_is_indexed(root: Root) -> None:
-    shutil.copy(Path(__file__).parent / "data" / "password.pdf", root.input_folder)
+    shutil.copy(TEST_DATA / "password.pdf", root.input_folder)
     report = run_index(root)
     assert report.problems == [("password.pdf", "has a password; save a copy without one")]
     assert report.n_documents == 3

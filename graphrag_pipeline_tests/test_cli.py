@@ -21,11 +21,12 @@ import pytest
 
 from graphrag_pipeline import cli
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.query.selection import STRATEGIES
-from graphrag_pipeline_tests.command_line import ONE_BUCKET, TIMEOUT_S, environment, run
-from graphrag_pipeline_tests.roots import make_root
+from graphrag_pipeline.query.selection.strategies import STRATEGIES
+from graphrag_pipeline_tests.support.command_line import ONE_BUCKET, TIMEOUT_S, environment, run
+from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
+from graphrag_pipeline_tests.support.roots import make_root
 
-IMPORTED = Path(__file__).parent / "data" / "microsoft_christmas_carol"
+IMPORTED = MICROSOFT_INDEX
 QUESTION = "Who is Bob Cratchit?"
 
 

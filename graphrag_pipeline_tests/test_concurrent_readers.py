@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.defs.index_run import run_index
-from graphrag_pipeline.retention import prune
-from graphrag_pipeline.root import Root
-from graphrag_pipeline_tests.command_line import environment
-from graphrag_pipeline_tests.roots import CAROL, make_root, put
+from graphrag_pipeline.defs.runs.index_run import run_index
+from graphrag_pipeline.pipeline.retention import prune
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline_tests.support.command_line import environment
+from graphrag_pipeline_tests.support.roots import CAROL, make_root, put
 
 N_EDITIONS = 5
 READER = """

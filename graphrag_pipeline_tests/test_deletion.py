@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import ALL_STAGES, STAGES
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.tables import STAGE_TABLES
-from graphrag_pipeline_tests.roots import build_tables, make_root, put, table_bytes
+from graphrag_pipeline_tests.support.roots import build_tables, make_root, put, table_bytes
 
 PEOPLE = ("Quillfeather", "Brambleton", "Ostrander", "Wimbleford")
 STORIES = (

@@ -12,22 +12,22 @@ from typing import Any
 
 import pytest
 
-from graphrag_pipeline.defs.index_run import run_index
+from graphrag_pipeline.defs.runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.forgetting import forget_document
+from graphrag_pipeline.pipeline.forgetting import forget_document
+from graphrag_pipeline.pipeline.retention import prune
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.publishing.checks import check_snapshot
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.retention import prune
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import ALL_STAGES
-from graphrag_pipeline.storage.checks import check_snapshot
 from graphrag_pipeline.storage.files import TEMPORARY_PREFIX
-from graphrag_pipeline.storage.vector_purge import holds_deleted
-from graphrag_pipeline.storage.vectors import VectorFolder
+from graphrag_pipeline.storage.vectors.folders import VectorFolder
+from graphrag_pipeline.storage.vectors.purge import holds_deleted
 from graphrag_pipeline_tests.conftest import ModelIndex
-from graphrag_pipeline_tests.killed_runs import Change, Moment, draw_moments, kill_run, measure_run
-from graphrag_pipeline_tests.roots import CAROL, build_tables, contract_bytes, make_root, put, table_bytes
+from graphrag_pipeline_tests.support.killed_runs import Change, Moment, draw_moments, kill_run, measure_run
+from graphrag_pipeline_tests.support.roots import CAROL, build_tables, contract_bytes, make_root, put, table_bytes
+from graphrag_pipeline_tests.support.two_snapshots import files_of
 from graphrag_pipeline_tests.test_model_engine import KEY, KEY_VARIABLE
-from graphrag_pipeline_tests.two_snapshots import files_of
 
 N_KILLS = 20
 N_KILLS_PUBLISHING = 6

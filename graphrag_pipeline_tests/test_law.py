@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import ALL_STAGES, STAGES
-from graphrag_pipeline.staleness import detect_input, find_stale
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
+from graphrag_pipeline.pipeline.staleness import detect_input, find_stale
 from graphrag_pipeline_tests.bench.articles import iterate_articles
-from graphrag_pipeline_tests.roots import (
+from graphrag_pipeline_tests.support.roots import (
     CAROL,
     GOING_ON,
     build_tables,

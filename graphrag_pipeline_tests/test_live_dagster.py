@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import ALL_STAGES
-from graphrag_pipeline.staleness import detect_input, find_stale
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.pipeline.staleness import detect_input, find_stale
 from graphrag_pipeline.storage.locks import is_index_running
-from graphrag_pipeline_tests.defs.test_notifications import Hook, running_hook
-from graphrag_pipeline_tests.live_dagster import (
+from graphrag_pipeline_tests.defs.automation.test_notifications import Hook, running_hook
+from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
+from graphrag_pipeline_tests.support.live_dagster import (
     REPOSITORY,
     graphql,
     launch_job,
@@ -24,8 +25,7 @@ from graphrag_pipeline_tests.live_dagster import (
     wait_for_run,
     wait_until,
 )
-from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
-from graphrag_pipeline_tests.roots import make_root, put
+from graphrag_pipeline_tests.support.roots import make_root, put
 
 pytestmark = [pytest.mark.ui, pytest.mark.slow, pytest.mark.timeout(900)]
 

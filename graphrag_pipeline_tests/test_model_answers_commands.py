@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.defs.index_run import open_instance
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import ALL_STAGES
-from graphrag_pipeline_tests.command_line import run
+from graphrag_pipeline.defs.runs.index_run import open_instance
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline_tests.model_server import Asked, ModelServer, running_model_server
-from graphrag_pipeline_tests.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.command_line import run
+from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
 QUESTION = "Who is Scrooge's clerk?"
 REPLY = "His clerk is Bob Cratchit [Data: Sources (1)], who has a small fire [Data: Reports (4711)]."

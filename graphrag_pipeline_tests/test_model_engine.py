@@ -16,21 +16,21 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from graphrag_pipeline.defs.index_run import IndexReport, run_index
-from graphrag_pipeline.defs.instance import dagster_home
+from graphrag_pipeline.defs.runs.index_run import IndexReport, run_index
+from graphrag_pipeline.defs.runs.instance import dagster_home
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline.inspection.estimates import estimate_index
-from graphrag_pipeline.root import Root, init_root
-from graphrag_pipeline.settings import Settings, settings_for_model
-from graphrag_pipeline.staleness import detect_input, find_stale
+from graphrag_pipeline.pipeline.root import Root, init_root
+from graphrag_pipeline.pipeline.staleness import detect_input, find_stale
+from graphrag_pipeline.settings.settings import Settings, settings_for_model
 from graphrag_pipeline.tables import ASKING_STAGES
 from graphrag_pipeline_tests.bench.articles import iterate_articles, write_articles
-from graphrag_pipeline_tests.command_line import environment, run
-from graphrag_pipeline_tests.indexing.hostile_replies import HOSTILE_REPLIES
 from graphrag_pipeline_tests.model_server import Asked, Fault, running_model_server
 from graphrag_pipeline_tests.model_server.server import ModelServer
-from graphrag_pipeline_tests.roots import build_tables, contract_bytes, put
+from graphrag_pipeline_tests.support.command_line import environment, run
+from graphrag_pipeline_tests.support.hostile_replies import HOSTILE_REPLIES
+from graphrag_pipeline_tests.support.roots import build_tables, contract_bytes, put
 
 KEY_VARIABLE = "GRAPHRAG_TESTS_KEY"
 KEY = "sk-test-0123456789abcdef-very-secret"

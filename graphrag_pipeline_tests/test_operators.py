@@ -17,21 +17,21 @@ from typing import Any
 import pytest
 import yaml
 
-from graphrag_pipeline.defs.instance import open_instance
-from graphrag_pipeline.root import DAGSTER_YAML, Root
-from graphrag_pipeline.settings import Settings
+from graphrag_pipeline.defs.runs.instance import open_instance
+from graphrag_pipeline.pipeline.root import DAGSTER_YAML, Root
+from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.conftest import ModelIndex
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
-from graphrag_pipeline_tests.roots import contract_bytes
+from graphrag_pipeline_tests.pipeline.test_staleness import other_reports
 from graphrag_pipeline_tests.storage.shared.conftest import s3, s3_url
+from graphrag_pipeline_tests.support.paths import REPOSITORY
+from graphrag_pipeline_tests.support.roots import contract_bytes
 from graphrag_pipeline_tests.test_cli import Call, Outcome, call
 from graphrag_pipeline_tests.test_model_engine import KEY, KEY_VARIABLE, make_model_root
-from graphrag_pipeline_tests.test_staleness import other_reports
 
 __all__ = ["call", "s3", "s3_url"]
 
-REPOSITORY = Path(__file__).parents[1]
 README = REPOSITORY / "README.md"
 POSTGRES = os.environ.get("POSTGRES_TEST_URL", "")
 """A database of a PostgreSQL server whose user may make databases, such as postgresql://user@host/postgres."""

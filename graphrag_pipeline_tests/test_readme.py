@@ -1,8 +1,8 @@
-from graphrag_pipeline_tests.readme_sample import README, index_sample, put_into_readme, render_sample
+from graphrag_pipeline_tests.support.readme_sample import README, index_sample, put_into_readme, render_sample
 
 
 def test_readme_shows_what_the_product_prints(tmp_path):
-    """After a change of what it prints: `python -m graphrag_pipeline_tests.readme_sample`."""
+    """After a change of what it prints: `python -m graphrag_pipeline_tests.support.readme_sample`."""
     with index_sample(tmp_path) as index:
         sample = render_sample(index)
         assert "Bob Cratchit" in index.search("Who is Ebenezer Scrooge's clerk?").answer

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.defs import assets as _registered  # noqa: F401
-from graphrag_pipeline.defs.stage_run import BODIES, StageRun
-from graphrag_pipeline_tests.roots import build_tables, make_root
+from graphrag_pipeline.defs.runs.stage_run import BODIES, StageRun
+from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
 
 def test_a_partition_that_stays_stale_whatever_runs_is_an_error(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.identity import bucket_keys, bucket_of, normalize_title, relationship_id, stable_hash
-from graphrag_pipeline.stages import STAGES
+from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES
 
 names = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=30)

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from graphrag_pipeline.identity import bucket_keys
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import ALL_STAGES
-from graphrag_pipeline.staleness import detect_input, find_stale
-from graphrag_pipeline_tests.command_line import run
-from graphrag_pipeline_tests.live_browser import click, keep, running_chromium, show, wait_for_text
-from graphrag_pipeline_tests.live_dagster import graphql, launch_job, running_dagster, wait_for_run, wait_until
-from graphrag_pipeline_tests.roots import put
-from graphrag_pipeline_tests.ui_pictures import index_sample
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.pipeline.staleness import detect_input, find_stale
+from graphrag_pipeline_tests.support.command_line import run
+from graphrag_pipeline_tests.support.live_browser import click, keep, running_chromium, show, wait_for_text
+from graphrag_pipeline_tests.support.live_dagster import graphql, launch_job, running_dagster, wait_for_run, wait_until
+from graphrag_pipeline_tests.support.roots import put
+from graphrag_pipeline_tests.support.ui_pictures import index_sample
 
 pytestmark = [pytest.mark.ui, pytest.mark.timeout(600)]
 N_BUCKETS = 3

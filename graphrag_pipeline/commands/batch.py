@@ -1,6 +1,6 @@
 """The command `batch`: a file of questions, answered into a file of answers.
 
-Keep out: answering (`query/batch.py`).
+Keep out: answering (`query/batch/run.py`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from graphrag_pipeline.commands.questions import METHOD_HELP
 from graphrag_pipeline.commands.terminal import RootOption, logging_costs, open_root
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.batch import BatchAccount
+    from graphrag_pipeline.query.batch.question_files import BatchQuestion
+    from graphrag_pipeline.query.batch.run import BatchAccount
     from graphrag_pipeline.query.graph_index import GraphIndex
-    from graphrag_pipeline.query.question_files import BatchQuestion
 
 
 def add_batch_commands(app: typer.Typer) -> None:
@@ -39,10 +39,10 @@ def batch(
     as_json: Annotated[bool, typer.Option("--json", help="Print the account as JSON.")] = False,
 ) -> None:
     """Answer a file of questions from one snapshot; exit status 1 if one has no answer."""
-    from graphrag_pipeline.query.batch import answer_into_file
+    from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_question_file
+    from graphrag_pipeline.query.batch.run import answer_into_file
     from graphrag_pipeline.query.graph_index import GraphIndex
     from graphrag_pipeline.query.methods import look_up_method
-    from graphrag_pipeline.query.question_files import BatchQuestion, read_question_file
 
     look_up_method(method)
     default = BatchQuestion("", method, filters=tuple(filters or ()))
@@ -66,7 +66,7 @@ def batch(
 
 
 def _print_answers(index: GraphIndex, questions: list[BatchQuestion], concurrency: int) -> BatchAccount:
-    from graphrag_pipeline.query.batch import BatchAccount, answer_all
+    from graphrag_pipeline.query.batch.run import BatchAccount, answer_all
 
     account = BatchAccount()
     for answered in answer_all(index, questions, concurrency):

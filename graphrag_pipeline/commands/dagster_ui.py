@@ -23,8 +23,8 @@ def dev(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 3000,
 ) -> None:
     """Dagster's UI and daemon, with its home under the root."""
-    from graphrag_pipeline.defs.instance import dagster_home, open_instance
-    from graphrag_pipeline.root import ROOT_VARIABLE
+    from graphrag_pipeline.defs.runs.instance import dagster_home, open_instance
+    from graphrag_pipeline.pipeline.root import ROOT_VARIABLE
 
     project = open_root(root)
     project.tables.check_layout(project.settings.storage.n_buckets)

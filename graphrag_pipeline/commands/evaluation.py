@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from graphrag_pipeline.evaluation.conditions import Condition
     from graphrag_pipeline.evaluation.questions import Question
     from graphrag_pipeline.evaluation.retrieval_figures import RetrievalFigures
+    from graphrag_pipeline.pipeline.root import Root
     from graphrag_pipeline.query.graph_index import GraphIndex
-    from graphrag_pipeline.root import Root
 
 _MAX_UNKNOWN = 5
 

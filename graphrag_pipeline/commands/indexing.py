@@ -12,7 +12,7 @@ from graphrag_pipeline.commands.terminal import JsonOption, RootOption, logging_
 from graphrag_pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.root import Root
+    from graphrag_pipeline.pipeline.root import Root
 
 Engine = Literal["embedded", "model"]
 
@@ -34,8 +34,8 @@ def init(
     api_key_env: Annotated[str | None, typer.Option(help="model: environment variable that holds the key.")] = None,
 ) -> None:
     """Make a root: documented settings, the prompts and an empty input folder."""
-    from graphrag_pipeline.root import init_root
-    from graphrag_pipeline.settings import settings_for_model
+    from graphrag_pipeline.pipeline.root import init_root
+    from graphrag_pipeline.settings.settings import settings_for_model
 
     if engine == "model" and not chat_model:
         raise typer.BadParameter("name one: --engine model asks it", param_hint="--chat-model")
@@ -67,9 +67,9 @@ def index(
     """Detect what changed, materialise what is stale, check, publish."""
     from dataclasses import asdict
 
-    from graphrag_pipeline.defs.index_run import run_index
-    from graphrag_pipeline.progress import IndexProgress
-    from graphrag_pipeline.staleness import list_unused_overrides, measure_lag
+    from graphrag_pipeline.defs.runs.index_run import run_index
+    from graphrag_pipeline.pipeline.progress import IndexProgress
+    from graphrag_pipeline.pipeline.staleness import list_unused_overrides, measure_lag
 
     project = open_root(root)
     if dry_run:
@@ -122,7 +122,7 @@ def _print_estimates(project: Any, as_json: bool, asked: list[str]) -> None:
 
     from graphrag_pipeline.inspection.costs import render_estimates
     from graphrag_pipeline.inspection.estimates import asks_any_model, estimate_index
-    from graphrag_pipeline.staleness import detect_input, find_stale
+    from graphrag_pipeline.pipeline.staleness import detect_input, find_stale
 
     if problem := project.tables.find_layout_problem(project.settings.storage.n_buckets):
         raise PipelineError(problem)
@@ -193,7 +193,7 @@ def status(
     from dataclasses import asdict
 
     from graphrag_pipeline.inspection.estimates import asks_any_model, estimate_index
-    from graphrag_pipeline.staleness import (
+    from graphrag_pipeline.pipeline.staleness import (
         detect_input,
         find_stale,
         find_waiting,
@@ -281,7 +281,7 @@ def _lag_lines(reports: dict[str, Any]) -> list[str]:
 
 def _stale_lines(stale: list[Any]) -> list[str]:
     """One line per stage and reason; buckets stale for one reason share a line."""
-    from graphrag_pipeline.staleness import group_stale
+    from graphrag_pipeline.pipeline.staleness import group_stale
 
     return [
         f"stale {stage}{'' if keys == ['all'] else ' ' + ' '.join(keys)}: {why}"

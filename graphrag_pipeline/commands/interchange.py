@@ -24,7 +24,7 @@ def import_index(
 ) -> None:
     """Import a Microsoft GraphRAG index into a published snapshot."""
     from graphrag_pipeline.interchange.graphrag_import import import_graphrag
-    from graphrag_pipeline.root import init_root
+    from graphrag_pipeline.pipeline.root import init_root
 
     target = root or named_before["root"]
     if target is None:

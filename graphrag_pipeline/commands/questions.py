@@ -48,8 +48,8 @@ def query(
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question from the published index."""
-    from graphrag_pipeline.query.conversation import read_history_file
     from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.query.understanding.conversation import read_history_file
     from graphrag_pipeline.storage.history import find_snapshot
 
     options = dict(_parse_option(text) for text in option or [])
@@ -93,7 +93,7 @@ def _print_piece(text: str) -> None:
 def _explain(index: Any, question: str, strategy: str | None, options: dict[str, Any], as_json: bool) -> None:
     from graphrag_pipeline.query.explain import explain_strategies, render_explanation, to_records
     from graphrag_pipeline.query.methods import METHODS
-    from graphrag_pipeline.query.time_scope import read_time_scope
+    from graphrag_pipeline.query.understanding.time_scope import read_time_scope
 
     settings: Any = METHODS["local"].settings_of(index.settings, strategy, options)
     timed = read_time_scope(index, question, settings.now)
@@ -112,7 +112,7 @@ def _as_text(argument: str) -> str:
 def _parse_option(text: str) -> tuple[str, Any]:
     import yaml
 
-    from graphrag_pipeline.settings_file import parse_yaml
+    from graphrag_pipeline.settings.file import parse_yaml
 
     key, equals, value = (part.strip() for part in text.partition("="))
     if not key or not equals:

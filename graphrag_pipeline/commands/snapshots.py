@@ -37,7 +37,7 @@ def list_all(root: RootOption = None, as_json: JsonOption = False) -> None:
     """All snapshots, the newest first."""
     from dataclasses import asdict
 
-    from graphrag_pipeline.staleness import find_waiting
+    from graphrag_pipeline.pipeline.staleness import find_waiting
     from graphrag_pipeline.storage.history import list_snapshots
 
     project = open_root(root)
@@ -71,7 +71,7 @@ def show(snapshot: _Id, root: RootOption = None, as_json: JsonOption = False) ->
     """What is in a snapshot."""
     from dataclasses import asdict
 
-    from graphrag_pipeline.staleness import find_waiting
+    from graphrag_pipeline.pipeline.staleness import find_waiting
     from graphrag_pipeline.storage.history import describe_snapshot, find_snapshot
 
     project = open_root(root)
@@ -113,7 +113,7 @@ def diff(old: _Id, new: _Id, root: RootOption = None, as_json: JsonOption = Fals
 @snapshots.command()
 def rollback(snapshot: _Id, root: RootOption = None) -> None:
     """Publish an earlier snapshot and pin it: nothing else is published until `unpin`."""
-    from graphrag_pipeline.staleness import find_waiting
+    from graphrag_pipeline.pipeline.staleness import find_waiting
     from graphrag_pipeline.storage.history import find_snapshot, roll_back
 
     project = open_root(root)
@@ -146,8 +146,8 @@ def prune(
     import time
     from dataclasses import asdict
 
-    from graphrag_pipeline.retention import prune as prune_root
-    from graphrag_pipeline.retention import render_swept
+    from graphrag_pipeline.pipeline.retention import prune as prune_root
+    from graphrag_pipeline.pipeline.retention import render_swept
 
     swept = prune_root(open_root(root), keep, time.time() - grace_hours * _HOUR_S, dry_run)
     if as_json:
@@ -165,8 +165,8 @@ def forget(
     """Remove what remembers a deleted document: old snapshots, files, replies of models."""
     from dataclasses import asdict
 
-    from graphrag_pipeline.forgetting import forget_document, render_forgotten
-    from graphrag_pipeline.retention import render_swept
+    from graphrag_pipeline.pipeline.forgetting import forget_document, render_forgotten
+    from graphrag_pipeline.pipeline.retention import render_swept
 
     forgotten = forget_document(open_root(root), document)
     if as_json:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.root import Root
+    from graphrag_pipeline.pipeline.root import Root
 
 RootOption = Annotated[
     Path | None, typer.Option("--root", help="Project root; else $GRAPHRAG_ROOT, the current folder or ./data.")
@@ -32,7 +32,7 @@ def open_root(root: Path | None) -> Root:
     Raises:
         PipelineError: it has no settings that can be read.
     """
-    from graphrag_pipeline.root import Root, find_root
+    from graphrag_pipeline.pipeline.root import Root, find_root
 
     opened = Root(find_root(root or named_before["root"]))
     opened.settings  # noqa: B018 - also where a command needs none: what is no root is told the same way everywhere

@@ -38,7 +38,7 @@ def trace(
     as_json: JsonOption = False,
 ) -> None:
     """From a citation down to text units and documents, with the prompt, model and run behind each record."""
-    from graphrag_pipeline.defs.run_lookup import finding_runs
+    from graphrag_pipeline.defs.runs.lookup import finding_runs
     from graphrag_pipeline.inspection.tracing import trace_citation
     from graphrag_pipeline.query.graph_index import GraphIndex
     from graphrag_pipeline.storage.history import find_snapshot

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from graphrag_pipeline.defs import metadata
-from graphrag_pipeline.defs.stage_run import StageRun, stage_body
+from graphrag_pipeline.defs.runs.stage_run import StageRun, stage_body
 from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.tables import STAGE_TABLES, VECTOR_TABLES
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.indexing.community_reports import Writer
+    from graphrag_pipeline.indexing.communities.stable import PublishedGraph
+    from graphrag_pipeline.indexing.graph.resolution import Merge
     from graphrag_pipeline.indexing.model_stages import ModelWriter, Summarize
-    from graphrag_pipeline.indexing.resolution import Merge
-    from graphrag_pipeline.indexing.stable_communities import PublishedGraph
+    from graphrag_pipeline.indexing.reports.community_reports import Writer
     from graphrag_pipeline.storage.manifests import Manifest
 
 
 @stage_body("corpus_manifest")
 def corpus_manifest(run: StageRun) -> None:
-    from graphrag_pipeline.indexing.documents import build_corpus_manifest, refuse_lost_converters
-    from graphrag_pipeline.staleness import INPUT, input_version
+    from graphrag_pipeline.inputs.documents import build_corpus_manifest, refuse_lost_converters
+    from graphrag_pipeline.pipeline.staleness import INPUT, input_version
 
     manifest = build_corpus_manifest(run.root.read_input({run.partition}))
     refuse_lost_converters(manifest, run.previous("corpus_manifest"))
@@ -36,7 +36,7 @@ def corpus_manifest(run: StageRun) -> None:
 
 @stage_body("documents")
 def documents(run: StageRun) -> None:
-    from graphrag_pipeline.indexing.documents import build_documents, match_manifest
+    from graphrag_pipeline.inputs.documents import build_documents, match_manifest
 
     records = match_manifest(run.root.read_input({run.partition}), run.read("corpus_manifest"))
     tables = build_documents(records)
@@ -67,15 +67,15 @@ def extracted_graph(run: StageRun) -> None:
 
 
 def _extract_by_rule(run: StageRun, units: pa.Table) -> None:
-    from graphrag_pipeline.indexing.unchanged_documents import extract_changed_documents
+    from graphrag_pipeline.indexing.extraction.unchanged_documents import extract_changed_documents
 
     run.write(**extract_changed_documents(run.read("documents"), units, run.settings.extraction, run.earlier()))
 
 
 def _extract_by_model(run: StageRun, units: pa.Table) -> None:
-    from graphrag_pipeline.defs.call_pool import take_mentions
+    from graphrag_pipeline.defs.runs.call_pool import take_mentions
     from graphrag_pipeline.indexing.model_stages import ask_about_units, collect_extracted, extraction_works
-    from graphrag_pipeline.plans import is_extraction_proven, plan_extraction
+    from graphrag_pipeline.pipeline.plans import is_extraction_proven, plan_extraction
 
     results = take_mentions(run.root, run.partition, units["id"].to_pylist())
     if results is None:
@@ -91,9 +91,9 @@ def _extract_by_model(run: StageRun, units: pa.Table) -> None:
 
 @stage_body("graph")
 def graph(run: StageRun) -> None:
-    from graphrag_pipeline.indexing.graph import merge_graph
-    from graphrag_pipeline.indexing.overrides import find_unused, read_overrides
-    from graphrag_pipeline.settings import OVERRIDES_FILE
+    from graphrag_pipeline.indexing.graph.merge import merge_graph
+    from graphrag_pipeline.indexing.graph.overrides import find_unused, read_overrides
+    from graphrag_pipeline.settings.settings import OVERRIDES_FILE
 
     overrides = read_overrides(run.root.read_file(OVERRIDES_FILE))
     merge = partial(
@@ -116,7 +116,7 @@ def graph(run: StageRun) -> None:
 
 
 def _propose_by_meaning(run: StageRun, tables: dict[str, pa.Table]) -> "tuple[list[Merge], list[Failure]]":
-    from graphrag_pipeline.plans import propose_by_meaning
+    from graphrag_pipeline.pipeline.plans import propose_by_meaning
 
     asked = run.chat_model if run.asks_model else None
     return propose_by_meaning(run.root, tables["entities"], tables["relationships"], asked, run.progress())
@@ -124,7 +124,7 @@ def _propose_by_meaning(run: StageRun, tables: dict[str, pa.Table]) -> "tuple[li
 
 @stage_body("summarized_descriptions")
 def summarized_descriptions(run: StageRun) -> None:
-    from graphrag_pipeline.indexing.summarized_descriptions import summarize_descriptions
+    from graphrag_pipeline.indexing.graph.summarized_descriptions import summarize_descriptions
 
     summarize = partial(summarize_descriptions, settings=run.settings.descriptions, embedder=run.root.static_embedder)
     known = run.known("descriptions")
@@ -142,7 +142,7 @@ def _summarize_by_model(
     run: StageRun, fall_back: "Summarize", known: pa.Table | None
 ) -> tuple[pa.Table, list[Failure]]:
     from graphrag_pipeline.indexing.model_stages import summarize_descriptions_by_model
-    from graphrag_pipeline.plans import plan_summaries
+    from graphrag_pipeline.pipeline.plans import plan_summaries
 
     return summarize_descriptions_by_model(
         run.read("entities"),
@@ -157,7 +157,7 @@ def _summarize_by_model(
 
 @stage_body("communities")
 def communities(run: StageRun) -> None:
-    from graphrag_pipeline.indexing.communities import detect_communities
+    from graphrag_pipeline.indexing.communities.detection import detect_communities
 
     published = _published_graph(run)
     found = detect_communities(
@@ -169,7 +169,7 @@ def communities(run: StageRun) -> None:
 
 
 def _published_graph(run: StageRun) -> "PublishedGraph | None":
-    from graphrag_pipeline.indexing.stable_communities import PublishedGraph
+    from graphrag_pipeline.indexing.communities.stable import PublishedGraph
 
     tables = None if run.is_reclustering else run.published("entities", "relationships", "communities")
     return PublishedGraph(*tables) if tables else None
@@ -177,10 +177,10 @@ def _published_graph(run: StageRun) -> "PublishedGraph | None":
 
 @stage_body("community_reports")
 def community_reports(run: StageRun) -> None:
-    from graphrag_pipeline.indexing.community_reports import report_communities
-    from graphrag_pipeline.indexing.contract_tables import with_full_content
-    from graphrag_pipeline.indexing.report_evidence import EarlierReports
-    from graphrag_pipeline.tokens import count_tokens_each
+    from graphrag_pipeline.indexing.reports.community_reports import report_communities
+    from graphrag_pipeline.indexing.reports.evidence import EarlierReports
+    from graphrag_pipeline.publishing.contract_tables import with_full_content
+    from graphrag_pipeline.text.tokens import count_tokens_each
 
     writer = _model_writer(run) if run.asks_model else None
     reports = report_communities(
@@ -202,14 +202,14 @@ def community_reports(run: StageRun) -> None:
 
 
 def _extractive_writer(run: StageRun) -> "Writer":
-    from graphrag_pipeline.indexing.extractive_reports import write_reports
+    from graphrag_pipeline.indexing.reports.extractive import write_reports
 
     return partial(write_reports, settings=run.settings.reports, embedder=run.root.static_embedder)
 
 
 def _model_writer(run: StageRun) -> "ModelWriter":
     from graphrag_pipeline.indexing.model_stages import ModelWriter
-    from graphrag_pipeline.plans import plan_reports
+    from graphrag_pipeline.pipeline.plans import plan_reports
 
     least = run.settings.reports.min_report_size
     return ModelWriter(plan_reports(run.root), run.chat_model, least, _extractive_writer(run), run.progress())
@@ -232,14 +232,14 @@ def text_unit_embeddings(run: StageRun) -> None:
 
 @stage_body("entity_embeddings")
 def entity_embeddings(run: StageRun) -> None:
-    from graphrag_pipeline.indexing.contract_tables import with_descriptions
+    from graphrag_pipeline.publishing.contract_tables import with_descriptions
 
     _embed(run, "default-entity-description", with_descriptions(run.read("entities"), run.read("descriptions")))
 
 
 @stage_body("relationship_embeddings")
 def relationship_embeddings(run: StageRun) -> None:
-    from graphrag_pipeline.indexing.contract_tables import with_descriptions
+    from graphrag_pipeline.publishing.contract_tables import with_descriptions
 
     rows = with_descriptions(run.read("relationships"), run.read("descriptions"))
     _embed(run, "default-relationship-description", rows.select(["source", "target", "description"]))
@@ -247,7 +247,7 @@ def relationship_embeddings(run: StageRun) -> None:
 
 @stage_body("report_embeddings")
 def report_embeddings(run: StageRun) -> None:
-    from graphrag_pipeline.indexing.contract_tables import with_full_content
+    from graphrag_pipeline.publishing.contract_tables import with_full_content
 
     _embed(run, "default-community-full_content", with_full_content(run.read("community_reports")))
 
@@ -264,10 +264,10 @@ def _embed(run: StageRun, vector_table: str, rows: pa.Table) -> None:
 
 @stage_body("index_candidate")
 def index_candidate(run: StageRun) -> None:
-    from graphrag_pipeline.indexing.contract_tables import JOINED_TABLES, join_contract_tables
     from graphrag_pipeline.indexing.embeddings import look_up_all_vectors
-    from graphrag_pipeline.storage.candidates import freeze_candidate
-    from graphrag_pipeline.tokens import count_tokens_each
+    from graphrag_pipeline.publishing.candidates import freeze_candidate
+    from graphrag_pipeline.publishing.contract_tables import JOINED_TABLES, join_contract_tables
+    from graphrag_pipeline.text.tokens import count_tokens_each
 
     last = run.root.tables.head(run.stage.name)
     previous = run.root.snapshots.last_manifest(last.data_version if last else None)
@@ -291,7 +291,7 @@ def index_candidate(run: StageRun) -> None:
 
 
 def _carried_numbers(run: StageRun, previous: "Manifest | None") -> pa.Table | None:
-    from graphrag_pipeline.indexing.community_numbers import carry_community_numbers
+    from graphrag_pipeline.indexing.communities.numbers import carry_community_numbers
 
     numbers = run.root.snapshots.record_numbers(previous)
     old = run.root.snapshots.whole_table(previous, "communities")
@@ -301,10 +301,10 @@ def _carried_numbers(run: StageRun, previous: "Manifest | None") -> pa.Table | N
 @stage_body("index_snapshot")
 def index_snapshot(run: StageRun) -> None:
     from graphrag_pipeline.defs.published import of_snapshot, open_published
-    from graphrag_pipeline.defs.run_costs import paid_by_run
+    from graphrag_pipeline.defs.runs.costs import paid_by_run
     from graphrag_pipeline.evaluation.regression_gate import check_golden_questions
-    from graphrag_pipeline.stages import CANDIDATE
-    from graphrag_pipeline.storage.candidates import publish
+    from graphrag_pipeline.pipeline.stages import CANDIDATE
+    from graphrag_pipeline.publishing.candidates import publish
 
     candidate = run.root.tables.need(CANDIDATE.name).data_version
     pinned = run.root.snapshots.pinned()

@@ -1,4 +1,4 @@
-"""Blocking asset checks on the candidate: one per check of `storage/checks.py`.
+"""Blocking asset checks on the candidate: one per check of `publishing/checks.py`.
 
 They run between `index_candidate` and `index_snapshot`; a failing one stops the publication. How many records may have
 failed is asked when the snapshot is published, where the run says which.
@@ -9,9 +9,9 @@ from collections.abc import Callable
 import dagster as dg
 
 from graphrag_pipeline.defs.resources import IndexRoot
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import CANDIDATE
-from graphrag_pipeline.storage.checks import CHECKS, POLICY_CHECKS
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import CANDIDATE
+from graphrag_pipeline.publishing.checks import CHECKS, POLICY_CHECKS
 from graphrag_pipeline.storage.snapshots import Snapshot
 
 Ask = Callable[[str, Root, Snapshot], list[str]]

@@ -10,7 +10,7 @@ from functools import cache
 
 import dagster as dg
 
-from graphrag_pipeline.stages import ALL_STAGES, CANDIDATE, Stage
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, Stage
 from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES, Table
 
 _UNIT_TEXT = ("text_units.text",)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.defs.columns import column_lineage, column_schema
 from graphrag_pipeline.models.accounting import CallStats
-from graphrag_pipeline.stages import Stage
+from graphrag_pipeline.pipeline.stages import Stage
 
 _PREVIEW_ROWS = 5
 _PREVIEW_CHARACTERS = 80

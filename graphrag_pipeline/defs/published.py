@@ -10,12 +10,12 @@ from contextlib import closing
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.defs.instance import open_instance
+from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.inspection.snapshot_diff import diff_documents
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import SNAPSHOT
-from graphrag_pipeline.staleness import find_waiting
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import SNAPSHOT
+from graphrag_pipeline.pipeline.staleness import find_waiting
 from graphrag_pipeline.storage.history import describe_snapshot
 from graphrag_pipeline.storage.snapshots import Snapshot
 

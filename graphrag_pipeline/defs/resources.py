@@ -10,7 +10,7 @@ from typing import TypeVar
 import dagster as dg
 
 from graphrag_pipeline.models.accounting import CallStats
-from graphrag_pipeline.root import Root, find_root
+from graphrag_pipeline.pipeline.root import Root, find_root
 
 Listener = Callable[[str, str, bool], None]
 """Told (stage, partition, was it fresh) after each stage: the command line's progress bar."""

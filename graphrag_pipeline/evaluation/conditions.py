@@ -26,15 +26,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.query import engines, records
-from graphrag_pipeline.query.basic_search import TEXT_UNIT_VECTORS, searched_words
-from graphrag_pipeline.query.basic_search import rank_text_units as rank_basically
+from graphrag_pipeline.query import records
+from graphrag_pipeline.query.answers import answering as engines
+from graphrag_pipeline.query.answers.token_budget import limited
 from graphrag_pipeline.query.context import pack_rows, row_costs
-from graphrag_pipeline.query.lazy_search import LazySelection, RatedUnit
 from graphrag_pipeline.query.methods import METHODS
 from graphrag_pipeline.query.results import Context
-from graphrag_pipeline.query.token_budget import limited
-from graphrag_pipeline.settings_file import parse_yaml
+from graphrag_pipeline.query.search.basic import TEXT_UNIT_VECTORS, searched_words
+from graphrag_pipeline.query.search.basic import rank_text_units as rank_basically
+from graphrag_pipeline.query.search.lazy import LazySelection, RatedUnit
+from graphrag_pipeline.settings.file import parse_yaml
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_index import GraphIndex

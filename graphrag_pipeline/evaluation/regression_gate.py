@@ -22,9 +22,9 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.figures_store import load_retrieval, name_retrieval, save_retrieval
 from graphrag_pipeline.evaluation.questions import Question, find_evidence, read_gold
 from graphrag_pipeline.evaluation.retrieval_figures import RetrievalFigures, measure_retrieval, parse_methods
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import STAGES
 from graphrag_pipeline.storage.history import clear_refusal, record_refusal
 from graphrag_pipeline.storage.snapshots import Snapshot
 

@@ -18,7 +18,7 @@ import numpy as np
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.conditions import Condition, Ranker, parse_condition, rank_text_units
 from graphrag_pipeline.evaluation.questions import Evidence, Question, find_evidence
-from graphrag_pipeline.query.selection import STRATEGIES
+from graphrag_pipeline.query.selection.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_index import GraphIndex

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphrag_pipeline.model_settings import EmbeddingModelSettings
 from graphrag_pipeline.models.pieces import Piece, average_vectors, pack_batches, split_to_pieces
 from graphrag_pipeline.models.ports import Embedder
-from graphrag_pipeline.tokens import count_tokens_each
+from graphrag_pipeline.settings.models import EmbeddingModelSettings
+from graphrag_pipeline.text.tokens import count_tokens_each
 
 MAX_TOKENS = 450
 """A text over it, or over the model's own limit if that is less, is cut to compare vectors: it fits a limit of 512."""

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
-from graphrag_pipeline.indexing.chunked_documents import TITLE
+from graphrag_pipeline.inputs.chunks import TITLE
 from graphrag_pipeline.models.pieces import split_to_pieces
-from graphrag_pipeline.settings import TextUnitsSettings
-from graphrag_pipeline.tokens import count_tokens, count_tokens_each
+from graphrag_pipeline.settings.settings import TextUnitsSettings
+from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each
 
 _SLACK = 8  # tokens that joining two texts may add
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from graphrag_pipeline.citations import strip_citations
 from graphrag_pipeline.identity import entity_text, text_hash
-from graphrag_pipeline.indexing.adjacency import one_chunk, positions
 from graphrag_pipeline.models.ports import Embedder, Failure
+from graphrag_pipeline.publishing.adjacency import one_chunk, positions
 from graphrag_pipeline.tables import VECTOR_TABLES, Table
 
 if TYPE_CHECKING:

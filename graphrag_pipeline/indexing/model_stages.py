@@ -18,11 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.indexing.community_reports import Report, Writer
-from graphrag_pipeline.indexing.model_descriptions import Subject, SummaryPlan, iterate_subjects, summarize_subject
-from graphrag_pipeline.indexing.model_extraction import ExtractionPlan, UnitMentions, extract_text_unit
-from graphrag_pipeline.indexing.model_reports import ModelReport, ReportPlan, write_report
-from graphrag_pipeline.indexing.report_contexts import CommunityContext
+from graphrag_pipeline.indexing.extraction.model import ExtractionPlan, UnitMentions, extract_text_unit
+from graphrag_pipeline.indexing.graph.model_descriptions import (
+    Subject,
+    SummaryPlan,
+    iterate_subjects,
+    summarize_subject,
+)
+from graphrag_pipeline.indexing.reports.community_reports import Report, Writer
+from graphrag_pipeline.indexing.reports.contexts import CommunityContext
+from graphrag_pipeline.indexing.reports.model import ModelReport, ReportPlan, write_report
 from graphrag_pipeline.models.pool import FirstLook, Progress, Work, run_all
 from graphrag_pipeline.models.ports import ChatModel, Failure
 from graphrag_pipeline.tables import CLAIM_MENTIONS, DESCRIPTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphrag_pipeline.indexing.adjacency import positions
 from graphrag_pipeline.models.ports import Embedder
-from graphrag_pipeline.sentences import split_sentences
+from graphrag_pipeline.publishing.adjacency import positions
 from graphrag_pipeline.tables import SENTENCE_EMBEDDINGS
+from graphrag_pipeline.text.sentences import split_sentences
 
 _BATCH_SENTENCES = 50_000
 _DOT_ROWS = 4_096  # as int32 they stay in the processor's cache

@@ -24,10 +24,10 @@ import pyarrow as pa
 
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.chunk_aggregation import aggregate_chunks
-from graphrag_pipeline.sentences import grapheme_start, split_sentences
-from graphrag_pipeline.settings import TextUnitsSettings
+from graphrag_pipeline.settings.settings import TextUnitsSettings
 from graphrag_pipeline.tables import TEXT_UNITS
-from graphrag_pipeline.tokens import count_tokens, count_tokens_each, load_encoding
+from graphrag_pipeline.text.sentences import grapheme_start, split_sentences
+from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each, load_encoding
 
 _SHORT_GAP = 16  # characters of white space counted with the sentence before it
 _MAX_BYTES = 4  # of a character in UTF-8

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.identity import WHOLE
-from graphrag_pipeline.indexing.documents import build_documents
 from graphrag_pipeline.indexing.text_units import split_documents
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import STAGES
-from graphrag_pipeline.staleness import StalePartition
+from graphrag_pipeline.inputs.documents import build_documents
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import STAGES
+from graphrag_pipeline.pipeline.staleness import StalePartition
 
 _MENTIONS = ("entity_mentions", "relationship_mentions")
 

@@ -16,7 +16,7 @@ from typing import Any
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.estimates import StageEstimate
 from graphrag_pipeline.models.accounting import CallStats, booked_by_process
-from graphrag_pipeline.root import Root
+from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage import files
 
 _FILE = "costs.jsonl"

@@ -18,27 +18,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.identity import text_hash
-from graphrag_pipeline.indexing.community_reports import Report, report_communities
-from graphrag_pipeline.indexing.contract_tables import with_descriptions, with_full_content
 from graphrag_pipeline.indexing.embeddings import embedded_texts
+from graphrag_pipeline.indexing.extraction.model import ExtractionPlan, build_graph_prompt
 from graphrag_pipeline.indexing.failures import count_asked
-from graphrag_pipeline.indexing.model_descriptions import Subject, iterate_subjects
-from graphrag_pipeline.indexing.model_extraction import ExtractionPlan, build_graph_prompt
-from graphrag_pipeline.indexing.model_reports import build_request
+from graphrag_pipeline.indexing.graph.model_descriptions import Subject, iterate_subjects
 from graphrag_pipeline.indexing.model_stages import extraction_works, summary_works
-from graphrag_pipeline.indexing.report_contexts import CommunityContext
-from graphrag_pipeline.indexing.report_evidence import EarlierReports
+from graphrag_pipeline.indexing.reports.community_reports import Report, report_communities
+from graphrag_pipeline.indexing.reports.contexts import CommunityContext
+from graphrag_pipeline.indexing.reports.evidence import EarlierReports
+from graphrag_pipeline.indexing.reports.model import build_request
 from graphrag_pipeline.inspection.changed_units import ChangedUnits
 from graphrag_pipeline.models.pool import Work
 from graphrag_pipeline.models.prices import find_price
 from graphrag_pipeline.models.stored_replies import StoredReplies
-from graphrag_pipeline.plans import plan_extraction, plan_reports, plan_summaries
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.settings import Settings
-from graphrag_pipeline.stages import STAGES, asks_model, upstream_of
-from graphrag_pipeline.staleness import StalePartition
+from graphrag_pipeline.pipeline.plans import plan_extraction, plan_reports, plan_summaries
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import STAGES, asks_model, upstream_of
+from graphrag_pipeline.pipeline.staleness import StalePartition
+from graphrag_pipeline.publishing.contract_tables import with_descriptions, with_full_content
+from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import VECTOR_TABLES
-from graphrag_pipeline.tokens import count_tokens_each
+from graphrag_pipeline.text.tokens import count_tokens_each
 
 PER_UNIT = {"graph": 0.5, "summarized_descriptions": 3.1, "community_reports": 0.6, "entity_embeddings": 9.0,
             "relationship_embeddings": 5.0, "report_embeddings": 6.0}  # fmt: skip

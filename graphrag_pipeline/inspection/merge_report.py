@@ -1,6 +1,6 @@
 """What entity resolution merged, and what it would merge as the settings are now: read, never written.
 
-Keep out: the rules (`indexing/resolution.py`, `indexing/semantic_resolution.py`).
+Keep out: the rules (`indexing/graph/resolution.py`, `indexing/graph/semantic_resolution.py`).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from graphrag_pipeline.indexing.graph import merge_graph
-from graphrag_pipeline.indexing.overrides import read_overrides
-from graphrag_pipeline.indexing.resolution import Merge
-from graphrag_pipeline.indexing.semantic_resolution import (
+from graphrag_pipeline.indexing.graph.merge import merge_graph
+from graphrag_pipeline.indexing.graph.overrides import read_overrides
+from graphrag_pipeline.indexing.graph.resolution import Merge
+from graphrag_pipeline.indexing.graph.semantic_resolution import (
     merge_by_verdict,
     merge_similar,
     pairs_to_ask,
@@ -22,8 +22,8 @@ from graphrag_pipeline.indexing.semantic_resolution import (
     show_entities,
     verdict_request,
 )
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.settings import OVERRIDES_FILE
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.settings.settings import OVERRIDES_FILE
 
 MENTIONS = ("entity_mentions", "relationship_mentions", "claim_mentions")
 
@@ -78,7 +78,7 @@ def preview_merges(root: Root) -> MergeReport:
 
 
 def _scan(root: Root, table: str) -> Any:
-    from graphrag_pipeline.stages import owner_of
+    from graphrag_pipeline.pipeline.stages import owner_of
 
     return root.tables.dataset([root.tables.need(table, key) for key in owner_of(table).partitions(root.settings)])
 

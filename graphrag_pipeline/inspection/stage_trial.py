@@ -18,9 +18,15 @@ from graphrag_pipeline.models.accounting import CallStats, booked_to
 from graphrag_pipeline.models.pool import run_all
 from graphrag_pipeline.models.ports import ChatModel, ChatReply, ChatRequest, Failure
 from graphrag_pipeline.models.prices import find_price
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import STAGES, Stage, asks_model, everything_above
-from graphrag_pipeline.staleness import INPUT, CodeChange, StalePartition, find_code_changes, find_stale_versions
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import STAGES, Stage, asks_model, everything_above
+from graphrag_pipeline.pipeline.staleness import (
+    INPUT,
+    CodeChange,
+    StalePartition,
+    find_code_changes,
+    find_stale_versions,
+)
 
 EMBEDDED = "the embedded engine"
 

@@ -16,11 +16,11 @@ import numpy as np
 from graphrag_pipeline.citations import KIND_OF_RECORD, parse_citations
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.inspection.trace_origins import FindRun, Origin, StageRecords
+from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query import records
-from graphrag_pipeline.query.cited_records import CitedRecord, CitedRecords
+from graphrag_pipeline.query.answers.cited_records import CitedRecord, CitedRecords
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.results import TextUnitRecord
-from graphrag_pipeline.root import Root
 
 Names = Sequence[Collection[str]]
 """The normalised names of what a mention speaks of: of an entity or a subject, or of both ends of a relationship."""

@@ -16,22 +16,22 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.citations import number_citations, render_full_content
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.indexing.community_reports import Report, report_communities
-from graphrag_pipeline.indexing.contract_tables import CITED_KINDS
-from graphrag_pipeline.indexing.extracted_graph import extract_graph
-from graphrag_pipeline.indexing.extractive_reports import write_reports
-from graphrag_pipeline.indexing.model_descriptions import iterate_subjects
-from graphrag_pipeline.indexing.model_extraction import UnitMentions
-from graphrag_pipeline.indexing.model_reports import ModelReport, ReportPlan, write_report
+from graphrag_pipeline.indexing.extraction.extracted_graph import extract_graph
+from graphrag_pipeline.indexing.extraction.model import UnitMentions
+from graphrag_pipeline.indexing.graph.model_descriptions import iterate_subjects
+from graphrag_pipeline.indexing.graph.summarized_descriptions import summarize_descriptions
 from graphrag_pipeline.indexing.model_stages import extraction_works, summary_works
-from graphrag_pipeline.indexing.report_contexts import CommunityContext
-from graphrag_pipeline.indexing.summarized_descriptions import summarize_descriptions
+from graphrag_pipeline.indexing.reports.community_reports import Report, report_communities
+from graphrag_pipeline.indexing.reports.contexts import CommunityContext
+from graphrag_pipeline.indexing.reports.extractive import write_reports
+from graphrag_pipeline.indexing.reports.model import ModelReport, ReportPlan, write_report
 from graphrag_pipeline.models.pool import Work
 from graphrag_pipeline.models.ports import ChatModel
-from graphrag_pipeline.plans import plan_extraction, plan_reports, plan_summaries
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import owner_of
-from graphrag_pipeline.tokens import count_tokens_each
+from graphrag_pipeline.pipeline.plans import plan_extraction, plan_reports, plan_summaries
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import owner_of
+from graphrag_pipeline.publishing.contract_tables import CITED_KINDS
+from graphrag_pipeline.text.tokens import count_tokens_each
 
 _MENTIONS = ("entity_mentions", "relationship_mentions", "claim_mentions")
 _REPORTED = ("communities", "entities", "relationships", "covariates", "descriptions")

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from graphrag_pipeline.storage.snapshots import Snapshot
-from graphrag_pipeline.storage.vectors import connect
+from graphrag_pipeline.storage.vectors.folders import connect
 from graphrag_pipeline.tables import VECTOR_TABLES
 
 _COMMUNITY = ("id", "human_readable_id", "community", "level", "parent", "children", "title")

@@ -18,7 +18,7 @@ from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.interchange.graphrag_files import output_folder
 from graphrag_pipeline.interchange.imported_tables import MendedTables
 from graphrag_pipeline.models.ports import Embedder
-from graphrag_pipeline.storage.vectors import connect
+from graphrag_pipeline.storage.vectors.folders import connect
 from graphrag_pipeline.tables import VECTOR_TABLES
 
 MIN_COSINE = 0.99

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from graphrag_pipeline.models.cache import ResponseCache
 from graphrag_pipeline.models.database import SharedDatabase
-from graphrag_pipeline.models.openai_client import OpenAIChatModel
-from graphrag_pipeline.models.openai_embedder import OpenAIEmbedder
+from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
+from graphrag_pipeline.models.endpoints.openai_embedder import OpenAIEmbedder
 from graphrag_pipeline.models.spending import Spending
-from graphrag_pipeline.settings import Settings
+from graphrag_pipeline.settings.settings import Settings
 
 CACHE_FILE = "responses.sqlite"
 

@@ -15,8 +15,8 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from graphrag_pipeline.sentences import grapheme_start, split_sentences
-from graphrag_pipeline.tokens import DEFAULT_ENCODING, count_tokens, count_tokens_each, load_encoding
+from graphrag_pipeline.text.sentences import grapheme_start, split_sentences
+from graphrag_pipeline.text.tokens import DEFAULT_ENCODING, count_tokens, count_tokens_each, load_encoding
 
 NEAR = 0.1  # of a piece: how far a cut moves to meet a sentence end
 

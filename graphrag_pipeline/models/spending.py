@@ -22,8 +22,8 @@ from typing import Any
 from sqlalchemy import Connection, ScalarSelect, Table, bindparam, delete, func, insert, select
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.model_settings import BudgetSettings
 from graphrag_pipeline.models.database import RATES, RESERVATIONS, SPENDING, SharedDatabase
+from graphrag_pipeline.settings.models import BudgetSettings
 
 MAX_WAIT_S = 1.0  # between looks at reservations of other processes
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.query.local_search import select_local_context
-from graphrag_pipeline.query.question import read_question
-from graphrag_pipeline.query.selection import STRATEGIES
-from graphrag_pipeline.settings import LocalSearchSettings
+from graphrag_pipeline.query.search.local import select_local_context
+from graphrag_pipeline.query.selection.strategies import STRATEGIES
+from graphrag_pipeline.query.understanding.question import read_question
+from graphrag_pipeline.settings.settings import LocalSearchSettings
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_index import GraphIndex

@@ -19,26 +19,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.models.spans import parent_span
+from graphrag_pipeline.models.endpoints.spans import parent_span
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
-from graphrag_pipeline.query.answers import EMPTY_INDEX
-from graphrag_pipeline.query.filters import DocumentFields
+from graphrag_pipeline.query.answers.extractive import EMPTY_INDEX
+from graphrag_pipeline.query.answers.model import Say
+from graphrag_pipeline.query.answers.model_accounts import EMBEDDINGS, accounted, booked
+from graphrag_pipeline.query.answers.model_streams import Callbacks, Listener, aiterate_said, await_search, iterate_said
+from graphrag_pipeline.query.answers.token_budget import limited
+from graphrag_pipeline.query.answers.usage import EMBEDDED, Usage, embedded_usage
 from graphrag_pipeline.query.methods import Found, look_up_method
-from graphrag_pipeline.query.model_accounts import EMBEDDINGS, accounted, booked
-from graphrag_pipeline.query.model_answers import Say
-from graphrag_pipeline.query.model_streams import Callbacks, Listener, aiterate_said, await_search, iterate_said
-from graphrag_pipeline.query.passing import Passing, document_rows, find_passing
-from graphrag_pipeline.query.question import NameIndex, read_question, valid_unicode
 from graphrag_pipeline.query.results import Answer, Context, SearchResult
-from graphrag_pipeline.query.time_scope import read_time_scope
-from graphrag_pipeline.query.token_budget import limited
-from graphrag_pipeline.query.usage import EMBEDDED, Usage, embedded_usage
-from graphrag_pipeline.settings import Settings
+from graphrag_pipeline.query.understanding.document_mask import Passing, document_rows, find_passing
+from graphrag_pipeline.query.understanding.filters import DocumentFields
+from graphrag_pipeline.query.understanding.question import NameIndex, read_question, valid_unicode
+from graphrag_pipeline.query.understanding.time_scope import read_time_scope
+from graphrag_pipeline.settings.settings import Settings
 
 if TYPE_CHECKING:
     from graphrag_pipeline.models.ports import Embedder, StreamingChatModel
     from graphrag_pipeline.models.prompts import Prompt
-    from graphrag_pipeline.root import Root
+    from graphrag_pipeline.pipeline.root import Root
     from graphrag_pipeline.storage.snapshots import Snapshot
 
 MAX_VIEWS = 4
@@ -84,7 +84,7 @@ class GraphIndex:
             NoSnapshotError: nothing is published, or a file of the snapshot is gone.
             PipelineError: no root, settings that do not validate, or an index of another embedding model.
         """
-        from graphrag_pipeline.root import Root, find_root
+        from graphrag_pipeline.pipeline.root import Root, find_root
 
         project = Root(find_root(root))
         settings = project.settings
@@ -206,7 +206,7 @@ class GraphIndex:
         return view
 
     def _restrict(self, filters: tuple[str, ...]) -> GraphIndex:
-        from graphrag_pipeline.query.restricted_snapshot import RestrictedSnapshot
+        from graphrag_pipeline.query.understanding.restricted_snapshot import RestrictedSnapshot
 
         passing = find_passing(self.snapshot, self.document_fields, self._document_rows, filters)
         view = GraphIndex(RestrictedSnapshot(self.snapshot, passing), self.settings, self.embedder, self._root)

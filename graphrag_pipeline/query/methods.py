@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.query import basic_search, global_search, local_search
-from graphrag_pipeline.query.auto_search import Choice, choose_method
-from graphrag_pipeline.query.context import SHOWN_COLUMNS
-from graphrag_pipeline.query.engines import (
+from graphrag_pipeline.query.answers.answering import (
     find_relevant,
     follow_drift,
     map_points,
@@ -29,13 +26,18 @@ from graphrag_pipeline.query.engines import (
     write_global_answer,
     write_lazy_answer,
 )
-from graphrag_pipeline.query.entity_matching import unknown_names
-from graphrag_pipeline.query.lazy_search import select_lazy_context
-from graphrag_pipeline.query.model_streams import Listener
+from graphrag_pipeline.query.answers.model_streams import Listener
+from graphrag_pipeline.query.answers.token_budget import fit_context, limited
+from graphrag_pipeline.query.context import SHOWN_COLUMNS
 from graphrag_pipeline.query.results import Answer, Context
-from graphrag_pipeline.query.selection import check_strategy
-from graphrag_pipeline.query.token_budget import fit_context, limited
-from graphrag_pipeline.settings import (
+from graphrag_pipeline.query.search import basic as basic_search
+from graphrag_pipeline.query.search import global_ as global_search
+from graphrag_pipeline.query.search import local as local_search
+from graphrag_pipeline.query.search.auto import Choice, choose_method
+from graphrag_pipeline.query.search.lazy import select_lazy_context
+from graphrag_pipeline.query.selection.strategies import check_strategy
+from graphrag_pipeline.query.understanding.entity_matching import unknown_names
+from graphrag_pipeline.settings.settings import (
     AutoSearchSettings,
     BasicSearchSettings,
     DriftSearchSettings,

@@ -19,7 +19,7 @@ from graphrag_pipeline.query.results import (
     ReportRecord,
     TextUnitRecord,
 )
-from graphrag_pipeline.tokens import count_tokens_each
+from graphrag_pipeline.text.tokens import count_tokens_each
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_index import GraphIndex

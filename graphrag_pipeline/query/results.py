@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from graphrag_pipeline.citations import KIND_OF_RECORD, render_citation
-from graphrag_pipeline.query.usage import Usage
+from graphrag_pipeline.query.answers.usage import Usage
 
 MAX_QUOTE_SHOWN = 160
 """Characters of a quote in a list of sources; the citation holds all of it."""

@@ -1,7 +1,7 @@
 """Immutable folders of memory-mapped arrays in a snapshot: adjacency, and the sentences of the text units.
 
 One `.npy` file an array, in a folder named by what it holds, so that snapshots share it. What the arrays say is
-defined where they are built (`indexing/adjacency.py`, `indexing/sentence_embeddings.py`). Keep out: what a search
+defined where they are built (`publishing/adjacency.py`, `indexing/sentence_embeddings.py`). Keep out: what a search
 does with them.
 """
 
@@ -88,7 +88,7 @@ class ArrayFolder:
 class Adjacency(ArrayFolder):
     """Memory-mapped adjacency of a snapshot: who touches whom, in row numbers of the contract tables.
 
-    Each `<a>_<b>s` relation (listed in `indexing/adjacency.py`) is a pair of arrays in compressed sparse row form:
+    Each `<a>_<b>s` relation (listed in `publishing/adjacency.py`) is a pair of arrays in compressed sparse row form:
     `indptr` int64 (n_a + 1) and `indices` int32; the rows of b that belong to row i of a are
     `indices[indptr[i]:indptr[i + 1]]`, ascending.
     """

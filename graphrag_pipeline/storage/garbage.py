@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphrag_pipeline.errors import NoSnapshotError
-from graphrag_pipeline.stages import CANDIDATE
+from graphrag_pipeline.pipeline.stages import CANDIDATE
 from graphrag_pipeline.storage.files import TEMPORARY_PREFIX
 from graphrag_pipeline.storage.locks import hold_alone
 from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.snapshots import SnapshotStore, mapped_name
 from graphrag_pipeline.storage.table_store import Head, TableStore
-from graphrag_pipeline.storage.vector_stores import LANCEDB, collection_of, open_vector_store
-from graphrag_pipeline.storage.vectors import VectorFolder
+from graphrag_pipeline.storage.vectors.folders import VectorFolder
+from graphrag_pipeline.storage.vectors.stores import LANCEDB, collection_of, open_vector_store
 from graphrag_pipeline.tables import VECTOR_TABLES
 
 EVALUATIONS_FOLDER = "evaluations"

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from graphrag_pipeline.storage import files
-from graphrag_pipeline.storage.vector_stores import LANCEDB
-from graphrag_pipeline.storage.vectors import VectorFolder
+from graphrag_pipeline.storage.vectors.folders import VectorFolder
+from graphrag_pipeline.storage.vectors.stores import LANCEDB
 
 FORMAT = 1
 ID_DIGITS = 16

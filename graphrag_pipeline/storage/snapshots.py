@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
-from graphrag_pipeline.settings import VectorStoreSettings
+from graphrag_pipeline.settings.settings import VectorStoreSettings
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.arrays import Adjacency, Sentences, write_arrays
 from graphrag_pipeline.storage.damage import find_damaged_parts, is_whole_arrow, tell_damage
@@ -34,13 +34,13 @@ from graphrag_pipeline.storage.lookups import LOOKED_UP, find_rows
 from graphrag_pipeline.storage.manifests import FORMAT, ID_DIGITS, Manifest
 from graphrag_pipeline.storage.mentions import Mentions
 from graphrag_pipeline.storage.table_store import put_parquet
-from graphrag_pipeline.storage.vector_stores import (
+from graphrag_pipeline.storage.vectors.folders import VectorFolder, VectorRows
+from graphrag_pipeline.storage.vectors.stores import (
     VectorCollection,
     VectorStore,
     collection_of,
     open_vector_store,
 )
-from graphrag_pipeline.storage.vectors import VectorFolder, VectorRows
 from graphrag_pipeline.tables import CONTRACT_TABLES
 
 _LATER_NS = 1_000_000

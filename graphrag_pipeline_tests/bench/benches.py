@@ -14,9 +14,10 @@ from pathlib import Path
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.bench.measuring import Figure, Usage, figures_of, measure_command, measure_module
 from graphrag_pipeline_tests.bench.model_engine import ask_many, index_by_model
-from graphrag_pipeline_tests.indexing.mention_generator import write_mentions
+from graphrag_pipeline_tests.support.mention_generator import write_mentions
+from graphrag_pipeline_tests.support.paths import SAMPLE_ROOT
 
-SAMPLE = Path(__file__).parents[2] / "data"
+SAMPLE = SAMPLE_ROOT
 QUESTIONS = (
     ("query", "Who is Ebenezer Scrooge's clerk?"),
     ("query", "--method", "global", "What are the main themes of the story?"),

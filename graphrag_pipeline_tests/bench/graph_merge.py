@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pyarrow.dataset as ds
 
-from graphrag_pipeline.indexing.communities import detect_communities
-from graphrag_pipeline.indexing.graph import merge_graph
-from graphrag_pipeline.settings import CommunitiesSettings, GraphSettings
+from graphrag_pipeline.indexing.communities.detection import detect_communities
+from graphrag_pipeline.indexing.graph.merge import merge_graph
+from graphrag_pipeline.settings.settings import CommunitiesSettings, GraphSettings
 from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
 
 

@@ -21,12 +21,12 @@ from pathlib import Path
 
 import numpy as np
 
-from graphrag_pipeline.query.basic_search import rank_text_units
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.query.local_search import select_local_context
-from graphrag_pipeline.query.local_text_units import N_SEEDS
-from graphrag_pipeline.query.selection import STRATEGIES
-from graphrag_pipeline.query.walk import MAX_UNITS, rank_by_walk
+from graphrag_pipeline.query.search.basic import rank_text_units
+from graphrag_pipeline.query.search.local import select_local_context
+from graphrag_pipeline.query.selection.local_text_units import N_SEEDS
+from graphrag_pipeline.query.selection.pagerank import MAX_UNITS, rank_by_walk
+from graphrag_pipeline.query.selection.strategies import STRATEGIES
 from graphrag_pipeline_tests.bench.large_index import HUB, Shape, name_of, publish_large_index
 from graphrag_pipeline_tests.bench.measuring import Figure, measure_command
 

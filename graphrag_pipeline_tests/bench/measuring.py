@@ -104,7 +104,7 @@ def stage_seconds(root: Path) -> list[Figure]:
     """Seconds of every stage, all partitions together, as Dagster's events of a root have them."""
     from dagster import AssetKey, AssetRecordsFilter, DagsterInstance
 
-    from graphrag_pipeline.stages import ALL_STAGES
+    from graphrag_pipeline.pipeline.stages import ALL_STAGES
 
     figures = []
     with DagsterInstance.from_config(str(root / "dagster")) as instance:

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from graphrag_pipeline.cli import collect_rarely
-from graphrag_pipeline.root import Root, init_root
-from graphrag_pipeline.settings import Settings, settings_for_model
+from graphrag_pipeline.pipeline.root import Root, init_root
+from graphrag_pipeline.settings.settings import Settings, settings_for_model
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.bench.measuring import Figure, figures_of, measure_command, measure_module
-from graphrag_pipeline_tests.roots import build_tables
+from graphrag_pipeline_tests.support.roots import build_tables
 
 _TO_TEXT_UNITS = ("corpus_manifest", "documents", "text_units")
 
@@ -109,7 +109,7 @@ def ask_many(folder: Path) -> list[Figure]:
 
 
 def _ask(root: Root) -> None:
-    from graphrag_pipeline.defs.call_pool import ask_ahead, take_mentions
+    from graphrag_pipeline.defs.runs.call_pool import ask_ahead, take_mentions
     from graphrag_pipeline.identity import bucket_keys
     from graphrag_pipeline.models.ports import Failure
 

@@ -31,11 +31,12 @@ from graphrag_pipeline.evaluation.conditions import Ranker, parse_condition, ran
 from graphrag_pipeline.evaluation.questions import Question, find_evidence
 from graphrag_pipeline.evaluation.retrieval_figures import recall_each
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.query.windows import embed_question, find_all_best_windows
+from graphrag_pipeline.query.selection.windows import embed_question, find_all_best_windows
 from graphrag_pipeline_tests.bench.measuring import Figure, print_table
+from graphrag_pipeline_tests.support.paths import SAMPLE_ROOT, TEST_DATA
 
-DATA = Path(__file__).parents[1] / "data" / "retrieval"
-SAMPLE = Path(__file__).parents[2] / "data" / "input"
+DATA = TEST_DATA / "retrieval"
+SAMPLE = SAMPLE_ROOT / "input"
 BM25_ANCHOR = (0.652, 0.333)
 """recall@5 and all-evidence@5 that a textbook BM25 reaches on the 51 questions."""
 GRAPH_TARGET = (0.90, 0.75)

@@ -13,13 +13,13 @@ from statistics import mean
 
 import pyarrow as pa
 
-from graphrag_pipeline.indexing.communities import detect_communities
-from graphrag_pipeline.indexing.documents import build_documents, read_records
-from graphrag_pipeline.indexing.extracted_graph import extract_graph
-from graphrag_pipeline.indexing.graph import merge_graph
-from graphrag_pipeline.indexing.stable_communities import PublishedGraph
+from graphrag_pipeline.indexing.communities.detection import detect_communities
+from graphrag_pipeline.indexing.communities.stable import PublishedGraph
+from graphrag_pipeline.indexing.extraction.extracted_graph import extract_graph
+from graphrag_pipeline.indexing.graph.merge import merge_graph
 from graphrag_pipeline.indexing.text_units import split_documents
-from graphrag_pipeline.settings import Settings
+from graphrag_pipeline.inputs.documents import build_documents, read_records
+from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.bench.articles import iterate_articles
 from graphrag_pipeline_tests.bench.measuring import Figure
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.settings_file import render_settings
+from graphrag_pipeline.settings.file import render_settings
 from graphrag_pipeline.storage.snapshots import SnapshotStore
-from graphrag_pipeline_tests import small_index
+from graphrag_pipeline_tests.support import small_index
 from graphrag_pipeline_tests.test_cli import Outcome, assert_one_line_error, call
 
 __all__ = ["call"]

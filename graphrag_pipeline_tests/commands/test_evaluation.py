@@ -10,13 +10,13 @@ import dagster as dg
 import pytest
 import yaml
 
-from graphrag_pipeline.defs.evaluation_job import evaluation_job
+from graphrag_pipeline.defs.jobs.evaluation import evaluation_job
 from graphrag_pipeline.defs.resources import IndexRoot
 from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline_tests.evaluation.test_generated_questions import benchmark
 from graphrag_pipeline_tests.model_server import running_model_server
+from graphrag_pipeline_tests.support.two_snapshots import _indexed_twice, first_of, root
 from graphrag_pipeline_tests.test_cli import Outcome, assert_one_line_error, call
-from graphrag_pipeline_tests.two_snapshots import _indexed_twice, first_of, root
 
 __all__ = ["_indexed_twice", "call", "root"]
 

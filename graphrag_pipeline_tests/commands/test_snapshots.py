@@ -10,15 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.root import Root
-from graphrag_pipeline_tests.roots import make_root, put
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline_tests.support.paths import REPOSITORY
+from graphrag_pipeline_tests.support.roots import make_root, put
+from graphrag_pipeline_tests.support.two_snapshots import _indexed_twice, first_of, root
 from graphrag_pipeline_tests.test_cli import Outcome, assert_one_line_error, call
-from graphrag_pipeline_tests.two_snapshots import _indexed_twice, first_of, root
 
 __all__ = ["_indexed_twice", "call", "root"]
 
 Call = Callable[..., Outcome]
-README = Path(__file__).parents[2] / "README.md"
+README = REPOSITORY / "README.md"
 
 
 def readme_commands() -> list[list[str]]:

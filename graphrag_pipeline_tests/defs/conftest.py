@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.defs.index_run import run_index
-from graphrag_pipeline.root import Root
-from graphrag_pipeline_tests.roots import make_root
+from graphrag_pipeline.defs.runs.index_run import run_index
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline_tests.support.roots import make_root
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,9 @@ import dagster as dg
 import pytest
 
 from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.defs.index_run import open_instance, run_index
-from graphrag_pipeline.defs.jobs import BUCKET_JOB, CORPUS_JOB
-from graphrag_pipeline.root import Root
+from graphrag_pipeline.defs.jobs.build import BUCKET_JOB, CORPUS_JOB
+from graphrag_pipeline.defs.runs.index_run import open_instance, run_index
+from graphrag_pipeline.pipeline.root import Root
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 CHANGED = "storage: {n_buckets: 2}\nextraction: {max_entities_per_sentence: 2}\n"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from graphrag_pipeline.defs.stage_run import BODIES, StageRun
-from graphrag_pipeline.stages import ALL_STAGES
-from graphrag_pipeline_tests.indexing.paged_document import make_rows
-from graphrag_pipeline_tests.roots import CAROL, build_tables, make_root, put, table_bytes
+from graphrag_pipeline.defs.runs.stage_run import BODIES, StageRun
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline_tests.support.paged_document import make_rows
+from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put, table_bytes
 
 STAGES = ("corpus_manifest", "documents", "text_units")
 ONE_BUCKET = "storage:\n  n_buckets: 1\n"

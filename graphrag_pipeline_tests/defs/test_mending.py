@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.defs.index_run import run_index
+from graphrag_pipeline.defs.runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.root import Root
-from graphrag_pipeline_tests.roots import make_root, put
+from graphrag_pipeline_tests.support.roots import make_root, put
 
 QUESTION = "Who is Bob Cratchit?"
 

@@ -8,11 +8,11 @@ import dagster as dg
 import pytest
 
 from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.defs.index_run import open_instance, run_index
-from graphrag_pipeline.root import Root
+from graphrag_pipeline.defs.runs.index_run import open_instance, run_index
+from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.history import roll_back
 from graphrag_pipeline_tests.conftest import ModelIndex
-from graphrag_pipeline_tests.roots import put
+from graphrag_pipeline_tests.support.roots import put
 
 SNAPSHOT = dg.AssetKey("index_snapshot")
 FRESH_WITHIN = "storage: {n_buckets: 2}\nschedule: {fresh_within_hours: 12}\n"

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline import GraphIndex
-from graphrag_pipeline.defs.index_run import run_index
+from graphrag_pipeline.defs.runs.index_run import run_index
 from graphrag_pipeline.errors import NoSnapshotError
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.staleness import detect_input, find_stale
-from graphrag_pipeline.storage.vector_stores import collection_of
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.staleness import detect_input, find_stale
+from graphrag_pipeline.storage.vectors.stores import collection_of
 from graphrag_pipeline.tables import VECTOR_TABLES
-from graphrag_pipeline_tests.memory_vectors import open_memory_store
-from graphrag_pipeline_tests.roots import CAROL, make_root
+from graphrag_pipeline_tests.support.memory_vectors import open_memory_store
+from graphrag_pipeline_tests.support.roots import CAROL, make_root
 
 BUCKETS = "storage:\n  n_buckets: 2\n"
 IN_MEMORY = f"{BUCKETS}vector_store:\n  kind: memory\n  module: graphrag_pipeline_tests.memory_vectors\n"

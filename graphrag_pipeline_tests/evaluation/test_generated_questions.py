@@ -18,7 +18,7 @@ from graphrag_pipeline.evaluation.questions import find_evidence
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline_tests.model_server import Asked, running_model_server
-from graphrag_pipeline_tests.query.model_index import open_with_model
+from graphrag_pipeline_tests.support.model_index import open_with_model
 
 SMALL = {"evaluation": {"n_personas": 2, "n_tasks": 2}}
 

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.defs.index_run import run_index
-from graphrag_pipeline.defs.stage_run import BODIES, StageRun
+from graphrag_pipeline.defs.runs.index_run import run_index
+from graphrag_pipeline.defs.runs.stage_run import BODIES, StageRun
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.forgetting import forget_document
 from graphrag_pipeline.identity import WHOLE
-from graphrag_pipeline.retention import prune
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES
+from graphrag_pipeline.pipeline.forgetting import forget_document
+from graphrag_pipeline.pipeline.retention import prune
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES
 from graphrag_pipeline.storage.history import list_snapshots
-from graphrag_pipeline_tests.command_line import run
-from graphrag_pipeline_tests.roots import CAROL, build_tables, make_root, put, table_bytes
+from graphrag_pipeline_tests.support.command_line import run
+from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put, table_bytes
 from graphrag_pipeline_tests.test_cli import Call, assert_one_line_error, call
 
 __all__ = ["call"]

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.indexing.aggregation_report import report_aggregation
 from graphrag_pipeline.indexing.chunk_aggregation import aggregate_chunks
-from graphrag_pipeline.indexing.documents import build_documents, read_records
 from graphrag_pipeline.indexing.text_units import split_documents
-from graphrag_pipeline.model_settings import EmbeddingModelSettings
-from graphrag_pipeline.settings import InputSettings, TextUnitsSettings
-from graphrag_pipeline.tokens import count_tokens
-from graphrag_pipeline_tests.hashing_embeddings import HashingEmbeddings
-from graphrag_pipeline_tests.indexing.paged_document import make_rows
+from graphrag_pipeline.inputs.documents import build_documents, read_records
+from graphrag_pipeline.settings.models import EmbeddingModelSettings
+from graphrag_pipeline.settings.settings import InputSettings, TextUnitsSettings
+from graphrag_pipeline.text.tokens import count_tokens
+from graphrag_pipeline_tests.support.hashing_embeddings import HashingEmbeddings
+from graphrag_pipeline_tests.support.paged_document import make_rows
 
 DEFAULT = TextUnitsSettings()
 SMALL = TextUnitsSettings(aggregation_target=32, aggregation_max=40, aggregation_max_pages=3)

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.indexing.model_extraction import ExtractionPlan
+from graphrag_pipeline.indexing.extraction.model import ExtractionPlan
 from graphrag_pipeline.indexing.model_stages import FIRST_UNITS, TELLING, ask_about_units, extraction_works
 from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.models.prompts import Prompt
-from graphrag_pipeline_tests.indexing.scripted_model import ScriptedModel
+from graphrag_pipeline_tests.support.scripted_model import ScriptedModel
 
 POEM = Prompt("extract_graph", "Reply with a poem. {input_text}", "0", "extract.txt")
 PLAN = ExtractionPlan(POEM, Prompt("extract_graph_continue", "More?", "0", "more.txt"), ("X",))

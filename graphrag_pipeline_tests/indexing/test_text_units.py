@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.indexing.text_units import split_documents, split_text
-from graphrag_pipeline.sentences import grapheme_start
-from graphrag_pipeline.settings import TextUnitsSettings
+from graphrag_pipeline.settings.settings import TextUnitsSettings
 from graphrag_pipeline.tables import TEXT_UNITS
-from graphrag_pipeline.tokens import count_tokens
+from graphrag_pipeline.text.sentences import grapheme_start
+from graphrag_pipeline.text.tokens import count_tokens
 
 DEFAULT = TextUnitsSettings()
 SMALL = TextUnitsSettings(size=16, overlap=6, min_fill=0.5)

@@ -13,7 +13,7 @@ from graphrag_pipeline.inspection.costs import append_costs, costs_logged, read_
 from graphrag_pipeline.inspection.estimates import StageEstimate
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline_tests.conftest import ModelIndex
-from graphrag_pipeline_tests.roots import make_root
+from graphrag_pipeline_tests.support.roots import make_root
 from graphrag_pipeline_tests.test_cli import Call, call
 
 __all__ = ["call"]

@@ -7,16 +7,16 @@ import shutil
 import pytest
 import yaml
 
-from graphrag_pipeline.defs.stage_run import BODIES, StageRun
+from graphrag_pipeline.defs.runs.stage_run import BODIES, StageRun
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.inspection.estimates import StageEstimate, estimate_index
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import STAGES, Stage
-from graphrag_pipeline.staleness import detect_input, find_stale, list_failures
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import STAGES, Stage
+from graphrag_pipeline.pipeline.staleness import detect_input, find_stale, list_failures
 from graphrag_pipeline_tests.conftest import ModelIndex
 from graphrag_pipeline_tests.model_server import Asked
 from graphrag_pipeline_tests.model_server.brains import reply_to
-from graphrag_pipeline_tests.roots import build_tables, put
+from graphrag_pipeline_tests.support.roots import build_tables, put
 
 BELOW_GRAPH = ("summarized_descriptions", "community_reports", "entity_embeddings", "relationship_embeddings",
                "report_embeddings")  # fmt: skip

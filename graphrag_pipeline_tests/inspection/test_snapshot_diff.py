@@ -9,9 +9,9 @@ from graphrag_pipeline.inspection.snapshot_diff import (
     diff_snapshots,
     render_diff,
 )
-from graphrag_pipeline.root import Root
-from graphrag_pipeline_tests.roots import CAROL, build_tables, put
-from graphrag_pipeline_tests.two_snapshots import EVERYTHING, _indexed_twice, first_of, root
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline_tests.support.roots import CAROL, build_tables, put
+from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_twice, first_of, root
 
 __all__ = ["_indexed_twice", "root"]
 

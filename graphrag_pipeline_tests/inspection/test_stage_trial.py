@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.defs.index_run import run_index
+from graphrag_pipeline.defs.runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.stage_trial import EMBEDDED, find_tried_stage, spread, try_stage
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import STAGES
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline_tests.conftest import ModelIndex
 from graphrag_pipeline_tests.model_server import Asked
-from graphrag_pipeline_tests.roots import build_tables, make_root, table_bytes
+from graphrag_pipeline_tests.support.roots import build_tables, make_root, table_bytes
 from graphrag_pipeline_tests.test_cli import Call, assert_one_line_error, call
 
 __all__ = ["call"]

@@ -11,23 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.citations import KINDS, render_citation
-from graphrag_pipeline.defs.index_run import run_index
-from graphrag_pipeline.defs.instance import open_instance
-from graphrag_pipeline.defs.run_lookup import finding_runs
+from graphrag_pipeline.defs.runs.index_run import run_index
+from graphrag_pipeline.defs.runs.instance import open_instance
+from graphrag_pipeline.defs.runs.lookup import finding_runs
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.inspection.trace_origins import StageRecords
 from graphrag_pipeline.inspection.trace_tree import TraceNode
 from graphrag_pipeline.inspection.tracing import Trace, read_citation, trace_citation
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import STAGES
+from graphrag_pipeline.pipeline.staleness import asset_data_version
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.settings_file import render_settings
-from graphrag_pipeline.stages import STAGES
-from graphrag_pipeline.staleness import asset_data_version
+from graphrag_pipeline.settings.file import render_settings
 from graphrag_pipeline.storage.snapshots import SnapshotStore
-from graphrag_pipeline_tests import small_index
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.conftest import ModelIndex
+from graphrag_pipeline_tests.support import small_index
 from graphrag_pipeline_tests.test_cli import Call, assert_one_line_error, call
 
 __all__ = ["call"]

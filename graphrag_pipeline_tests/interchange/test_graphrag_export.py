@@ -1,7 +1,5 @@
 """Export to Microsoft GraphRAG's layout, and back through the import."""
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,14 +8,15 @@ import pytest
 from graphrag_pipeline.interchange.graphrag_export import write_graphrag
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
-from graphrag_pipeline.settings import Settings
+from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.storage.snapshots import SnapshotStore
-from graphrag_pipeline.storage.vectors import connect
+from graphrag_pipeline.storage.vectors.folders import connect
 from graphrag_pipeline.tables import CONTRACT_TABLES, VECTOR_TABLES
-from graphrag_pipeline_tests import small_index
-from graphrag_pipeline_tests.interchange.exported_index import HARD_TITLES, freeze_hard_index
+from graphrag_pipeline_tests.support import small_index
+from graphrag_pipeline_tests.support.exported_index import HARD_TITLES, freeze_hard_index
+from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
 
-SAMPLE = Path(__file__).parents[1] / "data" / "microsoft_christmas_carol"
+SAMPLE = MICROSOFT_INDEX
 
 LOST = {
     "documents": {"path", "record"},

@@ -1,7 +1,5 @@
 """Import of Microsoft GraphRAG's own index of A Christmas Carol, in the layouts of several releases."""
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,14 +11,15 @@ from graphrag_pipeline.identity import entity_text, normalize_title
 from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
-from graphrag_pipeline.settings import Settings
-from graphrag_pipeline.settings_file import load_settings
-from graphrag_pipeline.storage.checks import check_snapshot
+from graphrag_pipeline.publishing.checks import check_snapshot
+from graphrag_pipeline.settings.file import load_settings
+from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.storage.snapshots import SnapshotStore
-from graphrag_pipeline.storage.vectors import connect
+from graphrag_pipeline.storage.vectors.folders import connect
 from graphrag_pipeline.tables import CONTRACT_TABLES, VECTOR_TABLES
+from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
 
-SAMPLE = Path(__file__).parents[1] / "data" / "microsoft_christmas_carol"
+SAMPLE = MICROSOFT_INDEX
 N_OWN_COMMUNITIES = 122
 
 

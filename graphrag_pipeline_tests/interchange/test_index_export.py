@@ -7,12 +7,12 @@ import pytest
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.interchange import index_export
 from graphrag_pipeline.interchange.index_export import FORMATS, MARKER, export_snapshot
-from graphrag_pipeline.root import init_root
+from graphrag_pipeline.pipeline.root import init_root
 from graphrag_pipeline.storage.snapshots import SnapshotStore
 from graphrag_pipeline.tables import CONTRACT_TABLES
-from graphrag_pipeline_tests import small_index
-from graphrag_pipeline_tests.command_line import run
-from graphrag_pipeline_tests.interchange.exported_index import freeze_hard_index
+from graphrag_pipeline_tests.support import small_index
+from graphrag_pipeline_tests.support.command_line import run
+from graphrag_pipeline_tests.support.exported_index import freeze_hard_index
 
 
 @pytest.fixture(scope="module")

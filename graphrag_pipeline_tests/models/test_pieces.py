@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.models.pieces import Piece, average_vectors, halve, pack_batches, split_to_pieces
-from graphrag_pipeline.tokens import count_tokens
+from graphrag_pipeline.text.tokens import count_tokens
 
 
 def words(n_tokens: int) -> str:

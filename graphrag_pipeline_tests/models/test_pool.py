@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.model_settings import BudgetSettings
 from graphrag_pipeline.models import pool as pool_module
 from graphrag_pipeline.models.event_loop import start_in_loop
 from graphrag_pipeline.models.pool import FirstLook, Work, complete_all, run_all
 from graphrag_pipeline.models.ports import CallFailedError, ChatReply, Failure
 from graphrag_pipeline.models.spending import BudgetExceededError
+from graphrag_pipeline.settings.models import BudgetSettings
 from graphrag_pipeline_tests.model_server import Asked, Fault, ModelServer, Reply, running_model_server
-from graphrag_pipeline_tests.models.model_clients import ask, chat_model
+from graphrag_pipeline_tests.support.model_clients import ask, chat_model
 
 KEY = "sk-secret-4f1b9c7e2d8a6053"
 SHOW_MIX = {"429": 0.1, "500": 0.05, "drop": 0.05, "hang": 0.02, "garbage": 0.05, "truncated": 0.05, "fenced": 0.1,
@@ -197,7 +197,7 @@ def slow_server() -> Iterator[ModelServer]:
 
 
 def start_run(server: ModelServer, folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "graphrag_pipeline_tests.models.faulty_run", server.base_url, str(folder), "40"]
+    command = [sys.executable, "-m", "graphrag_pipeline_tests.support.faulty_run", server.base_url, str(folder), "40"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
 
 

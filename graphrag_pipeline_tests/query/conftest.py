@@ -9,13 +9,12 @@ import pytest
 
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.settings import Settings
-from graphrag_pipeline.stages import ALL_STAGES
-from graphrag_pipeline_tests import small_index
-from graphrag_pipeline_tests.roots import build_tables, make_root
-
-MICROSOFT_INDEX = Path(__file__).parents[1] / "data" / "microsoft_christmas_carol"
+from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline_tests.support import small_index
+from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
+from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
 GERMAN = {
     "a.txt": "Albert Einstein traf Mileva Marić in Zürich. Sie heirateten im Jahr 1903.",

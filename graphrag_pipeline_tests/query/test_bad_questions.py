@@ -22,13 +22,13 @@ from graphrag_pipeline.interchange.index_export import export_snapshot
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.methods import METHODS
-from graphrag_pipeline.settings import Settings
-from graphrag_pipeline.settings_file import render_settings
+from graphrag_pipeline.settings.file import render_settings
+from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.storage.snapshots import SnapshotStore
 from graphrag_pipeline.tables import CONTRACT_TABLES
-from graphrag_pipeline_tests import small_index
 from graphrag_pipeline_tests.model_server import Asked, running_model_server
-from graphrag_pipeline_tests.query.model_index import open_with_model
+from graphrag_pipeline_tests.support import small_index
+from graphrag_pipeline_tests.support.model_index import open_with_model
 from graphrag_pipeline_tests.test_cli import Outcome, assert_one_line_error, call
 
 __all__ = ["call"]

@@ -10,7 +10,7 @@ from graphrag_pipeline.query.context import (
     render_context,
 )
 from graphrag_pipeline.query.results import Context, EntityRecord, RelationshipRecord, TextUnitRecord
-from graphrag_pipeline.tokens import count_tokens
+from graphrag_pipeline.text.tokens import count_tokens
 
 COSTS = st.lists(st.integers(1, 60), max_size=12)
 PARTS = st.lists(st.tuples(st.floats(0, 1), COSTS), min_size=1, max_size=5).map(

@@ -1,9 +1,9 @@
 import json
 
 from graphrag_pipeline.query.explain import explain_strategies, render_explanation, to_records
-from graphrag_pipeline.query.local_search import select_local_context
-from graphrag_pipeline.query.selection import STRATEGIES
-from graphrag_pipeline.settings import LocalSearchSettings
+from graphrag_pipeline.query.search.local import select_local_context
+from graphrag_pipeline.query.selection.strategies import STRATEGIES
+from graphrag_pipeline.settings.settings import LocalSearchSettings
 
 QUESTION = "How does Bob Cratchit treat Tiny Tim?"
 

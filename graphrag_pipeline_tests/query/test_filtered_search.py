@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.query import restricted_snapshot
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.explain import explain_strategies
 from graphrag_pipeline.query.graph_index import MAX_VIEWS, GraphIndex
 from graphrag_pipeline.query.methods import METHODS
 from graphrag_pipeline.query.results import SearchResult
-from graphrag_pipeline.query.selection import STRATEGIES
-from graphrag_pipeline.settings import LocalSearchSettings
-from graphrag_pipeline.stages import ALL_STAGES
+from graphrag_pipeline.query.selection.strategies import STRATEGIES
+from graphrag_pipeline.query.understanding import restricted_snapshot
+from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline_tests.bench.large_index import Shape, name_of, publish_large_index
 from graphrag_pipeline_tests.model_server import running_model_server
-from graphrag_pipeline_tests.query.model_index import open_with_model
-from graphrag_pipeline_tests.roots import build_tables, make_root, put
+from graphrag_pipeline_tests.support.model_index import open_with_model
+from graphrag_pipeline_tests.support.roots import build_tables, make_root, put
 
 NEWS = [
     ("2022-01-05", "Reuters", "Anna Keller joined Nordwerk in Bergen. Anna Keller designed the quokka turbine. "

@@ -8,15 +8,16 @@ import pytest
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError, SettingsError
 from graphrag_pipeline.inspection.tracing import read_citation
-from graphrag_pipeline.query import global_search, local_search
-from graphrag_pipeline.query.answers import EMPTY_INDEX
+from graphrag_pipeline.query.answers.extractive import EMPTY_INDEX
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.methods import METHODS
-from graphrag_pipeline.settings import GlobalSearchSettings, LocalSearchSettings, Settings
-from graphrag_pipeline.settings_file import render_settings
+from graphrag_pipeline.query.search import global_ as global_search
+from graphrag_pipeline.query.search import local as local_search
+from graphrag_pipeline.settings.file import render_settings
+from graphrag_pipeline.settings.settings import GlobalSearchSettings, LocalSearchSettings, Settings
 from graphrag_pipeline.storage.snapshots import SnapshotStore
 from graphrag_pipeline.tables import CONTRACT_TABLES
-from graphrag_pipeline_tests import small_index
+from graphrag_pipeline_tests.support import small_index
 
 
 def test_only_local_search_has_strategies(small):

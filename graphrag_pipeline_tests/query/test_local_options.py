@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.query import local_search
 from graphrag_pipeline.query.context import render_context
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.query.local_text_units import N_BASIC
 from graphrag_pipeline.query.results import Context, SearchResult
-from graphrag_pipeline.settings import LocalSearchSettings
-from graphrag_pipeline.tokens import count_tokens
+from graphrag_pipeline.query.search import local as local_search
+from graphrag_pipeline.query.selection.local_text_units import N_BASIC
+from graphrag_pipeline.settings.settings import LocalSearchSettings
+from graphrag_pipeline.text.tokens import count_tokens
 from graphrag_pipeline_tests.model_server import running_model_server
-from graphrag_pipeline_tests.query.model_index import open_with_model
+from graphrag_pipeline_tests.support.model_index import open_with_model
 
 QUESTION = "Who is Jacob Marley?"
 

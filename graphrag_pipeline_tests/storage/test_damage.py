@@ -9,7 +9,7 @@ import pytest
 
 from graphrag_pipeline.storage.damage import LIST_FILE, find_damage, list_files, tell_damage
 from graphrag_pipeline.storage.snapshots import Snapshot, SnapshotStore
-from graphrag_pipeline_tests import small_index
+from graphrag_pipeline_tests.support import small_index
 
 PARTS = ("tables", "adjacency", "sentences", "vectors")
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import NoSnapshotError
-from graphrag_pipeline.root import Root
+from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.garbage import find_old_snapshots, sweep
 from graphrag_pipeline.storage.history import roll_back
-from graphrag_pipeline_tests.roots import GOING_ON, build_tables, contract_bytes, make_root, table_bytes
-from graphrag_pipeline_tests.two_snapshots import EVERYTHING, _indexed_twice, files_of, first_of, root
+from graphrag_pipeline_tests.support.roots import GOING_ON, build_tables, contract_bytes, make_root, table_bytes
+from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_twice, files_of, first_of, root
 
 __all__ = ["_indexed_twice", "root"]
 

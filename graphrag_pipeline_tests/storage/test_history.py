@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.staleness import find_waiting
-from graphrag_pipeline.storage.candidates import publish
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.staleness import find_waiting
+from graphrag_pipeline.publishing.candidates import publish
 from graphrag_pipeline.storage.history import describe_snapshot, find_snapshot, list_snapshots, roll_back
-from graphrag_pipeline_tests.roots import build_tables, put
-from graphrag_pipeline_tests.two_snapshots import EVERYTHING, _indexed_twice, date_manifest, first_of, root
+from graphrag_pipeline_tests.support.roots import build_tables, put
+from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_twice, date_manifest, first_of, root
 
 __all__ = ["_indexed_twice", "root"]
 

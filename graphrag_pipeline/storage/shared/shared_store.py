@@ -14,8 +14,8 @@ from pathlib import Path
 
 from graphrag_pipeline.errors import LeaseLostError, NoSnapshotError, PipelineError, StoreError
 from graphrag_pipeline.identity import WHOLE
-from graphrag_pipeline.settings import Settings
-from graphrag_pipeline.stages import CANDIDATE
+from graphrag_pipeline.pipeline.stages import CANDIDATE
+from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.storage.locks import one_store_sync, one_store_writer
 from graphrag_pipeline.storage.shared.lease import Lease
 from graphrag_pipeline.storage.shared.notes import Notes
@@ -26,7 +26,7 @@ from graphrag_pipeline.storage.shared.transfer import Lost, ObjectGoneError, Tra
 from graphrag_pipeline.storage.shared.working_copy import WorkingCopy
 from graphrag_pipeline.storage.shared.writing import Writing
 from graphrag_pipeline.storage.snapshots import SnapshotStore
-from graphrag_pipeline.storage.vectors import VectorFolder
+from graphrag_pipeline.storage.vectors.folders import VectorFolder
 
 _log = logging.getLogger(__name__)
 _sessions: dict[tuple[Path, str], Writing] = {}

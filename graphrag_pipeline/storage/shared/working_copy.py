@@ -13,7 +13,7 @@ from pathlib import Path
 
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.identity import WHOLE
-from graphrag_pipeline.stages import CANDIDATE
+from graphrag_pipeline.pipeline.stages import CANDIDATE
 from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.history import clear_refusal, record_refusal, refusal_of
 from graphrag_pipeline.storage.locks import is_held

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.root import Root
-from graphrag_pipeline_tests.object_server import BUCKET, ObjectServer, running_object_server
-from graphrag_pipeline_tests.roots import make_root
-from graphrag_pipeline_tests.storage.shared.machines import index, machine
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline_tests.support.machines import index, machine
+from graphrag_pipeline_tests.support.object_server import BUCKET, ObjectServer, running_object_server
+from graphrag_pipeline_tests.support.roots import make_root
 
 _numbers = itertools.count()
 

@@ -13,7 +13,7 @@ import pytest
 from graphrag_pipeline.errors import LeaseLostError
 from graphrag_pipeline.storage.shared.lease import LEASE, Holder, Lease, read_holder
 from graphrag_pipeline.storage.shared.objects import open_objects
-from graphrag_pipeline_tests.storage.shared.machines import check_that_second_waits
+from graphrag_pipeline_tests.support.machines import check_that_second_waits
 
 SHORT_S = 0.6
 

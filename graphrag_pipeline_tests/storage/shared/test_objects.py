@@ -8,7 +8,7 @@ import pytest
 
 from graphrag_pipeline.errors import StoreError
 from graphrag_pipeline.storage.shared.objects import open_objects
-from graphrag_pipeline_tests.object_server import ObjectServer
+from graphrag_pipeline_tests.support.object_server import ObjectServer
 
 
 def test_what_was_written_is_read_until_it_is_removed(url: str) -> None:

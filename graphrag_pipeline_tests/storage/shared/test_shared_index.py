@@ -13,16 +13,16 @@ import dagster as dg
 import pytest
 
 from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.defs.index_run import run_index
-from graphrag_pipeline.defs.instance import open_instance
+from graphrag_pipeline.defs.runs.index_run import run_index
+from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.root import Root
 from graphrag_pipeline.storage.shared.numbered_states import STATES
-from graphrag_pipeline_tests.command_line import TIMEOUT_S, environment
-from graphrag_pipeline_tests.object_server import ObjectServer
-from graphrag_pipeline_tests.roots import contract_bytes, make_root, put
-from graphrag_pipeline_tests.storage.shared.machines import again, machine, reader
+from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, environment
+from graphrag_pipeline_tests.support.machines import again, machine, reader
+from graphrag_pipeline_tests.support.object_server import ObjectServer
+from graphrag_pipeline_tests.support.roots import contract_bytes, make_root, put
 from graphrag_pipeline_tests.test_cli import Call, call
 
 __all__ = ["call"]

@@ -12,19 +12,20 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import LeaseLostError, NoSnapshotError, PipelineError, StoreError
-from graphrag_pipeline.forgetting import forget_document
+from graphrag_pipeline.pipeline.forgetting import forget_document
+from graphrag_pipeline.pipeline.retention import prune
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.retention import prune
-from graphrag_pipeline.root import Root
-from graphrag_pipeline.stages import STAGES
 from graphrag_pipeline.storage.history import list_snapshots, roll_back
 from graphrag_pipeline.storage.shared.lease import LEASE, Holder
 from graphrag_pipeline.storage.shared.numbered_states import STATES, NumberedStates, state_name
 from graphrag_pipeline.storage.shared.objects import open_objects
 from graphrag_pipeline.storage.shared.state import State, named_objects
-from graphrag_pipeline_tests.object_server import ObjectServer
-from graphrag_pipeline_tests.roots import CAROL, contract_bytes, make_root, put, table_bytes
-from graphrag_pipeline_tests.storage.shared.machines import again, fail_to_push, index, machine, reader
+from graphrag_pipeline_tests.support.machines import again, fail_to_push, index, machine, reader
+from graphrag_pipeline_tests.support.object_server import ObjectServer
+from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
+from graphrag_pipeline_tests.support.roots import CAROL, contract_bytes, make_root, put, table_bytes
 
 MakeMachine = Callable[[Path, str], Root]
 QUESTION = "Who is Bob Cratchit?"
@@ -374,7 +375,7 @@ def test_who_lost_the_lease_writes_nothing_and_keeps_the_work(
     opened = again(one)
     thief = Holder("0" * 32, "other, process 7", lasts_s=0.5)
     with pytest.raises(LeaseLostError, match="all work is kept here: run again"), opened.writing():
-        from graphrag_pipeline_tests.roots import build_tables
+        from graphrag_pipeline_tests.support.roots import build_tables
 
         build_tables(opened)
         open_objects(folder_url).write(LEASE, thief.to_json())
@@ -400,7 +401,7 @@ def test_two_who_made_the_same_bucket_take_the_stores(
 
 
 def test_a_bucket_made_beside_others_keeps_theirs(folder_url: str, tmp_path: Path) -> None:
-    from graphrag_pipeline_tests.roots import build_tables
+    from graphrag_pipeline_tests.support.roots import build_tables
 
     one, two = machine(tmp_path / "one", folder_url), machine(tmp_path / "two", folder_url)
     bucket_stages = [name for name, stage in STAGES.items() if stage.is_partitioned]
@@ -449,7 +450,7 @@ def test_an_imported_index_is_shared(folder_url: str, tmp_path: Path) -> None:
     from graphrag_pipeline.interchange.graphrag_import import import_graphrag
 
     one = machine(tmp_path / "one", folder_url, documents={})
-    source = Path(__file__).parents[2] / "data" / "microsoft_christmas_carol"
+    source = MICROSOFT_INDEX
     with one.writing():
         import_graphrag(source, one.path, one.embedder, one.settings)
     two = reader(tmp_path / "two", folder_url)

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import LeaseLostError, PipelineError, StoreError
-from graphrag_pipeline.forgetting import forget_document
+from graphrag_pipeline.pipeline.forgetting import forget_document
+from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.root import Root
 from graphrag_pipeline.storage.shared.lease import LEASE, Lease
 from graphrag_pipeline.storage.shared.numbered_states import STATES, NumberedStates
 from graphrag_pipeline.storage.shared.objects import open_objects
 from graphrag_pipeline.storage.shared.state import State, archive_names
-from graphrag_pipeline_tests.object_server import ObjectServer
-from graphrag_pipeline_tests.roots import CAROL, put
-from graphrag_pipeline_tests.storage.shared.machines import again, check_that_second_waits, fail_to_push, index, machine
+from graphrag_pipeline_tests.support.machines import again, check_that_second_waits, fail_to_push, index, machine
+from graphrag_pipeline_tests.support.object_server import ObjectServer
+from graphrag_pipeline_tests.support.roots import CAROL, put
 
 MakeMachine = Callable[[Path, str], Root]
 SECRET = "Zebulon Quark met Bob Cratchit. Zebulon Quark owed Scrooge a pound."

@@ -1,0 +1,181 @@
+"""What the input-folder sensor decides at one look: wait, run, or nothing to do. No Dagster here.
+
+A look costs a listing of the folder. Files are read only when the listing differs from the one they were last read at,
+and only once two looks in a row agree: then nobody is writing. What was read is compared with the heads, which are the
+truth: a run that failed left them behind, a run by hand moved them on. Each request has a key of its own, since Dagster
+never runs a key twice: an edit that is reverted, or input that failed before, would else be lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+
+from graphrag_pipeline.identity import WHOLE, stable_hash
+from graphrag_pipeline.inputs.files import fingerprint_input
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import CANDIDATE, STAGES, Stage
+from graphrag_pipeline.pipeline.staleness import (
+    detect_input,
+    find_changed_code,
+    find_stale_versions,
+    find_version_changes,
+    input_version,
+)
+from graphrag_pipeline.settings.settings import OVERRIDES_FILE
+from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.manifests import Manifest
+from graphrag_pipeline.storage.table_store import code_version_of
+
+NOTHING_CHANGED = "nothing changed"
+_MAX_WAIT_S = 6 * 3600
+_COMMUNITIES = "communities"
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What the sensor remembers between looks.
+
+    Attributes:
+        seen: fingerprint of the folder and the overrides at the last look.
+        read: fingerprint at which `versions` were read.
+        versions: version of each bucket of the folder.
+        asked: version of all input that was asked for last; empty once it is indexed.
+        generation: counts what was asked for.
+        n_attempts: how often it was asked for.
+        asked_at: when, in seconds since 1970.
+    """
+
+    seen: str = ""
+    read: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    asked: str = ""
+    generation: int = 0
+    n_attempts: int = 0
+    asked_at: float = 0.0
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str | None) -> Watch:
+        """What was remembered; a text that is none of ours, or of another release, is forgotten."""
+        try:
+            values = json.loads(text or "{}")
+            return cls(**{f.name: values[f.name] for f in fields(cls) if f.name in values})
+        except (ValueError, TypeError):
+            return cls()
+
+
+@dataclass(frozen=True)
+class Look:
+    """What came of one look.
+
+    Attributes:
+        watch: to remember.
+        reason: why nothing is run, or what for.
+        run_key: of the run to request; None for none.
+    """
+
+    watch: Watch
+    reason: str
+    run_key: str | None = None
+
+
+def why_not_unattended(root: Root) -> str | None:
+    """Why nobody but a person should index this root now; None if the daemon may."""
+    if root.is_imported:
+        return "the published index was imported; the input folder has no part in it"
+    changed = [] if root.settings.schedule.run_code_changes else find_changed_code(root) or find_unfinished_work(root)
+    if changed:
+        return (
+            "prompts, models or settings changed, or somebody began to cluster anew, which may cost much; run "
+            "reindex_stale or `graphrag-pipeline index` yourself, or set schedule.run_code_changes. Changed: "
+            + " | ".join(changed)
+        )
+    return None
+
+
+def find_unfinished_work(root: Root) -> list[str]:
+    """Stages that came out different since the last candidate was joined, by what only a person begins.
+
+    That is code which the candidate was not made by, or `index --recluster`. In the middle of either the heads of that
+    stage are new already, and what is below is stale by its data.
+    """
+    head = root.tables.head(CANDIDATE.name)
+    manifest = root.snapshots.last_manifest(head.data_version if head else None)
+    if manifest is None:
+        return []
+    told = {stage.name: _changes_since(root, manifest, stage) for stage in STAGES.values()}
+    if not told[_COMMUNITIES] and _is_reclustered(root, manifest):
+        told[_COMMUNITIES] = ["clustered from cold (--recluster)"]
+    return [f"{name} since the last candidate: {'; '.join(changes)}" for name, changes in told.items() if changes]
+
+
+def _is_reclustered(root: Root, manifest: Manifest) -> bool:
+    """Whether communities came out different from cold, though a snapshot was published for them to go on from."""
+    head, was = root.tables.head(_COMMUNITIES), manifest.heads.get(f"{_COMMUNITIES}/{WHOLE}")
+    published = root.snapshots.current_manifest()
+    made = published.heads.get(f"{_COMMUNITIES}/{WHOLE}") if published else None
+    if head is None or was is None or made is None or head.based_on:
+        return False
+    return head.data_version != was["data_version"] and head.code_version == made["code_version"]
+
+
+def _changes_since(root: Root, manifest: Manifest, stage: Stage) -> list[str]:
+    code = root.code_of(stage)
+    heads = [root.tables.head(table, key) for table in stage.tables for key in stage.partitions(root.settings)]
+    pairs = ((head, manifest.heads.get(f"{head.table}/{head.partition}")) for head in heads if head)
+    different = {was["code_version"] for head, was in pairs if was and was["data_version"] != head.data_version}
+    changed = sorted(different - {code_version_of(code)})
+    if not changed:
+        return []
+    made_by = manifest.code.get(changed[0])  # an older manifest does not tell
+    changes = find_version_changes(made_by, code) if made_by else []
+    return [change.to_line() for change in changes] or ["made by other code"]
+
+
+def look_at_input(root: Root, watch: Watch, now: float) -> Look:
+    """Decide what to do about the input as it is now.
+
+    Args:
+        now: seconds since 1970.
+
+    Raises:
+        PipelineError: the input folder is not there or cannot be listed.
+    """
+    seen = _fingerprint(root)
+    if seen != watch.seen:
+        return Look(replace(watch, seen=seen), "input changed; it is read once two looks agree")
+    if seen != watch.read:
+        versions = {bucket: input_version(manifest) for bucket, manifest in detect_input(root).items()}
+        if _fingerprint(root) != seen:
+            return Look(watch, "input changed while it was read")
+        watch = replace(watch, read=seen, versions=versions)
+    stale = find_stale_versions(root, watch.versions)
+    if not stale:
+        return Look(replace(watch, asked="", n_attempts=0), NOTHING_CHANGED)
+    if obstacle := why_not_unattended(root):
+        return Look(watch, obstacle)
+    return _ask(root, watch, now, f"{len(stale):,} partitions are stale, first {stale[0].stage} {stale[0].partition}")
+
+
+def _ask(root: Root, watch: Watch, now: float, reason: str) -> Look:
+    wanted = stable_hash(*(watch.versions[bucket] for bucket in sorted(watch.versions)), _overrides_version(root))
+    if wanted != watch.asked:
+        watch = replace(watch, asked=wanted, generation=watch.generation + 1, n_attempts=0)
+    wait_s = min(root.settings.schedule.retry_after_s * 2 ** (watch.n_attempts - 1), _MAX_WAIT_S)
+    left_s = watch.asked_at + wait_s - now
+    if watch.n_attempts and left_s > 0:
+        return Look(watch, f"asked for {watch.n_attempts} times without success; again in {left_s:,.0f} s")
+    watch = replace(watch, n_attempts=watch.n_attempts + 1, asked_at=now)
+    return Look(watch, reason, f"{watch.generation}-{watch.n_attempts}-{wanted[:16]}")
+
+
+def _fingerprint(root: Root) -> str:
+    return stable_hash(fingerprint_input(root.input_folder, root.settings.input), _overrides_version(root))
+
+
+def _overrides_version(root: Root) -> str:
+    return files.content_hash(root.read_file(OVERRIDES_FILE))

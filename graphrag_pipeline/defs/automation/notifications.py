@@ -1,0 +1,129 @@
+"""Telling a webhook that a run which indexes ended: run status sensors, so that a run that was killed is told of, too.
+
+A webhook that fails is logged and changes nothing. Its address may hold a secret, so no message names more of it than
+the host.
+"""
+
+import json
+import os
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+from graphrag_pipeline.defs.jobs.batch import batch_job
+from graphrag_pipeline.defs.jobs.build import ASSET_JOB, PUBLISHING_ASSET_JOBS
+from graphrag_pipeline.defs.jobs.evaluation import evaluation_job
+from graphrag_pipeline.defs.jobs.queries import QUERY_JOBS
+from graphrag_pipeline.defs.jobs.reindex import REINDEX_JOBS
+from graphrag_pipeline.defs.published import COUNTED
+from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.defs.runs.index_run import explain_error
+from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import SNAPSHOT
+from graphrag_pipeline.settings.schedule import NotificationsSettings
+
+_TOLD_WITHIN_S = 10
+_PROCESS = "Run execution process"
+"""Starts Dagster's words about a run's process that ended by itself."""
+
+_OTHER_JOBS = {"stale_report", *(job.name for job in (*QUERY_JOBS, batch_job, evaluation_job))}
+
+
+def build_notification_sensors(root: Root) -> list[dg.SensorDefinition]:
+    """One sensor for runs that published, one for runs that failed; on where a webhook is set."""
+    has_webhook = bool(root.settings.notifications.webhook)
+    status = dg.DefaultSensorStatus.RUNNING if has_webhook else dg.DefaultSensorStatus.STOPPED
+
+    @dg.run_status_sensor(
+        run_status=dg.DagsterRunStatus.SUCCESS,
+        name="notify_success",
+        minimum_interval_seconds=_TOLD_WITHIN_S,
+        default_status=status,
+        description="Tells notifications.webhook of runs that brought the published snapshot up to date.",
+    )
+    def notify_success(context: dg.RunStatusSensorContext, index_root: IndexRoot) -> None:
+        if may_publish(context.dagster_run):
+            tell(context, index_root.open(), {"status": "success"})
+
+    @dg.run_failure_sensor(
+        name="notify_failure",
+        minimum_interval_seconds=_TOLD_WITHIN_S,
+        default_status=status,
+        description="Tells notifications.webhook of runs of the index that failed, and why.",
+    )
+    def notify_failure(context: dg.RunFailureSensorContext, index_root: IndexRoot) -> None:
+        if context.dagster_run.job_name not in _OTHER_JOBS:
+            tell(context, index_root.open(), {"status": "failure", "error": explain_failure(context)})
+
+    return [notify_success, notify_failure]
+
+
+def may_publish(run: dg.DagsterRun) -> bool:
+    """Whether a run ends with the published snapshot; one bucket of a backfill does not."""
+    is_named = run.job_name in (*REINDEX_JOBS, *PUBLISHING_ASSET_JOBS)
+    return is_named or dg.AssetKey(SNAPSHOT.name) in (run.asset_selection or ())
+
+
+def explain_failure(context: dg.RunFailureSensorContext) -> str:
+    """The first failed step and its cause, in a line; else how its process ended, or what Dagster says of the run."""
+    for event in context.get_step_failure_events():
+        return str(explain_error(str(event.step_key), event.step_failure_data.error))
+    logged = context.instance.all_logs(context.dagster_run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
+    told = (entry.dagster_event.message or "" for entry in reversed(logged) if entry.dagster_event)
+    ended = next((message for message in told if _PROCESS in message), None)  # such as killed for want of memory
+    return ended or context.failure_event.message or "failed without a reason"
+
+
+def tell(context: dg.RunStatusSensorContext, root: Root, status: Mapping[str, str]) -> None:
+    """Send what a run came to, with the snapshot that is published now."""
+    run = context.dagster_run
+    message = {**status, **describe_job(run), "run_id": run.run_id, **describe_published(root)}
+    problem = post(root.settings.notifications, message)
+    if problem:
+        context.log.warning(f"the webhook was not told: {problem}")
+
+
+def describe_job(run: dg.DagsterRun) -> dict[str, Any]:
+    """What ran: the name of a job, or "assets" and which, where somebody chose them in the UI."""
+    if run.job_name != ASSET_JOB:
+        return {"job": run.job_name}
+    return {"job": "assets", "assets": sorted(key.to_user_string() for key in run.asset_selection or ())}
+
+
+def describe_published(root: Root) -> dict[str, Any]:
+    """Id and row counts of the published snapshot; null and none without one."""
+    try:
+        manifest = root.snapshots.current_manifest()
+    except NoSnapshotError:
+        manifest = None
+    tables = manifest.tables if manifest else {}
+    return {
+        "snapshot": manifest.id if manifest else None,
+        "counts": {name: int(tables[name]["n_rows"]) for name in COUNTED if name in tables},
+    }
+
+
+def post(settings: NotificationsSettings, message: Mapping[str, Any]) -> str | None:
+    """Send a message as JSON; returns what went wrong, None if nothing did or there is no webhook."""
+    if not settings.webhook:
+        return None
+    url = os.path.expandvars(settings.webhook)
+    try:
+        host = urllib.parse.urlsplit(url).hostname
+        body = json.dumps(message, ensure_ascii=False).encode()
+        request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+        if request.type not in ("http", "https"):
+            return "notifications.webhook is no http or https address"
+        with urllib.request.urlopen(request, timeout=settings.timeout_s):
+            return None
+    except urllib.error.HTTPError as error:
+        return f"{host} answered {error.code}"
+    except OSError as error:
+        return f"{host}: {getattr(error, 'reason', None) or error}"
+    except ValueError:
+        return "notifications.webhook is no address"

@@ -1,0 +1,63 @@
+"""The cron schedules: one indexes what is stale, one observes what a person edits. Off unless the settings say so."""
+
+import dagster as dg
+from dagster._utils.schedules import is_valid_cron_string
+
+from graphrag_pipeline.defs.automation.input_watch import why_not_unattended
+from graphrag_pipeline.defs.automation.sensors import why_busy
+from graphrag_pipeline.defs.automation.sources import observe_sources
+from graphrag_pipeline.defs.jobs.reindex import REINDEX_STALE
+from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.errors import SettingsError
+from graphrag_pipeline.pipeline.root import Root
+
+
+def build_schedules(root: Root) -> list[dg.ScheduleDefinition]:
+    """The schedules of a root; that which observes is there only where assets follow data.
+
+    Raises:
+        SettingsError: the cron string is none.
+    """
+    settings = root.settings.schedule
+    schedules = [build_schedule(root)]
+    if settings.follow_data:
+        observing = dg.ScheduleDefinition(
+            name="observe_schedule",
+            job=observe_sources,
+            cron_schedule=settings.cron,
+            execution_timezone=settings.timezone,
+            default_status=dg.DefaultScheduleStatus.RUNNING,
+            description="Observes input folder and overrides at the times of schedule.cron; data_sensor does the rest.",
+        )
+        schedules.append(observing)
+    return schedules
+
+
+def build_schedule(root: Root) -> dg.ScheduleDefinition:
+    """The schedule, as the settings of a root say.
+
+    Raises:
+        SettingsError: the cron string is none.
+    """
+    settings = root.settings.schedule
+    if not is_valid_cron_string(settings.cron):
+        raise SettingsError(f"schedule.cron: {settings.cron!r} is no cron string; write five fields, such as 0 3 * * *")
+
+    @dg.schedule(
+        name="reindex_schedule",
+        job_name=REINDEX_STALE,
+        cron_schedule=settings.cron,
+        execution_timezone=settings.timezone,
+        default_status=dg.DefaultScheduleStatus.RUNNING if settings.run_cron else dg.DefaultScheduleStatus.STOPPED,
+        description="Runs reindex_stale at the times that schedule.cron names.",
+    )
+    def reindex_schedule(context: dg.ScheduleEvaluationContext, index_root: IndexRoot) -> dg.RunRequest | dg.SkipReason:
+        opened = index_root.open()
+        if reason := why_busy(context.instance, opened):
+            return dg.SkipReason(reason)
+        opened.pull()
+        if reason := why_not_unattended(opened):
+            return dg.SkipReason(reason)
+        return dg.RunRequest()
+
+    return reindex_schedule

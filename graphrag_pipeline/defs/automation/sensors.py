@@ -1,0 +1,73 @@
+"""The sensor on the input folder: asks for `reindex_stale` when documents changed. Off unless the settings say so.
+
+Keep out: what a look decides (`input_watch.py`), and who is told of runs (`notifications.py`).
+"""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
+
+from graphrag_pipeline.defs.automation.input_watch import NOTHING_CHANGED, Watch, look_at_input
+from graphrag_pipeline.defs.jobs.build import ASSET_JOB, BUCKET_JOB, PUBLISHING_ASSET_JOBS
+from graphrag_pipeline.defs.jobs.reindex import REINDEX_JOBS, REINDEX_STALE, STARTED_BY_TAG
+from graphrag_pipeline.defs.published import confirm_now_and_then
+from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.defs.runs.live import end_dead_runs
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.storage.locks import is_index_running
+
+_INDEXING_JOBS = {*REINDEX_JOBS, *PUBLISHING_ASSET_JOBS, BUCKET_JOB, ASSET_JOB}
+_LOST_AFTER = timedelta(hours=1)
+
+
+def build_input_sensor(root: Root) -> dg.SensorDefinition:
+    """The sensor, as the settings of a root say."""
+    settings = root.settings.schedule
+
+    @dg.sensor(
+        name="input_folder_sensor",
+        job_name=REINDEX_STALE,
+        minimum_interval_seconds=settings.watch_interval_s,
+        default_status=dg.DefaultSensorStatus.RUNNING if settings.watch_input else dg.DefaultSensorStatus.STOPPED,
+        description="Runs reindex_stale when documents were added, edited or deleted and nobody is writing them.",
+    )
+    def input_folder_sensor(context: dg.SensorEvaluationContext, index_root: IndexRoot) -> dg.SensorResult:
+        opened = index_root.open()
+        if reason := why_busy(context.instance, opened):
+            return dg.SensorResult(skip_reason=reason)
+        try:
+            opened.pull()
+            look = look_at_input(opened, Watch.from_json(context.cursor), time.time())
+        except PipelineError as error:  # an input folder that was moved away, or cannot be reached now
+            return dg.SensorResult(skip_reason=str(error))
+        cursor = look.watch.to_json()
+        if look.reason == NOTHING_CHANGED:
+            confirm_now_and_then(context.instance, opened, time.time())
+        if look.run_key is None:
+            return dg.SensorResult(skip_reason=look.reason, cursor=cursor)
+        context.log.info(look.reason)
+        return dg.SensorResult(run_requests=[dg.RunRequest(run_key=look.run_key)], cursor=cursor)
+
+    return input_folder_sensor
+
+
+def why_busy(instance: dg.DagsterInstance, root: Root) -> str | None:
+    """Why no run should be asked for now: one waits or runs, here or at a command line; None if none does.
+
+    Runs whose process died are reported to Dagster, and so to the webhook, and nobody waits for them.
+    """
+    end_dead_runs(instance, root)
+    if is_index_running(root.path):
+        return "an index run is under way"
+    for record in instance.get_run_records(dg.RunsFilter(statuses=NOT_FINISHED_STATUSES)):
+        # A run of another machine holds no lock here; one that nobody has heard of for an hour died with its machine.
+        is_heard_of = datetime.now(UTC) - record.update_timestamp.replace(tzinfo=UTC) < _LOST_AFTER
+        run = record.dagster_run
+        # What a run of ours started is part of it: that one is waited for.
+        if run.job_name in _INDEXING_JOBS and STARTED_BY_TAG not in run.tags and is_heard_of:
+            name = "assets" if run.job_name == ASSET_JOB else run.job_name
+            return f"run {run.run_id} of {name} is queued or under way"
+    return None

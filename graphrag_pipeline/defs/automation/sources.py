@@ -1,0 +1,143 @@
+"""What a person edits, as observable source assets: the input folder by bucket, and entity_overrides.csv.
+
+The input folder has the buckets' partitions: an unpartitioned source would make every bucket stale when one changes.
+Each materialization names the version that it read, and an observation says so, whenever the last one was.
+"""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+
+from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.defs.runs.records import prune_runs
+from graphrag_pipeline.identity import bucket_keys
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, Stage
+from graphrag_pipeline.pipeline.staleness import INPUT, detect_input, input_version, owned_tables
+from graphrag_pipeline.settings.settings import OVERRIDES_FILE
+from graphrag_pipeline.storage import files
+
+INPUT_FOLDER = "input_folder"
+ENTITY_OVERRIDES = "entity_overrides"
+INPUT_TABLE = "corpus_manifest"
+_MAX_LISTED = 10
+_SOURCES = {INPUT: INPUT_FOLDER, OVERRIDES_FILE: ENTITY_OVERRIDES}
+"""Input of a head -> source asset."""
+
+
+def sources_of(stage: Stage) -> list[str]:
+    """Source assets that a stage reads."""
+    inputs = [*([INPUT] if stage is ALL_STAGES["corpus_manifest"] else []), *stage.files]
+    return [_SOURCES[name] for name in inputs]
+
+
+def build_sources(root: Root) -> list[dg.SourceAsset]:
+    """The source assets of a root."""
+
+    def input_folder(index_root: IndexRoot) -> dg.DataVersionsByPartition:
+        return dg.DataVersionsByPartition(_folder_versions(index_root.open()))
+
+    def entity_overrides(index_root: IndexRoot) -> dg.DataVersion:
+        return dg.DataVersion(_overrides_version(index_root.open()))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        return [
+            dg.observable_source_asset(
+                name=INPUT_FOLDER,
+                group_name="sources",
+                description=f"Documents in {root.settings.input.folder}, by bucket. Observe it to see what changed.",
+                partitions_def=dg.StaticPartitionsDefinition(bucket_keys(root.settings.storage.n_buckets)),
+            )(input_folder),
+            dg.observable_source_asset(
+                name=ENTITY_OVERRIDES,
+                group_name="sources",
+                description=f"{OVERRIDES_FILE}: which entities a person merged or kept apart. May be missing.",
+            )(entity_overrides),
+        ]
+
+
+def _folder_versions(root: Root) -> dict[str, str]:
+    return {bucket: input_version(rows) for bucket, rows in detect_input(root).items()}
+
+
+def _overrides_version(root: Root) -> str:
+    return files.content_hash(root.read_file(OVERRIDES_FILE))
+
+
+@dg.op(description="Read the input folder and entity_overrides.csv, and record the version of each bucket.")
+def observe_all_sources(context: dg.OpExecutionContext, index_root: IndexRoot) -> None:
+    root = index_root.open()
+    manifests = detect_input(root)
+    seen: list[tuple[str, str | None, str]] = [(INPUT_FOLDER, key, input_version(m)) for key, m in manifests.items()]
+    changed = []
+    for name, bucket, version in [*seen, (ENTITY_OVERRIDES, None, _overrides_version(root))]:
+        if _observed_version(_last_observation(context.instance, name, bucket)) != version:
+            changed.append(f"{name} {bucket or ''}".strip())
+        shown = _of_documents(root, bucket, manifests[bucket]) if bucket else {}
+        context.log_event(_observation(name, bucket, version, shown))
+    prune_runs(root)  # where assets only follow data, no index run does
+    context.add_output_metadata({"changed": len(changed), "what changed": ", ".join(changed) or "nothing"})
+
+
+@dg.job(description="Observes the input folder and entity_overrides.csv, so that Unsynced is right. Runs nothing.")
+def observe_sources() -> None:
+    observe_all_sources()
+
+
+def observe_what_was_read(instance: dg.DagsterInstance, root: Root, stage: Stage, partition: str) -> dict[str, str]:
+    """Tags of a materialization that say which version of each source it read; observed now if it was not before."""
+    tags = {}
+    for name, version in _versions_read(root, stage, partition).items():
+        key = partition if name == INPUT_FOLDER else None
+        tags[f"dagster/input_data_version/{name}"] = version
+        tags[f"dagster/input_event_pointer/{name}"] = str(_observation_of(instance, name, key, version))
+    return tags
+
+
+def _versions_read(root: Root, stage: Stage, partition: str) -> Mapping[str, str]:
+    tables = owned_tables(stage)
+    head = root.tables.head(tables[0], partition) if tables and sources_of(stage) else None
+    return {_SOURCES[name]: version for name, version in head.inputs.items() if name in _SOURCES} if head else {}
+
+
+def _observation_of(instance: dg.DagsterInstance, name: str, partition: str | None, version: str) -> int | str:
+    """Storage id of the source's last observation, which is of this version."""
+    record = _last_observation(instance, name, partition)
+    if _observed_version(record) != version:
+        instance.report_runless_asset_event(_observation(name, partition, version))
+        record = _last_observation(instance, name, partition)
+    return record.storage_id if record else "NULL"
+
+
+def _last_observation(instance: dg.DagsterInstance, name: str, partition: str | None) -> dg.EventLogRecord | None:
+    return instance.get_latest_data_version_record(dg.AssetKey(name), is_source=True, partition_key=partition)
+
+
+def _of_documents(root: Root, bucket: str, manifest: pa.Table) -> dict[str, Any]:
+    """Metadata of a bucket of the input folder: its documents, and the paths that differ from what was indexed."""
+    names = ["path", "document_id", "content_hash", "problem"]
+    head = root.tables.head(INPUT_TABLE, bucket)
+    indexed = root.tables.read_head(head).select(names).to_pylist() if head else []
+    differing = {tuple(row.values()) for row in manifest.select(names).to_pylist()} ^ {
+        tuple(row.values()) for row in indexed
+    }
+    paths = sorted({path for path, *_ in differing})
+    more = f" and {len(paths) - _MAX_LISTED:,} more" if len(paths) > _MAX_LISTED else ""
+    told = {"not indexed yet": ", ".join(paths[:_MAX_LISTED]) + more} if paths else {}
+    return {"documents": manifest.num_rows, "paths that changed": len(paths), **told}
+
+
+def _observation(
+    name: str, partition: str | None, version: str, shown: Mapping[str, Any] | None = None
+) -> dg.AssetObservation:
+    tags = {"dagster/data_version": version, "dagster/data_version_is_user_provided": "true"}
+    return dg.AssetObservation(name, partition=partition, tags=tags, metadata=shown)
+
+
+def _observed_version(record: dg.EventLogRecord | None) -> str | None:
+    observed = record.asset_observation if record else None
+    return observed.tags.get("dagster/data_version") if observed else None

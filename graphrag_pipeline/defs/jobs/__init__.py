@@ -1,0 +1,1 @@
+"""Dagster jobs: build, reindex, query, batch and evaluation, one module each."""

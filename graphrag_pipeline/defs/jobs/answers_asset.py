@@ -1,0 +1,76 @@
+"""The asset `answers`: a history of what was asked and answered, with what each answer cost.
+
+Query jobs and the batch job record one materialization an answer; its numbers (tokens, cost, seconds, citations) are
+plotted over time by the UI. It is downstream of `index_snapshot` in lineage alone: an external asset that no job
+materialises, so nothing of the index is ever stale by it, nor it by the index. Keep out: answering.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from graphrag_pipeline.pipeline.stages import SNAPSHOT
+from graphrag_pipeline.query.answers.usage import ModelUsage, Usage
+
+ANSWERS = "answers"
+_MAX_SHOWN = 50_000
+"""Characters of an answer in an event: the UI shows no more at once, and every event is a row of the database."""
+_COUNTS = ("rated", "kept", "pruned")
+"""Of community reports, where the method rates them: numbers of their own, which the UI plots."""
+
+
+@dataclass(frozen=True)
+class KeptAnswer:
+    """An answer as the history shows it.
+
+    Attributes:
+        markdown: the answer with its sources.
+        usage: of models, and of the embedded engine where it wrote the answer.
+        seconds: from question to answer.
+        selection: how the context was chosen, as `SearchResult.selection`.
+    """
+
+    question: str
+    markdown: str
+    method: str
+    snapshot: str
+    usage: Usage
+    seconds: float
+    n_citations: int
+    selection: Mapping[str, Any]
+
+
+def build_answers_asset() -> dg.AssetSpec:
+    """The asset in lineage."""
+    return dg.AssetSpec(
+        ANSWERS,
+        deps=[SNAPSHOT.name],
+        group_name="answers",
+        description="What query jobs and the batch job answered, one materialization each, with its account.",
+        kinds={"markdown"},
+    )
+
+
+def keep_answer(context: dg.OpExecutionContext, answer: KeptAnswer, filters: Sequence[str] = ()) -> None:
+    """Record an answer in the history."""
+    total = sum(answer.usage.by_model.values(), ModelUsage())
+    metadata: dict[str, Any] = {
+        "question": answer.question,
+        "answer": dg.MetadataValue.md(answer.markdown[:_MAX_SHOWN]),
+        "method": answer.method,
+        "snapshot": answer.snapshot,
+        "tokens": total.input_tokens + total.output_tokens,
+        "calls": total.calls,
+        "cost": total.cost,
+        "seconds": answer.seconds,
+        "citations": answer.n_citations,
+        "selection": dg.MetadataValue.json(dict(answer.selection)),
+    }
+    metadata |= {name: answer.selection[name] for name in _COUNTS if name in answer.selection}
+    if line := answer.usage.to_line():
+        metadata["models"] = line
+    if filters:
+        metadata["filters"] = " and ".join(filters)
+    context.log_event(dg.AssetMaterialization(ANSWERS, description=answer.question[:200], metadata=metadata))

@@ -1,0 +1,111 @@
+"""The job `batch_job`: a file of questions answered from one snapshot, into a file of answers and the asset `answers`.
+
+The file is configuration of the first op, which pins the snapshot and records an observation of it. Keep out: how a
+batch is read and answered (`query/batch/run.py`, `query/batch/question_files.py`).
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, keep_answer
+from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.pipeline.stages import SNAPSHOT
+from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_question_file
+from graphrag_pipeline.query.batch.run import CONCURRENCY, Answered, answer_into_file
+from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.methods import look_up_method
+from graphrag_pipeline.query.results import SearchResult
+
+
+class BatchConfig(dg.Config):
+    """Which questions to answer, and how."""
+
+    questions: str = Field(description="File of questions (txt, csv, jsonl); a relative path is inside the root.")
+    answers: str | None = Field(
+        default=None, description="File of answers, JSON lines; default: that of the questions with .answers.jsonl."
+    )
+    method: str = Field(default="auto", description="Search method of questions that name none.")
+    filters: list[str] = Field(default=[], description="Read only documents that pass all, such as year>=2024.")
+    snapshot: str | None = Field(default=None, description="Id of the snapshot to ask; default: the published one.")
+    concurrency: int = Field(default=CONCURRENCY, ge=1, le=64, description="Questions at a time.")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Questions pinned to a snapshot, and where their answers go."""
+
+    questions: list[BatchQuestion]
+    answers: str
+    snapshot: str
+    concurrency: int
+
+
+@dg.op(description="Read the questions and pin the snapshot.")
+def open_batch(context: dg.OpExecutionContext, config: BatchConfig, index_root: IndexRoot) -> Batch:
+    look_up_method(config.method)
+    path = Path(index_root.path) / config.questions
+    default = BatchQuestion("", config.method, filters=tuple(config.filters))
+    questions = read_question_file(path, default)
+    with GraphIndex.open(index_root.path, snapshot=config.snapshot) as index:
+        index.where(default.filters)
+        snapshot = index.snapshot.id
+    answers = Path(index_root.path) / config.answers if config.answers else path.with_suffix(".answers.jsonl")
+    shown: dict[str, Any] = {"snapshot": snapshot, "questions": len(questions), "job": context.job_name}
+    context.log_event(dg.AssetObservation(asset_key=SNAPSHOT.name, metadata=shown))
+    context.add_output_metadata(shown | {"file": dg.MetadataValue.path(str(path))})
+    return Batch(questions, str(answers), snapshot, config.concurrency)
+
+
+@dg.op(description="Answer what the file of answers does not hold yet; each answer goes into the asset `answers`.")
+def answer_batch(context: dg.OpExecutionContext, index_root: IndexRoot, batch: Batch) -> dict[str, Any]:
+    def keep(answered: Answered) -> None:
+        if answered.result is None:
+            context.log.warning(f"{answered.asked.question[:200]!r}: {answered.error}")
+        else:
+            keep_answer(context, _as_kept(answered.result), answered.asked.filters)
+
+    with GraphIndex.open(index_root.path, snapshot=batch.snapshot) as index:
+        account = answer_into_file(index, batch.questions, Path(batch.answers), batch.concurrency, keep)
+    return {"answers": batch.answers, "text": account.to_text(), **account.to_dict()}
+
+
+@dg.op(description="Tell the account of the whole batch; fails if a question has no answer.")
+def tell_batch_account(context: dg.OpExecutionContext, account: dict[str, Any]) -> dict[str, Any]:
+    usage = account["usage"]
+    shown = {name: account[name] for name in ("answered", "kept", "failed", "replaced")} | {
+        "answers": dg.MetadataValue.path(account["answers"]),
+        "tokens": usage["tokens"],
+        "calls": usage["calls"],
+        "cost": usage["cost"],
+        "by model": dg.MetadataValue.json(usage["by_model"]),
+    }
+    if account["failed"]:
+        raise dg.Failure(account["text"], metadata=shown, allow_retries=False)
+    context.add_output_metadata(shown)
+    return account
+
+
+@dg.job(
+    description="Answer a file of questions; answers that its file of answers holds are kept.",
+    config={"ops": {"open_batch": {"config": {"questions": "questions.txt"}}}},
+)
+def batch_job() -> None:
+    tell_batch_account(answer_batch(open_batch()))
+
+
+def _as_kept(result: SearchResult) -> KeptAnswer:
+    method = str(result.selection.get("chosen", result.method))
+    return KeptAnswer(
+        result.question,
+        result.to_markdown(),
+        method,
+        result.snapshot,
+        result.usage,
+        result.seconds,
+        len(result.citations),
+        result.selection,
+    )

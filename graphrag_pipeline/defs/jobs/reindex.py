@@ -1,0 +1,107 @@
+"""Jobs that index like the command line does: what is stale, everything, or all embeddings.
+
+A Dagster run has one partition, and these need all buckets and the whole corpus; so one op calls the same functions as
+`graphrag-pipeline index`. They materialise the assets in runs of their own, a run per bucket and one for the corpus,
+which carry this run's id as a tag. Definitions for them are made from the files on disk, never from what was loaded.
+"""
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import dagster as dg
+
+from graphrag_pipeline.defs.jobs.stale_report import describe_definitions
+from graphrag_pipeline.defs.metadata import as_table, of_calls
+from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.defs.runs.index_run import IndexReport, run_index, run_stages
+from graphrag_pipeline.defs.runs.loaded_code import LOADED_TAG, RELOAD, code_version_of_all, has_old_definitions
+from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, trying_again
+from graphrag_pipeline.inspection.estimates import asks_any_model
+from graphrag_pipeline.models.accounting import booked_by_process
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT
+
+REINDEX_STALE = "reindex_stale"
+REINDEX_ALL = "reindex_all"
+EMBEDDINGS_ONLY = "embeddings_only"
+REINDEX_JOBS = (REINDEX_STALE, REINDEX_ALL, EMBEDDINGS_ONLY)
+
+STARTED_BY_TAG = "graphrag/started_by"
+"""Tag of a run of assets: id of the run of the job that started it."""
+
+Body = Callable[[dg.OpExecutionContext, Root], dict[str, Any]]
+"""Indexes; returns what the UI shows of it."""
+
+
+def build_reindex_jobs(root: Root) -> list[dg.JobDefinition]:
+    """The jobs of a root, tagged with what is loaded now."""
+    return [
+        _build_job(root, REINDEX_STALE, _index_stale, "Runs exactly what is stale, checks and publishes."),
+        _build_job(root, REINDEX_ALL, _index_all, "Runs every stage of every bucket anew, checks and publishes."),
+        _build_job(root, EMBEDDINGS_ONLY, _embed_all, "Runs every embedding stage anew, checks and publishes."),
+    ]
+
+
+def _build_job(root: Root, name: str, body: Body, description: str) -> dg.JobDefinition:
+    is_retried = asks_any_model(root.settings)
+
+    @dg.op(name=f"run_{name}", description=description)
+    def run(context: dg.OpExecutionContext, index_root: IndexRoot) -> None:
+        opened = index_root.open()
+        if has_old_definitions(context, opened):
+            context.log.warning(f"{RELOAD}: this run follows the files on disk, the UI does not yet")
+        trying = trying_again(context, RETRY_POLICY) if is_retried else contextlib.nullcontext()
+        with trying, booked_by_process() as account:
+            shown = body(context, opened)
+        context.add_output_metadata(shown | of_calls(account) | describe_definitions(context, opened))
+
+    @dg.job(name=name, description=description, tags={LOADED_TAG: code_version_of_all(root)})
+    def job() -> None:
+        run()
+
+    return job
+
+
+def _index_stale(context: dg.OpExecutionContext, root: Root) -> dict[str, Any]:
+    return _describe(run_index(root, say=context.log.info, tags={STARTED_BY_TAG: context.run_id}))
+
+
+def _index_all(context: dg.OpExecutionContext, root: Root) -> dict[str, Any]:
+    return _run_anew(context, root, list(ALL_STAGES))
+
+
+def _embed_all(context: dg.OpExecutionContext, root: Root) -> dict[str, Any]:
+    embedding = [stage.name for stage in ALL_STAGES.values() if stage.group == "embeddings"]
+    return _run_anew(context, root, [*embedding, CANDIDATE.name, SNAPSHOT.name])
+
+
+def _run_anew(context: dg.OpExecutionContext, root: Root, stages: list[str]) -> dict[str, Any]:
+    ran: list[tuple[str, str]] = []
+    run_stages(
+        root,
+        [name for name in stages if name != SNAPSHOT.name or root.snapshots.pinned() is None],
+        listener=lambda stage, partition, is_fresh: ran.append((stage, partition)),
+        say=context.log.info,
+        tags={STARTED_BY_TAG: context.run_id},
+    )
+    return {"computed": _count(ran), "snapshot": root.snapshots.current() or "none published"}
+
+
+def _describe(report: IndexReport) -> dict[str, Any]:
+    shown = {
+        "documents": report.n_documents,
+        "documents not readable": len(report.problems),
+        "partitions computed": len(report.ran),
+        "partitions that came out equal above": len(report.reused),
+        "computed": _count(report.ran),
+        "snapshot": report.snapshot,
+    }
+    return shown | ({"waiting for unpin": report.waiting} if report.waiting else {})
+
+
+def _count(ran: list[tuple[str, str]]) -> dg.MetadataValue:
+    counts = Counter(stage for stage, _ in ran)
+    rows = ((name, counts[name]) for name in ALL_STAGES if name in counts)
+    return dg.MetadataValue.md(as_table(("asset", "partitions"), rows) if counts else "nothing")

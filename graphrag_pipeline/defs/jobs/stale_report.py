@@ -1,0 +1,83 @@
+"""The job `stale_report`: what is stale and why, what running it would cost, as tables in the UI. Nothing runs.
+
+Dagster's own tags say per partition that something changed; here is what, and all of it at once.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import dagster as dg
+
+from graphrag_pipeline.defs.metadata import as_table
+from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.defs.runs.loaded_code import LOADED_TAG, RELOAD, code_version_of_all, has_old_definitions
+from graphrag_pipeline.inspection.costs import render_estimates
+from graphrag_pipeline.inspection.estimates import estimate_index
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.staleness import (
+    StalePartition,
+    detect_input,
+    find_stale,
+    find_waiting,
+    group_stale,
+    list_problems,
+)
+
+_MAX_REASON = 400  # characters
+
+
+@dg.op(description="Compare the input folder, settings and prompts with the index, and estimate the cost.")
+def report_stale(context: dg.OpExecutionContext, index_root: IndexRoot) -> None:
+    root = index_root.open()
+    root.pull()
+    if has_old_definitions(context, root):
+        context.log.warning(RELOAD)
+    context.add_output_metadata(describe_stale(root) | describe_definitions(context, root))
+
+
+def describe_definitions(context: dg.OpExecutionContext, root: Root) -> dict[str, Any]:
+    """Whether what the UI shows is what is on disk."""
+    return {"definitions": RELOAD if has_old_definitions(context, root) else "as on disk"}
+
+
+def describe_stale(root: Root) -> dict[str, Any]:
+    """What is stale, why, and the estimated cost, as metadata of an op's output."""
+    if root.is_imported:
+        return {"stale partitions": 0, "stale": "the published index was imported; the input folder has no part in it"}
+    manifests = detect_input(root)
+    stale = find_stale(root, manifests)
+    estimates = estimate_index(root, stale)
+    costs = [estimate.cost for estimate in estimates]
+    shown: dict[str, Any] = {
+        "stale partitions": len(stale),
+        "stale": dg.MetadataValue.md(_stale_table(stale)),
+        "estimated calls": sum(estimate.n_calls for estimate in estimates),
+        "estimate": dg.MetadataValue.md("\n".join(["```", *render_estimates(estimates), "```"])),
+        "documents not readable": len(list_problems(manifests)),
+        "snapshot": root.snapshots.current() or "none published",
+    }
+    if estimates and None not in costs:
+        shown["estimated USD"] = sum(cost or 0.0 for cost in costs)
+    waiting = find_waiting(root)
+    return shown | ({"waiting for unpin": waiting} if waiting else {})
+
+
+def _stale_table(stale: Sequence[StalePartition]) -> str:
+    if not stale:
+        return "everything is fresh"
+    rows = ((stage, " ".join(keys), why) for (stage, why), keys in group_stale(stale).items())
+    return as_table(("asset", "partitions", "why"), rows, _MAX_REASON)
+
+
+def build_stale_report(root: Root) -> dg.JobDefinition:
+    """The job, tagged with what is loaded now."""
+
+    @dg.job(
+        name="stale_report",
+        description="Shows what is stale and why, and what reindexing would cost. Runs nothing.",
+        tags={LOADED_TAG: code_version_of_all(root)},
+    )
+    def stale_report() -> None:
+        report_stale()
+
+    return stale_report

@@ -1,0 +1,1 @@
+"""Running the stages through Dagster: index runs, stage runs, their records, costs and locks."""

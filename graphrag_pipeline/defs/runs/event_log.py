@@ -1,0 +1,96 @@
+"""Dagster's SQLite event log for a process that writes many small runs.
+
+Dagster opens a connection, and so an engine, for every event, flushes every commit to disk, and makes every run's
+database table by table: a third of the time of a small index. Here connections stay open, commits do not flush, and
+the database of a run starts as a copy of the first one's beginning. The files are Dagster's own, in its layout, and the
+UI reads them as ever. An event that a power cut loses is reported again from the heads.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
+from sqlalchemy import Connection, Engine, create_engine, event
+
+from graphrag_pipeline.settings.file import parse_yaml
+from graphrag_pipeline.storage import files
+
+_BUSY_TIMEOUT_S = 30
+_MAX_OPEN = 4  # the index, the run that is written, and some that are read
+
+
+class OpenSqliteEventLog(SqliteEventLogStorage):
+    """`SqliteEventLogStorage` with an engine kept open per database used last."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._engines: dict[str, Engine] = {}
+        self._empty: bytes | None = None  # the database of a run without events
+        super().__init__(*arguments, **options)
+
+    @classmethod
+    def from_config_value(cls, inst_data: Any, config_value: Any) -> "OpenSqliteEventLog":
+        return cls(inst_data=inst_data, **config_value)
+
+    @contextmanager
+    def _connect(self, shard: str) -> Iterator[Connection]:
+        with self._db_lock, self._engine_of(shard).begin() as connection:
+            yield connection
+
+    def _engine_of(self, shard: str) -> Engine:
+        engine = self._engines.pop(shard, None)
+        if engine is None:
+            engine = create_engine(self.conn_string_for_shard(shard), connect_args={"timeout": _BUSY_TIMEOUT_S})
+            event.listen(engine, "connect", _do_not_flush)
+            if shard not in self._initialized_dbs:
+                self._make(Path(self.path_for_shard(shard)), engine)
+                self._initialized_dbs.add(shard)
+        self._engines[shard] = engine  # the one used last stands last
+        while len(self._engines) > _MAX_OPEN:
+            self._engines.pop(next(iter(self._engines))).dispose()
+        return engine
+
+    def _make(self, path: Path, engine: Engine) -> None:
+        """The database of a run, if it is not there yet."""
+        is_new = not path.exists()
+        if is_new and self._empty:
+            files.replace(path, self._empty)
+            return
+        self._initdb(engine)
+        if is_new:
+            with closing(sqlite3.connect(path)) as connection:
+                self._empty = connection.serialize()
+
+    def dispose(self) -> None:
+        """Close all."""
+        while self._engines:
+            self._engines.popitem()[1].dispose()
+        super().dispose()
+
+
+def _do_not_flush(connection: Any, _record: object) -> None:
+    connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def overrides_for(home: Path) -> dict[str, Any]:
+    """What to change in the settings of a Dagster home while this process writes many runs to it.
+
+    What steps print is not captured: that starts two processes a run, and ours print nothing. A home that keeps its
+    events elsewhere (PostgreSQL, say) keeps them there.
+    """
+    changes: dict[str, Any] = {
+        "compute_logs": {
+            "module": "dagster._core.storage.noop_compute_log_manager",
+            "class": "NoOpComputeLogManager",
+        }
+    }
+    settings = parse_yaml((home / "dagster.yaml").read_text(encoding="utf-8")) or {}
+    if not {"storage", "event_log_storage"} & settings.keys():
+        changes["event_log_storage"] = {
+            "module": __name__,
+            "class": OpenSqliteEventLog.__name__,
+            "config": {"base_dir": str(home / "history" / "runs")},
+        }
+    return changes

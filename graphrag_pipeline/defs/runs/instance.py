@@ -1,0 +1,50 @@
+"""Dagster's home of a root, and opening its storage from our own processes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.pipeline.root import DAGSTER_YAML, Root
+from graphrag_pipeline.storage import files
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
+
+
+def dagster_home(root: Root) -> Path:
+    """The Dagster home: $DAGSTER_HOME, else `dagster/` in the root, made with telemetry off."""
+    named = os.environ.get("DAGSTER_HOME")
+    home = (Path(named) if named else root.path / "dagster").resolve()
+    if not (home / "dagster.yaml").exists():
+        files.replace(home / "dagster.yaml", DAGSTER_YAML.encode())
+    return home
+
+
+@contextmanager
+def open_instance(root: Root) -> Iterator[DagsterInstance]:
+    """Dagster's storage of a root.
+
+    Raises:
+        PipelineError: it cannot be read or written.
+    """
+    from dagster import DagsterInstance
+    from dagster._core.instance.ref import InstanceRef
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from graphrag_pipeline.defs.runs.event_log import overrides_for
+
+    home = dagster_home(root)
+    try:
+        with DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=overrides_for(home))) as instance:
+            yield instance
+    except (SQLAlchemyError, OSError) as error:
+        reason = getattr(error, "orig", None) or error
+        raise PipelineError(
+            f"{home}: Dagster's records cannot be read or written ({reason}); free space or mend permissions and run "
+            "again - what was finished is kept, and this folder may be removed: it is made anew"
+        ) from error

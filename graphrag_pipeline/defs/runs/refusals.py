@@ -1,0 +1,69 @@
+"""What an index run refuses, before anything is made: a mistake that would replace what somebody has.
+
+Keep out: what a snapshot must satisfy (`publishing/checks.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.pipeline.root import Root
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from graphrag_pipeline.storage.shared.shared_store import SharedStore
+
+_MAX_PROBLEMS_NAMED = 20
+
+
+def refuse_import(root: Root) -> None:
+    if root.is_imported:
+        raise PipelineError(
+            f"{root.path}: holds an imported index, which an index of {root.input_folder} would replace; index "
+            "documents in another root (`graphrag-pipeline init DIR`), or import again to update this one"
+        )
+
+
+def refuse_empty(root: Root, problems: list[tuple[str, str]]) -> None:
+    reasons = "".join(f"\n  {path}: {problem}" for path, problem in problems[:_MAX_PROBLEMS_NAMED])
+    more = f"\n  and {len(problems) - _MAX_PROBLEMS_NAMED} more" if len(problems) > _MAX_PROBLEMS_NAMED else ""
+    kept = "; the published index stays as it is (`index --allow-empty` publishes an empty one)"
+    kept = "" if root.snapshots.current() is None else kept
+    raise PipelineError(
+        f"{root.input_folder}: no readable documents; put txt, md, csv, json, jsonl or parquet files there{kept}"
+        f"{reasons}{more}"
+    )
+
+
+def refuse_unreadable_gold(root: Root) -> None:
+    """The golden questions are asked at the end, when everything is paid for: their file is read before."""
+    from graphrag_pipeline.evaluation.questions import read_gold
+    from graphrag_pipeline.evaluation.regression_gate import find_golden_questions
+
+    if root.settings.publishing.golden_questions:
+        read_gold(find_golden_questions(root))
+
+
+def refuse_other_corpus(root: Root, shared: SharedStore, manifests: Mapping[str, pa.Table]) -> None:
+    """Refuse to take documents out of a store's index from a root that is new to it.
+
+    It may name the store by mistake, or lack documents that the machines before it had.
+    """
+    here = {i for rows in manifests.values() for i in rows["document_id"].to_pylist()}
+    heads = [root.tables.head("corpus_manifest", key) for key in manifests]
+    there = {i for head in heads if head for i in root.tables.read_head(head)["document_id"].to_pylist()}
+    if here and there and not here & there:
+        raise PipelineError(
+            f"{shared.url}: holds an index of {len(there):,} documents, none of which is in {root.input_folder}. If "
+            "storage.url is wrong, name an empty place there and remove tables/, heads/ and snapshots/ here, which are "
+            "copies; if these documents are to replace those, index them where that index was made"
+        )
+    if here and (missing := there - here):
+        raise PipelineError(
+            f"{shared.url}: its index has {len(there):,} documents, and {len(missing):,} of them are not in "
+            f"{root.input_folder}; the first `index` of a copy would delete them for everybody. Put them there, or run "
+            "`graphrag-pipeline index --allow-removal` if they are to go"
+        )

@@ -1,0 +1,45 @@
+"""Trying again what failed in a run that nobody watches.
+
+A client of a model already repeats single requests; another attempt here outlasts an endpoint that is down for minutes.
+What was paid is stored, so it asks only for what is missing. Dagster's own retry policies are no use: they also try
+again what somebody terminates.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+
+from graphrag_pipeline.defs.runs.loaded_code import OldDefinitionsError
+from graphrag_pipeline.errors import PipelineError, SettingsError
+from graphrag_pipeline.models.spending import BudgetExceededError
+from graphrag_pipeline.pipeline.stages import Stage, asks_model, embeds
+from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline.tables import ASKING_STAGES
+
+RETRY_POLICY = dg.RetryPolicy(max_retries=2, delay=30, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
+
+_STAYING = (SettingsError, BudgetExceededError, OldDefinitionsError)
+"""Errors that are the same a minute later."""
+
+
+def asks_endpoint(stage: Stage, settings: Settings) -> bool:
+    """Whether a stage asks a model behind an endpoint; what this machine computes fails again."""
+    has_model = asks_model(stage, settings) or (embeds(stage, settings) and settings.embeddings.engine == "model")
+    return has_model and stage.name in ASKING_STAGES
+
+
+@contextmanager
+def trying_again(context: dg.OpExecutionContext | dg.AssetExecutionContext, policy: dg.RetryPolicy) -> Iterator[None]:
+    """Have a step tried again where its error may pass; one that is interrupted ends its run as canceled.
+
+    Raises:
+        RetryRequested: Dagster starts another attempt, or fails the step after the last one.
+    """
+    try:
+        yield
+    except _STAYING:
+        raise
+    except (PipelineError, OSError) as error:
+        wait_s = policy.calculate_delay(context.retry_number + 1)
+        raise dg.RetryRequested(policy.max_retries, wait_s) from error

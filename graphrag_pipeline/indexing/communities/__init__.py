@@ -1,0 +1,1 @@
+"""Community detection: hierarchical Leiden clustering, kept stable between snapshots."""

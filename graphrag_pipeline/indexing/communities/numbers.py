@@ -1,0 +1,53 @@
+"""Numbers of communities that changed: the community that is mostly another one keeps the number of that one.
+
+A community's id is the hash of its members, so one with a new member has a new id, and `record_numbers` would give it a
+new number. Two communities of a level match where more than half of the entities of either are in both (Jaccard over
+0.5): as communities of a level share no entity, none matches two. Keep out: giving numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy import sparse
+
+from graphrag_pipeline.publishing.adjacency import list_pairs, one_chunk, positions
+
+
+def carry_community_numbers(numbers: pa.Table, old: pa.Table, new: pa.Table) -> pa.Table:
+    """Let communities that match one which is gone have its number.
+
+    Args:
+        numbers: `record_numbers` of the snapshot that holds `old`.
+        old, new: communities; need `id`, `level` and `entity_ids`.
+
+    Returns:
+        `numbers`, with the ids of matching new communities in place of those that are gone.
+    """
+    gone = old.filter(pc.invert(pc.is_in(old["id"], value_set=one_chunk(new["id"]))))
+    come = new.filter(pc.invert(pc.is_in(new["id"], value_set=one_chunk(old["id"]))))
+    gone_rows, come_rows = match_communities(gone, come)
+    found = positions(numbers["id"], gone["id"].take(pa.array(gone_rows)))
+    found[~np.asarray(pc.equal(numbers["kind"], "community"))] = -1
+    is_matched = pa.array(found >= 0)
+    renamed = come["id"].take(pa.array(come_rows[found[found >= 0]]))
+    ids = pc.replace_with_mask(one_chunk(numbers["id"]), is_matched, one_chunk(renamed))
+    return numbers.set_column(numbers.schema.get_field_index("id"), "id", ids)
+
+
+def match_communities(old: pa.Table, new: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+    """(old row, new row) of communities of one level that have more than half of their entities in common."""
+    entities = pc.unique(pc.list_flatten(one_chunk(old["entity_ids"])))
+    old_members, new_members = (_members(rows, entities) for rows in (old, new))
+    common = (old_members @ new_members.T).tocoo()
+    old_sizes, new_sizes = (np.asarray(pc.list_value_length(rows["entity_ids"])) for rows in (old, new))
+    rows, columns = common.row, common.col
+    is_level = old["level"].to_numpy()[rows] == new["level"].to_numpy()[columns]
+    is_match = is_level & (2 * common.data > old_sizes[rows] + new_sizes[columns] - common.data)
+    return rows[is_match], columns[is_match]
+
+
+def _members(communities: pa.Table, entities: pa.Array) -> sparse.csr_matrix:
+    rows, columns = list_pairs(communities["entity_ids"], pa.chunked_array([entities]))
+    return sparse.csr_matrix((np.ones(len(rows), np.int64), (rows, columns)), (len(communities), len(entities)))

@@ -1,0 +1,1 @@
+"""Extraction of entities, relationships and claims from one document, by rules or by a chat model."""

@@ -1,0 +1,259 @@
+"""Embedded extraction: entities and relationships of text units by rule, without a model.
+
+Each document is read alone, so that one new document changes one bucket. The steps are `names.py` (where something is
+named), `name_types.py` (what kind of thing it is), `aliases.py` (which names are one), `document_titles.py` (what the
+document is about), `concepts.py` (key phrases), `predicates.py` and, here, rows per text unit. Keep out: anything that
+needs the whole corpus, it happens in `graph`.
+
+How occurrences are counted: one entity mention per text unit, sentence and written form of an entity; one relationship
+mention per text unit, pair and sentence. Text units overlap, and each has its own mentions: a sentence in two text
+units counts in both, as in the GraphRAG paper. `start` and `end` are offsets into the document: of the name's first
+occurrence in the sentence for an entity, of the sentence for a relationship.
+
+`name` is the form that stands for the entity in its document ("Ebenezer Scrooge" where the text says "Mr. Scrooge"), so
+that `normalize_title(name)` is its key; `written` is what is written, `document.text[start:end]`, with its article
+where the document mostly writes the name so ("the Ghost"). The first text unit of a document with a name for a title
+has one mention more, with `is_about` and without a place.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise
+
+import pyarrow as pa
+
+from graphrag_pipeline.indexing.extraction.names.cjk import find_chinese_names, find_japanese_names
+from graphrag_pipeline.indexing.extraction.names.concepts import find_concepts, find_speakers
+from graphrag_pipeline.indexing.extraction.names.cues import INITIAL_HONORIFICS
+from graphrag_pipeline.indexing.extraction.names.finder import Name, find_names, take_in_articles, title_of
+from graphrag_pipeline.indexing.extraction.names.german import keep_german_names
+from graphrag_pipeline.indexing.extraction.names.phrases import is_heading
+from graphrag_pipeline.indexing.extraction.names.predicates import find_predicate
+from graphrag_pipeline.indexing.extraction.names.types import (
+    CONCEPT,
+    PERSON,
+    UNKNOWN,
+    type_by_words,
+    type_names,
+    vote_types,
+)
+from graphrag_pipeline.indexing.graph.aliases import tie_names
+from graphrag_pipeline.inputs.titles import DocumentTitle, find_title, read_title
+from graphrag_pipeline.settings.settings import ExtractionSettings
+from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Table
+from graphrag_pipeline.text.dates import find_dates
+from graphrag_pipeline.text.languages import SMALL_WORDS, detect_language
+from graphrag_pipeline.text.sentences import split_sentences
+
+STRENGTH = 1.0  # of one sentence in which two entities meet
+
+
+@dataclass(frozen=True, slots=True)
+class _Occurrence:
+    title: str
+    name: str
+    type: str
+    start: int
+    end: int
+    written: str
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What the document is about, with the sentence that says most about it: the first."""
+
+    name: str
+    type: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    start: int
+    end: int
+    description: str  # "" for a heading or a fragment
+    occurrences: tuple[_Occurrence, ...]
+
+
+@dataclass
+class _Columns:
+    """Rows of a mentions table, by column: much faster to collect than dictionaries."""
+
+    table: Table
+    values: dict[str, list] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.values = {name: [] for name in self.table.schema.names}
+
+    def add(self, *row: object) -> None:
+        for column, value in zip(self.values.values(), row, strict=True):
+            column.append(value)
+
+    def to_table(self) -> pa.Table:
+        return self.table.sort(pa.table(self.values, schema=self.table.schema))
+
+
+def extract_graph(documents: pa.Table, text_units: pa.Table, settings: ExtractionSettings) -> dict[str, pa.Table]:
+    """Find the entities of each text unit and the pairs that meet in a sentence.
+
+    Args:
+        documents: `documents` rows; needs `id`, `title` and `text`.
+        text_units: `text_units` rows of these documents; needs `id`, `document_id`, `start`, `end`.
+
+    Returns:
+        `entity_mentions`, `relationship_mentions` and `claim_mentions` (always empty), by table name.
+    """
+    entities, relationships = _Columns(ENTITY_MENTIONS), _Columns(RELATIONSHIP_MENTIONS)
+    units = _units_by_document(text_units)
+    columns = (documents[name].to_pylist() for name in ("id", "title", "text"))
+    for document_id, title, text in zip(*columns, strict=True):
+        sentences, about = read_document(title, text)
+        starts = [sentence.start for sentence in sentences]
+        ends = [sentence.end for sentence in sentences]
+        first = min((start for _, start, _ in units.get(document_id, ())), default=0)
+        for unit_id, start, end in units.get(document_id, ()):
+            touched = sentences[bisect_right(ends, start) : bisect_left(starts, end)]
+            n_entities = _add_entities(unit_id, start, end, touched, entities)
+            if about is not None and start == first:
+                row = (about.name, about.type, about.description, None, None, None, None, True)
+                entities.add(unit_id, n_entities, *row)
+            _add_relationships(unit_id, start, end, touched, text, settings, relationships)
+    return {
+        "entity_mentions": entities.to_table(),
+        "relationship_mentions": relationships.to_table(),
+        "claim_mentions": CLAIM_MENTIONS.empty(),
+    }
+
+
+def read_document(title: str, text: str) -> tuple[list[_Sentence], _About | None]:
+    """The sentences of a document that name something, with what they name, and what the document is about."""
+    spans = split_sentences(text)
+    headings = [is_heading(text, start, end) for start, end in spans]
+    about = read_title(title, text)
+    names, ties, types = _name_things(text, spans, headings, about)
+    by_sentence: defaultdict[int, list[_Occurrence]] = defaultdict(list)
+    for name in sorted(take_in_articles(names, text), key=lambda name: (name.start, name.end)):
+        form = ties[name.form]
+        by_sentence[name.sentence].append(
+            _Occurrence(title_of(form), form, types[form], name.start, name.end, text[name.start : name.end])
+        )
+    sentences = [
+        _Sentence(*spans[n], "" if headings[n] else _fold(text, spans[n]), tuple(by_sentence[n]))
+        for n in sorted(by_sentence)
+    ]
+    if about is None:
+        return sentences, None
+    first = next((span for span, heading in zip(spans, headings, strict=True) if not heading), (0, 0))
+    return sentences, _About(about.form, types[about.form], _fold(text, first))
+
+
+def _fold(text: str, span: tuple[int, int]) -> str:
+    return " ".join(text[slice(*span)].split())
+
+
+def _name_things(
+    text: str, spans: list[tuple[int, int]], headings: list[bool], about: DocumentTitle | None
+) -> tuple[list[Name], dict[str, str], dict[str, str]]:
+    """Every place where the document names something, the form that stands for each form, and types of those."""
+    starts = [start for start, _ in spans]
+    language = detect_language(text)
+    if language in ("zh", "ja"):
+        names, types = (find_chinese_names if language == "zh" else find_japanese_names)(text, starts)
+    else:
+        names = find_names(text, spans, headings, SMALL_WORDS.get(language, frozenset()))
+        if language == "de":
+            names = keep_german_names(names, text)
+        names = sorted(names + find_dates(text, spans), key=lambda name: (name.start, name.end))
+        types = _type_addressed(names, language)
+    if about is not None:
+        names = _prefer(find_title(about, text, starts), names)
+    written_types = type_names(names, text) | types
+    if about is not None:  # the title is a name, wherever the text writes it
+        names.append(Name(about.name, len(text), len(text), -1))
+        written_types.setdefault(about.name, about.type or type_by_words(about.name) or UNKNOWN)
+    ties = tie_names(names, written_types, text, language)
+    types = vote_types(names, written_types, ties)
+    if about is not None:
+        names.pop()
+        stands_for = ties[about.name]
+        ties = {form: about.form if name == stands_for else name for form, name in ties.items()}
+        types[about.form] = about.type or types[stands_for]
+    if language in ("en", ""):
+        concepts = find_concepts(text, names, starts)
+        names += concepts
+        ties |= {concept.form: concept.form for concept in concepts}
+        types |= {concept.form: CONCEPT for concept in concepts} | dict.fromkeys(find_speakers(text, concepts), PERSON)
+    return names, ties, types
+
+
+def _type_addressed(names: list[Name], language: str) -> dict[str, str]:
+    """ "M. Dupont" is a person in French; elsewhere M is an initial."""
+    honorifics = tuple(f"{letter}. " for letter in sorted(INITIAL_HONORIFICS.get(language, ())))
+    return {name.form: PERSON for name in names if honorifics and name.form.startswith(honorifics)}
+
+
+def _prefer(names: list[Name], others: list[Name]) -> list[Name]:
+    """`names`, and of `others` what overlaps none of them or contains one: "Mr. Marley" where the title is "Marley"."""
+    starts = [name.start for name in names]
+    kept = []
+    for other in others:
+        before = bisect_left(starts, other.end)
+        overlapping = [name for name in names[max(before - 2, 0) : before] if name.end > other.start]
+        if all(other.start <= name.start and name.end < other.end and other.form != name.form for name in overlapping):
+            kept.append(other)
+    return names + kept
+
+
+def _units_by_document(text_units: pa.Table) -> dict[str, list[tuple[str, int, int]]]:
+    units: defaultdict[str, list[tuple[str, int, int]]] = defaultdict(list)
+    columns = (text_units[name].to_pylist() for name in ("document_id", "id", "start", "end"))
+    for document_id, unit_id, start, end in zip(*columns, strict=True):
+        units[document_id].append((unit_id, start, end))
+    return units
+
+
+def _add_entities(unit_id: str, start: int, end: int, sentences: list[_Sentence], entities: _Columns) -> int:
+    """Add a mention per sentence and written form; returns their number."""
+    n_entities = 0
+    for sentence in sentences:
+        seen: set[tuple[str, str]] = set()
+        for o in _inside(sentence, start, end):
+            key = (o.title, title_of(o.written))
+            if key in seen:
+                continue
+            seen.add(key)
+            row = (o.name, o.type, sentence.description, o.start, o.end, None, o.written, None)
+            entities.add(unit_id, n_entities, *row)
+            n_entities += 1
+    return n_entities
+
+
+def _add_relationships(
+    unit_id: str,
+    start: int,
+    end: int,
+    sentences: list[_Sentence],
+    text: str,
+    settings: ExtractionSettings,
+    relationships: _Columns,
+) -> None:
+    n_relationships = 0
+    for sentence in sentences:
+        first: dict[str, _Occurrence] = {}
+        for occurrence in _inside(sentence, start, end):
+            first.setdefault(occurrence.title, occurrence)
+        met = list(first.values())
+        is_list = len(met) > settings.max_entities_per_sentence
+        for a, b in pairwise(met) if is_list else combinations(met, 2):
+            predicate = find_predicate(text, a.end, b.start)
+            row = (a.name, b.name, sentence.description, STRENGTH, sentence.start, sentence.end, None, predicate)
+            relationships.add(unit_id, n_relationships, *row)
+            n_relationships += 1
+
+
+def _inside(sentence: _Sentence, start: int, end: int) -> Iterator[_Occurrence]:
+    return (o for o in sentence.occurrences if start <= o.start and o.end <= end)

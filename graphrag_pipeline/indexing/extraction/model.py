@@ -1,0 +1,213 @@
+"""Entities, relationships and claims of a text unit, by a chat model.
+
+One conversation per text unit: the prompt, then up to `max_gleanings` times "what was missed?", until a reply adds
+nothing; a second conversation for claims where they are wanted. Replies are parsed one by one (`reply_records.py`) and
+their records numbered on, so that a mention's position says in which order it was found; its `request_key` says in
+which reply. Nothing is merged here: an entity that two replies describe has two mentions; only exact repeats are left
+out.
+
+A first reply without a record is a valid "nothing here" if it is the end mark alone, or empty JSON alone: `[]`, `{}`,
+`{"entities": []}`. With words around it (an apology, a poem) it is none: the request's `parse` refuses it, with the
+reason, so that the model is asked once more and the text unit fails if that does not help. A follow-up reply without
+records ends the gleaning.
+
+Keep out: which text units are asked about, caching, retries (`models`), merging (`graph.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.indexing.extraction.reply_fields import ClaimRecord, EntityRecord, RelationshipRecord, read_type
+from graphrag_pipeline.indexing.extraction.reply_records import Reply, parse_claims_reply, parse_graph_reply
+from graphrag_pipeline.models.ports import EXCERPT, ChatModel, ChatReply, ChatRequest, Message, ReplyFormatError
+from graphrag_pipeline.models.prompts import Prompt, open_conversation
+
+MAX_SPECIFIED = 100  # entities of a text unit that the claims prompt names
+
+Row = dict[str, Any]
+_Record = EntityRecord | RelationshipRecord | ClaimRecord
+
+
+@dataclass(frozen=True)
+class ClaimsPlan:
+    """How claims are asked for: the prompts and what kind of claim is wanted."""
+
+    prompt: Prompt
+    continue_prompt: Prompt
+    claim_description: str
+
+
+@dataclass(frozen=True)
+class ExtractionPlan:
+    """How text units are asked about.
+
+    Attributes:
+        prompt, continue_prompt: `extract_graph` and `extract_graph_continue`.
+        entity_types: those to look for; others are kept and counted.
+        max_gleanings: most follow-ups in a conversation.
+        language: `auto` or the name of a language.
+        claims: None where claims are not wanted.
+    """
+
+    prompt: Prompt
+    continue_prompt: Prompt
+    entity_types: tuple[str, ...]
+    max_gleanings: int = 1
+    language: str = "auto"
+    claims: ClaimsPlan | None = None
+
+
+@dataclass(frozen=True)
+class UnitMentions:
+    """What one text unit yields.
+
+    Attributes:
+        entities, relationships, claims: rows of `ENTITY_MENTIONS`, `RELATIONSHIP_MENTIONS` and `CLAIM_MENTIONS`.
+        outside_types: type that is not in the list -> number of mentions.
+        problems: reason -> number of records left out or mended for it.
+        n_replies: of the model.
+        first_reply: how the first one starts.
+        n_characters: of the text.
+    """
+
+    entities: list[Row]
+    relationships: list[Row]
+    claims: list[Row]
+    outside_types: Mapping[str, int]
+    problems: Mapping[str, int]
+    n_replies: int
+    first_reply: str = ""
+    n_characters: int = 0
+
+
+async def extract_text_unit(unit_id: str, text: str, plan: ExtractionPlan, model: ChatModel) -> UnitMentions:
+    """Hold the conversations about one text unit.
+
+    Raises:
+        CallFailedError: a reply cannot be had or read; replies had so far stay stored, so that the next try goes on.
+    """
+    follow_up = plan.continue_prompt.render()
+    opening = build_graph_prompt(text, plan)
+    replies = await _converse(unit_id, opening, follow_up, parse_graph_reply, plan.max_gleanings, model)
+    claim_replies: list[ChatReply[Reply]] = []
+    if plan.claims:
+        opening = build_claims_prompt(text, [e.name for reply in replies for e in reply.value.entities], plan)
+        follow_up = plan.claims.continue_prompt.render()
+        claim_replies = await _converse(unit_id, opening, follow_up, parse_claims_reply, plan.max_gleanings, model)
+    return replace(collect_mentions(unit_id, replies, claim_replies, plan.entity_types), n_characters=len(text))
+
+
+def build_graph_prompt(text: str, plan: ExtractionPlan) -> list[Message]:
+    """The turns that ask for the entities and relationships of a text."""
+    return open_conversation(plan.prompt, plan.language, entity_types=", ".join(plan.entity_types), input_text=text)
+
+
+def build_claims_prompt(text: str, names: Sequence[str], plan: ExtractionPlan) -> list[Message]:
+    """The turns that ask for the claims of a text about the named entities (about the entity types if there are none).
+
+    Names are those that the graph replies use, so that claims find their entities.
+    """
+    assert plan.claims is not None
+    distinct = {normalize_title(name): name for name in reversed(names)}
+    specified = sorted(distinct.values())[:MAX_SPECIFIED] or plan.entity_types
+    return open_conversation(
+        plan.claims.prompt,
+        plan.language,
+        entity_specs=", ".join(specified),
+        claim_description=plan.claims.claim_description,
+        input_text=text,
+    )
+
+
+def refuse_empty(reply: Reply, text: str) -> Reply:
+    """`reply`, if it holds records or says, and says no more than, that there are none.
+
+    Raises:
+        ReplyFormatError: otherwise.
+    """
+    if reply.n_records or (reply.is_complete and reply.is_bare and not reply.problems):
+        return reply
+    reasons = ", ".join(f"{n} x {reason}" for reason, n in reply.problems.items())
+    raise ReplyFormatError(
+        f"no record could be read{f' ({reasons})' if reasons else ''} and <|COMPLETE|> does not stand alone; "
+        f"the reply starts {text[:80]!r}"
+    )
+
+
+async def _converse(
+    unit_id: str,
+    opening: list[Message],
+    follow_up: str,
+    parse: Callable[[str], Reply],
+    max_gleanings: int,
+    model: ChatModel,
+) -> list[ChatReply[Reply]]:
+    """The replies of one conversation; the last one may add nothing."""
+    request = ChatRequest(unit_id, opening, lambda text: refuse_empty(parse(text), text))
+    replies = [await model.complete(request)]
+    messages = opening
+    while len(replies) <= max_gleanings and _adds_something(replies):
+        messages = [
+            *messages,
+            {"role": "assistant", "content": replies[-1].text},
+            {"role": "user", "content": follow_up},
+        ]
+        replies.append(await model.complete(ChatRequest(unit_id, messages, parse)))
+    return replies
+
+
+def _adds_something(replies: Sequence[ChatReply[Reply]]) -> bool:
+    """Whether the last reply holds a record that none before it holds."""
+    before = {record for reply in replies[:-1] for record in _records(reply.value)}
+    return not before.issuperset(_records(replies[-1].value))
+
+
+def _records(reply: Reply) -> list[_Record]:
+    return [*reply.entities, *reply.relationships, *reply.claims]
+
+
+# ----------------------------------------------------------------------------------------------------------------- rows
+
+
+def collect_mentions(
+    unit_id: str,
+    replies: Sequence[ChatReply[Reply]],
+    claim_replies: Sequence[ChatReply[Reply]],
+    entity_types: Sequence[str],
+) -> UnitMentions:
+    """The rows of a text unit, positions running on over its replies; the first of equal records stays."""
+    problems: Counter[str] = Counter()
+    for reply in (*replies, *claim_replies):
+        problems.update(reply.value.problems)
+    entities = _number_rows(unit_id, [(reply.request_key, reply.value.entities) for reply in replies], problems)
+    relationships = [(reply.request_key, reply.value.relationships) for reply in replies]
+    claims = [(reply.request_key, reply.value.claims) for reply in claim_replies]
+    wanted = {read_type(name, Counter()) for name in entity_types}
+    outside = Counter(row["type"] for row in entities if row["type"] not in wanted)
+    return UnitMentions(
+        entities,
+        _number_rows(unit_id, relationships, problems),
+        _number_rows(unit_id, claims, problems),
+        dict(sorted(outside.items())),
+        dict(sorted(problems.items())),
+        len(replies) + len(claim_replies),
+        replies[0].text[:EXCERPT] if replies else "",
+    )
+
+
+def _number_rows(unit_id: str, keyed: Iterable[tuple[str, Sequence[_Record]]], problems: Counter[str]) -> list[Row]:
+    """Rows of records under the keys of their requests; a record's fields are the columns of its table."""
+    rows: dict[_Record, Row] = {}
+    for request_key, records in keyed:
+        for record in records:
+            if record in rows:
+                problems["repeated"] += 1
+                continue
+            place = {"text_unit_id": unit_id, "position": len(rows), "request_key": request_key}
+            rows[record] = vars(record) | place
+    return list(rows.values())

@@ -1,0 +1,1 @@
+"""Name finding by rules: capitalization, gazetteer, key phrases, and rules per language."""

@@ -1,0 +1,195 @@
+"""What a capital letter is worth: the document's own use of a word, and how English uses it.
+
+The second is read off the bundled token ranks: a tokenizer's vocabulary is ordered by frequency, so " Future" standing
+far behind " future" says that the word is common, and " London" far before " london" that it is a name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.cues import (
+    ACRONYMS,
+    ADJECTIVE_SUFFIXES,
+    DAYS,
+    EVENT_TAILS,
+    GIVEN_NAMES,
+    HONORIFICS,
+    LONERS,
+    MONTHS,
+    OPENER_SUFFIXES,
+    OPENERS,
+    ORGANIZATION_TAILS,
+    PLACE_TAILS,
+    STOPWORDS,
+    words,
+)
+from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, Piece
+from graphrag_pipeline.text.tokens import load_encoding
+
+_LOWER = regex.compile(r"(?<![\p{L}'’])\p{Ll}[\p{L}\p{M}]++")
+_BEFORE_FAMILY_NAME = GIVEN_NAMES | HONORIFICS
+_NAMED_AS_MONTHS = GIVEN_NAMES & MONTHS
+_BEFORE_MONTH = words("""
+in of by since until till from to last this next early late mid during before after for and between each every on
+""")
+_ONE_OF_A_KIND = frozenset({"A", "AN", "ANY", "EVERY", "EACH", "WHAT", "SOME", "NO"})
+_NOT_COUNTED = GIVEN_NAMES | STOPWORDS | LONERS | ACRONYMS
+_TAILS = PLACE_TAILS | ORGANIZATION_TAILS | EVENT_TAILS | DAYS
+_MIN_ORNATE = 4  # common words with a capital inside sentences
+_MIN_ORNATE_SHARE = 0.12  # of all words that stand alone with a capital
+_COMMON_SHARE = 2  # times as often without a capital as with one
+_ENOUGH_CAPITALS = 4  # in one document: its own use of a word outweighs the language's
+_PROPER_RATIO = 4.0
+_COMMON_RATIO = 2.2  # between the ranks of a word with and without a capital
+
+
+@lru_cache(maxsize=1 << 16)
+def is_common_word(key: str) -> bool:
+    """Whether English writes a word (upper case here) mostly without a capital; False for words it hardly has."""
+    small, capital = token_rank(key.lower()), token_rank(key.capitalize())
+    return small is not None and (capital is None or capital > _COMMON_RATIO * small)
+
+
+@lru_cache(maxsize=1 << 16)
+def is_proper_word(key: str) -> bool:
+    """Whether English writes a word (upper case here) mostly with a capital; False for words it hardly has."""
+    small, capital = token_rank(key.lower()), token_rank(key.capitalize())
+    return len(key) > 3 and capital is not None and (small is None or small > _PROPER_RATIO * capital)
+
+
+@lru_cache(maxsize=1 << 16)
+def token_rank(word: str) -> int | None:
+    """How common a word is, 0 the commonest; None for one of several tokens, which is rare."""
+    tokens = load_encoding().encode_ordinary(" " + word)
+    return tokens[0] if len(tokens) == 1 else None
+
+
+class Evidence:
+    """What the document's own use of capitals says about a word."""
+
+    def __init__(self, text: str, phrases: list[Phrase], small_words: frozenset[str] = frozenset()) -> None:
+        self.lower: Counter[str] = Counter(_LOWER.findall(text))
+        self.lower.update(word for word in small_words if not self.lower[word])
+        self.capital: Counter[str] = Counter()
+        self.alone: Counter[str] = Counter()
+        self.kinds: Counter[str] = Counter()  # after "a" or "any"
+        self.after_the: Counter[str] = Counter()
+        self.family_names: set[str] = set()
+        self.sure_family_names: set[str] = set()  # those after more than a word that may be a month
+        self.month_people: set[int] = set()  # where a month may be a given name: "April Jones", not "in April Jones"
+        is_english = not small_words or "the" in small_words
+        for phrase in phrases:
+            if not phrase.is_heading:
+                self._count(phrase)
+                if is_english:
+                    self._count_article(text, phrase)
+                    self._count_month(text, phrase)
+        self.is_ornate = is_english and self._is_ornate()
+
+    def _count_month(self, text: str, phrase: Phrase) -> None:
+        if phrase.pieces[0].key in _NAMED_AS_MONTHS:
+            before = text[max(phrase.start - 12, 0) : phrase.start].split()
+            if before and before[-1].upper() not in _BEFORE_MONTH:
+                self.month_people.add(phrase.start)
+
+    def _count_article(self, text: str, phrase: Phrase) -> None:
+        *articles, word = phrase.pieces
+        if len(articles) > 1:
+            return
+        before = text[max(phrase.start - 6, 0) : phrase.start].split()
+        article = articles[0].key if articles else before[-1].upper() if before else ""
+        if article in _ONE_OF_A_KIND:
+            self.kinds[word.key] += 1
+        elif article == "THE":
+            self.after_the[word.key] += 1
+
+    def _count(self, phrase: Phrase) -> None:
+        titled = False
+        for piece in phrase.pieces:
+            if not piece.is_connector:
+                skipped = phrase.is_weak and piece.start == 0 and not self._begins_name(phrase)
+                if (titled or not skipped) and not self.is_emphasis(piece):
+                    self.capital[piece.key] += 1
+            titled = piece.key in HONORIFICS
+        if len(phrase.pieces) == 1:
+            self.alone[phrase.pieces[0].key] += not phrase.is_weak
+        elif phrase.pieces[-2].key in _BEFORE_FAMILY_NAME and not phrase.pieces[-2].is_possessive:
+            self.family_names.add(phrase.pieces[-1].key)
+            if phrase.pieces[-2].key not in _NAMED_AS_MONTHS:
+                self.sure_family_names.add(phrase.pieces[-1].key)
+
+    def _is_ornate(self) -> bool:
+        """Whether the document gives capitals to common words, as Dickens does: a capital alone then says little."""
+        alone = [key for key, count in self.alone.items() if count and len(key) > 1 and key not in _NOT_COUNTED]
+        n_common = sum(map(is_common_word, alone))
+        return n_common >= _MIN_ORNATE and n_common >= _MIN_ORNATE_SHARE * len(alone)
+
+    def _begins_name(self, phrase: Phrase) -> bool:
+        """Whether the first word of a sentence goes with the second: "Apple Inc. sued" but not "Old Marley said"."""
+        first, *rest = phrase.pieces
+        if not rest or rest[0].is_connector or first.is_possessive:
+            return False
+        return not (self.may_open(first.key) or first.key in STOPWORDS or first.key in LONERS)
+
+    def is_emphasis(self, piece: Piece) -> bool:
+        """A word in capitals that the document also writes in lower case: shouted, no acronym."""
+        if not piece.text.isupper() or len(piece.text) < 2 or "." in piece.text or piece.key in ACRONYMS:
+            return False
+        return self.lower[piece.text.lower()] > 0 or len(piece.text) > 6
+
+    def is_name(self, key: str) -> bool:
+        return self.capital[key] > 0 and self.capital[key] >= self.lower[key.lower()]
+
+    def is_common(self, piece: Piece) -> bool:
+        """A word mostly written without a capital, by the document or by English: "Man" in one pious sentence."""
+        key = piece.key
+        if key in GIVEN_NAMES or key in ACRONYMS or key in self.family_names:
+            return False
+        if self.lower[key.lower()] > _COMMON_SHARE * self.capital[key]:
+            return True
+        if self.kinds[key] == self.capital[key] > 0 and not piece.text.isupper() and not is_proper_word(key):
+            return True  # "an Idol": one of a kind
+        is_stressed = self.is_ornate and self.capital[key] == 1 and not is_proper_word(key)
+        if is_stressed and (self.after_the[key] or self._is_also_small(key)):
+            return True
+        return self.alone[key] < _ENOUGH_CAPITALS and not piece.text.isupper() and is_common_word(key)
+
+    def is_only_stressed(self, pieces: list[Piece]) -> bool:
+        """Common words with capitals once, and each also without: "the Unseen Eyes" of a ghost."""
+        if pieces[0].key == "NEW" or pieces[-1].key in _TAILS:
+            return False
+        words = [piece for piece in pieces if not piece.is_connector]
+        if any(word.key in GIVEN_NAMES for word in words) or not any(is_common_word(word.key) for word in words):
+            return False
+        most = 2 if self.is_ornate else 1
+        return all(self.capital[word.key] <= most and self._is_also_small(word.key) for word in words)
+
+    def _is_also_small(self, key: str) -> bool:
+        if self.lower[key.lower()]:
+            return True
+        return self.is_ornate and token_rank(key.lower()) is not None and not is_proper_word(key)
+
+    def is_adjective(self, key: str) -> bool:
+        """A word that only describes: by its ending, for endings that names have too if it is there once."""
+        return key.endswith(ADJECTIVE_SUFFIXES) or (key.endswith("IC") and self.capital[key] <= 1)
+
+    def is_cut_off(self, key: str) -> bool:
+        """Whether the document knows a longer word that this one begins: "Scro--"."""
+        return self.capital[key] == 1 and any(word != key and word.startswith(key) for word in self.capital)
+
+    def is_proper(self, key: str) -> bool:
+        """Whether English writes a word with a capital by rule, and the document never without: "Toyota"."""
+        return not self.lower[key.lower()] and is_proper_word(key)
+
+    def is_given_name(self, key: str) -> bool:
+        return key in GIVEN_NAMES and not self.lower[key.lower()]
+
+    def may_open(self, key: str) -> bool:
+        """Whether a capitalised word may stand at the start of a sentence without being part of the name after it."""
+        if self.is_name(key) or key in HONORIFICS or key in GIVEN_NAMES:
+            return False
+        return key in OPENERS or self.lower[key.lower()] > 0 or key.endswith(OPENER_SUFFIXES)

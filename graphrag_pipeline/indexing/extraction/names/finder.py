@@ -1,0 +1,299 @@
+"""Finding names in one document by its capitals, the first step of embedded extraction.
+
+A *phrase* is a run of capitalised words with the connectors a name may hold ("Ghost of Christmas Past"). A capital says
+nothing where any word would have one: at the start of a sentence or of a quotation, and throughout a heading. There a
+word counts only if the document writes it with a capital elsewhere, at least as often as without.
+
+Everything here reads one document and nothing else, and is a pure function of its text. Add a rule about phrases here;
+word lists are in `name_cues.py`. Keep out: which names are the same (`aliases.py`), types (`name_types.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+
+import regex
+
+from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.indexing.extraction.names.capitalization import (
+    Evidence,
+    is_common_word,
+    is_proper_word,
+    token_rank,
+)
+from graphrag_pipeline.indexing.extraction.names.cues import (
+    ACRONYMS,
+    DAY_NAMES_BEFORE,
+    DAYS,
+    EVENT_TAILS,
+    GIVEN_NAMES,
+    GREETINGS,
+    HOLDINGS,
+    HONORIFICS,
+    KIN,
+    LONERS,
+    MONTHS,
+    OPENERS,
+    ORGANIZATION_TAILS,
+    PLACE_HEADS,
+    PLACE_TAILS,
+    SEASONS,
+    STOPWORDS,
+)
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, Piece, ends_sentence, find_phrases, parts_person
+
+_CALENDAR = DAYS | MONTHS | SEASONS
+_NO_NAMES = _CALENDAR | HONORIFICS | LONERS
+_HELD_WORDS = KIN | HOLDINGS
+_AFTER_POSSESSIVE = PLACE_TAILS | ORGANIZATION_TAILS
+_AFTER_DATES = EVENT_TAILS | ORGANIZATION_TAILS | DAYS
+_BREAK = regex.compile(r"[-\u2010\u00ad][ \t]*\n[ \t]*(\p{Ll}++)")  # a word broken at the end of a line
+_APOSTROPHE_NAME = regex.compile(r"^\p{Lu}['’]\p{Lu}(?:\p{Ll}|\p{Lu}{2})")  # O'Brien, not I'll
+_DOTTED = regex.compile(r"\.\p{Lu}\.$")  # U.S.
+_LISTED = regex.compile(r",?\s+(?:and\s+|or\s+)?")
+_ARTICLE = regex.compile(r"\b[Tt]he\s+$")
+_HELD = regex.compile(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
+
+title_of = lru_cache(maxsize=1 << 16)(normalize_title)
+"""`normalize_title`, remembered: a document says the same names again and again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """One place where the document names something.
+
+    Attributes:
+        form: the name as written, with white space and line breaks folded and the possessive dropped.
+        start, end: character offsets of the name in the document's text.
+        sentence: number of the sentence it is in.
+    """
+
+    form: str
+    start: int
+    end: int
+    sentence: int
+
+
+def find_names(
+    text: str, sentences: list[tuple[int, int]], headings: list[bool], small_words: frozenset[str] = frozenset()
+) -> list[Name]:
+    """Names in a document, in reading order; "Scrooge's nephew" overlaps "Scrooge", others do not overlap.
+
+    Args:
+        text: the whole document.
+        sentences: spans that cover the text, in order.
+        headings: for each sentence, whether it is a heading (see `is_heading`).
+        small_words: the commonest words of the document's language, in small letters: never a name at its start.
+    """
+    phrases = list(find_phrases(text, sentences, headings))
+    evidence = Evidence(text, phrases, small_words)
+    names: list[Name] = []
+    for phrase in phrases:
+        for pieces in _split_phrase(phrase, evidence):
+            name = _mend_break(_name_of(pieces, phrase), text, evidence)
+            if len(pieces) == 1 and text.startswith(("-", "—"), name.end) and evidence.is_cut_off(pieces[0].key):
+                continue
+            names.append(name)
+            if pieces[-1].is_possessive:
+                names.extend(_find_held(name, text, sentences[phrase.sentence][1]))
+    return _drop_kinds(names, text, evidence)
+
+
+def take_in_articles(names: Iterable[Name], text: str) -> list[Name]:
+    """Names of one word that the document mostly writes after "the" ("the Ghost") with their article.
+
+    The form stays "Ghost": the article is part of what is written, not of the key. Only of common words: the article
+    of "the Dampierre family" is not the name's.
+    """
+    names = list(names)
+    articles = [_find_article(name, text) for name in names]
+    n_names = Counter(name.form for name in names)
+    n_articles = Counter(name.form for name, start in zip(names, articles, strict=True) if start is not None)
+    return [
+        replace(name, start=start) if start is not None and 2 * n_articles[name.form] > n_names[name.form] else name
+        for name, start in zip(names, articles, strict=True)
+    ]
+
+
+def _find_article(name: Name, text: str) -> int | None:
+    """Where the "the" before a common word with a capital starts; None if there is none."""
+    if name.form.isalpha() and name.form[0].isupper() and _is_also_a_word(name.form):
+        match = _ARTICLE.search(text, max(name.start - 6, 0), name.start)
+        return match.start() if match else None
+    return None
+
+
+def _is_also_a_word(form: str) -> bool:
+    """Whether English has the word in small letters too and does not mostly write it with a capital."""
+    return token_rank(form.lower()) is not None and not is_proper_word(form.upper())
+
+
+def _drop_kinds(names: list[Name], text: str, evidence: Evidence) -> list[Name]:
+    """Without bare plurals that are listed together, one of them of a name: "Cains and Abels" are kinds of people."""
+    kinds: set[Name] = set()
+    for a, b in pairwise(names):
+        is_list = _may_be_kind(a, evidence) and _may_be_kind(b, evidence) and _LISTED.fullmatch(text, a.end, b.start)
+        if is_list and (a in kinds or _is_plural_of_name(a.form) or _is_plural_of_name(b.form)):
+            kinds |= {a, b}
+    return [name for name in names if name not in kinds] if kinds else names
+
+
+def _may_be_kind(name: Name, evidence: Evidence) -> bool:
+    key = name.form.upper()
+    return key.endswith("S") and key.isalpha() and evidence.capital[key] == 1 and not is_proper_word(key)
+
+
+def _is_plural_of_name(form: str) -> bool:
+    singular = form.upper().removesuffix("S")
+    return singular in GIVEN_NAMES or is_proper_word(singular)
+
+
+def _split_phrase(phrase: Phrase, evidence: Evidence) -> Iterator[list[Piece]]:
+    """The names in a phrase: cut at possessives and stop words, stripped of what only the sentence put there."""
+    run: list[Piece] = []
+    for number, piece in enumerate(phrase.pieces):
+        if piece.is_connector:
+            is_cut = bool(run) and parts_person(run, piece, phrase.pieces[number + 1 :])
+        else:
+            is_cut = _parts_phrase(piece, phrase, evidence, run)
+        if is_cut:
+            yield from _trim(run, phrase, evidence)
+            run = []
+            continue
+        if _repeats(piece, run):
+            yield from _trim(run, phrase, evidence)
+            run = []
+        run.append(piece)
+        is_parted = piece.is_possessive and not _keeps_possessive(piece, phrase, run)
+        if is_parted or (piece.text[-1] == "." and ends_sentence(run, phrase.pieces[number + 1 :])):
+            yield from _trim(run, phrase, evidence)
+            run = []
+    yield from _trim(run, phrase, evidence)
+
+
+def _parts_phrase(piece: Piece, phrase: Phrase, evidence: Evidence, run: list[Piece]) -> bool:
+    if piece.key == "I" and run:  # "World War I", but not "the Scrooge I know"
+        return phrase.is_before_verb
+    if _is_stopword(piece):  # inside a title it stays: "Ghost of Christmas Yet To Come"
+        return not run or piece.is_after_break or piece is phrase.pieces[-1] or phrase.is_heading
+    if phrase.is_heading:
+        return not (evidence.is_name(piece.key) or is_place(piece.key))
+    return evidence.is_emphasis(piece) and not evidence.is_name(piece.key) and not is_place(piece.key)
+
+
+def _repeats(piece: Piece, run: list[Piece]) -> bool:
+    """ "called Scrooge Scrooge", or a title line and the first words of the text."""
+    if len(piece.key) == 1:  # J. R. R. Tolkien
+        return False
+    return bool(run) and piece.key in ((run[-1].key, run[0].key) if piece.is_after_break else (run[-1].key,))
+
+
+def _is_stopword(piece: Piece) -> bool:
+    if piece.key in ACRONYMS and piece.text.isupper():
+        return False
+    key = piece.key.replace("’", "'")
+    if "'" not in key or _APOSTROPHE_NAME.match(piece.text):
+        return key in STOPWORDS
+    return key.split("'")[0] in STOPWORDS or key.endswith("N'T")
+
+
+def _keeps_possessive(piece: Piece, phrase: Phrase, run: list[Piece]) -> bool:
+    """ "St. Paul's Churchyard" and "King's College" are one name, "Scrooge's Ghost" is two."""
+    following = [other for other in phrase.pieces if other.start > piece.start]
+    if not following or following[0].is_connector:
+        return False
+    last = following[-1].key
+    return (run[0].key in {"ST", "SAINT"} or len(run) == 1) and last in _AFTER_POSSESSIVE
+
+
+def _trim(run: list[Piece], phrase: Phrase, evidence: Evidence) -> Iterator[list[Piece]]:
+    pieces = run
+    while pieces and _drops_first(pieces, phrase, evidence):
+        pieces = pieces[1:]
+    while pieces and _drops_last(pieces):
+        pieces = pieces[:-1]
+    if pieces and _is_entity(pieces, phrase, evidence):
+        yield pieces
+
+
+def _drops_first(pieces: list[Piece], phrase: Phrase, evidence: Evidence) -> bool:
+    first = pieces[0]
+    if first.is_connector or (first.key in GREETINGS and len(pieces) > 1):
+        return True
+    if first.key in _CALENDAR and len(pieces) > 1:
+        is_person = phrase.start + first.start in evidence.month_people and pieces[1].key in evidence.sure_family_names
+        return pieces[-1].key not in _AFTER_DATES and not pieces[1].is_connector and not is_person
+    if len(pieces) == 1 or not phrase.is_weak or first.start or first.key in PLACE_HEADS:
+        return False
+    return evidence.may_open(first.key)
+
+
+def is_place(key: str) -> bool:
+    """Whether a word is a place wherever it stands, also in a heading or a dateline."""
+    return key in load_places() and len(key) > 3 and not is_common_word(key)
+
+
+def _drops_last(pieces: list[Piece]) -> bool:
+    last = pieces[-1]
+    if last.is_connector or (len(pieces) > 1 and last.key in STOPWORDS and last.key != "I"):
+        return True
+    return last.key in DAYS and len(pieces) > 1 and pieces[-2].key not in DAY_NAMES_BEFORE
+
+
+def _is_entity(pieces: list[Piece], phrase: Phrase, evidence: Evidence) -> bool:
+    """Whether what is left of a phrase names anything."""
+    if all(p.is_connector or p.key in _NO_NAMES for p in pieces):
+        return False
+    if len(pieces) > 1:
+        return not evidence.is_only_stressed(pieces)
+    word = pieces[0]
+    if len(word.key) < 2 or (len(word.key) <= 4 and set(word.key) <= set("IVXLC")):
+        return False
+    if evidence.is_common(word) or evidence.is_adjective(word.key):
+        return False
+    if is_place(word.key):
+        return True
+    if phrase.is_weak and word.start == 0:
+        if word.key in OPENERS:
+            return False
+        is_known = evidence.is_name(word.key) or evidence.is_given_name(word.key)
+        return is_known or (not phrase.is_heading and evidence.is_proper(word.key))
+    return True
+
+
+def _name_of(pieces: list[Piece], phrase: Phrase) -> Name:
+    form = " ".join(piece.text + ("'s" if piece.is_possessive and piece is not pieces[-1] else "") for piece in pieces)
+    return Name(_fold_form(form), phrase.start + pieces[0].start, phrase.start + pieces[-1].end, phrase.sentence)
+
+
+def _fold_form(form: str) -> str:
+    return form.replace("’", "'").replace("\u2010", "-").replace("\u2011", "-").removesuffix(".") + (
+        "." if _DOTTED.search(form) else ""
+    )
+
+
+def _mend_break(name: Name, text: str, evidence: Evidence) -> Name:
+    """ "Cratch-", end of line, "it" is "Cratchit" if the document knows it; "Christmas-", "time" stays "Christmas"."""
+    match = _BREAK.match(text, name.end) if text[name.end : name.end + 1] in ("-", "\u2010", "\u00ad") else None
+    if match is None or not evidence.capital[f"{name.form.split()[-1]}{match.group(1)}".upper()]:
+        return name
+    return Name(name.form + match.group(1), name.start, match.end(), name.sentence)
+
+
+def _find_held(owner: Name, text: str, limit: int) -> Iterator[Name]:
+    """What a possessive names together with its owner: "Scrooge's nephew", "Bob Cratchit's house"."""
+    place = owner.end + 2
+    while place < limit and text[place].isspace():
+        place += 1
+    match = _HELD.match(text, place, limit)
+    if match is None or match.group(1).upper() not in _HELD_WORDS:
+        return
+    form, end = f"{owner.form}'s {match.group(1)}", match.end(1)
+    if match.group(2) and match.group(2).upper() in KIN:
+        form, end = f"{form}'s {match.group(2)}", match.end(2)
+    yield Name(form, owner.start, end, owner.sentence)

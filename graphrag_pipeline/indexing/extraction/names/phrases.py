@@ -1,0 +1,152 @@
+"""Runs of capitalised words, with the connectors a name may hold: "Ghost of Christmas Past".
+
+What a phrase is and how it falls into pieces, by regular expressions over one document. Keep out: whether a phrase
+names anything (`names.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.cues import (
+    BYNAMES,
+    EVENT_TAILS,
+    GIVEN_NAMES,
+    HONORIFICS,
+    LEGAL_SUFFIXES,
+    NOBLE,
+    ORGANIZATION_HEADS,
+    ORGANIZATION_TAILS,
+    PERSON_ROLES,
+)
+
+MAX_HEADING = 120  # characters
+
+_ABBREVIATION = r"(?:Mr|Mrs|Ms|Dr|St|Prof|Rev|Hon|Capt|Col|Gen|Lt|Sgt|Sen|Rep|Gov|Messrs|Mt|Ft|Mme|Mlle|Sra|Srta)\."
+_TAIL = r"(?:(?:Inc|Ltd|Corp|Co|Bros|Jr|Sr)\.|S\.[pP]\.A\.?|S\.[rR]\.[lL]\.?)"
+_BODY = r"\p{Lu}[\p{L}\p{M}\p{Nd}]*+"
+_INSIDE = (
+    r"(?:['’](?=\p{Lu}\p{Ll}|\p{Ll}{2})[\p{L}\p{M}]++"  # O'Brien, Qur'an
+    r"|[-\u2010\u2011](?:\s*\n\s*)?(?:(?:de|la|le|du|des|en|sur|sous|al|el|upon|on|in)[-\u2010])?\p{Lu}[\p{L}\p{M}\p{Nd}]*+"
+    r"|&\p{Lu}[\p{L}]*+|-\d++)*+"
+)
+_WORD = rf"(?:{_ABBREVIATION}|{_TAIL}|(?:\p{{Lu}}\.){{2,}}|\p{{Lu}}\.(?=\s?\p{{Lu}})|{_BODY}{_INSIDE})(?:['’][sS]\b)?"
+_GAP = r"(?:[ \t\u00a0]++(?:\n[ \t]*+)?|\n[ \t]*+)"
+_OFFICES = "Department|Ministry|Minister|Secretary|Institute|Office|Committee|School|Faculty|Bureau|College|Agency"
+_CONNECTOR = (
+    r"(?:of\s+the|of|de\s+l[ao]s?|de|del|della|di|da|dos?|du|des|bin|ibn|ben|van\s+de[rn]?|van|von\s+der|von|zu|zum|"
+    rf"upon|ter|ten|af|av|y|&|(?<=(?:Yet|Back|Road|Guide|Ode|Introduction)\s)to(?:\s+the)?|the(?=\s+(?:{BYNAMES})\b(?!\s+\p{{Lu}}))|and(?=\s+(?:Sons|Co|Company|Brothers)\b)|"
+    r"(?<=(?:Cent(?:er|re)|Institute|Council|Fund|Association|Society|Committee|Agency|Organi[sz]ation|Bureau|"
+    r"Foundation|Commission|Alliance|School|Academy|Board|Movement)\s)(?:for(?:\s+the)?|on)|"
+    rf"(?<=(?:{_OFFICES})\s(?:of|for)\s(?:\p{{Lu}}\p{{L}}+\s){{1,2}})and)"
+)
+_PHRASE = regex.compile(
+    rf"(?<![\p{{L}}\p{{M}}\p{{Nd}}_]){_WORD}"
+    rf"(?:(?:{_GAP}(?:{_CONNECTOR}{_GAP}|[dD]['’](?=\p{{Lu}}\p{{Ll}}))?{_WORD})|,?\s(?:Inc|Ltd|LLC|Corp|Jr|Sr)\b\.?)*+"
+)
+_ORGANIZATION_WORDS = ORGANIZATION_TAILS | ORGANIZATION_HEADS
+_NOT_IN_PERSONS = _ORGANIZATION_WORDS | PERSON_ROLES | {"OF"}  # "Minister of Finance of France"
+_OFS = frozenset({"OF", "VON", "VAN", "DE", "DEL", "DU"})
+_ALSO_WORDS = frozenset({"GENERAL", "MAJOR", "MASTER", "CARDINAL", "JUSTICE", "PREMIER"})  # honorifics that describe
+_PIECE = regex.compile(r"\S+")
+_HYPHEN_GAP = regex.compile(r"(?<=[-\u2010\u2011])\s+")
+_POSSESSIVE = regex.compile(r"['’][sS]$")
+_PRONOUN_I = regex.compile(r"\s+(?:am|know|knew|think|saw|met|have|love|loved|want|mean|once|ever|never)\b|['’]")
+_JOIN = "\uffff"  # stands for the white space inside a hyphenated word
+_QUOTES = '"“”„«»‘(['
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    pieces: tuple[Piece, ...]
+    start: int
+    end: int
+    sentence: int
+    is_weak: bool  # its first word would have a capital whatever it is
+    is_heading: bool
+    is_before_verb: bool  # what follows makes an "I" at its end the pronoun
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    text: str  # white space folded, possessive dropped
+    key: str  # upper case, without final full stop
+    start: int  # offsets within the phrase
+    end: int  # of the text without its possessive
+    is_possessive: bool
+    is_connector: bool
+    is_after_break: bool  # a line ends before it
+
+
+def is_heading(text: str, start: int, end: int) -> bool:
+    """Whether a sentence is a heading or a fragment: short without final punctuation, or written in capitals."""
+    sentence = text[start:end].strip()
+    if not sentence or len(sentence) > MAX_HEADING:
+        return not sentence
+    if sentence.isupper() and " " in sentence:
+        return True
+    return sentence.rstrip("\"'”’)]»*_")[-1:] not in tuple(".!?…:;,。！？।-—")
+
+
+def find_phrases(text: str, sentences: list[tuple[int, int]], headings: list[bool]) -> Iterator[Phrase]:
+    for number, (start, end) in enumerate(sentences):
+        heading = headings[number]
+        for match in _PHRASE.finditer(text, start, end):
+            first, last = match.span()
+            weak = heading or _is_weak(text, first, start)
+            words = match.group()
+            verb = words.endswith("I") and _PRONOUN_I.match(text, last) is not None
+            yield Phrase(_pieces(words), first, last, number, weak, heading, verb)
+
+
+def parts_person(run: list[Piece], connector: Piece, following: tuple[Piece, ...]) -> bool:
+    """Whether a name with a form of address ends before a connector: "Mr. Smith of Deutsche Bank", "Frau Müller von
+    der Siemens AG", but not "Duke of York", "Lord Byron of Rochdale" and "Frau Müller von der Heide"."""
+    if connector.key == "Y":
+        return following[0].key in HONORIFICS or following[0].text in ("D.", "Dña.")
+    if len(run) < 2 or any(piece.key in _NOT_IN_PERSONS for piece in run[1:]):
+        return False
+    is_titled = run[0].key in HONORIFICS and not all(piece.key in HONORIFICS for piece in run)
+    if is_titled and connector.key == "OF" and run[0].key not in NOBLE:
+        return run[0].key not in _ALSO_WORDS or run[1].key in GIVEN_NAMES
+    is_known = is_titled or run[0].key in GIVEN_NAMES
+    return is_known and connector.key in _OFS and any(piece.key in _ORGANIZATION_WORDS for piece in following)
+
+
+def ends_sentence(run: list[Piece], following: tuple[Piece, ...]) -> bool:
+    """Whether a full stop in a phrase is that of its sentence: "World War I. World War II", "Acme Corp. Sales fell"."""
+    last = run[-1]
+    if len(run) < 2 or not last.text.endswith(".") or not following or following[0].is_connector:
+        return False
+    if last.key in {"I", "V", "X"}:
+        return run[-2].key in EVENT_TAILS or following[0].key == run[0].key
+    return last.key in LEGAL_SUFFIXES and following[0].key not in ORGANIZATION_TAILS
+
+
+def _is_weak(text: str, place: int, sentence_start: int) -> bool:
+    """Whether a capital at `place` may be there because a sentence or a quotation starts."""
+    before = text[max(sentence_start, place - 12) : place].rstrip()
+    bare = before.rstrip(_QUOTES + "'’*_ \n")
+    if not bare:
+        return place - sentence_start <= 12
+    if bare[-1] in ".!?:…•|":
+        return True
+    return len(bare) < len(before) and bare[-1] in ",;-—–"
+
+
+@lru_cache(maxsize=1 << 15)
+def _pieces(phrase: str) -> tuple[Piece, ...]:
+    pieces: list[Piece] = []
+    for match in _PIECE.finditer(_HYPHEN_GAP.sub(lambda gap: _JOIN * len(gap.group()), phrase)):
+        written = match.group().replace(_JOIN, "").rstrip(",")
+        body = _POSSESSIVE.sub("", written)
+        end = match.start() + len(match.group().rstrip(",")) - (len(written) - len(body))
+        connector = body.islower() or body == "&"
+        broken = bool(pieces) and "\n" in phrase[pieces[-1].end : match.start()]
+        key = body.upper().rstrip(".")
+        pieces.append(Piece(body, key, match.start(), end, body != written, connector, broken))
+    return tuple(pieces)

@@ -1,0 +1,210 @@
+"""What kind of thing a name names, by its own words, by a gazetteer and by the words around it.
+
+Types are those of Microsoft GraphRAG's default prompt: PERSON, ORGANIZATION, GEO, EVENT; UNKNOWN where nothing tells.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.cues import (
+    BODY,
+    BYNAMES,
+    EVENT_HEADS,
+    EVENT_TAILS,
+    EVENTS,
+    GIVEN_NAMES,
+    HOLDINGS,
+    HONORIFICS,
+    KIN,
+    MAKING,
+    ORGANIZATION_HEADS,
+    ORGANIZATION_NOUNS,
+    ORGANIZATION_ROLES,
+    ORGANIZATION_TAILS,
+    ORGANIZATIONS,
+    PERSON_ROLES,
+    PERSON_VERBS,
+    PLACE_HEADS,
+    PLACE_PREPOSITIONS,
+    PLACE_ROLES,
+    PLACE_TAILS,
+    RANKS,
+)
+from graphrag_pipeline.indexing.extraction.names.finder import Name, title_of
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.text.dates import is_date
+
+PERSON, ORGANIZATION, GEO, EVENT, UNKNOWN = "PERSON", "ORGANIZATION", "GEO", "EVENT", "UNKNOWN"
+CONCEPT = "CONCEPT"  # of key phrases, which are no names (see `concepts.py`)
+
+_BEFORE = regex.compile(r"(\p{L}+)(,?\s+(?:the\s+|of\s+|by\s+)?)$")
+_LIFE = regex.compile(
+    r"\s*\(\s*(?:born|died|b\.|d\.|(?:c\.\s*)?\d{4}\s*[-–—]\s*\d{4}|"
+    r"(?:\d{1,2}\s\p{Lu}\p{Ll}+|\p{Lu}\p{Ll}+\s\d{1,2},)\s\d{3,4}\s*[-–—])"
+)
+_AFTER = regex.compile(r"(['’]s)?\s+(?:(?:has|had|have|later|also|once|then|ha|a|hat)\s+)?(\p{Ll}+)")
+_BYNAMES = frozenset(BYNAMES.upper().split("|"))
+_NUMERAL = regex.compile(r"[IVX]+")
+_INITIALED = regex.compile(r"(?!U\. ?[SKN]\b)(?:\p{Lu}\. ){2,}\p{Lu}[\p{L}'-]*\p{Ll}")  # J. R. R. Tolkien
+_TOGETHER = regex.compile(r",\s|,?\s(?:and|or|und|et|y|e)\s")
+ADJECTIVE_ENDINGS = ("ISH", "ESE", "IAN", "CH", "AN", "IC")  # of languages and peoples
+_MIN_PLACE_SHARE = 0.3  # of a name's occurrences that follow "in", "at", ...
+
+
+def type_names(names: Iterable[Name], text: str) -> dict[str, str]:
+    """The type of each written form among the names of one document."""
+    names = list(names)
+    counts: Counter[str] = Counter()
+    cues: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    by_words: dict[str, str | None] = {}
+    for name in names:
+        form = name.form
+        counts[form] += 1
+        if form not in by_words:
+            by_words[form] = type_by_words(form)
+        if by_words[form] is None:
+            cues[form].update(_read_cues(text, name))
+    in_lower = {title_of(form) for form in by_words if not form.isupper()}
+    types = {
+        form: found or _type_by_cues(form, _is_acronym(form, in_lower), counts[form], cues[form])
+        for form, found in by_words.items()
+    }
+    heads = {form.split(" of ")[0] for form, kind in types.items() if kind == PERSON}
+    types = {form: _type_by_relatives(form, kind, heads) for form, kind in types.items()}
+    return types | _type_by_company(names, types, text)
+
+
+def vote_types(names: Iterable[Name], types: dict[str, str], ties: dict[str, str]) -> dict[str, str]:
+    """The type of each form that stands for others: the one most occurrences have, UNKNOWN last, ties by name."""
+    votes: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for name in names:
+        votes[ties[name.form]][types[name.form]] += 1
+    return {form: min(kinds, key=lambda kind: (kind == UNKNOWN, -kinds[kind], kind)) for form, kinds in votes.items()}
+
+
+def type_by_words(form: str) -> str | None:
+    """The type that the words of a name tell by themselves; None if they leave it to the context."""
+    if is_date(form):
+        return EVENT
+    words = [word.rstrip(".,") for word in title_of(form).split()]
+    if form[-1:].islower() and "'s " in form:
+        held = words[-1]
+        if held in KIN or held in HOLDINGS:
+            return PERSON if held in KIN else GEO
+    if _is_event(words):
+        return EVENT
+    first, last = words[0], words[-1].replace(".", "")  # "S.A" is SA
+    if first in ORGANIZATION_HEADS and "OF" in words:
+        return ORGANIZATION
+    if len(words) == 1:
+        return ORGANIZATION if first in ORGANIZATIONS else None
+    if last in ORGANIZATION_TAILS or "&" in words:
+        return ORGANIZATION
+    if last in PLACE_TAILS:
+        return GEO
+    if (first in HONORIFICS or (first in RANKS and words[1] in HONORIFICS)) and "OF" not in words[:2]:
+        return PERSON
+    if first in PLACE_HEADS:
+        return GEO
+    is_person = (words[1] == "THE" and last in _BYNAMES) or (form[1] == "." and _INITIALED.fullmatch(form))
+    return PERSON if is_person else None
+
+
+def _is_event(words: list[str]) -> bool:
+    if words[0] in EVENTS or words[:2] == ["NEW", "YEAR"]:
+        return True
+    if len(words) < 2:
+        return False
+    last = words[-2] if len(words) > 2 and _NUMERAL.fullmatch(words[-1]) else words[-1]  # World War II
+    return last in EVENT_TAILS or (words[0] in EVENT_HEADS and words[1] == "OF")
+
+
+def _type_by_relatives(form: str, kind: str, heads: set[str]) -> str:
+    """ "Ghost of Christmas Past" and "Spirits" are persons where "Ghost", or another "Ghost of", and "Spirit" are.
+
+    Args:
+        heads: what stands before "of", or all of it, in the names of persons.
+    """
+    if kind == UNKNOWN and any(
+        form != head and head in heads for head in (form.split(" of ")[0], form.removesuffix("s"))
+    ):
+        return PERSON
+    return kind
+
+
+def _type_by_company(names: list[Name], types: dict[str, str], text: str) -> dict[str, str]:
+    """Types of names that nothing tells, from what they are listed with: "Georges Clemenceau and David Lloyd"."""
+    company: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for a, b in pairwise(names):
+        if types[a.form] == types[b.form] or UNKNOWN not in (types[a.form], types[b.form]) or b.start - a.end > 8:
+            continue
+        if _TOGETHER.fullmatch(text, a.end, max(b.start, a.end)):
+            unknown, known = (a, b) if types[a.form] == UNKNOWN else (b, a)
+            if types[known.form] != EVENT:
+                company[unknown.form][types[known.form]] += 1
+    return {form: max(kinds, key=lambda kind: (kinds[kind], kind)) for form, kinds in company.items()}
+
+
+def _read_cues(text: str, name: Name) -> Iterator[str]:
+    """The types that the words next to a name speak for."""
+    if text.startswith(("(", " ("), name.end) and _LIFE.match(text, name.end):
+        yield "person role"
+    after = _AFTER.match(text, name.end)
+    if after:
+        following = after.group(2).upper()
+        if following in PERSON_VERBS or (after.group(1) and following in BODY):
+            yield PERSON
+        elif following in ORGANIZATION_NOUNS:
+            yield ORGANIZATION
+    before = _BEFORE.search(text[max(0, name.start - 24) : name.start])
+    if before is None:
+        return
+    word, between = before.group(1), before.group(2)
+    key = word.upper()
+    if key in PERSON_VERBS:
+        yield PERSON
+    elif key in PLACE_PREPOSITIONS and between.isspace():
+        yield GEO
+    elif word.islower():
+        if (key in KIN and "of" in between) or (key in MAKING and "by" in between) or key == "STARRING":
+            yield "person role"
+        elif "by" in between:
+            return
+        elif key in PLACE_ROLES and "," not in between:
+            yield "place role"
+        elif key in PERSON_ROLES and "of" not in between:
+            yield "person role"
+        elif key in ORGANIZATION_ROLES and "of" not in between:
+            yield ORGANIZATION
+
+
+def _is_acronym(form: str, in_lower: set[str]) -> bool:
+    """One short word in capitals that the document never writes otherwise."""
+    letters = form.replace(".", "")
+    return form.isupper() and letters.isalpha() and 2 <= len(letters) <= 6 and title_of(form) not in in_lower
+
+
+def _type_by_cues(form: str, is_acronym: bool, n_names: int, cues: Counter[str]) -> str:
+    title = title_of(form)
+    words = title.split()
+    if cues["place role"]:
+        return GEO
+    if title in load_places():
+        return PERSON if cues[PERSON] > cues[GEO] and title in GIVEN_NAMES else GEO
+    if words[0] in GIVEN_NAMES and "OF" not in words:
+        return PERSON
+    if len(words) > 1 and words[-1] in GIVEN_NAMES and "OF" not in words:  # Tiny Tim
+        return PERSON
+    if is_acronym or cues[ORGANIZATION] > cues[PERSON]:
+        return ORGANIZATION
+    n_person = cues[PERSON] + 2 * cues["person role"]
+    if n_person and n_person >= cues[GEO]:
+        return PERSON
+    if cues[GEO] / n_names >= _MIN_PLACE_SHARE and not title.endswith(ADJECTIVE_ENDINGS):
+        return GEO
+    return UNKNOWN

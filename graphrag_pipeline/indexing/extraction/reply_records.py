@@ -1,0 +1,235 @@
+"""Extraction replies: records `("entity"<|>NAME<|>TYPE<|>DESCRIPTION)` read from whatever a model made of the format.
+
+A reply is parsed on its own, never joined to another. Accepted: names with or without quotes, any case, full-width
+punctuation, other bars and brackets in delimiters, code fences, prose around records, `##` or new lines or nothing
+between them, a missing closing bracket, the end mark anywhere, an unknown first word where the number of fields says
+what it is, and JSON instead of records. What cannot be used is left out and counted by reason; a last record that was
+cut off is one. Repeats within a reply are left out.
+
+Nothing raises, whatever the string, and time is linear: patterns are anchored at delimiters and look at a bounded piece
+of text. Keep out: prompts, what a type or a strength means, the conversation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from graphrag_pipeline.indexing.extraction.reply_fields import (
+    QUOTES,
+    ClaimRecord,
+    EntityRecord,
+    RelationshipRecord,
+    read_claim,
+    read_entity,
+    read_relationship,
+)
+from graphrag_pipeline.indexing.extraction.reply_objects import iterate_objects
+from graphrag_pipeline.models.endpoints.reply_json import clean_text, strip_fences
+
+_N_FIELDS = {"entity": 3, "relationship": 4, "claim": 8}
+_LEAST_FIELDS = {"entity": 2, "relationship": 3, "claim": 7}
+_KINDS = {
+    "entity": "entity", "entities": "entity", "relationship": "relationship", "relationships": "relationship",
+    "relation": "relationship", "claim": "claim", "claims": "claim",
+}  # fmt: skip
+
+# A pattern that starts with a set of characters is looked for several times as fast as one with alternatives.
+_LEFT = r"[<\uff1c\u3008&](?:(?<!&)|(?i:lt;))"
+_RIGHT, _BAR = "(?:[>\uff1e\u3009]|&gt;)", r"\\?[|\uff5c\u4e28\u00a6]"
+_DELIMITER = re.compile(rf"{_LEFT} ?{_BAR}{{1,2}} ?{_RIGHT}")
+_END_MARK = re.compile(rf"{_LEFT} ?/?{_BAR} ?(?i:COMPLETED?)\b ?(?:{_BAR})? ?(?:{_RIGHT})?")
+_OTHER_MARK = re.compile(rf"{_LEFT} ?{_BAR} ?\w[\w ]{{0,20}}{_BAR} ?{_RIGHT}\s*\Z")  # in another language, at the end
+_PLACEHOLDERS = {"{record_delimiter}": "##", "{tuple_delimiter}": "<|>", "{completion_delimiter}": "<|COMPLETE|>"}
+_FULL_WIDTH = str.maketrans({"\uff08": "(", "\uff09": ")", "\uff03": "#", "\u3014": "(", "\u3015": ")"})
+_QUOTED = f"[{re.escape(QUOTES)}]{{0,4}}"
+_LEAD = r"(?:\A|(?<=[\n)\]])|(?<=##)|(?=[(\[]))\s{0,8}(?:(?:[-*\u2022]|\d{1,4}[.)])\s)?\s{0,4}"
+_HEAD = re.compile(rf"{_LEAD}([(\[]?)\s{{0,4}}{_QUOTED}(\w{{1,24}}){_QUOTED}[:,]?\s{{0,4}}\Z")
+_SUBJECT_HEAD = re.compile(r"(?:\A|(?<=[\n)])|(?<=##))\s{0,8}\(()\s{0,4}([^\n]{1,200}?)\s{0,4}\Z")
+_MAY_START = re.compile(r"[\n()\[\]#]")  # what stands before or at the start of every record but the first
+_LOOK_BACK = {_HEAD: 60, _SUBJECT_HEAD: 240}  # characters before a delimiter in which a record may start
+_CLOSED = rf"[)\]]{_QUOTED}[ \t]*+[,;.\u3002]?"
+_CLOSED_BEFORE_MARK = re.compile(rf"{_CLOSED}\s*+##")
+_CLOSED_LINE = re.compile(rf"{_CLOSED}[ \t]*+(?:\n|\Z)")
+_BARE = re.compile(r"\n|##")
+_SEPARATOR = re.compile(r"(?<!\w)##")
+_EMPTY_JSON = re.compile(r'(?=[\[{])(?:[\s\[\]{},]|"[^"\n]{0,60}"\s{0,8}:)++')  # brackets and keys, no value
+_OPENED = re.compile(rf"[(\[]\s{{0,4}}{_QUOTED}\w{{0,24}}{_QUOTED}\s{{0,4}}(?:<\|?)?\s*\Z")
+
+R = TypeVar("R", EntityRecord, RelationshipRecord, ClaimRecord)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a reply holds.
+
+    Attributes:
+        entities, relationships, claims: in the order of the reply.
+        is_complete: whether it says that it ends: by an end mark, or as whole JSON.
+        is_bare: whether it holds nothing but end marks, or nothing but empty JSON.
+        problems: reason -> number of records that were left out or mended for it.
+    """
+
+    entities: tuple[EntityRecord, ...]
+    relationships: tuple[RelationshipRecord, ...]
+    claims: tuple[ClaimRecord, ...]
+    is_complete: bool
+    is_bare: bool
+    problems: Mapping[str, int]
+
+    @property
+    def n_records(self) -> int:
+        return len(self.entities) + len(self.relationships) + len(self.claims)
+
+
+def parse_graph_reply(reply: str) -> Reply:
+    """Read entities and relationships from one reply."""
+    return _parse(reply, ("entity", "relationship"))
+
+
+def parse_claims_reply(reply: str) -> Reply:
+    """Read claims from one reply; the first word "claim" may be missing, as in Microsoft GraphRAG's format."""
+    return _parse(reply, ("claim",))
+
+
+def _parse(reply: str, kinds: tuple[str, ...]) -> Reply:
+    problems: Counter[str] = Counter()
+    text = strip_fences(clean_text(reply)).translate(_FULL_WIDTH)
+    for name, mark in _PLACEHOLDERS.items():
+        text = text.replace(name, mark)
+    text, n_end_marks = _END_MARK.subn("\n##\n", text)
+    text, n_other_marks = _OTHER_MARK.subn("\n##\n", text)
+    is_complete = bool(n_end_marks or n_other_marks)
+    text = _DELIMITER.sub("<|>", text)
+    rows = list(_split_records(text, kinds, problems))
+    if not rows and "<|>" not in text:
+        rows, is_json = iterate_objects(reply, kinds)
+        is_complete = is_complete or is_json
+    found: dict[str, list] = {"entity": [], "relationship": [], "claim": []}
+    for kind, fields in rows:
+        record = _read_record(kind, fields, problems)
+        if record is not None:
+            found[kind].append(record)
+    return Reply(
+        _drop_repeats(found["entity"], problems),
+        _drop_repeats(found["relationship"], problems),
+        _drop_repeats(found["claim"], problems),
+        is_complete,
+        _is_bare(text.replace("##", "").strip()),
+        dict(sorted(problems.items())),
+    )
+
+
+def _is_bare(rest: str) -> bool:
+    return not any(map(str.isalnum, rest)) or bool(_EMPTY_JSON.fullmatch(rest))
+
+
+def _read_record(
+    kind: str, fields: list[str], problems: Counter[str]
+) -> EntityRecord | RelationshipRecord | ClaimRecord | None:
+    if len(fields) < _LEAST_FIELDS[kind]:
+        problems["too few fields"] += 1
+        return None
+    if kind == "entity":
+        return read_entity(fields[0], fields[1], "<|>".join(fields[2:]), problems)
+    if kind == "relationship":
+        strength = fields[-1] if len(fields) > 3 else ""
+        return read_relationship(
+            fields[0], fields[1], "<|>".join(fields[2 : max(3, len(fields) - 1)]), strength, problems
+        )
+    source_text = fields[-1] if len(fields) > 7 else ""
+    return read_claim([*fields[:6], "<|>".join(fields[6 : max(7, len(fields) - 1)]), source_text], problems)
+
+
+def _drop_repeats(records: list[R], problems: Counter[str]) -> tuple[R, ...]:
+    distinct = tuple(dict.fromkeys(records))
+    if len(distinct) < len(records):
+        problems["repeated"] += len(records) - len(distinct)
+    return distinct
+
+
+# ------------------------------------------------------------------------------------------ where records start and end
+
+
+@dataclass(frozen=True)
+class _Start:
+    """Where a record and where its fields start, its kind ("" if unknown), and whether a bracket opens it."""
+
+    start: int
+    fields: int
+    kind: str
+    is_open: bool
+
+
+def _split_records(text: str, kinds: tuple[str, ...], problems: Counter[str]) -> Iterator[tuple[str, list[str]]]:
+    """(kind, fields) of each record; `text` has plain delimiters, and separators instead of end marks."""
+    starts = list(_find_starts(text, kinds))
+    for number, start in enumerate(starts):
+        is_last = number + 1 == len(starts)
+        body = text[start.fields : len(text) if is_last else starts[number + 1].start]
+        inside = _cut_at_end(body, start, is_last)
+        if inside is None:
+            problems["cut off"] += 1
+            continue
+        fields = inside.split("<|>")
+        kind = start.kind or _guess_kind(fields)
+        if kind in kinds:
+            yield kind, fields
+        else:
+            problems["unknown record"] += 1
+    if starts and _OPENED.search(text[-80:]):
+        problems["cut off"] += 1
+
+
+def _find_starts(text: str, kinds: tuple[str, ...]) -> Iterator[_Start]:
+    """Looks back from each delimiter to see whether the first field of a record stands before it."""
+    head = _SUBJECT_HEAD if kinds == ("claim",) else _HEAD
+    look_back = _LOOK_BACK[head]
+    before, delimiter = 0, text.find("<|>")
+    while delimiter >= 0:
+        after = delimiter + 3
+        place = max(before, delimiter - look_back)
+        may_start = not before or _MAY_START.search(text, max(0, place - 2), delimiter)
+        match = head.search(text, place, delimiter) if may_start else None
+        if match:
+            word = match.group(2)
+            kind = _KINDS.get(word.strip(QUOTES + " ").casefold(), "")
+            if head is _SUBJECT_HEAD:
+                yield _Start(match.start(), after if kind else match.start(2), "claim", True)
+            elif kind or match.group(1):
+                yield _Start(match.start(), after, kind, bool(match.group(1)))
+        before, delimiter = after, text.find("<|>", after)
+
+
+def _cut_at_end(body: str, start: _Start, is_last: bool) -> str | None:
+    """The fields of a record without what follows it; None if it was cut off.
+
+    A closing bracket ends a record only behind the delimiter of its last field, so that a description may hold one.
+    """
+    place = _last_field(body, _N_FIELDS.get(start.kind, 3))
+    ends = (_CLOSED_BEFORE_MARK, _CLOSED_LINE, _SEPARATOR) if start.is_open else (_BARE,)
+    end = next(filter(None, (pattern.search(body, place) for pattern in ends)), None)
+    if end:
+        return body[: end.start()]
+    return None if start.is_open and is_last else body
+
+
+def _last_field(body: str, n_fields: int) -> int:
+    """Where the last of `n_fields` fields starts; 0 if there are fewer."""
+    place = 0
+    for _ in range(n_fields - 1):
+        delimiter = body.find("<|>", place)
+        if delimiter < 0:
+            return 0
+        place = delimiter + 3
+    return place
+
+
+def _guess_kind(fields: list[str]) -> str:
+    """What a record with a first word in another language is: three fields make an entity, a number last a pair."""
+    if len(fields) == 3:
+        return "entity"
+    return "relationship" if len(fields) == 4 and re.search(r"\d", fields[3]) else ""

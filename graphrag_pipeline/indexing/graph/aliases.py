@@ -1,0 +1,291 @@
+"""Tying the ways one document writes a name to one form: "Mr. Scrooge" and "Scrooge" to "Ebenezer Scrooge".
+
+Only where the document leaves no doubt: a short name with two full names that it could stand for stays itself. Wrong
+ties are worse than missed ones, and `resolution.py` gets another chance with the whole corpus.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from itertools import takewhile
+
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word, token_rank
+from graphrag_pipeline.indexing.extraction.names.cues import (
+    EPITHETS,
+    FEMALE_GIVEN_NAMES,
+    FEMALE_HONORIFICS,
+    GIVEN_NAMES,
+    HONORIFICS,
+    INITIAL_HONORIFICS,
+    LEGAL_SUFFIXES,
+    LONERS,
+    MALE_HONORIFICS,
+    RANKS,
+    REGAL,
+)
+from graphrag_pipeline.indexing.extraction.names.finder import Name, title_of
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.types import ADJECTIVE_ENDINGS, ORGANIZATION, PERSON, UNKNOWN
+
+_ACRONYM = r"[\"“]?((?:\p{Lu}[.&]?){2,8}s?)[\"”]?"
+_ACRONYM_AFTER = regex.compile(rf"\s*\(\s*{_ACRONYM}\s*[),;]|,\s+(?:or|oder|ou|o)\s+{_ACRONYM}(?=[,;.)])")
+_INITIALS = regex.compile(r"(?:\p{Lu}\.)+")
+_FRAU = frozenset({"FRAU", "FRÄULEIN"})
+_MIN_RANK = 60_000  # of a word in small letters that hardly is one (see `capitals.token_rank`): "homer", not "award"
+_MIN_CAPITAL_RANK = 100_000  # of a word with a capital: names of firms and places are commoner
+_HELD = regex.compile(r"(.+)('s \p{Ll}[\p{Ll}' ]*)$")
+
+
+def tie_names(names: Iterable[Name], types: dict[str, str], text: str, language: str = "") -> dict[str, str]:
+    """The form that stands for each written form of one document.
+
+    Args:
+        names: every place where the document names something.
+        types: type by written form.
+        text: the document.
+        language: as `detect_language` names it; "M." is an honorific in French only.
+    """
+    names = list(names)
+    counts = Counter(name.form for name in names)
+    chosen = _choose_spellings(counts)
+    kept = _sum_counts(counts, chosen)
+    kept_types = {chosen[form]: kind for form, kind in sorted(types.items(), key=lambda item: item[1] == UNKNOWN)[::-1]}
+    places = {chosen[name.form]: name.start for name in reversed(names)}
+    ties = (
+        _tie_unsure(kept_types, places)
+        | _tie_persons(kept, kept_types, language)
+        | _tie_organizations(kept, kept_types)
+    )
+    ties |= {chosen.get(short, short): chosen.get(long, long) for short, long in find_acronyms(names, text).items()}
+    return {form: _tie_held(_follow(spelling, ties), ties) for form, spelling in chosen.items()}
+
+
+def find_acronyms(names: Iterable[Name], text: str) -> dict[str, str]:
+    """Acronyms that the text introduces itself: "World Health Organization (WHO)", "..., or WHO, ..."."""
+    found = {}
+    for name in names:
+        match = _ACRONYM_AFTER.match(text, name.end) if " " in name.form else None
+        if match is None:
+            continue
+        bracketed, after_or = match.groups()
+        short = bracketed or after_or
+        if is_acronym_of(short, name.form) or (bracketed and _is_spelled_along(short, name.form)):
+            found[short] = name.form
+    return found
+
+
+def is_acronym_of(short: str, long: str) -> bool:
+    """Whether the capitals of `short` are the initials of the words of `long`.
+
+    Small words and a legal form at the end count or not: "IBM" is "International Business Machines Corporation".
+    """
+    letters = "".join(letter for letter in short if letter.isupper())
+    words = regex.findall(r"[\p{L}\p{M}]+", long)
+    spellings = [words, words[:-1]] if words and words[-1].upper() in LEGAL_SUFFIXES else [words]
+    initials = {"".join(word[0] for word in spelling).upper() for spelling in spellings}
+    capitals = {"".join(word[0] for word in spelling if word[0].isupper()) for spelling in spellings}
+    return len(letters) > 1 and letters in initials | capitals
+
+
+def _is_spelled_along(short: str, long: str) -> bool:
+    """Whether the letters of `short` start each word with a capital of `long`, and some go on inside: "EZB" is
+    "Europäische Zentralbank", as compounds have it."""
+    words = [word for word in regex.findall(r"[\p{L}\p{M}]+", long) if word[0].isupper()]
+    letters = [letter for letter in short if letter.isupper()]
+    if len(words) < 2 or len(letters) <= len(words):
+        return False
+    return regex.fullmatch("[^ ]*? ?".join(letters) + "[^ ]*", " ".join(words).upper()) is not None
+
+
+def _choose_spellings(counts: Counter[str]) -> dict[str, str]:
+    """Of the forms with one key, the most frequent that is not all in capitals."""
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for form in counts:
+        groups[title_of(form)].append(form)
+    chosen = {}
+    for forms in groups.values():
+        best = min(forms, key=lambda form: (form.isupper(), -counts[form], form))
+        chosen.update(dict.fromkeys(forms, best))
+    return chosen
+
+
+def _sum_counts(counts: Counter[str], chosen: dict[str, str]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for form, count in counts.items():
+        total[chosen[form]] += count
+    return total
+
+
+def _follow(form: str, ties: dict[str, str]) -> str:
+    seen = {form}
+    while form in ties and ties[form] not in seen:
+        form = ties[form]
+        seen.add(form)
+    return form
+
+
+def _tie_held(form: str, ties: dict[str, str]) -> str:
+    """ "Mr. Scrooge's nephew" is "Scrooge's nephew"; the owner's short name stays, it is how people say it."""
+    match = _HELD.match(form)
+    if match is None:
+        return form
+    words = match.group(1).split()
+    while len(words) > 1 and _key(words[0]) in HONORIFICS - FEMALE_HONORIFICS:
+        words = words[1:]
+    return " ".join(words) + match.group(2)
+
+
+def _key(word: str) -> str:
+    return word.upper().rstrip(".")
+
+
+def split_honorifics(form: str, known: Iterable[str] = (), language: str = "") -> tuple[list[str], list[str]]:
+    """(honorifics, rest) of a person's name; an epithet ("Old") counts as one if the rest is known without it."""
+    words = form.split()
+    initials = INITIAL_HONORIFICS.get(language, frozenset())
+    n = 0
+    while n < len(words) - 1:
+        key = _key(words[n])
+        is_epithet = key in EPITHETS and " ".join(words[n + 1 :]) in known
+        is_rank = key in RANKS and _key(words[n + 1]) in HONORIFICS
+        is_address = (key in HONORIFICS and key not in REGAL) or key in initials
+        if not (is_epithet or is_rank or is_address):
+            break
+        n += 1
+    return words[:n], words[n:]
+
+
+def _tie_persons(counts: Counter[str], types: dict[str, str], language: str) -> dict[str, str]:
+    people = [form for form in counts if types[form] in (PERSON, UNKNOWN) and " of " not in form and "'s " not in form]
+    parts = {form: split_honorifics(form, counts, language) for form in people}
+    full = _full_names(counts, types, parts)
+    ties = {}
+    for form, (honorifics, rest) in parts.items():
+        bare = " ".join(rest)
+        if len(rest) > 1 and not rest[0].islower():  # "van Gogh" is a last name
+            ties[form] = full.get(_ends(rest), bare)
+            continue
+        candidates = _full_names_with(rest[-1], honorifics, full)
+        possible = {name for name in candidates if not _is_other_sex(honorifics, name)}
+        if len(possible) == 1:
+            ties[form] = next(iter(possible))
+        elif honorifics and bare in counts and not _is_female(honorifics) and possible == candidates:
+            ties[form] = bare
+    return {short: long for short, long in ties.items() if short != long}
+
+
+def _ends(rest: list[str]) -> tuple[str, str]:
+    """First and last word; the initials before it are one word: "J. R. R. Tolkien" and "J.R.R. Tolkien" are one."""
+    initials = "".join(takewhile(_INITIALS.fullmatch, rest[:-1])) if rest[0][-1] == "." else ""
+    return title_of(initials or rest[0]), title_of(rest[-1])
+
+
+def _is_female(honorifics: list[str]) -> bool:
+    return any(_key(word) in FEMALE_HONORIFICS for word in honorifics)
+
+
+def _is_other_sex(honorifics: list[str], full_name: str) -> bool:
+    """Whether a form of address and a given name are of a man and a woman: "Herr Schmidt" is not "Anna Schmidt"."""
+    given = title_of(full_name.split()[0])
+    keys = {_key(word) for word in honorifics}
+    if given in FEMALE_GIVEN_NAMES:
+        return bool(keys & MALE_HONORIFICS)
+    return given in GIVEN_NAMES and bool(keys & _FRAU)
+
+
+def _full_names(
+    counts: Counter[str], types: dict[str, str], parts: dict[str, tuple[list[str], list[str]]]
+) -> dict[tuple[str, str], str]:
+    """(first, last word) -> the form that stands for it, where all forms with these ends can be one person's."""
+    groups: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for form, (_, rest) in parts.items():
+        if len(rest) > 1 and not rest[0].islower() and types[form] == PERSON:
+            groups[_ends(rest)][" ".join(rest)] += counts[form]
+    full = {}
+    for ends, forms in groups.items():
+        with_middle = [form for form in forms if len(form.split()) > 2]
+        if len(with_middle) <= 1:
+            full[ends] = min(forms, key=lambda form: (-forms[form], form))
+    return full
+
+
+def _full_names_with(word: str, honorifics: list[str], full: dict[tuple[str, str], str]) -> set[str]:
+    """The full names that begin or, unless a woman is spoken of, end with a word."""
+    key = title_of(word)
+    given = {form for (first, _), form in full.items() if first == key}
+    family = {form for (_, last), form in full.items() if last == key}
+    return given if _is_female(honorifics) else given | family
+
+
+def _tie_unsure(types: dict[str, str], places: dict[str, int]) -> dict[str, str]:
+    """ "Scorpio" and "Homer" to "Hank Scorpio" and "Homer Simpson", though nothing tells that these are persons.
+
+    Only to the one longer name of any type with this word. A first word that is no given name ("Toyota Corolla",
+    "Serbian Cyrillic") must not be tied: so it is rare in English, no adjective, and the full name comes first.
+
+    Args:
+        types: type by form.
+        places: where each form is first.
+    """
+    if not any(kind == UNKNOWN and " " in form for form, kind in types.items()):
+        return {}
+    parts = {form: split_honorifics(form) for form in types}
+    longer: defaultdict[str, set[str]] = defaultdict(set)
+    for form, (_, rest) in parts.items():
+        if len(rest) > 1:
+            longer[rest[0]].add(form)
+            longer[rest[-1]].add(form)
+    ties = {}
+    for form, (honorifics, rest) in parts.items():
+        if len(rest) > 1 or len(longer.get(rest[0], ())) != 1 or types[form] not in (PERSON, UNKNOWN):
+            continue
+        word, (full,) = rest[0], longer[rest[0]]
+        if types[full] != UNKNOWN or _is_female(honorifics) or not _is_rare(word.lower(), _MIN_RANK):
+            continue
+        is_fit = full.endswith(word) or (_may_be_given(word, full) and places[full] < places[form])
+        if is_fit and _may_be_person(full):
+            ties[form] = full
+    return ties
+
+
+def _may_be_person(form: str) -> bool:
+    words = title_of(form).split()
+    return (
+        len(words) == 2
+        and len(words[1]) > 2
+        and not any(
+            word in LONERS or word in load_places() or not word.isalpha() or is_common_word(word) for word in words
+        )
+    )
+
+
+def _may_be_given(word: str, full: str) -> bool:
+    is_adjective = word.upper().endswith(ADJECTIVE_ENDINGS)  # Serbian Cyrillic
+    return _is_rare(word, _MIN_CAPITAL_RANK) and not is_adjective and not full.endswith("s")
+
+
+def _is_rare(word: str, least: int) -> bool:
+    rank = token_rank(word)
+    return rank is None or rank >= least
+
+
+def _tie_organizations(counts: Counter[str], types: dict[str, str]) -> dict[str, str]:
+    """ "Apple Inc" to "Apple", and "Harvard" to "Harvard University", where both are written."""
+    organizations = [form for form in counts if types[form] == ORGANIZATION and " " in form]
+    surnames = {form.split()[-1] for form in counts if types[form] == PERSON and " " in form}
+    ties = {}
+    starts: defaultdict[str, set[str]] = defaultdict(set)
+    for form in organizations:
+        words = form.replace(",", "").split()
+        if _key(words[-1]) in LEGAL_SUFFIXES and " ".join(words[:-1]) in counts:
+            ties[form] = " ".join(words[:-1])
+        elif " of " not in form:
+            starts[words[0]].add(form)
+    for short, longs in starts.items():
+        is_other = short in surnames or title_of(short) in load_places()
+        if len(longs) == 1 and types.get(short) in (ORGANIZATION, UNKNOWN) and not is_other:
+            ties[short] = next(iter(longs))
+    return ties

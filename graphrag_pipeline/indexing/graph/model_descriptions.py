@@ -1,0 +1,215 @@
+"""Descriptions by a chat model: the distinct descriptions of one entity or relationship become one.
+
+None -> "", one -> verbatim, several -> a summary of the sorted distinct list. A list over `max_input_tokens` is folded:
+it is cut into batches by the bits of the descriptions' hashes, halves until each fits; each batch is summarized, then
+the summaries are, in groups cut the same way, until one is left. What is in a batch depends on the descriptions alone,
+never on replies or on order, so that a new description re-runs its own batch and the folds above it.
+
+Keep out: the embedded engine (`summarized_descriptions.py`), caching, retries, what replaces a failed summary.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.indexing.extraction.reply_fields import MAX_TEXT
+from graphrag_pipeline.indexing.reports.records import TokenCounter
+from graphrag_pipeline.models.endpoints.reply_json import clean_text, strip_fences
+from graphrag_pipeline.models.ports import ChatModel, ChatRequest, Message, ReplyFormatError
+from graphrag_pipeline.models.prompts import Prompt, open_conversation
+from graphrag_pipeline.text.sentences import grapheme_start
+from graphrag_pipeline.text.tokens import count_tokens_each
+
+_ITEM_TOKENS = 3  # of the quotes and comma around a description in a list
+_WORD_TOKENS = 1.5  # per word of a summary, at most, as a rule
+
+
+@dataclass(frozen=True)
+class SummaryPlan:
+    """How descriptions are summarized.
+
+    Attributes:
+        prompt: `summarize_descriptions`.
+        max_input_tokens: most tokens of descriptions in one prompt.
+        max_words: most words of a summary, as the prompt asks for.
+        language: `auto` or the name of a language.
+        count_tokens: tokens of each of a list of texts.
+    """
+
+    prompt: Prompt
+    max_input_tokens: int = 4000
+    max_words: int = 500
+    language: str = "auto"
+    count_tokens: TokenCounter = count_tokens_each
+
+    @property
+    def summary_tokens(self) -> int:
+        """Tokens of a summary, at most, as a rule; the plan of the folds counts on it, not on replies."""
+        return int(self.max_words * _WORD_TOKENS)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is described: `kind` is entity or relationship, `name` what a prompt calls it."""
+
+    description_key: str
+    kind: str
+    name: str
+    descriptions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A step of a summary: descriptions (a batch) or the folds below it. One of the two is empty."""
+
+    descriptions: tuple[str, ...] = ()
+    folds: tuple[Fold, ...] = ()
+
+
+def iterate_subjects(entities: pa.Table, relationships: pa.Table) -> Iterator[Subject]:
+    """One subject per distinct `description_key`, in the order of the keys.
+
+    Args:
+        entities: needs `title`, `descriptions` and `description_key`.
+        relationships: needs `source`, `target`, `descriptions` and `description_key`.
+    """
+    subjects: dict[str, Subject] = {}
+    names = entities["title"].to_pylist()
+    _add_subjects(subjects, entities, "entity", names)
+    ends = zip(relationships["source"].to_pylist(), relationships["target"].to_pylist(), strict=True)
+    _add_subjects(subjects, relationships, "relationship", [f"{source} and {target}" for source, target in ends])
+    return (subjects[key] for key in sorted(subjects))
+
+
+def _add_subjects(subjects: dict[str, Subject], rows: pa.Table, kind: str, names: Sequence[str]) -> None:
+    columns = rows["description_key"].to_pylist(), rows["descriptions"].to_pylist()
+    for name, key, descriptions in sorted(zip(names, *columns, strict=True), key=lambda row: row[0]):
+        subjects.setdefault(key, Subject(key, kind, name, tuple(descriptions or ())))
+
+
+async def summarize_subject(subject: Subject, plan: SummaryPlan, model: ChatModel) -> dict[str, Any]:
+    """A row of `tables.DESCRIPTIONS`; its `request_key` is that of the last fold, null where no model was asked.
+
+    Raises:
+        CallFailedError: a summary cannot be had; those had so far stay stored.
+    """
+    distinct = sorted({text for text in subject.descriptions if text.strip()})
+    if len(distinct) < 2:
+        return _row(subject, distinct[0] if distinct else "", len(distinct), None)
+    text, request_key = await _summarize_fold(plan_folds(distinct, plan), subject.name, plan, model)
+    return _row(subject, text, len(distinct), request_key)
+
+
+async def _summarize_fold(fold: Fold, name: str, plan: SummaryPlan, model: ChatModel) -> tuple[str, str | None]:
+    """The text of a fold and the key of the request that made it; a description alone, if short, stays as it is."""
+    if fold.folds:
+        below = (_summarize_fold(part, name, plan, model) for part in fold.folds)
+        results = await asyncio.gather(*below, return_exceptions=True)  # what is paid for is stored before it fails
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        summaries = [result[0] for result in results if not isinstance(result, BaseException)]
+        texts = _clip_each(summaries, plan.max_input_tokens // len(summaries), plan.count_tokens)
+    else:
+        texts = _clip_each(fold.descriptions, plan.max_input_tokens, plan.count_tokens)
+        if len(texts) == 1 and plan.count_tokens(texts)[0] <= plan.summary_tokens:
+            return texts[0], None
+    reply = await model.complete(ChatRequest(name, build_prompt(name, texts, plan), parse_reply))
+    return reply.value, reply.request_key
+
+
+def build_prompt(name: str, texts: Sequence[str], plan: SummaryPlan) -> list[Message]:
+    """The turns that ask for one description instead of several; the same whatever order they come in."""
+    return open_conversation(
+        plan.prompt,
+        plan.language,
+        entity_name=name,
+        description_list=json.dumps(sorted(set(texts)), ensure_ascii=False),
+        max_length=str(plan.max_words),
+    )
+
+
+def parse_reply(reply: str) -> str:
+    """The description in a reply: all of it, without code fences and quotes around it.
+
+    Raises:
+        ReplyFormatError: it says nothing.
+    """
+    text = clean_text(strip_fences(reply))
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        text = text[1:-1].strip()
+    if not any(character.isalnum() for character in text):
+        raise ReplyFormatError(f"no description could be read; the reply starts {reply[:80]!r}")
+    return clean_text(text[:MAX_TEXT])
+
+
+# ---------------------------------------------------------------------------------------------------------------- folds
+
+
+def plan_folds(descriptions: Sequence[str], plan: SummaryPlan) -> Fold:
+    """Which descriptions go into which prompt, and which summaries into which.
+
+    Args:
+        descriptions: distinct, at least one.
+
+    Returns:
+        the last fold; its batches hold at most `max_input_tokens`, unless a description alone has more.
+    """
+    tokens = [n + _ITEM_TOKENS for n in plan.count_tokens(descriptions)]
+    sizes = {text: min(n, plan.max_input_tokens) for text, n in zip(descriptions, tokens, strict=True)}
+    items = sorted((_bits(text), text) for text in descriptions)
+    parts = _halve(items, 0, [sizes[text] for _, text in items], plan.max_input_tokens)
+    batches = [(part[0][0][:depth], Fold(tuple(sorted(text for _, text in part)))) for part, depth in parts]
+    n_together = max(2, plan.max_input_tokens // (plan.summary_tokens + _ITEM_TOKENS))
+    while len(batches) > 1:
+        groups = _halve(batches, 0, [1] * len(batches), n_together)
+        batches = [
+            (group[0][0][:depth], group[0][1] if len(group) == 1 else Fold(folds=tuple(fold for _, fold in group)))
+            for group, depth in groups
+        ]
+    return batches[0][1]
+
+
+def _halve(
+    items: Sequence[tuple[str, Any]], depth: int, sizes: Sequence[int], limit: int
+) -> list[tuple[Sequence[tuple[str, Any]], int]]:
+    """Cut items, sorted by their bits, where bit `depth` turns to 1, until each part is within the limit."""
+    if sum(sizes) <= limit or len(items) < 2:
+        return [(items, depth)]
+    cut = sum(bits[depth : depth + 1] != "1" for bits, _ in items)
+    parts = ((items[:cut], sizes[:cut]), (items[cut:], sizes[cut:]))
+    return [part for half, its_sizes in parts if half for part in _halve(half, depth + 1, its_sizes, limit)]
+
+
+def _bits(text: str) -> str:
+    return f"{int(stable_hash('description', text), 16):0128b}"
+
+
+def _clip_each(texts: Sequence[str], limit: int, count_tokens: TokenCounter) -> list[str]:
+    return [_clip(text, n, limit, count_tokens) for text, n in zip(texts, count_tokens(texts), strict=True)]
+
+
+def _clip(text: str, n_tokens: int, limit: int, count_tokens: TokenCounter) -> str:
+    """The start of a text, at most `limit` tokens."""
+    while n_tokens > limit and text:
+        text = text[: grapheme_start(text, int(len(text) * limit / n_tokens * 0.95))]
+        n_tokens = count_tokens([text])[0]
+    return text
+
+
+def _row(subject: Subject, description: str, n_descriptions: int, request_key: str | None) -> dict[str, Any]:
+    return {
+        "description_key": subject.description_key,
+        "kind": subject.kind,
+        "description": description,
+        "n_descriptions": n_descriptions,
+        "is_fallback": False,
+        "request_key": request_key,
+    }

@@ -1,0 +1,294 @@
+"""Entity resolution by rules, across documents: which titles name the same entity.
+
+The rungs of the ladder above exact match, most certain first: `override` (a person said so), `unicode` (accents,
+punctuation), `possessive`, `alias` (articles, legal forms, qualifiers, a person's short name), `acronym`, `fuzzy` (one
+letter); `embedding` and `verdict` come from `semantic_resolution.py`. What a person keeps apart nothing merges. Types
+must agree (UNKNOWN agrees with all), numbers must be equal, and what a name alone cannot tell needs a neighbour in the
+graph that both share. A wrong merge is worse than a missed one: where two readings are open, nothing merges. Proposing
+reads titles, resolving reads their neighbours; both are pure. A merge is a row in `entity_merges`, never an edit of
+mentions.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import regex
+
+from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.indexing.extraction.names.cues import FEMALE_HONORIFICS, GIVEN_NAMES, LEGAL_SUFFIXES
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.graph.aliases import is_acronym_of, split_honorifics
+from graphrag_pipeline.text.dates import is_date
+
+RULES = ("override", "unicode", "possessive", "alias", "acronym", "fuzzy", "embedding", "verdict")
+MIN_FUZZY_LENGTH = 10  # characters of the whole title
+MIN_FUZZY_WORD = 6  # characters of the words that differ
+MAX_FUZZY_BLOCK = 500  # titles that are compared with each other; a larger block is too common a beginning
+_FUZZY_KEY = 5  # one typing error in ten letters leaves the first or the last five
+_UNKNOWN, _PERSON, _ORGANIZATION = "UNKNOWN", "PERSON", "ORGANIZATION"
+
+_PUNCTUATION = regex.compile(r"[^\p{L}\p{M}\p{N}&+#']+")
+_QUALIFIED = regex.compile(r"(.+) \([^()]+\)")
+_NUMBER = regex.compile(r"\d+|\b[IVXLCDM]+\b")
+
+
+@dataclass(frozen=True, slots=True)
+class TitleRecord:
+    """A title before resolution, with its voted type, how many mentions it has, and whether a document is about it."""
+
+    title: str
+    type: str
+    n_mentions: int
+    is_about: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """`title` is another name of `into`.
+
+    Attributes:
+        rule: one of `RULES`.
+        needs_neighbour: it holds only if both have a relationship with one and the same other entity.
+        score: 0 to 1, how sure the rule is.
+    """
+
+    title: str
+    into: str
+    rule: str
+    evidence: str
+    score: float
+    needs_neighbour: bool = False
+
+
+def propose_merges(records: Iterable[TitleRecord]) -> list[Merge]:
+    """Merges that the titles alone suggest, by rule and title."""
+    by_title = {record.title: record for record in sorted(records, key=lambda record: record.title)}
+    proposals: list[Merge] = []
+    for propose in (
+        _propose_unicode,
+        _propose_possessives,
+        _propose_aliases,
+        _propose_qualified,
+        _propose_persons,
+        _propose_acronyms,
+    ):
+        proposals.extend(propose(by_title))
+    proposals.extend(_propose_fuzzy(by_title))
+    return [p for p in proposals if types_agree(by_title[p.title].type, by_title[p.into].type)]
+
+
+def resolve_titles(
+    proposals: Iterable[Merge],
+    neighbours: Mapping[str, set[str]],
+    n_mentions: Mapping[str, int],
+    apart: Collection[tuple[str, str]] = (),
+) -> dict[str, Merge]:
+    """Choose among proposals and follow chains to their end.
+
+    Args:
+        proposals: from `propose_merges`.
+        neighbours: title -> titles it has a relationship with, at least for every title proposed.
+        n_mentions: title -> mentions, to choose the end of a chain that closes on itself.
+        apart: pairs of titles that must not end as one.
+
+    Returns:
+        title -> its merge, whose `into` is never itself merged; a title is in it at most once.
+    """
+    chosen: dict[str, Merge] = {}
+    for proposal in sorted(proposals, key=lambda p: (RULES.index(p.rule), -n_mentions[p.into], p.title, p.into)):
+        confirmed = _confirm(proposal, neighbours)
+        ends = {proposal.title, _end(proposal.into, chosen)}
+        if confirmed and proposal.title not in chosen and len(ends) == 2 and not _parts(ends, apart, chosen):
+            chosen[proposal.title] = confirmed
+    return {title: replace(merge, into=_end(merge.into, chosen)) for title, merge in chosen.items()}
+
+
+def _end(title: str, chosen: Mapping[str, Merge]) -> str:
+    while title in chosen:
+        title = chosen[title].into
+    return title
+
+
+def _parts(ends: set[str], apart: Collection[tuple[str, str]], chosen: Mapping[str, Merge]) -> bool:
+    """Whether the titles that end in one and those that end in the other are kept apart."""
+    return any({_end(a, chosen), _end(b, chosen)} == ends for a, b in apart)
+
+
+def _confirm(proposal: Merge, neighbours: Mapping[str, set[str]]) -> Merge | None:
+    if not proposal.needs_neighbour:
+        return proposal
+    ours, theirs = neighbours.get(proposal.title, set()), neighbours.get(proposal.into, set())
+    if proposal.into in ours:
+        return None  # two that meet in one sentence are two
+    shared = sorted(ours & theirs)
+    if not shared:
+        return None
+    return replace(proposal, evidence=f"{proposal.evidence}; both meet {', '.join(shared[:3])}")
+
+
+def explain_tie(form: str, name: str) -> Merge:
+    """Why one document let `name` stand for a form that it writes otherwise."""
+    title, into = normalize_title(form), normalize_title(name)
+    if is_date(name):
+        return Merge(title, into, "date", "the same day", 1.0)
+    if title.removesuffix("'S") == into:
+        return Merge(title, into, "possessive", f"possessive of {into}", 0.98)
+    if _fold(title) == _fold(into):
+        return Merge(title, into, "unicode", "same without accents and punctuation", 0.99)
+    if " " not in title and is_acronym_of(form, name):
+        return Merge(title, into, "acronym", f"initials of {into} in one document", 0.97)
+    return Merge(title, into, "alias", f"stands for {into} in one document", 0.95)
+
+
+def types_agree(a: str, b: str) -> bool:
+    """Whether two types may be of one entity."""
+    return a == b or _UNKNOWN in (a, b)
+
+
+def numbers_of(title: str) -> list[str]:
+    """The numbers in a title, Roman ones too: titles that differ in them are of two entities."""
+    return _NUMBER.findall(title)
+
+
+def _fold(title: str) -> str:
+    """A title without accents and punctuation."""
+    plain = "".join(c for c in unicodedata.normalize("NFD", title) if not unicodedata.combining(c))
+    return _PUNCTUATION.sub(" ", plain.replace(".", "")).strip()
+
+
+def _propose_unicode(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for title in records:
+        groups[_fold(title)].append(title)
+    for folded, titles in groups.items():
+        if len(titles) < 2 or not folded:
+            continue
+        into = min(titles, key=lambda title: (-records[title].n_mentions, title))
+        for title in titles:
+            if title != into:
+                yield Merge(title, into, "unicode", f"both are {folded!r} without accents and punctuation", 0.99)
+
+
+def _propose_possessives(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
+    for title in records:
+        owner = title.removesuffix("'S") if title.endswith("'S") else title.removesuffix("'")
+        if owner != title and owner in records and records[owner].type == records[title].type:
+            yield Merge(title, owner, "possessive", f"possessive of {owner}", 0.98)
+
+
+def _propose_aliases(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
+    """ "THE BEATLES" to "BEATLES", "APPLE INC" to "APPLE"."""
+    for title, record in records.items():
+        bare = title.removeprefix("THE ")
+        if bare != title and bare in records:
+            yield Merge(title, bare, "alias", "the article makes no difference", 0.98)
+        words = title.replace(",", "").rstrip(".").split()
+        short = " ".join(words[:-1])
+        if words and words[-1] in LEGAL_SUFFIXES and short in records and record.type == _ORGANIZATION:
+            yield Merge(title, short, "alias", f"{words[-1]} is only the legal form", 0.95)
+
+
+def _propose_qualified(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
+    """ "BENO ZAX" to "BENO ZAX (FILM)", the only title of a document that is the name with a qualifier."""
+    qualified: defaultdict[str, list[str]] = defaultdict(list)
+    for title, record in records.items():
+        if record.is_about and (match := _QUALIFIED.fullmatch(title)):
+            qualified[match.group(1)].append(title)
+    for bare, titles in qualified.items():
+        if len(titles) == 1 and bare in records and not records[bare].is_about and bare not in load_places():
+            yield Merge(bare, titles[0], "alias", "the only document of this name", 0.85)
+
+
+def _propose_persons(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
+    """ "SCROOGE" and "MR. SCROOGE" to "EBENEZER SCROOGE", the only full name they can stand for."""
+    full = _full_names(records)
+    for title, record in records.items():
+        if record.type not in (_PERSON, _UNKNOWN) or "'S " in title:
+            continue
+        honorifics, rest = split_honorifics(title)
+        if any(word.rstrip(".") in FEMALE_HONORIFICS for word in honorifics):
+            continue
+        bare = " ".join(rest)
+        candidates = sorted(full[rest[0]] - {title}) if len(rest) == 1 else []
+        if len(candidates) == 1:
+            evidence = f"{candidates[0]} is the only full name with {rest[0]}"
+            yield Merge(title, candidates[0], "alias", evidence, 0.9, needs_neighbour=True)
+        elif honorifics and bare in records and records[bare].type == _PERSON:
+            yield Merge(
+                title, bare, "alias", f"{' '.join(honorifics)} is only the form of address", 0.9, needs_neighbour=True
+            )
+
+
+def _full_names(records: Mapping[str, TitleRecord]) -> dict[str, set[str]]:
+    """First or last word -> titles of two or more words of a person."""
+    full: defaultdict[str, set[str]] = defaultdict(set)
+    for title, record in records.items():
+        words = title.split()
+        if record.type != _PERSON or len(words) < 2 or {"OF", "THE"} & set(words) or "'S " in title:
+            continue
+        honorifics, rest = split_honorifics(title)
+        if len(rest) > 1 or any(word.rstrip(".") in FEMALE_HONORIFICS for word in honorifics):
+            full[rest[0]].add(title)
+            full[rest[-1]].add(title)
+    return full
+
+
+def _propose_acronyms(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
+    """ "WHO" to "WORLD HEALTH ORGANIZATION", the only organisation with these initials; three letters at least."""
+    by_initials: defaultdict[str, set[str]] = defaultdict(set)
+    for title, record in records.items():
+        if record.type == _ORGANIZATION and len(words := title.split()) >= 3:
+            by_initials["".join(word[0] for word in words)].add(title)
+            by_initials["".join(word[0] for word in words if word not in _SMALL_WORDS)].add(title)
+    for title, record in records.items():
+        letters = title.replace(".", "")
+        candidates = sorted(by_initials.get(letters, ())) if len(letters) >= 3 and record.type == _ORGANIZATION else []
+        if len(candidates) == 1 and candidates[0] != title:
+            evidence = f"initials of {candidates[0]}, no other organisation has them"
+            yield Merge(title, candidates[0], "acronym", evidence, 0.85, needs_neighbour=True)
+
+
+_SMALL_WORDS = frozenset({"OF", "THE", "AND", "FOR", "ON", "IN", "&", "DE", "DES", "DU", "LA"})
+
+
+def _propose_fuzzy(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
+    """One letter apart, in a long word that is no given name: "FEZZIWIGG BROTHERS" to "FEZZIWIG BROTHERS"."""
+    from rapidfuzz.distance import OSA
+
+    seen: set[tuple[str, str]] = set()
+    for block in _fuzzy_blocks(records):
+        for a, b in combinations(block, 2):
+            if abs(len(a) - len(b)) > 1 or (a, b) in seen or OSA.distance(a, b, score_cutoff=1) != 1:
+                continue
+            seen.add((a, b))
+            if _is_misspelling(a, b):
+                into, title = sorted((a, b), key=lambda title: (-records[title].n_mentions, title))
+                score = 1 - 1 / max(len(a), len(b))
+                yield Merge(title, into, "fuzzy", "one letter apart", round(score, 4), needs_neighbour=True)
+
+
+def _fuzzy_blocks(records: Mapping[str, TitleRecord]) -> Iterator[list[str]]:
+    """Titles of one type, with equal numbers and equally many words, that begin or end alike."""
+    blocks: defaultdict[tuple, list[str]] = defaultdict(list)
+    for title, record in records.items():
+        if len(title) < MIN_FUZZY_LENGTH or record.type == _UNKNOWN:
+            continue
+        same = (record.type, title.count(" "), *numbers_of(title))
+        blocks[("first", title[:_FUZZY_KEY], *same)].append(title)
+        blocks[("last", title[-_FUZZY_KEY:], *same)].append(title)
+    return (titles for titles in blocks.values() if 1 < len(titles) <= MAX_FUZZY_BLOCK)
+
+
+def _is_misspelling(a: str, b: str) -> bool:
+    differing = [(x, y) for x, y in zip(a.split(), b.split(), strict=True) if x != y]
+    if len(differing) != 1:
+        return False
+    x, y = differing[0]
+    if min(len(x), len(y)) < MIN_FUZZY_WORD or x[0] != y[0] or {x, y} & GIVEN_NAMES:
+        return False
+    return x + "S" != y and y + "S" != x  # one Cratchit, two Cratchits

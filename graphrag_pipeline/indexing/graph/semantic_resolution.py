@@ -1,0 +1,158 @@
+"""Entity resolution by meaning: which entities are one although no rule on their names says so.
+
+The last rungs of the ladder of `resolution.py`. The embedding rung merges two entities of one type whose names and
+descriptions are nearer than `min_similarity`; the verdict rung asks a chat model about pairs that are near, but not
+that near. Both leave alone what rules would: other types, other numbers in the name, and two that meet in a
+relationship, since what a text relates is two. Both are off unless set: a wrong merge is worse than a missed one. A
+merge is a row of `entity_merges`, undone by a setting or a `keep_apart` of a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from pydantic import BaseModel
+
+from graphrag_pipeline.identity import entity_text
+from graphrag_pipeline.indexing.graph.resolution import Merge, numbers_of, types_agree
+from graphrag_pipeline.models.endpoints.structured import json_schema_format, parse_reply
+from graphrag_pipeline.models.pool import Progress, Work, run_all
+from graphrag_pipeline.models.ports import ChatModel, ChatReply, ChatRequest, Embedder, Failure
+from graphrag_pipeline.models.prompts import Prompt, open_conversation
+from graphrag_pipeline.settings.settings import ResolutionSettings
+
+_MAX_DESCRIPTION = 1_500  # characters of an entity's descriptions that are compared and shown
+_BLOCK = 1_024  # entities compared with all others at once
+_SCORE_DIGITS = 4
+
+
+class Verdict(BaseModel):
+    """What the model is asked for about a pair."""
+
+    same: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two entities that may be one: rows of the table, the one with more mentions second, and how near they are."""
+
+    row: int
+    into: int
+    similarity: float
+
+
+def propose_similar(
+    entities: pa.Table, relationships: pa.Table, embedder: Embedder, settings: ResolutionSettings
+) -> list[Pair]:
+    """Pairs of entities that may be one, the nearest first.
+
+    Args:
+        entities: needs `title`, `type`, `descriptions` and `n_mentions`.
+        relationships: needs `source` and `target`; their ends are never a pair.
+        settings: the least cosine of the vectors of their titles with descriptions; none at all without one.
+    """
+    if settings.least_similarity is None:
+        return []
+    titles, types = entities["title"].to_pylist(), entities["type"].to_pylist()
+    n_mentions = entities["n_mentions"].to_pylist()
+    texts = [entity_text(title, text) for title, text in zip(titles, _describe_each(entities), strict=True)]
+    vectors = embedder.embed(texts)
+    related = set(zip(relationships["source"].to_pylist(), relationships["target"].to_pylist(), strict=True))
+    pairs = []
+    for a, b, similarity in _near(vectors, settings.least_similarity):
+        if not types_agree(types[a], types[b]) or numbers_of(titles[a]) != numbers_of(titles[b]):
+            continue
+        if (titles[a], titles[b]) in related or (titles[b], titles[a]) in related:
+            continue
+        row, into = sorted((a, b), key=lambda i: (n_mentions[i], titles[i]))
+        pairs.append(Pair(row, into, similarity))
+    return sorted(pairs, key=lambda pair: (-pair.similarity, titles[pair.row], titles[pair.into]))
+
+
+def _near(vectors: np.ndarray, min_similarity: float) -> Iterator[tuple[int, int, float]]:
+    """Rows a < b whose cosine is at least `min_similarity`."""
+    for start in range(0, len(vectors), _BLOCK):
+        cosines = vectors[start : start + _BLOCK] @ vectors[start:].T
+        rows, columns = np.nonzero(np.triu(cosines, 1) >= min_similarity)
+        for a, b in zip(rows.tolist(), columns.tolist(), strict=True):
+            yield start + a, start + b, round(float(cosines[a, b]), _SCORE_DIGITS)
+
+
+def _describe_each(entities: pa.Table) -> list[str]:
+    return [" ".join(sorted(texts or []))[:_MAX_DESCRIPTION] for texts in entities["descriptions"].to_pylist()]
+
+
+def merge_similar(entities: pa.Table, pairs: Sequence[Pair], settings: ResolutionSettings) -> list[Merge]:
+    """The merges of the embedding rung: pairs at or above `min_similarity`."""
+    titles = entities["title"].to_pylist()
+    return [
+        Merge(
+            titles[pair.row],
+            titles[pair.into],
+            "embedding",
+            f"cosine {pair.similarity:.2f} of names and descriptions",
+            min(pair.similarity, 1.0),
+        )
+        for pair in pairs
+        if settings.min_similarity is not None and pair.similarity >= settings.min_similarity
+    ]
+
+
+def pairs_to_ask(pairs: Sequence[Pair], settings: ResolutionSettings) -> list[Pair]:
+    """The pairs that the verdict rung asks about, the nearest first."""
+    least = settings.min_similarity if settings.min_similarity is not None else 2.0
+    asked = [pair for pair in pairs if settings.min_asked_similarity <= pair.similarity < least]
+    return asked[: settings.max_asked]
+
+
+def show_entities(entities: pa.Table) -> dict[str, list[str]]:
+    """What the model is told of entities, by column."""
+    return {
+        "title": entities["title"].to_pylist(),
+        "type": entities["type"].to_pylist(),
+        "text": _describe_each(entities),
+    }
+
+
+def verdict_request(entities: Mapping[str, list[str]], pair: Pair, prompt: Prompt) -> ChatRequest[Verdict]:
+    """The question whether two of `show_entities` are one; the same whichever comes first."""
+    shown = sorted((entities["title"][i], entities["type"][i], entities["text"][i]) for i in (pair.row, pair.into))
+    values = {
+        f"{name}_{which}": value
+        for which, parts in zip("ab", shown, strict=True)
+        for name, value in zip(("name", "type", "description"), parts, strict=True)
+    }
+    return ChatRequest(
+        " / ".join(title for title, _, _ in shown),
+        open_conversation(prompt, "auto", **values),
+        partial(parse_reply, model=Verdict),
+        json_schema_format(Verdict, "verdict"),
+    )
+
+
+def ask_verdicts(
+    entities: pa.Table, pairs: Sequence[Pair], prompt: Prompt, model: ChatModel, progress: Progress | None = None
+) -> tuple[list[Merge], list[Failure]]:
+    """The merges of the verdict rung, and what failed: such a pair stays two."""
+    shown = show_entities(entities)
+    requests = [verdict_request(shown, pair, prompt) for pair in pairs]
+    works = [Work(request.record, partial(model.complete, request)) for request in requests]
+    results = run_all(model.stage, works, model.max_concurrency, progress)
+    merges, failures = [], []
+    for pair, result in zip(pairs, results, strict=True):
+        if isinstance(result, Failure):
+            failures.append(result)
+        elif result.value.same:
+            merges.append(merge_by_verdict(shown["title"], pair, result))
+    return merges, failures
+
+
+def merge_by_verdict(titles: Sequence[str], pair: Pair, reply: ChatReply[Verdict]) -> Merge:
+    """The merge of a pair that the model takes for one."""
+    reason = " ".join(reply.value.reason.split())[:200]
+    return Merge(titles[pair.row], titles[pair.into], "verdict", f"the model: {reason}", min(pair.similarity, 1.0))

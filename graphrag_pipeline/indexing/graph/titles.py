@@ -1,0 +1,241 @@
+"""Which title each name of the mentions gets: spelling, what a person decided, and the rules of `resolution.py`.
+
+The first step of `graph`: it reads names from the mentions in DuckDB and leaves the tables that the others join. Keep
+out: aggregating mentions (`graph.py`), the rules themselves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from graphrag_pipeline.identity import entity_id, normalize_title
+from graphrag_pipeline.indexing.graph.overrides import KEEP_APART, MERGE, split_rows
+from graphrag_pipeline.indexing.graph.resolution import Merge, TitleRecord, explain_tie, propose_merges, resolve_titles
+from graphrag_pipeline.settings.settings import OVERRIDES_FILE
+from graphrag_pipeline.tables import ENTITY_MERGES
+
+if TYPE_CHECKING:
+    import duckdb
+
+    Forms = dict[str, set[str]]  # name in the mentions -> its written forms
+
+
+def create_titles(
+    connection: duckdb.DuckDBPyConnection, overrides: pa.Table | None, proposals: Sequence[Merge] = ()
+) -> pa.Table:
+    """From the views `entity_mentions`, `relationship_mentions`, `claim_mentions` make the tables that others join.
+
+    `names` (name, title_id), `titles` (title_id, title, id; numbered in the order of titles) and `written_names`
+    (title_id, name: every form that stands for the title). Where a person keeps apart names that one document tied, the
+    two views are replaced by ones that part them again.
+
+    Args:
+        proposals: merges beside those that the rules propose.
+
+    Returns:
+        `entity_merges`.
+    """
+    decided = list(split_rows(overrides)) if overrides is not None else []
+    apart = {(a, b) for action, a, b in decided if action == KEEP_APART}
+    merged = {(a, b) for action, a, b in decided if action == MERGE}
+    forms = _read_forms(connection)
+    if _split_ties(connection, forms, apart, merged):
+        forms = _read_forms(connection)
+    titles = {name: title for name in _read_names(connection) if (title := normalize_title(name))}
+    _register_titles(connection, titles, forms)
+    merges = _resolve(connection, [*_decided_merges(merged, titles, forms), *proposals], apart)
+    if merges:
+        titles = {name: merges[title].into if title in merges else title for name, title in titles.items()}
+        _register_titles(connection, titles, forms)
+    return _merge_rows(titles, forms, merges)
+
+
+def _read_names(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    rows = connection.execute("""
+        SELECT DISTINCT name FROM (
+            SELECT name FROM entity_mentions
+            UNION ALL SELECT source FROM relationship_mentions UNION ALL SELECT target FROM relationship_mentions
+            UNION ALL SELECT subject FROM claim_mentions UNION ALL SELECT object FROM claim_mentions
+        )""").fetchall()
+    return [name for (name,) in rows]
+
+
+def _read_forms(connection: duckdb.DuckDBPyConnection) -> Forms:
+    """The written forms of each name that differ from it, white space folded."""
+    forms: Forms = {}
+    for name, written in connection.execute(f"""
+        SELECT DISTINCT name, {_FOLDED} AS form FROM entity_mentions
+        WHERE written IS NOT NULL AND form <> name AND form <> ''""").fetchall():
+        forms.setdefault(name, set()).add(written)
+    return forms
+
+
+_FOLDED = r"trim(regexp_replace(regexp_replace(written, '([-‐])\s*\n\s*', '\1', 'g'), '\s+', ' ', 'g'))"
+
+
+def _decided_merges(merged: set[tuple[str, str]], titles: dict[str, str], forms: Forms) -> list[Merge]:
+    """A person's merges of titles that there are; the second name may be a form that stands for only one title."""
+    known = set(titles.values())
+    tied: defaultdict[str, set[str]] = defaultdict(set)
+    for name in forms if merged else ():
+        for form in forms[name]:
+            tied[normalize_title(form)].add(titles[name])
+    found = []
+    for a, b in sorted(merged):
+        ends = sorted({b} if b in known else tied[b])
+        if a in known and len(ends) == 1 and ends[0] != a:
+            found.append(Merge(a, ends[0], "override", f"merge,{a},{b} in {OVERRIDES_FILE}", 1.0))
+    return found
+
+
+def _split_ties(
+    connection: duckdb.DuckDBPyConnection, forms: Forms, apart: set[tuple[str, str]], merged: set[tuple[str, str]]
+) -> bool:
+    """Replace the views by ones in which written forms that must not be tied to a name are names of their own.
+
+    The end of a relationship is parted by the first mention of its name in its sentence.
+    """
+    splits = [(name, form) for name, written in forms.items() for form in _forms_to_split(name, written, apart, merged)]
+    if not splits:
+        return False
+    columns = {"name": [name for name, _ in splits], "form": [form for _, form in splits]}
+    connection.register(
+        "split_rows", pa.table(columns, schema=pa.schema([("name", pa.string()), ("form", pa.string())]))
+    )
+    connection.execute("CREATE TABLE splits AS SELECT * FROM split_rows")
+    connection.unregister("split_rows")
+    connection.execute(f"""
+        CREATE TABLE split_places AS
+        SELECT text_unit_id, name, start, CASE WHEN s.form IS NULL THEN m.name ELSE s.form END AS split_name
+        FROM (
+            SELECT text_unit_id, name, start, {_FOLDED} AS form FROM entity_mentions SEMI JOIN splits USING (name)
+        ) m LEFT JOIN splits s USING (name, form)""")
+    connection.execute(f"""
+        CREATE OR REPLACE TEMP VIEW entity_mentions AS
+        SELECT m.* REPLACE (coalesce(s.form, m.name) AS name)
+        FROM (SELECT *, {_FOLDED} AS form FROM stored_entity_mentions) m LEFT JOIN splits s USING (name, form)""")
+    connection.execute("""
+        CREATE OR REPLACE TEMP VIEW relationship_mentions AS
+        WITH parted AS (
+            SELECT text_unit_id, position, p.name, arg_min(split_name, p.start) AS split_name
+            FROM stored_relationship_mentions r JOIN split_places p USING (text_unit_id)
+            WHERE p.name IN (r.source, r.target) AND p.start >= r.start AND p.start < r.end GROUP BY ALL
+        )
+        SELECT r.* REPLACE (coalesce(s.split_name, r.source) AS source, coalesce(t.split_name, r.target) AS target)
+        FROM stored_relationship_mentions r
+        LEFT JOIN parted s ON r.text_unit_id = s.text_unit_id AND r.position = s.position AND r.source = s.name
+        LEFT JOIN parted t ON r.text_unit_id = t.text_unit_id AND r.position = t.position AND r.target = t.name""")
+    return True
+
+
+def _forms_to_split(
+    name: str, written: set[str], apart: set[tuple[str, str]], merged: set[tuple[str, str]]
+) -> list[str]:
+    """Of forms tied to `name` those that are kept apart from it or from each other, or merged into something else."""
+    by_title: dict[str, set[str]] = {}
+    for form in written:
+        by_title.setdefault(normalize_title(form), set()).add(form)
+    own = normalize_title(name)
+    tied = by_title.keys() | {own}
+    split = {title for pair in apart if tied.issuperset(pair) for title in pair if title != own}
+    split |= {a for a, b in merged if a in by_title and a != own and b not in tied}
+    return sorted(form for title in split for form in by_title[title])
+
+
+def _register_titles(connection: duckdb.DuckDBPyConnection, titles: dict[str, str], forms: Forms) -> None:
+    ordered = sorted(set(titles.values()))
+    number = {title: n for n, title in enumerate(ordered)}
+    written = [(number[title], form) for name, title in titles.items() for form in (name, *forms.get(name, ()))]
+    tables = {
+        "names": {
+            "name": pa.array(list(titles), pa.string()),
+            "title_id": pa.array([number[title] for title in titles.values()], pa.int32()),
+        },
+        "titles": {
+            "title_id": pa.array(range(len(ordered)), pa.int32()),
+            "title": pa.array(ordered, pa.string()),
+            "id": pa.array([entity_id(title) for title in ordered], pa.string()),
+        },
+        "written_names": {
+            "title_id": pa.array([title_id for title_id, _ in written], pa.int32()),
+            "name": pa.array([form for _, form in written], pa.string()),
+        },
+    }
+    for table, columns in tables.items():
+        connection.register("content", pa.table(columns))
+        connection.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM content")
+        connection.unregister("content")
+
+
+def _resolve(
+    connection: duckdb.DuckDBPyConnection, decided: list[Merge], apart: set[tuple[str, str]]
+) -> dict[str, Merge]:
+    """Title -> the merge that replaces it."""
+    records = [
+        TitleRecord(*row)
+        for row in connection.execute("""
+            SELECT title, arg_max(type, (type <> 'UNKNOWN', n, type)), sum(n)::BIGINT, bool_or(is_about) FROM (
+                SELECT title_id, upper(trim(type)) AS type, count(*) AS n,
+                    coalesce(bool_or(is_about), false) AS is_about
+                FROM entity_mentions JOIN names USING (name) GROUP BY title_id, upper(trim(type))
+            ) JOIN titles USING (title_id) GROUP BY title ORDER BY title""").fetchall()
+    ]
+    by_rule = propose_merges(records)
+    ends = sorted({title for merge in by_rule for title in (merge.title, merge.into)})
+    n_mentions = Counter({record.title: record.n_mentions for record in records})
+    return resolve_titles([*decided, *by_rule], _neighbours(connection, ends), n_mentions, apart)
+
+
+def _neighbours(connection: duckdb.DuckDBPyConnection, titles: list[str]) -> dict[str, set[str]]:
+    """Title -> titles that it has a relationship with."""
+    if not titles:
+        return {}
+    connection.register("wanted", pa.table({"title": pa.array(titles, pa.string())}))
+    rows = connection.execute("""
+        WITH ids AS (SELECT title_id FROM titles SEMI JOIN wanted USING (title)),
+        pairs AS (
+            SELECT DISTINCT s.title_id AS a, t.title_id AS b FROM relationship_mentions r
+            JOIN names s ON r.source = s.name JOIN names t ON r.target = t.name
+            WHERE s.title_id IN (FROM ids) OR t.title_id IN (FROM ids)
+        )
+        SELECT x.title, y.title FROM (
+            SELECT a, b FROM pairs WHERE a IN (FROM ids) UNION SELECT b, a FROM pairs WHERE b IN (FROM ids)
+        ) JOIN titles x ON a = x.title_id JOIN titles y ON b = y.title_id""").fetchall()
+    connection.unregister("wanted")
+    neighbours: dict[str, set[str]] = {title: set() for title in titles}
+    for title, neighbour in rows:
+        neighbours[title].add(neighbour)
+    return neighbours
+
+
+def _merge_rows(titles: dict[str, str], forms: Forms, merges: dict[str, Merge]) -> pa.Table:
+    """One row per written form and title that it is not the plain spelling of; of several reasons the surest."""
+    rows: dict[tuple[str, str], Merge] = {}
+    for name, title in titles.items():
+        merge = merges.get(normalize_title(name))
+        for form in (name, *forms.get(name, ())):
+            reason = _reason(form, name, title, merge)
+            if reason is not None:
+                known = rows.get((form, title), reason)
+                rows[form, title] = min(known, reason, key=lambda r: (-r.score, r.rule, r.evidence))
+    return ENTITY_MERGES.from_rows(
+        [
+            {"name": form, "title": title, "rule": why.rule, "evidence": why.evidence, "score": why.score}
+            for (form, title), why in rows.items()
+        ]
+    )
+
+
+def _reason(form: str, name: str, title: str, merge: Merge | None) -> Merge | None:
+    """Why a form stands for a title; None where it is only another spelling of it to the eye of `normalize_title`."""
+    own = normalize_title(form)
+    if own == title:
+        return None
+    reasons: Iterable[Merge | None] = (explain_tie(form, name) if own != normalize_title(name) else None, merge)
+    found = [reason for reason in reasons if reason is not None]
+    least = min(found, key=lambda reason: reason.score)
+    return Merge(own, title, least.rule, "; ".join(reason.evidence for reason in found), least.score)

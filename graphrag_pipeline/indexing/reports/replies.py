@@ -1,0 +1,157 @@
+"""Community reports as models write them: JSON read leniently, local record numbers mapped back to stable ids.
+
+A report needs a summary and a finding; the rest is mended: a rating outside 0 to 10 is brought inside, one that is no
+number becomes `MIDDLE_RATING`, a finding that says nothing is lost alone, a missing title names the central entities.
+A citation of a number that the prompt does not hold is invented: it is removed and counted. Keep out: prompts and calls
+(`model_reports.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from graphrag_pipeline.citations import Cited, render_citation, replace_written, strip_citations
+from graphrag_pipeline.indexing.reports.community_reports import Report
+from graphrag_pipeline.indexing.reports.contexts import CommunityContext
+from graphrag_pipeline.models.endpoints.reply_json import clean_text, read_json
+from graphrag_pipeline.models.ports import ReplyFormatError
+from graphrag_pipeline.text.extractive import sentences_of
+
+MAX_FINDINGS = 10
+MAX_TITLE = 300  # characters
+MAX_TEXT = 20_000
+MIDDLE_RATING = 5.0
+
+_BLANKS = re.compile(r"[ \t]{2,}+")
+_NUMBER = re.compile(r"[-+]?\d{1,9}(?:[.,]\d{1,6})?")
+
+
+class ReportFinding(BaseModel):
+    """One finding of the schema that the model is asked for."""
+
+    summary: str
+    explanation: str
+
+
+class ReportReply(BaseModel):
+    """The schema that the model is asked for; what comes is read more leniently."""
+
+    title: str
+    summary: str
+    rating: float
+    rating_explanation: str
+    findings: list[ReportFinding]
+
+
+@dataclass(frozen=True)
+class WrittenReport:
+    """A report and, by reason, what was left out of the reply or mended in it."""
+
+    report: Report
+    problems: Mapping[str, int]
+
+
+def parse_reply(reply: str, context: CommunityContext) -> WrittenReport:
+    """Read the report on a community.
+
+    Raises:
+        ReplyFormatError: there is no JSON object with a summary and a finding.
+    """
+    fields = next(_find_reports(read_json(reply)), None)
+    if fields is None:
+        raise ReplyFormatError(
+            f"no JSON object with summary and findings could be read; the reply starts {reply[:80]!r}"
+        )
+    problems: Counter[str] = Counter()
+    ids = {kind: {str(n): record for record, n in numbers.items()} for kind, numbers in context.numbers.items()}
+    summary = cite_ids(_text(fields.get("summary")), ids, problems)
+    findings = tuple(_read_findings(fields.get("findings"), ids, problems))
+    if not summary or not findings:
+        raise ReplyFormatError(f"the report has no {'finding that can be read' if summary else 'summary'}")
+    rating = _read_rating(fields.get("rating", fields.get("rank")), problems)
+    report = Report(
+        _one_line(fields.get("title")) or ", ".join(context.central),
+        summary,
+        findings[:MAX_FINDINGS],
+        rating,
+        strip_citations(_text(fields.get("rating_explanation", fields.get("rank_explanation")))),
+    )
+    if len(findings) > MAX_FINDINGS:
+        problems["findings over 10"] += len(findings) - MAX_FINDINGS
+    return WrittenReport(report, dict(sorted(problems.items())))
+
+
+def _find_reports(values: list[Any]) -> Iterator[Mapping[str, Any]]:
+    """Objects that look like a report, outermost first."""
+    level: list[Any] = values
+    while level:
+        for value in level:
+            if isinstance(value, dict):
+                fields = {str(key).strip().casefold(): item for key, item in value.items()}
+                if fields.keys() >= {"summary", "findings"}:
+                    yield fields
+        inner = [value.values() if isinstance(value, dict) else value for value in level]
+        level = [item for items in inner for item in items if isinstance(item, dict | list)]
+
+
+def _read_findings(value: Any, ids: Mapping, problems: Counter[str]) -> Iterator[tuple[str, str]]:
+    items = list(value.values()) if isinstance(value, dict) and "explanation" not in value else value
+    for item in items if isinstance(items, list) else [items]:
+        fields = item if isinstance(item, dict) else {"explanation": item}
+        heading = _one_line(fields.get("summary", fields.get("title")))
+        explanation = cite_ids(_text(fields.get("explanation", fields.get("description"))), ids, problems)
+        if heading or explanation:
+            yield heading or _first_sentence(explanation), explanation or heading
+        else:
+            problems["finding without text"] += 1
+
+
+def cite_ids(text: str, ids: Mapping[str, Mapping[str, str]], problems: Counter[str]) -> str:
+    """`text` with stable ids instead of local numbers in its citations.
+
+    Args:
+        ids: kind -> number -> id.
+        problems: counts the numbers that are none, which are removed.
+    """
+
+    def replace(parts: Cited) -> str:
+        cited: dict[str, dict[str, None]] = {}
+        for kind, numbers in parts:
+            for number in numbers:
+                if number in ids.get(kind, ()):
+                    cited.setdefault(kind, {})[ids[kind][number]] = None
+                else:
+                    problems["invented citation"] += 1
+        return render_citation(cited.items())
+
+    return replace_written(text, replace).strip()
+
+
+def _read_rating(value: Any, problems: Counter[str]) -> float:
+    """0 to 10: 8.5, "8.5" and "8.5/10"; what is outside is brought inside, what is no number is in the middle."""
+    match = _NUMBER.search(value[:40]) if isinstance(value, str) else None
+    number = float(match.group(0).replace(",", ".")) if match else value
+    if isinstance(number, bool) or not isinstance(number, int | float) or number != number:
+        problems["rating not a number"] += 1
+        return MIDDLE_RATING
+    if not 0 <= number <= 10:
+        problems["rating out of range"] += 1
+    return float(min(max(number, 0), 10))
+
+
+def _text(value: Any) -> str:
+    return _BLANKS.sub(" ", clean_text(value[:MAX_TEXT])) if isinstance(value, str) else ""
+
+
+def _one_line(value: Any) -> str:
+    return " ".join(strip_citations(_text(value)).split())[:MAX_TITLE].strip(" #*")
+
+
+def _first_sentence(text: str) -> str:
+    return _one_line((sentences_of(strip_citations(text)) or [""])[0])

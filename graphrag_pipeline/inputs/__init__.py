@@ -1,0 +1,1 @@
+"""Input documents: files, their formats, and the source records read from them."""

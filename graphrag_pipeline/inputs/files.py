@@ -1,0 +1,270 @@
+"""The input folder: its files in order, and their records; on disk, or behind an fsspec URL (remote_input.py).
+
+Decisions. Every file below the folder that counts (input_paths.py) is read or listed with a problem. A symbolic link to
+a file inside the folder is a document of its own; one that leads out, nowhere or to a folder is a problem (the input
+folder itself may be a link). A folder is a `Path` on disk, or a URL as text; the same files make the same records.
+
+Keep out what is in a file: inputs/documents.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import hashlib
+import importlib.metadata
+import os
+import stat
+import tempfile
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import bucket_of, stable_hash
+from graphrag_pipeline.inputs.documents import SourceRecord, document_id_of, format_of, problem_record, read_records
+from graphrag_pipeline.inputs.formats import CONVERTED, FORMATS, STRUCTURED
+from graphrag_pipeline.inputs.paths import InputFile, is_excluded, is_ignored, label_of
+from graphrag_pipeline.inputs.remote import COPIES, fetch, list_remote
+from graphrag_pipeline.settings.settings import InputSettings
+from graphrag_pipeline.storage import files
+from graphrag_pipeline.tables import CHUNKS
+
+READER_VERSION = "3"
+"""Raise it when a reader returns something else for the same bytes: cached records are then read anew."""
+
+_CACHE = "documents"
+_COLUMN_TYPES = {"n_bytes": pa.int64(), "chunks": CHUNKS}  # of a cached record; the others are text
+_RECORD_SCHEMA = pa.schema(
+    [(field.name, _COLUMN_TYPES.get(field.name, pa.string())) for field in dataclasses.fields(SourceRecord)]
+)
+
+
+def read_input(
+    folder: Path | str,
+    settings: InputSettings,
+    n_buckets: int,
+    buckets: Collection[str] | None = None,
+    cache_folder: Path | None = None,
+) -> Iterator[SourceRecord]:
+    """Records of the input folder, by path, one file in memory at a time.
+
+    Args:
+        buckets: only records of these partitions; other whole-file documents are not even opened.
+        cache_folder: keeps what was fetched, by what its store says of it, and what was parsed or converted, by content
+            and settings; None: nothing is kept.
+
+    Raises:
+        PipelineError: the folder is not there or cannot be listed, or a file of a URL cannot be fetched.
+    """
+    wanted = None if buckets is None else frozenset(buckets)
+    if isinstance(folder, str):
+        return _read_remote(folder, settings, n_buckets, wanted, cache_folder)
+    inputs = _holding(list_input(folder, settings), n_buckets, wanted)
+    return _read_files(inputs, settings, n_buckets, wanted, cache_folder)
+
+
+def list_input(folder: Path | str, settings: InputSettings, cache_folder: Path | None = None) -> list[InputFile]:
+    """The files that count, sorted by the bytes of their path, and what cannot be read.
+
+    Args:
+        cache_folder: where copies of the files of a URL are; None: nobody asks where.
+
+    Raises:
+        PipelineError: the folder is not there or cannot be listed.
+    """
+    if isinstance(folder, str):
+        return list_remote(folder, settings.exclude, (cache_folder or Path()) / COPIES)
+    if not folder.is_dir():
+        raise PipelineError(
+            f"{folder}: no such input folder; create it and put documents there, or name another in input.folder of "
+            "settings.yaml"
+        )
+    base = os.fsencode(folder)
+    try:
+        os.scandir(base).close()
+    except OSError as error:
+        raise PipelineError(
+            f"{folder}: the input folder cannot be listed ({error.strerror}); mend its rights"
+        ) from error
+    found = dict(_walk(base, os.path.realpath(base), b"", settings.exclude))
+    return [
+        InputFile(label_of(name), os.path.join(base, name), problem)
+        for name, problem in sorted(found.items(), key=lambda item: item[0])
+    ]
+
+
+def fingerprint_input(folder: Path | str, settings: InputSettings) -> str:
+    """Hash of what the folder says of its files without reading one: path, size, times of change, inode; of a URL
+    path, size and what the store says of the content.
+
+    A write changes it, even one that keeps size and modification time; equal fingerprints some seconds apart mean that
+    nothing was written between them. Where a store tells nothing but sizes, a write that keeps the size is not seen.
+
+    Raises:
+        PipelineError: the folder is not there or cannot be listed.
+    """
+    hashed = hashlib.sha256()
+    for file in list_input(folder, settings):
+        hashed.update(f"{file.path}\0{file.problem}\0{_told_of(file)}\0\0".encode())
+    return hashed.hexdigest()[:32]
+
+
+def _told_of(file: InputFile) -> str:
+    if file.url_path:
+        return f"{file.n_bytes} {file.version}"
+    try:
+        found = os.stat(file.location)
+    except OSError:
+        return ""
+    return f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"
+
+
+def _walk(base: bytes, real_base: bytes, folder: bytes, exclude: tuple[str, ...]) -> Iterator[tuple[bytes, str | None]]:
+    """(path inside `base`, problem or None) of each file below `folder`, and of folders that cannot be listed."""
+    folders = [folder]
+    while folders:
+        folder = folders.pop()
+        try:
+            with os.scandir(os.path.join(base, folder)) as entries:
+                for entry in entries:
+                    name = folder + entry.name
+                    if is_ignored(entry.name) or is_excluded(label_of(name), exclude):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(name + b"/")
+                    else:
+                        yield name, _problem_of(entry, real_base)
+        except OSError as error:
+            yield folder, f"this folder cannot be listed ({error.strerror}); mend its rights"
+
+
+def _problem_of(entry: os.DirEntry[bytes], real_base: bytes) -> str | None:
+    """Why something that is no folder cannot be read; decided without opening it, since a pipe would block."""
+    try:
+        if entry.is_symlink():
+            real = os.path.realpath(entry.path, strict=True)
+            if not os.path.join(real, b"").startswith(os.path.join(real_base, b"")):
+                return "symbolic link out of the input folder; put a copy here, or link the whole input folder"
+            if os.path.isdir(real):
+                return "symbolic link to a folder: not followed; its files are read where they are"
+        mode = entry.stat().st_mode
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return "symbolic link loop; remove it"
+        if error.errno == errno.ENOENT:
+            return "symbolic link to nothing; remove it or restore its target"
+        return f"cannot be read ({error.strerror}); mend its rights"
+    return None if stat.S_ISREG(mode) else "not a regular file (a pipe, socket or device); remove or exclude it"
+
+
+def _read_remote(
+    url: str, settings: InputSettings, n_buckets: int, wanted: frozenset[str] | None, cache_folder: Path | None
+) -> Iterator[SourceRecord]:
+    with contextlib.ExitStack() as stack:
+        kept = cache_folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        inputs = _holding(list_input(url, settings, kept), n_buckets, wanted)
+        yield from _read_files(fetch(url, inputs, kept / COPIES), settings, n_buckets, wanted, cache_folder)
+
+
+def _holding(inputs: list[InputFile], n_buckets: int, wanted: frozenset[str] | None) -> list[InputFile]:
+    """The files that may hold documents of the wanted buckets."""
+    return [
+        file
+        for file in inputs
+        if wanted is None
+        or (format_of(file.path) in STRUCTURED and not file.problem)
+        or bucket_of(document_id_of(file.path), n_buckets) in wanted
+    ]
+
+
+def _read_files(
+    inputs: Iterable[InputFile],
+    settings: InputSettings,
+    n_buckets: int,
+    wanted: frozenset[str] | None,
+    cache_folder: Path | None,
+) -> Iterator[SourceRecord]:
+    for file in inputs:
+        for record in _read_file(file, settings, cache_folder):
+            if wanted is None or bucket_of(record.document_id, n_buckets) in wanted:
+                yield record
+
+
+def _read_file(file: InputFile, settings: InputSettings, cache_folder: Path | None) -> list[SourceRecord]:
+    if file.problem:
+        return [problem_record(file.path, file.problem)]
+    format = format_of(file.path)
+    try:
+        if format not in FORMATS.values():  # a film is not read to say that it is one
+            size = file.n_bytes if file.url_path else os.stat(file.location).st_size
+            return [dataclasses.replace(record, n_bytes=size) for record in read_records(file.path, b"", settings)]
+        with open(file.location, "rb") as stream:
+            data = stream.read()
+    except OSError as error:
+        return [problem_record(file.path, f"cannot be read ({error.strerror}); mend its rights")]
+    if cache_folder is None or not _is_cached(format):
+        return read_records(file.path, data, settings)
+    return _read_cached(cache_folder / _CACHE, file.path, data, settings)
+
+
+def _read_cached(cache: Path, path: str, data: bytes, settings: InputSettings) -> list[SourceRecord]:
+    entry = cache / f"{_cache_key(path, data, settings)}.parquet"
+    records = _load(entry)
+    if records is None:
+        records = read_records(path, data, settings)
+        # Only a cache: a root that can be read but not written still answers `status`.
+        with contextlib.suppress(PipelineError):
+            files.replace(entry, _dump(records))
+    return records
+
+
+def list_unused_records(folder: Path | str, settings: InputSettings, cache_folder: Path) -> list[Path]:
+    """Copies and cached records of files that are not in the input folder as it is now, or not with these settings.
+
+    Raises:
+        PipelineError: the folder is not there or cannot be listed.
+    """
+    inputs = list_input(folder, settings, cache_folder)
+    used = {os.path.basename(os.fsdecode(file.location)) for file in inputs if file.url_path}
+    for file in inputs:
+        if not file.problem and _is_cached(format_of(file.path)):
+            with contextlib.suppress(OSError), open(file.location, "rb") as stream:
+                used.add(f"{_cache_key(file.path, stream.read(), settings)}.parquet")
+    cached = [*(cache_folder / _CACHE).glob("*"), *(cache_folder / COPIES).glob("*")]
+    return sorted(path for path in cached if path.name not in used)
+
+
+def _is_cached(format: str) -> bool:
+    return format in STRUCTURED or format in CONVERTED
+
+
+def _cache_key(path: str, data: bytes, settings: InputSettings) -> str:
+    columns = settings.model_dump_json(exclude={"folder", "exclude"})
+    try:  # an extra that is installed later, or upgraded, reads anew
+        converter = importlib.metadata.version("markitdown") if format_of(path) in CONVERTED else ""
+    except importlib.metadata.PackageNotFoundError:
+        converter = "missing"
+    return stable_hash(READER_VERSION, path, hashlib.sha256(data).hexdigest(), columns, converter)
+
+
+def _dump(records: list[SourceRecord]) -> memoryview:
+    table = pa.Table.from_pylist([vars(record) for record in records], schema=_RECORD_SCHEMA)
+    buffer = pa.BufferOutputStream()
+    pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
+    return memoryview(buffer.getvalue())
+
+
+def _load(entry: Path) -> list[SourceRecord] | None:
+    """Cached records; None if there are none or the file is damaged."""
+    try:
+        table = pq.read_table(entry, page_checksum_verification=True)
+    except (OSError, pa.ArrowException):
+        return None
+    if not table.schema.equals(_RECORD_SCHEMA) or not table.num_rows or pc.any(table["document_id"].is_null()).as_py():
+        return None
+    return [SourceRecord(**row) for row in table.to_pylist()]

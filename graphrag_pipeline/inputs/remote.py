@@ -1,0 +1,162 @@
+"""An input folder behind an fsspec URL (`s3://bucket/docs`, `gs://`, `abfs://`, ...): its listing, copies of its files.
+
+Decisions. A file is fetched once and kept in the cache under its path and all that the store says of its content
+(ETag, time of change, generation, ...), so an unchanged folder costs a listing. Of a store that says nothing but sizes
+(plain HTTP) every file is fetched each time. A file that is gone by then has a problem; anything else that goes wrong
+stops the run, since taking a network's fault for deleted documents would take them out of the index. Keys and tokens
+are the packages' own affair (environment variables, ~/.aws, FSSPEC_S3='{"endpoint_url": ...}').
+
+Keep out what is in a file: inputs/documents.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.inputs.documents import format_of
+from graphrag_pipeline.inputs.formats import FORMATS
+from graphrag_pipeline.inputs.paths import InputFile, is_excluded, is_ignored, label_of
+from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.shared.faults import missing_package, reason_of
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+COPIES = "input"
+"""Folder of the copies in the cache."""
+
+_BATCH_FILES = 256  # fetched at once, where the store's package can
+_BATCH_BYTES = 64_000_000
+_GONE = "was removed while the folder was read"
+_VERSION_FIELDS = (
+    "ETag", "etag", "md5Hash", "crc32c", "generation", "checksum", "sha", "blob_id", "CRC", "LastModified",
+    "last_modified", "updated", "mtime", "modified", "modify", "modificationTime", "date_time", "created",
+)  # fmt: skip
+"""What stores call the version or the time of change of a file, in the listings of their packages."""
+
+
+def list_remote(url: str, exclude: tuple[str, ...], copies: Path) -> list[InputFile]:
+    """The files that count behind a URL, sorted by the bytes of their path; nothing is fetched.
+
+    Args:
+        copies: folder that holds, or will hold, what is fetched.
+
+    Raises:
+        PipelineError: the store's package is missing, or it cannot be listed.
+    """
+    with _explained(url, "listed"):
+        store, folder = _open(url)
+        store.invalidate_cache()  # of listings, in a process that lives long
+        listed: Mapping[str, dict[str, Any]] = store.find(folder, detail=True)
+    prefix = folder.rstrip("/") + "/"
+    if not all(path.startswith(prefix) for path in listed):
+        raise PipelineError(f"{url}: is a file; input.folder of settings.yaml must name the folder that it is in")
+    names = sorted((os.fsencode(path.removeprefix(prefix)), path) for path in listed if not path.endswith("/"))
+    return [_describe(url, name, listed[path], path, copies) for name, path in names if _counts(name, exclude)]
+
+
+def fetch(url: str, wanted: Sequence[InputFile], copies: Path) -> Iterator[InputFile]:
+    """The same files, each with a copy at its `location` by the time it is yielded; one gone since has a problem.
+
+    Files of an unsupported type are not fetched.
+
+    Raises:
+        PipelineError: a file cannot be fetched, or not be kept.
+    """
+    for batch in _batches(wanted):
+        missing = [file for file in batch if _is_missing(file)]
+        gone = _fetch_batch(url, missing, copies) if missing else frozenset()
+        for file in batch:
+            yield dataclasses.replace(file, problem=_GONE) if file.path in gone else file
+
+
+def _counts(name: bytes, exclude: tuple[str, ...]) -> bool:
+    """Whether neither the file nor a folder that it is in is left out."""
+    parts = name.split(b"/")
+    folders = (b"/".join(parts[: depth + 1]) for depth in range(len(parts)))
+    return not any(part and is_ignored(part) for part in parts) and not any(
+        is_excluded(label_of(folder), exclude) for folder in folders
+    )
+
+
+def _describe(url: str, name: bytes, told: Mapping[str, Any], url_path: str, copies: Path) -> InputFile:
+    path = label_of(name)
+    n_bytes = int(told.get("size") or 0)
+    said = [f"{field}={told[field]}" for field in _VERSION_FIELDS if told.get(field) is not None]
+    version = stable_hash(*said, str(n_bytes)) if said else ""
+    location = os.fsencode(copies / stable_hash(url, path, version))
+    return InputFile(path, location, None, url_path, n_bytes, version)
+
+
+def _is_missing(file: InputFile) -> bool:
+    """Whether a file has to be fetched: its copy may be another version, cut short by a power cut, or not there."""
+    if format_of(file.path) not in FORMATS.values():
+        return False
+    try:
+        return not file.version or os.stat(file.location).st_size != file.n_bytes
+    except FileNotFoundError:
+        return True
+
+
+def _batches(wanted: Sequence[InputFile]) -> Iterator[list[InputFile]]:
+    batch: list[InputFile] = []
+    for file in wanted:
+        if batch and (len(batch) == _BATCH_FILES or sum(f.n_bytes for f in batch) + file.n_bytes > _BATCH_BYTES):
+            yield batch
+            batch = []
+        batch.append(file)
+    if batch:
+        yield batch
+
+
+def _fetch_batch(url: str, missing: Sequence[InputFile], copies: Path) -> frozenset[str]:
+    """Put copies where they belong; returns the paths that are no longer there."""
+    with _explained(url, "read"):
+        store, _ = _open(url)
+        # Not `cat`, which takes `*` and `[` in a name for a pattern.
+        contents = store.cat_ranges([file.url_path for file in missing], None, None, on_error="return")
+    gone = set()
+    for file, content in zip(missing, contents, strict=True):
+        if isinstance(content, FileNotFoundError):
+            gone.add(file.path)
+        elif isinstance(content, Exception):
+            raise PipelineError(
+                f"{url}: {file.path} cannot be read ({reason_of(content)}); nothing was changed. Run again, mend its "
+                "rights, or leave it out with input.exclude of settings.yaml"
+            ) from content
+        else:
+            files.replace(copies / os.fsdecode(os.path.basename(file.location)), content)
+    return frozenset(gone)
+
+
+def _open(url: str) -> tuple[AbstractFileSystem, str]:
+    from fsspec.core import url_to_fs
+
+    store, folder = url_to_fs(url)
+    return store, folder
+
+
+@contextmanager
+def _explained(url: str, done: str) -> Iterator[None]:
+    """Say what went wrong with a store in one line, with the way out."""
+    try:
+        yield
+    except ImportError as error:
+        raise PipelineError(missing_package(url, error)) from None
+    except FileNotFoundError as error:
+        raise PipelineError(
+            f"{url}: no such input folder ({reason_of(error)}); create it, or name another in input.folder of "
+            "settings.yaml"
+        ) from error
+    except Exception as error:  # each store's package has errors of its own for rights, names and networks
+        raise PipelineError(
+            f"{url}: the input folder cannot be {done} ({reason_of(error)}); check the URL, the network and the "
+            "credentials, then run again: nothing was changed"
+        ) from error

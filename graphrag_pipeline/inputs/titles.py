@@ -1,0 +1,116 @@
+"""The entity that a document is about: its title, where the title is a name and no file stem or headline.
+
+"Lilli's Marriage" and "Beno Zax (film)" name what their document is about; "stave_1", "0042" and "Prices rise again" do
+not. A qualifier in parentheses belongs to the title, the text writes the name without it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+import regex
+
+from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word
+from graphrag_pipeline.indexing.extraction.names.cues import STOPWORDS, words
+from graphrag_pipeline.indexing.extraction.names.finder import Name
+
+MAX_TITLE_WORDS = 12
+
+_QUALIFIED = regex.compile(r"(?P<name>.+?)\s*\((?P<qualifier>[^()]+)\)")
+_STEM = regex.compile(r"[\p{Ll}\d]+(?:[-_.\s][\p{Ll}\d]+)*|.*[_/\\].*|[^\p{L}]*|.*\.\p{Ll}{1,5}")
+_NUMERAL = regex.compile(r"[IVXLCDM]+")
+_LATER_PARTS = words("""
+of the a an in on at to for and or de la le du des del der von van di da y e und et with from by bin ibn bint ben no dem
+den do dos das zu ter
+""")
+_PERSONS = words("""
+politician footballer actor actress singer musician writer author poet painter director king queen prince princess
+bishop saint cricketer composer engineer scientist general journalist player wrestler boxer
+""")
+_PLACES = words("city town village river county island country district municipality lake mountain station")
+_ORGANIZATIONS = words("band company club team newspaper magazine university school party publisher label")
+_EVENTS = words("battle war festival tournament election")
+_TYPES = (("PERSON", _PERSONS), ("GEO", _PLACES), ("ORGANIZATION", _ORGANIZATIONS), ("EVENT", _EVENTS))
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentTitle:
+    """What a document is about.
+
+    Attributes:
+        form: the title, white space folded.
+        name: how the text writes it: without a qualifier.
+        qualifier: "" if it has none.
+    """
+
+    form: str
+    name: str
+    qualifier: str
+
+    @property
+    def type(self) -> str | None:
+        """The type that the qualifier tells."""
+        last = self.qualifier.upper().split()
+        return next((kind for kind, listed in _TYPES if last and listed & set(last)), None)
+
+
+def read_title(title: str, text: str) -> DocumentTitle | None:
+    """A document's title as the name of an entity; None if it is none.
+
+    A title that the text writes is a name; another one must be written as names are: every word with a capital but for
+    small ones, and none that only sentences have.
+    """
+    form = " ".join(title.split())
+    match = _QUALIFIED.fullmatch(form)
+    name, qualifier = (match["name"], match["qualifier"]) if match else (form, "")
+    parts = name.split()
+    if not normalize_title(name) or len(parts) > MAX_TITLE_WORDS or _STEM.fullmatch(name):
+        return None
+    has_capital = any(part[0].isupper() for part in parts)
+    if not (_is_written_as_name(parts, bool(qualifier)) or (has_capital and _places(name, text))):
+        return None
+    return DocumentTitle(form, name, qualifier)
+
+
+def _is_written_as_name(parts: list[str], is_qualified: bool) -> bool:
+    if len(parts) == 1 and not is_qualified and is_common_word(parts[0].upper()):
+        return False
+    for number, part in enumerate(parts):
+        key = part.strip(",.:;!?'\"").upper()
+        if number and (key in _LATER_PARTS or _NUMERAL.fullmatch(key)):
+            continue
+        if part[0].isalpha() and part.islower():
+            return parts[number - 1].endswith(",")  # "Bertha, daughter of Lothair II"
+        if number and not is_qualified and key in STOPWORDS:
+            return False
+    return True
+
+
+def find_title(title: DocumentTitle, text: str, starts: list[int]) -> list[Name]:
+    """Every place where the text writes the title as it is, in capitals or, but for common words, in small letters.
+
+    Args:
+        starts: where each sentence starts, in order.
+    """
+    return [
+        Name(title.name, start, start + len(title.name), bisect_right(starts, start) - 1)
+        for start in sorted(_places(title.name, text))
+    ]
+
+
+def _places(name: str, text: str) -> set[int]:
+    spellings = {name, name.upper(), name.replace("'", "’"), name.replace("’", "'")}
+    if " " in name or not is_common_word(name.upper()):
+        spellings.add(name.lower())
+    line = text.replace("\n", " ")
+    places = set()
+    for spelling in spellings:
+        place = line.find(spelling) if len(spelling) == len(name) else -1
+        while place >= 0:
+            end = place + len(name)
+            if not (line[place - 1 : place].isalnum() or line[end : end + 1].isalnum()):
+                places.add(place)
+            place = line.find(spelling, end)
+    return places

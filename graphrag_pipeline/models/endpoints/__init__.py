@@ -1,0 +1,1 @@
+"""Clients for OpenAI-compatible endpoints: requests, retries, limits, streaming and reply parsing."""

@@ -1,0 +1,236 @@
+"""Chat models behind OpenAI-compatible endpoints: OpenAI, Azure OpenAI, Ollama, vLLM and their like.
+
+A request is answered from the store, else by the request that is already under way for the same key, else by sending
+it. A reply is used if it is whole and its request's `parse` reads it; otherwise the model is told why and asked once
+more. Only replies that parse are stored, before anyone sees them, but for a stream, which is stored at its end.
+
+Where an endpoint does not know `response_format` (it says so with a 400), the schema goes into the prompt from then on.
+Neither that nor a corrective turn changes the key under which the reply is found again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.models.cache import ResponseCache, StoredReply
+from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent, Usage, estimate_tokens
+from graphrag_pipeline.models.endpoints.replies import (
+    Answer,
+    add_to_last,
+    correct_messages,
+    find_fault,
+    read_answer,
+)
+from graphrag_pipeline.models.endpoints.streaming import Tell
+from graphrag_pipeline.models.endpoints.structured import describe_schema
+from graphrag_pipeline.models.ports import CallFailedError, ChatReply, ChatRequest, Message, ReplyFormatError
+from graphrag_pipeline.models.requests import canonical_json, request_key_of, sendable
+from graphrag_pipeline.models.spending import Spending
+from graphrag_pipeline.settings.models import ChatModelSettings
+
+T = TypeVar("T")
+
+EXPECTED_COMPLETION = 1000  # tokens that rate limits count on for a completion until a longer one was seen
+BOUNDED_COMPLETION = 4096  # tokens of a completion under a budget, unless parameters say otherwise: all models allow it
+
+_LOG = logging.getLogger(__name__)
+_PATH = "/chat/completions"
+
+
+class OpenAIChatModel:
+    """A chat model with its store: a `ports.StreamingChatModel`. Requests of one instance share one event loop.
+
+    Args:
+        stage: what the model is used for: written with its replies and failures.
+
+    Attributes:
+        stats: calls, tokens and money since the instance was made.
+    """
+
+    def __init__(self, stage: str, settings: ChatModelSettings, cache: ResponseCache, spending: Spending) -> None:
+        self.stage = stage
+        self.stats = CallStats()
+        self.fingerprint = stable_hash("chat", settings.model, canonical_json(settings.parameters))
+        self.max_concurrency = settings.max_concurrency
+        self._settings = settings
+        self._cache = cache
+        asked = [settings.parameters.get(name) for name in ("max_completion_tokens", "max_tokens")]
+        self._most = next((int(most) for most in asked if most), BOUNDED_COMPLETION if spending.has_ceiling else None)
+        # A budget is hard only if no reply can be longer than what was reserved for it.
+        defaults = {"max_tokens": self._most} if spending.has_ceiling and not any(asked) else {}
+        self._endpoint = Endpoint(stage, settings, spending, self.stats, defaults)
+        self._has_response_format = True
+        self._longest_completion = EXPECTED_COMPLETION
+
+    async def complete(self, request: ChatRequest[T]) -> ChatReply[T]:
+        """See `ports.ChatModel.complete`."""
+        return await self._complete(request, None)
+
+    async def stream(self, request: ChatRequest[Any]) -> AsyncIterator[str]:
+        """See `ports.StreamingChatModel.stream`."""
+        told: asyncio.Queue[str | None] = asyncio.Queue()
+        n_told = 0
+        asking = asyncio.create_task(self._complete(request, told.put_nowait))
+        asking.add_done_callback(lambda _: told.put_nowait(None))
+        try:
+            while (piece := await told.get()) is not None:
+                n_told += bool(piece.strip())
+                yield piece
+            reply = await asking
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+        if not n_told:  # it was stored, or came whole
+            yield reply.text
+
+    async def _complete(self, request: ChatRequest[T], tell: Tell | None) -> ChatReply[T]:
+        key = self._key_of(request)
+        under_way = self._cache.in_flight
+        while True:
+            [reply] = self._recall([key], [request])
+            if reply is not None:
+                self.stats.add_cached()
+                return reply
+            if key not in under_way:
+                break
+            failure = await asyncio.shield(under_way[key])
+            if failure is not None:
+                raise CallFailedError(failure.reason, key, failure.reply)
+        done: asyncio.Future[CallFailedError | None] = asyncio.get_running_loop().create_future()
+        under_way[key] = done
+        failure = None
+        try:
+            return await self._ask(request, key, tell)
+        except CallFailedError as error:
+            failure = error
+            raise
+        finally:
+            del under_way[key]
+            done.set_result(failure)
+
+    def recall(self, requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
+        """See `ports.ChatModel.recall`."""
+        replies = self._recall([self._key_of(request) for request in requests], requests)
+        self.stats.add_cached(sum(reply is not None for reply in replies))
+        return replies
+
+    def _key_of(self, request: ChatRequest[Any]) -> str:
+        return request_key_of(self._settings.model, self._settings.parameters, request)
+
+    def _recall(self, keys: Sequence[str], requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
+        stored = self._cache.read(keys)
+        return [
+            _revive(request, key, stored[key]) if key in stored else None
+            for key, request in zip(keys, requests, strict=True)
+        ]
+
+    async def _ask(self, request: ChatRequest[T], key: str, tell: Tell | None) -> ChatReply[T]:
+        """Ask, and once more where the first reply cannot be used and was not read; store what can."""
+        first = await self._send_first(request, key, tell)
+        judged = _judge(request, first.value)
+        calls = [first]
+        if isinstance(judged, _Fault):
+            has_readers = tell is not None and bool(first.value.text.strip())
+            messages = None if has_readers else correct_messages(request.messages, first.value, judged.reason)
+            if messages is None:
+                raise CallFailedError(judged.reason, key, first.value.text or first.value.refusal)
+            calls.append(await self._send(messages, request.response_format, key))
+            judged = _judge(request, calls[-1].value)
+        answer = calls[-1].value
+        if isinstance(judged, _Fault):
+            raise CallFailedError(f"{judged.reason} (asked twice)", key, answer.text or answer.refusal)
+        costs = [call.cost for call in calls if call.cost is not None]
+        stored = StoredReply(
+            model=self._settings.model,
+            stage=self.stage,
+            text=answer.text,
+            finish_reason=answer.finish_reason,
+            prompt_tokens=sum(call.usage.prompt_tokens for call in calls),
+            completion_tokens=sum(call.usage.completion_tokens for call in calls),
+            seconds=sum(call.seconds for call in calls),
+            cost=sum(costs) if costs else None,
+        )
+        await asyncio.wrap_future(self._cache.write(key, stored))
+        return _reply_of(stored, judged, key, is_cached=False)
+
+    async def _send_first(self, request: ChatRequest[Any], key: str, tell: Tell | None) -> Sent[Answer]:
+        """Streamed if somebody listens; whole where the endpoint knows no streams."""
+        if tell is not None and request.response_format is None:
+            try:
+                return await self._post(request.messages, {}, key, tell)
+            except RejectedError as error:
+                if "stream" not in str(error.problem):
+                    raise
+        return await self._send(request.messages, request.response_format, key)
+
+    async def _send(
+        self, messages: Sequence[Message], response_format: Mapping[str, Any] | None, key: str
+    ) -> Sent[Answer]:
+        if response_format is not None and self._has_response_format:
+            try:
+                return await self._post(messages, {"response_format": response_format}, key)
+            except RejectedError as error:
+                if not error.problem.is_about_format:
+                    raise
+                reason = error.reason
+            if self._has_response_format:
+                self._has_response_format = False
+                _LOG.warning("%s at %s takes no response_format (%s): asking in words from now on",
+                             self._settings.model, self._endpoint.host, reason)  # fmt: skip
+        if response_format is not None:
+            messages = add_to_last(messages, describe_schema(response_format))
+        return await self._post(messages, {}, key)
+
+    async def _post(
+        self, messages: Sequence[Message], more: Mapping[str, Any], key: str, tell: Tell | None = None
+    ) -> Sent[Answer]:
+        turns = [{"role": message["role"], "content": sendable(message["content"])} for message in messages]
+        prompt_tokens = sum(estimate_tokens(turn["content"]) for turn in turns)
+        expected = Usage(prompt_tokens, self._most or self._longest_completion)
+        sent = await self._endpoint.post(_PATH, {"messages": turns, **more}, key, expected, read_answer, tell)
+        self._longest_completion = max(self._longest_completion, sent.usage.completion_tokens)
+        return sent
+
+
+@dataclass(frozen=True)
+class _Fault:
+    reason: str
+
+
+def _judge(request: ChatRequest[T], answer: Answer) -> T | _Fault:
+    """What the request makes of an answer, or why it cannot be used."""
+    fault = find_fault(answer)
+    if fault:
+        return _Fault(fault)
+    try:
+        return request.parse(answer.text)
+    except RecursionError:
+        return _Fault("the reply is nested too deeply")
+    except (ReplyFormatError, ValueError) as error:
+        return _Fault(str(error))
+
+
+def _revive(request: ChatRequest[T], key: str, stored: StoredReply) -> ChatReply[T] | None:
+    """A stored reply, unless the request's `parse` has become stricter since."""
+    value = _judge(request, Answer(stored.text, stored.finish_reason))
+    return None if isinstance(value, _Fault) else _reply_of(stored, value, key, is_cached=True)
+
+
+def _reply_of(stored: StoredReply, value: T, key: str, is_cached: bool) -> ChatReply[T]:
+    return ChatReply(
+        text=stored.text,
+        value=value,
+        request_key=key,
+        finish_reason=stored.finish_reason,
+        prompt_tokens=stored.prompt_tokens,
+        completion_tokens=stored.completion_tokens,
+        seconds=stored.seconds,
+        cost=stored.cost,
+        is_cached=is_cached,
+    )

@@ -1,0 +1,176 @@
+"""What went wrong with one attempt at a request, as data: whether to try again, to give up, or to stop the run.
+
+The only place that knows the SDK's exceptions. Nothing here keeps an exception, because its request holds the key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from graphrag_pipeline.models.endpoints.limits import retry_after_s
+from graphrag_pipeline.models.ports import ReplyFormatError
+
+MAX_MESSAGE = 300
+
+_AGAIN = frozenset({408, 409, 425, 429})
+_NEVER = frozenset({401, 402, 403, 404})
+_OVERLOAD = frozenset({429, 503, 529})
+_TOO_LONG = re.compile(
+    r"context.length|context_length|too long|too many tokens|maximum (?:context|sequence|input|allowed)|input length"
+    r"|max(?:imum)?_(?:seq|context|model_len)|exceeds? the (?:context|maximum|limit|model)|token limit"
+    r"|must have less than",
+    re.IGNORECASE,
+)
+_FORMAT = re.compile(r"response_format|json_schema|structured output|guided|grammar|json schema", re.IGNORECASE)
+_NO_CONNECTION = re.compile(r"(?:Client)?Connect(?:or|Error|Timeout)")  # names of aiohttp's and httpx's exceptions
+_UNSUPPORTED = re.compile(r"unsupported|not supported|unrecognized|unknown|extra inputs|not permitted", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One failed attempt.
+
+    Attributes:
+        message: what the endpoint or the connection said, one line, without the key.
+        status: HTTP status; None if there was no whole answer.
+        code, param: of an OpenAI error body, else empty.
+        retry_after_s: what the endpoint asks to wait.
+        may_be_paid: the endpoint may have done the work.
+        is_unreachable: no connection could be made.
+        is_timeout: no whole answer came in time.
+    """
+
+    message: str
+    status: int | None = None
+    code: str = ""
+    param: str = ""
+    retry_after_s: float | None = None
+    may_be_paid: bool = False
+    is_unreachable: bool = False
+    is_timeout: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What kind of failure it is, in one word: the HTTP status if there is one."""
+        if self.status is not None:
+            return str(self.status)
+        return "connection" if self.is_unreachable else "timeout" if self.is_timeout else "no_answer"
+
+    @property
+    def is_worth_retrying(self) -> bool:
+        return self.status is None or self.status in _AGAIN or self.status >= 500
+
+    @property
+    def is_overload(self) -> bool:
+        return self.status in _OVERLOAD
+
+    @property
+    def is_fatal(self) -> bool:
+        """No request to this model can succeed."""
+        return self.status in _NEVER or self.code == "insufficient_quota"
+
+    @property
+    def is_too_long(self) -> bool:
+        return self.status in (400, 413, 422) and (
+            self.code == "context_length_exceeded" or bool(_TOO_LONG.search(self.message))
+        )
+
+    @property
+    def is_about_format(self) -> bool:
+        """The endpoint does not know the `response_format` of the request."""
+        return self.status in (400, 422, 501) and (
+            self.param.startswith("response_format") or bool(_FORMAT.search(self.message))
+        )
+
+    @property
+    def unsupported_parameter(self) -> str:
+        """The name of a parameter that this model does not take; empty if that is not the problem."""
+        if self.status not in (400, 422) or not _UNSUPPORTED.search(f"{self.code} {self.message}"):
+            return ""
+        named = re.search(r"['\"`](\w+)['\"`]", self.message)
+        return self.param or (named.group(1) if named else "")
+
+    def __str__(self) -> str:
+        return f"{self.status}: {self.message}" if self.status else self.message
+
+
+def describe_problem(error: Exception, key: str, timeout_s: float) -> Problem:
+    """What an exception of an attempt means.
+
+    Args:
+        error: one of `attempt_errors`; a ValueError or RecursionError is a body that is no JSON.
+        key: the key, taken out of every message.
+    """
+    import openai
+
+    if broken := _broken_connection(error):
+        return _describe_connection(broken, key)
+    if isinstance(error, TimeoutError | openai.APITimeoutError):
+        return Problem(f"no whole answer within {timeout_s:g} s", may_be_paid=True, is_timeout=True)
+    if isinstance(error, openai.APIStatusError):
+        return _describe_status(error, key)
+    if isinstance(error, openai.APIConnectionError):
+        return _describe_connection(error.__cause__ or error, key)
+    if isinstance(error, _transport_errors()):
+        return Problem(_clean(f"connection lost ({type(error).__name__}: {error})", key), may_be_paid=True)
+    if isinstance(error, ReplyFormatError):
+        return Problem(_clean(str(error), key), may_be_paid=True)
+    return Problem(_clean(f"the answer is no JSON ({type(error).__name__})", key), may_be_paid=True)
+
+
+def _broken_connection(error: BaseException | None) -> BaseException | None:
+    """What aiohttp said of a connection, which the SDK takes for a time-out; None if that is not what happened."""
+    import aiohttp
+
+    while error is not None:
+        if isinstance(error, aiohttp.ClientConnectionError) and not isinstance(error, aiohttp.ServerTimeoutError):
+            return error
+        error = error.__cause__
+    return None
+
+
+def _describe_connection(cause: BaseException, key: str) -> Problem:
+    kind = type(cause).__name__
+    is_unreachable = bool(_NO_CONNECTION.match(kind))
+    text = _clean(f"{'cannot connect' if is_unreachable else 'connection lost'} ({kind}: {cause})", key)
+    return Problem(text, may_be_paid=not is_unreachable, is_unreachable=is_unreachable)
+
+
+def attempt_errors() -> tuple[type[Exception], ...]:
+    """What an attempt may raise that `describe_problem` understands."""
+    import openai
+
+    return (openai.APIError, TimeoutError, ValueError, RecursionError, ReplyFormatError, *_transport_errors())
+
+
+def _transport_errors() -> tuple[type[Exception], ...]:
+    """What a lost stream raises in the SDKs that pass on the errors of httpx."""
+    try:
+        from httpx import TransportError  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        return ()
+    return (TransportError,)
+
+
+def _describe_status(error: Any, key: str) -> Problem:
+    body: Mapping[str, Any] = error.body if isinstance(error.body, Mapping) else {}
+    message = body.get("message")
+    return Problem(
+        _clean(str(message if isinstance(message, str) else error.message), key),
+        error.status_code,
+        _clean(str(body.get("code") or ""), key),
+        _clean(str(body.get("param") or ""), key),
+        retry_after_s(error.response.headers),
+    )
+
+
+def _clean(text: str, key: str) -> str:
+    """One line without the key, nor any part that shows most of it."""
+    if key:
+        text = text.replace(key, "***")
+        if len(key) >= 16:
+            text = text.replace(key[:12], "***").replace(key[-12:], "***")
+    return " ".join(text.split())[:MAX_MESSAGE]

@@ -1,0 +1,206 @@
+"""Streamed replies: server-sent pieces told as they come, then put together as the reply that would have come whole.
+
+What fails before the first piece is data like any other failed attempt and may be tried again; what fails after it is a
+`CallFailedError` that keeps what arrived, because somebody has read it. An endpoint that knows no streams and sends its
+reply whole is understood too. Keep out: what a reply means, storing, money.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from graphrag_pipeline.models.endpoints.problems import attempt_errors, describe_problem
+from graphrag_pipeline.models.endpoints.replies import THOUGHTS
+from graphrag_pipeline.models.event_loop import start_in_loop
+from graphrag_pipeline.models.ports import CallFailedError, ReplyFormatError
+from graphrag_pipeline.models.requests import sendable
+
+if TYPE_CHECKING:
+    import openai
+
+T = TypeVar("T")
+Tell = Callable[[str], None]
+"""Told each piece of text, in the loop of model calls."""
+Post = Callable[["openai.AsyncOpenAI", Mapping[str, Any]], Awaitable[object]]
+
+STREAM_OPTIONS: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
+"""What a streamed request has in its body, besides what a whole one has."""
+
+CLOSING_S = 5.0
+_OPENING = "<think>"
+_END = object()
+
+
+def make_post(path: str, key: str, timeout_s: float, tell: Tell | None) -> Post:
+    """How a whole body is sent: for one answer, or as a stream that somebody listens to.
+
+    Args:
+        key: of the request, in failures.
+        timeout_s: for a whole answer; of a stream, the longest silence.
+    """
+
+    async def post(client: openai.AsyncOpenAI, body: Mapping[str, Any]) -> object:
+        if tell is not None:
+            return await post_streamed(client, path, {**body, **STREAM_OPTIONS}, tell, timeout_s, key)
+        async with asyncio.timeout(timeout_s):
+            return await client.post(path, cast_to=object, body=dict(body))
+
+    return post
+
+
+async def post_streamed(
+    client: openai.AsyncOpenAI, path: str, body: Mapping[str, Any], tell: Tell, timeout_s: float, key: str
+) -> object:
+    """Send a chat request and read its stream.
+
+    Args:
+        tell: gets the text without what a reasoning model thinks first.
+        timeout_s: longest silence.
+        key: of the request, in a failure.
+
+    Returns:
+        The body of the same completion as it comes whole.
+
+    Raises:
+        CallFailedError: the stream broke after something was told.
+        Exception: one of `problems.attempt_errors`: it failed before that.
+    """
+    import openai
+
+    pieces = _Pieces(tell)
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(timeout_s) as silence:
+            stream = await client.post(
+                path, cast_to=object, body=dict(body), stream=True, stream_cls=openai.AsyncStream[object]
+            )
+            async with stream:
+                async for chunk in stream:
+                    silence.reschedule(loop.time() + timeout_s)
+                    pieces.add(chunk)
+            if pieces.is_empty:
+                return await _post_whole(client, path, body)
+        if not pieces.finish_reason:
+            raise ReplyFormatError("the stream ended too early")
+    except attempt_errors() as error:
+        if not pieces.n_told:
+            raise
+        reason = str(describe_problem(error, client.api_key, timeout_s))
+        raise CallFailedError(f"the reply broke off: {reason}", key, pieces.text) from None
+    return pieces.whole()
+
+
+async def _post_whole(client: openai.AsyncOpenAI, path: str, body: Mapping[str, Any]) -> object:
+    plain = {name: value for name, value in body.items() if name not in STREAM_OPTIONS}
+    return await client.post(path, cast_to=object, body=plain)
+
+
+class _Pieces:
+    """What has arrived of one stream.
+
+    Attributes:
+        is_empty: no piece of a completion has.
+        n_told: pieces of text that somebody has read.
+    """
+
+    def __init__(self, tell: Tell) -> None:
+        self.is_empty = True
+        self.n_told = 0
+        self.finish_reason = ""
+        self._tell = tell
+        self._thoughts = _ThoughtFilter()
+        self._text: list[str] = []
+        self._refusal: list[str] = []
+        self._usage: Any = None
+
+    def add(self, chunk: object) -> None:
+        if not isinstance(chunk, Mapping):
+            return
+        self._usage = chunk.get("usage") or self._usage
+        choices = chunk.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        if not isinstance(choice, Mapping):
+            return
+        self.is_empty = False
+        self.finish_reason = str(choice.get("finish_reason") or self.finish_reason)
+        delta = choice.get("delta")
+        if isinstance(delta, Mapping):
+            self._add_text(delta.get("content"))
+            if isinstance(refusal := delta.get("refusal"), str):
+                self._refusal.append(refusal)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._text)
+
+    def whole(self) -> dict[str, Any]:
+        """The completion; what was held back as a thought that never ended is told now."""
+        self._say(self._thoughts.rest())
+        message = {"role": "assistant", "content": self.text, "refusal": "".join(self._refusal) or None}
+        choice = {"index": 0, "message": message, "finish_reason": self.finish_reason}
+        return {"choices": [choice], "usage": self._usage}
+
+    def _add_text(self, content: object) -> None:
+        if isinstance(content, str) and content:
+            self._text.append(content)
+            self._say(self._thoughts.pass_on(sendable(content)))
+
+    def _say(self, text: str) -> None:
+        if text:
+            self.n_told += 1
+            self._tell(text)
+
+
+class _ThoughtFilter:
+    """Holds back the `<think>...</think>` that some models start with, and nothing after it."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._is_open = False
+
+    def pass_on(self, text: str) -> str:
+        if self._is_open:
+            return text
+        self._held += text
+        start = self._held.lstrip()[: len(_OPENING)]
+        if _OPENING.startswith(start):
+            thoughts = THOUGHTS.match(self._held)
+            if thoughts is None or thoughts.end() == len(self._held):
+                return ""
+            self._held = self._held[thoughts.end() :]
+        return self.rest()
+
+    def rest(self) -> str:
+        """What is held back and is no thought."""
+        held, self._held, self._is_open = self._held, "", True
+        thoughts = THOUGHTS.match(held) if held.lstrip().startswith(_OPENING) else None
+        return held[thoughts.end() :] if thoughts else held
+
+
+def iterate_in_loop(items: AsyncIterator[T]) -> Iterator[T]:
+    """The items of an async generator, for code that is not async; it is closed when the caller stops early."""
+    found: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    is_closed = threading.Event()
+
+    async def pump() -> None:
+        try:
+            async with aclosing(items) as closing:  # type: ignore[type-var]
+                async for item in closing:
+                    found.put(item)
+        finally:
+            is_closed.set()
+
+    future = start_in_loop(pump())
+    future.add_done_callback(lambda _: found.put(_END))
+    try:
+        while (item := found.get()) is not _END:
+            yield item
+        future.result()
+    finally:
+        future.cancel()
+        is_closed.wait(CLOSING_S)  # what was paid for is booked before the caller may end the process

@@ -1,0 +1,1 @@
+"""The stage graph of a root: stages, staleness, plans, progress, retention and forgetting."""

@@ -1,0 +1,107 @@
+"""Where a document is in stage files, and which replies of models the index as it is now came from.
+
+Stage files on disk are read whether a head names them or not: a document is to be forgotten in every version it ever
+had there. Replies that left no row (a gleaning that added nothing, a summary of a part) are found by asking again as
+the settings and prompts are now, with a model that only recalls. Keep out: removing anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from graphrag_pipeline.indexing.graph.model_descriptions import iterate_subjects
+from graphrag_pipeline.indexing.model_stages import extraction_works, summary_works
+from graphrag_pipeline.models.stored_replies import StoredReplies
+from graphrag_pipeline.pipeline.plans import plan_extraction, plan_summaries
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import STAGES, asks_model
+from graphrag_pipeline.storage.table_store import TableStore
+from graphrag_pipeline.tables import STAGE_TABLES
+
+_SUBJECT = {
+    "entities": ["title", "descriptions", "description_key"],
+    "relationships": ["source", "target", "descriptions", "description_key"],
+}
+_EMBEDDINGS = tuple(name for name in STAGE_TABLES if name.endswith("_embeddings") and name != "sentence_embeddings")
+
+
+def current_files(tables: TableStore, table: str, partitions: Iterable[str]) -> list[Path]:
+    """The files that the heads of a stage table name."""
+    heads = (tables.head(table, partition) for partition in partitions)
+    return [path for head in heads if head for path in tables.paths(head)]
+
+
+def files_on_disk(tables: TableStore, table: str) -> list[Path]:
+    """Every file of a stage table, named by a head or not."""
+    return sorted((tables.root / "tables" / table).glob("*/[!.]*.parquet"))
+
+
+@dataclass(frozen=True)
+class StageFiles:
+    """Some files of every stage table: those of the heads, or all that there are."""
+
+    paths: dict[str, list[Path]]
+
+    @classmethod
+    def of_heads(cls, root: Root) -> StageFiles:
+        """What the stages have made of the input folder as it was last indexed."""
+        return cls(
+            {
+                name: current_files(root.tables, name, STAGES[table.owner].partitions(root.settings))
+                for name, table in STAGE_TABLES.items()
+            }
+        )
+
+    @classmethod
+    def on_disk(cls, root: Root) -> StageFiles:
+        """Everything that is still there."""
+        return cls({name: files_on_disk(root.tables, name) for name in STAGE_TABLES})
+
+    def read(self, table: str, columns: Sequence[str], where: ds.Expression | None = None) -> pa.Table:
+        """Distinct or repeated rows of all files; a column that an older file has not is null."""
+        schema = STAGE_TABLES[table].schema
+        found = ds.dataset([str(path) for path in self.paths[table]], schema=schema, format="parquet")
+        return found.to_table(columns=list(columns), filter=where).combine_chunks()
+
+    def read_where(self, table: str, columns: Sequence[str], column: str, values: Collection[str]) -> pa.Table:
+        """Rows that have one of some values in a column."""
+        return self.read(table, columns, ds.field(column).isin(pa.array(sorted(values), pa.string())))
+
+
+def find_needed_replies(root: Root, files: StageFiles) -> set[str]:
+    """Keys of all replies that these files came from, and of those that the same stages would ask for again."""
+    tables = [name for name, table in STAGE_TABLES.items() if "request_key" in table.schema.names]
+    keys = {key for name in tables for key in files.read(name, ["request_key"])["request_key"].to_pylist() if key}
+    subjects = (files.read(name, columns) for name, columns in _SUBJECT.items())
+    return keys | recall_extraction(root, files.read("text_units", ["id", "text"])) | recall_summaries(root, *subjects)
+
+
+def find_text_hashes(files: StageFiles) -> set[str]:
+    """Hashes of all texts that these files hold vectors of."""
+    return {key for name in _EMBEDDINGS for key in files.read(name, ["text_hash"])["text_hash"].to_pylist()}
+
+
+# ------------------------------------------------------------------------------------------- replies that left no row
+
+
+def recall_extraction(root: Root, units: pa.Table) -> set[str]:
+    """Keys of the stored conversations about text units; needs `id` and `text`."""
+    if not asks_model(STAGES["extracted_graph"], root.settings):
+        return set()
+    model = StoredReplies(root.models.chat_model("extraction"))
+    model.ask_all(extraction_works(units, plan_extraction(root), model))
+    return model.keys
+
+
+def recall_summaries(root: Root, entities: pa.Table, relationships: pa.Table) -> set[str]:
+    """Keys of the stored summaries, and summaries of parts, of entities and relationships."""
+    if not asks_model(STAGES["summarized_descriptions"], root.settings):
+        return set()
+    model = StoredReplies(root.models.chat_model("descriptions"))
+    model.ask_all(summary_works(iterate_subjects(entities, relationships), plan_summaries(root), model))
+    return model.keys

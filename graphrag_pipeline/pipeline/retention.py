@@ -1,0 +1,56 @@
+"""How long old snapshots and unnamed files of a root stay.
+
+Keep out: what nothing names (`storage/garbage.py`), and documents that must leave no trace (`forgetting.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.inputs.files import list_unused_records
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.storage.garbage import Swept, find_old_snapshots, sweep
+from graphrag_pipeline.storage.locks import one_index_run, one_writer
+
+
+def prune(root: Root, n_kept: int, before: float, is_dry_run: bool = False) -> Swept:
+    """Remove old snapshots, and the files that no head and no snapshot names any more.
+
+    Args:
+        n_kept: so many of the newest snapshots stay in any case.
+        before: seconds since 1970; what is younger stays.
+        is_dry_run: only say what would go.
+    """
+    with one_index_run(root.path), root.writing(), one_writer(root.path):
+        old = find_old_snapshots(root.tables, root.snapshots, n_kept, before)
+        swept = sweep(root.tables, root.snapshots, old, before, unused_records(root), is_dry_run)
+        return sweep_shared(root, swept, is_dry_run)
+
+
+def sweep_shared(root: Root, swept: Swept, is_dry_run: bool = False) -> Swept:
+    """Remove from the shared store, if there is one, what nothing names once the root was swept."""
+    if root.shared is None:
+        return swept
+    return replace(swept, objects=tuple(root.shared.remove_unnamed(swept.snapshots, is_dry_run)))
+
+
+def unused_records(root: Root) -> list[Path]:
+    """Parsed or converted files in the cache that the input folder no longer has."""
+    try:
+        return list_unused_records(root.input_folder, root.settings.input, root.cache_folder)
+    except PipelineError:  # no input folder, as where somebody moved it for a while: the cache is worth keeping
+        return []
+
+
+def render_swept(swept: Swept, is_dry_run: bool) -> list[str]:
+    """What a sweep did, in lines."""
+    verb = "would remove" if is_dry_run else "removed"
+    lines = [f"{verb} snapshot {snapshot_id}" for snapshot_id in swept.snapshots]
+    lines += [f"kept snapshot {snapshot_id}: a process has it open" for snapshot_id in swept.held]
+    lines += [f"{verb} {path}" for path in swept.paths]
+    lines += [f"{verb} vectors {name}" for name in swept.collections]
+    lines += [f"{verb} {name} of the shared store" for name in swept.objects]
+    n_files = len(swept.paths) + len(swept.collections)
+    return [*lines, f"{verb} {len(swept.snapshots):,} snapshots and {n_files:,} files, {swept.n_bytes:,} bytes"]

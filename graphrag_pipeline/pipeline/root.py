@@ -1,0 +1,228 @@
+"""A root: one project of a user, and the parts of the product that belong to it.
+
+`settings.yaml`, `prompts/` and `input/` are the user's; `tables/`, `heads/`, `snapshots/`, `evaluations/`, `cache/` and
+`dagster/` are ours. Command line, Dagster definitions and queries all start from a `Root`. Keep out: Dagster.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.models.ports import Embedder
+from graphrag_pipeline.models.prompts import Prompt, default_prompts, load_prompt
+from graphrag_pipeline.pipeline.stages import Stage, code_of, embeds, prompts_of
+from graphrag_pipeline.settings.file import load_settings, render_settings
+from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
+from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.snapshots import SnapshotStore
+from graphrag_pipeline.storage.table_store import TableStore
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.inputs.documents import SourceRecord
+    from graphrag_pipeline.models.clients import ModelClients
+    from graphrag_pipeline.storage.shared.shared_store import SharedStore
+
+ROOT_VARIABLE = "GRAPHRAG_ROOT"
+PROMPTS_FOLDER = "prompts"
+DAGSTER_YAML = """telemetry:
+  enabled: false
+nux:
+  enabled: false
+retention:
+  sensor: {purge_after_days: {skipped: 2, success: 30, failure: 30}}
+  schedule: {purge_after_days: {skipped: 30, success: 30, failure: 30}}
+  auto_materialize: {purge_after_days: {skipped: 2, success: 30, failure: 30}}
+"""
+"""What a Dagster home starts with: nothing is sent anywhere, records of ticks go; for runs see `schedule`."""
+_SHOWN_DIGITS = 16  # of a prompt's hash, as `status` shows it
+_OWNED = ("tables/", "heads/", "snapshots/", "evaluations/", "cache/", "dagster/")
+
+
+def find_root(path: str | Path | None = None) -> Path:
+    """The root to work on: `path`, else $GRAPHRAG_ROOT, else the current folder or `./data` if they hold settings.yaml.
+
+    Raises:
+        PipelineError: none of them is a root.
+    """
+    named = path or os.environ.get(ROOT_VARIABLE)
+    if named:
+        return Path(named).expanduser().resolve()
+    for candidate in (Path.cwd(), Path.cwd() / "data"):
+        if (candidate / SETTINGS_FILE).is_file():
+            return candidate
+    raise PipelineError(
+        f"no root here: {Path.cwd()} has no {SETTINGS_FILE}, nor has ./data; make one with "
+        f"`graphrag-pipeline init DIR`, or name one with --root DIR or {ROOT_VARIABLE}"
+    )
+
+
+def init_root(path: Path, settings: Settings | None = None) -> list[Path]:
+    """Make a root: documented settings, the prompts, an empty input folder, a .gitignore for what runs make.
+
+    Args:
+        settings: to write; the defaults if None.
+
+    Returns:
+        The files and folders made; what was there is left alone.
+
+    Raises:
+        PipelineError: `path` is a file, cannot be written, has settings that do not validate, or has settings already
+            while `settings` are given.
+    """
+    if path.exists() and not path.is_dir():
+        raise PipelineError(f"{path}: is no folder; name one to make a root of")
+    if settings and (path / SETTINGS_FILE).exists():
+        raise PipelineError(
+            f"{path / SETTINGS_FILE}: is there already and is not overwritten; edit it, or move it away"
+        )
+    made = []
+    starting = {
+        SETTINGS_FILE: render_settings(settings),
+        ".gitignore": "".join(f"/{name}\n" for name in _OWNED),
+        "dagster/dagster.yaml": DAGSTER_YAML,
+        **{f"{PROMPTS_FOLDER}/{name}": text for name, text in default_prompts().items()},
+    }
+    for name, text in starting.items():
+        if not (path / name).exists():
+            files.replace(path / name, text.encode())
+            made.append(path / name)
+    folder = load_settings(path).input.place(path)
+    if isinstance(folder, Path) and not folder.exists():
+        try:
+            folder.mkdir(parents=True)
+        except OSError as error:
+            raise files.write_error(folder, error) from error
+        made.append(folder)
+    return made
+
+
+class Root:
+    """A root with its settings, stores and models.
+
+    Args:
+        path: a folder that holds settings.yaml.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.tables = TableStore(path)
+
+    @functools.cached_property
+    def settings(self) -> Settings:
+        return load_settings(self.path)
+
+    @functools.cached_property
+    def snapshots(self) -> SnapshotStore:
+        return SnapshotStore(self.path, self.settings.vector_store, self.shared.fetch if self.shared else None)
+
+    @functools.cached_property
+    def shared(self) -> SharedStore | None:
+        """The store that this root is a working copy of; None if the index is here alone."""
+        if not self.settings.storage.url:
+            return None
+        from graphrag_pipeline.storage.shared.shared_store import SharedStore
+
+        return SharedStore(self.path, self.settings)
+
+    def follow(self) -> None:
+        """Get what is published in the shared store, if there is one."""
+        if self.shared:
+            self.shared.follow()
+
+    def fetch_stages(self, snapshot: str) -> None:
+        """Get the stage tables that a snapshot was joined from, as far as the shared store still has them."""
+        if self.shared:
+            self.shared.fetch(snapshot, has_stages=True)
+
+    def pull(self) -> None:
+        """Get all that is current in the shared store, if there is one: heads and their files, too."""
+        if self.shared:
+            self.shared.pull()
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Be the one who writes the shared store, if there is one; taken after `one_index_run`, before `one_writer`."""
+        return self.shared.writing() if self.shared else nullcontext()
+
+    def adding(self) -> AbstractContextManager[None]:
+        """Make one partition beside others who make theirs."""
+        return self.shared.adding() if self.shared else nullcontext()
+
+    @property
+    def input_folder(self) -> Path | str:
+        """The folder with the documents; one that is not on this machine as its URL."""
+        return self.settings.input.place(self.path)
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether the published snapshot came from `import`, not from the input folder."""
+        try:
+            manifest = self.snapshots.current_manifest()
+        except NoSnapshotError:  # a damaged one: as good as none
+            return False
+        return manifest is not None and manifest.origin == "import"
+
+    @property
+    def cache_folder(self) -> Path:
+        return self.path / "cache"
+
+    def read_input(self, buckets: Collection[str] | None = None) -> Iterator[SourceRecord]:
+        """Documents and problems of the input folder as it is now; of some buckets only, if named."""
+        from graphrag_pipeline.inputs.files import read_input
+
+        n_buckets = self.settings.storage.n_buckets
+        return read_input(self.input_folder, self.settings.input, n_buckets, buckets, self.cache_folder)
+
+    def read_file(self, name: str) -> bytes:
+        """A file of the root that a person edits; empty if it is not there."""
+        path = self.path / name
+        try:
+            return path.read_bytes() if path.exists() else b""
+        except OSError as error:
+            raise PipelineError(f"{path}: cannot be read ({error.strerror}); mend its permissions") from None
+
+    @functools.cached_property
+    def models(self) -> ModelClients:
+        """The clients of its models; opens the cache of replies."""
+        from graphrag_pipeline.models.clients import open_clients
+
+        return open_clients(self.settings, self.path)
+
+    @functools.cached_property
+    def embedder(self) -> Embedder:
+        """What embeds texts that are searched, and questions."""
+        return self.models.embedder if self.settings.embeddings.engine == "model" else self.static_embedder
+
+    @functools.cached_property
+    def static_embedder(self) -> Embedder:
+        """The bundled embeddings, by which sentences are ranked whatever the embedding model is."""
+        from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+
+        return load_static_embeddings()
+
+    def prompt(self, name: str) -> Prompt:
+        """A prompt: the file in `prompts/`, else the default."""
+        return load_prompt(self.path / PROMPTS_FOLDER, name)
+
+    def code_of(self, stage: Stage) -> dict[str, Any]:
+        """What the result of a stage depends on besides its inputs, read from disk."""
+        return code_of(
+            stage,
+            self.settings,
+            self._embedding_identity() if embeds(stage, self.settings) else None,
+            self.static_embedder.fingerprint if stage.embeds_statically else "",
+            {name: self.prompt(name).sha256[:_SHOWN_DIGITS] for name in prompts_of(stage, self.settings)},
+        )
+
+    def _embedding_identity(self) -> dict[str, Any]:
+        """What vectors depend on, by name; known without opening the cache."""
+        if self.settings.embeddings.engine != "model":
+            return {"embedding model": self.static_embedder.fingerprint}
+        from graphrag_pipeline.models.endpoints.openai_embedder import identity_of
+
+        return identity_of(self.settings.embedding_model)

@@ -1,0 +1,313 @@
+"""The stage graph: what each stage reads, what it owns, and what its result depends on besides its inputs.
+
+One `Stage` per asset, in an order in which they can run. Versions are computed here from settings and files on disk,
+never from loaded Dagster definitions. Add a stage here and its asset in `defs/assets.py`. Raise `algorithm` whenever
+a stage's code changes its result. Keep out: Dagster, disk, the computation itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from graphrag_pipeline.identity import WHOLE, bucket_keys
+from graphrag_pipeline.settings.settings import OVERRIDES_FILE, Settings
+from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of the index.
+
+    Attributes:
+        name: of the asset.
+        group: of the asset, in the UI.
+        description: of the asset, in the UI.
+        reads: stage tables it reads; a partitioned stage reads the same partition of partitioned tables.
+        tables: stage tables it owns.
+        uses: settings that change its result, "section" or "section.key".
+        files: files of the root that a person edits and it reads; each may be missing.
+        packages: optional packages that change its result by being installed, by distribution name.
+        algorithm: version of its code.
+        engine: section of the settings whose `engine` says who makes it: the embedded engine or a model.
+        prompts: prompts that its model is asked with.
+        is_partitioned: one partition per bucket, else one for the whole corpus.
+        embeds: whether its result depends on the embedding model.
+        embeds_statically: whether it depends on the bundled static embeddings, whatever the embedding model is.
+    """
+
+    name: str
+    group: str
+    description: str
+    reads: tuple[str, ...]
+    tables: tuple[str, ...]
+    uses: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    engine: str = ""
+    prompts: tuple[str, ...] = ()
+    algorithm: int = 1
+    is_partitioned: bool = False
+    embeds: bool = False
+    embeds_statically: bool = False
+
+    def partitions(self, settings: Settings) -> list[str]:
+        return bucket_keys(settings.storage.n_buckets) if self.is_partitioned else [WHOLE]
+
+
+_GRAPH_TABLES = ("entities", "relationships", "covariates")
+
+STAGES: dict[str, Stage] = {
+    stage.name: stage
+    for stage in (
+        Stage(
+            "corpus_manifest",
+            "documents",
+            "Ids, paths, content hashes and problems of the documents in the input folder.",
+            reads=(),
+            tables=("corpus_manifest",),
+            uses=("input", "storage.n_buckets"),
+            packages=("markitdown",),
+            algorithm=2,
+            is_partitioned=True,
+        ),
+        Stage(
+            "documents",
+            "documents",
+            "The text and metadata of every readable document.",
+            reads=("corpus_manifest",),
+            tables=("documents",),
+            uses=("input",),
+            packages=("markitdown",),
+            algorithm=2,
+            is_partitioned=True,
+        ),
+        Stage(
+            "text_units",
+            "documents",
+            "Documents cut at content-defined sentence ends; chunks of a document combined.",
+            reads=("documents",),
+            tables=("text_units",),
+            uses=("text_units",),
+            algorithm=2,
+            is_partitioned=True,
+        ),
+        Stage(
+            "extracted_graph",
+            "graph",
+            "Mentions of entities, relationships and claims, raw, per text unit.",
+            reads=("documents", "text_units"),
+            tables=("entity_mentions", "relationship_mentions", "claim_mentions", "extracted_graph_failures"),
+            uses=("extraction",),
+            engine="extraction",
+            prompts=("extract_graph", "extract_graph_continue", "extract_claims", "extract_claims_continue"),
+            packages=("jieba",),
+            algorithm=5,
+            is_partitioned=True,
+        ),
+        Stage(
+            "graph",
+            "graph",
+            "Mentions merged and resolved into entities, relationships and claims.",
+            reads=("entity_mentions", "relationship_mentions", "claim_mentions"),
+            tables=(*_GRAPH_TABLES, "entity_merges", "graph_failures"),
+            uses=("graph.weight", "resolution"),
+            engine="resolution",
+            prompts=("resolve_entities",),
+            files=(OVERRIDES_FILE,),
+            algorithm=3,
+        ),
+        Stage(
+            "summarized_descriptions",
+            "graph",
+            "One description per entity and relationship.",
+            reads=("entities", "relationships"),
+            tables=("descriptions", "summarized_descriptions_failures"),
+            uses=("descriptions", "text_units.encoding"),
+            engine="descriptions",
+            prompts=("summarize_descriptions",),
+            algorithm=3,
+            embeds_statically=True,
+        ),
+        Stage(
+            "communities",
+            "communities",
+            "Hierarchical Leiden communities of the graph.",
+            reads=("entities", "relationships"),
+            tables=("communities",),
+            uses=("communities",),
+            algorithm=2,
+        ),
+        Stage(
+            "community_reports",
+            "communities",
+            "A report on every community, deepest level first.",
+            reads=("communities", *_GRAPH_TABLES, "descriptions"),
+            tables=("community_reports", "community_reports_failures"),
+            uses=("reports", "text_units.encoding"),
+            algorithm=4,
+            engine="reports",
+            prompts=("community_report",),
+            embeds_statically=True,
+        ),
+        Stage(
+            "sentence_embeddings",
+            "embeddings",
+            "Static vectors of text units' sentences, of which search scores windows.",
+            reads=("text_units",),
+            tables=("sentence_embeddings",),
+            is_partitioned=True,
+            embeds_statically=True,
+        ),
+        Stage(
+            "text_unit_embeddings",
+            "embeddings",
+            "Vectors of text units, by text.",
+            reads=("text_units",),
+            tables=("text_unit_embeddings", "text_unit_embeddings_failures"),
+            uses=("embeddings",),
+            is_partitioned=True,
+            embeds=True,
+        ),
+        Stage(
+            "entity_embeddings",
+            "embeddings",
+            "Vectors of entities' titles and descriptions, by text.",
+            reads=("entities", "descriptions"),
+            tables=("entity_embeddings", "entity_embeddings_failures"),
+            uses=("embeddings",),
+            embeds=True,
+        ),
+        Stage(
+            "relationship_embeddings",
+            "embeddings",
+            "Vectors of relationships' descriptions, by text.",
+            reads=("relationships", "descriptions"),
+            tables=("relationship_embeddings", "relationship_embeddings_failures"),
+            uses=("embeddings",),
+            embeds=True,
+        ),
+        Stage(
+            "report_embeddings",
+            "embeddings",
+            "Vectors of community reports, by text.",
+            reads=("community_reports",),
+            tables=("report_embeddings", "report_embeddings_failures"),
+            uses=("embeddings",),
+            embeds=True,
+        ),
+    )
+}
+"""Stages that own stage tables, in an order in which they can run."""
+
+CANDIDATE = Stage(
+    "index_candidate",
+    "publish",
+    "The frozen candidate: contract tables, vectors and adjacency; carries every blocking check.",
+    reads=tuple(STAGE_TABLES),
+    tables=(),
+    uses=("storage.n_buckets", "text_units.encoding", "vector_store"),
+    embeds=True,
+    embeds_statically=True,
+    algorithm=2,
+)
+SNAPSHOT = Stage(
+    "index_snapshot",
+    "publish",
+    "The published snapshot that queries read; moves only when the candidate's checks pass.",
+    reads=(),
+    tables=(),
+)
+ALL_STAGES: dict[str, Stage] = {**STAGES, CANDIDATE.name: CANDIDATE, SNAPSHOT.name: SNAPSHOT}
+
+
+def owner_of(table: str) -> Stage:
+    """The stage that writes a stage table."""
+    return STAGES[STAGE_TABLES[table].owner]
+
+
+def upstream_of(stage: Stage) -> list[Stage]:
+    """The stages whose tables it reads, in running order."""
+    if stage is SNAPSHOT:
+        return [CANDIDATE]
+    owners = {owner_of(table).name for table in stage.reads}
+    return [other for name, other in STAGES.items() if name in owners]
+
+
+def everything_above(stage: Stage) -> list[Stage]:
+    """The stages that it depends on, through others too, in running order."""
+    found = {stage.name}
+    for other in reversed(ALL_STAGES.values()):
+        if other.name in found:
+            found |= {above.name for above in upstream_of(other)}
+    return [other for name, other in ALL_STAGES.items() if name in found - {stage.name}]
+
+
+def input_partitions(stage: Stage, partition: str, settings: Settings) -> list[tuple[str, str]]:
+    """(table, partition) of everything that one partition of a stage reads."""
+    pairs = []
+    for table in stage.reads:
+        owner = owner_of(table)
+        same = stage.is_partitioned and owner.is_partitioned
+        pairs += [(table, key) for key in ([partition] if same else owner.partitions(settings))]
+    return pairs
+
+
+def code_of(
+    stage: Stage,
+    settings: Settings,
+    embedding: Mapping[str, Any] | None = None,
+    static_fingerprint: str = "",
+    prompt_versions: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """What the result of a stage depends on besides its inputs, by a name a user recognises.
+
+    Args:
+        embedding: what vectors depend on, by name; none if the result does not depend on them.
+        prompt_versions: hash of every prompt of `prompts_of`.
+    """
+    code: dict[str, Any] = {"algorithm": stage.algorithm}
+    for use in stage.uses:
+        section, _, key = use.partition(".")
+        values = getattr(settings, section).result_options()
+        code |= {f"{section}.{name}": value for name, value in values.items() if key in ("", name)}
+    if asks_model(stage, settings):
+        model = settings.chat_model_for(stage.engine)
+        code |= {f"{stage.engine} model": model.model, f"{stage.engine} parameters": model.parameters}
+        code |= {f"prompt {name}": version for name, version in (prompt_versions or {}).items()}
+    owned = CONTRACT_TABLES if stage is CANDIDATE else {name: STAGE_TABLES[name] for name in stage.tables}
+    code |= {f"schema of {name}": table.schema_hash for name, table in owned.items()}
+    for package in stage.packages:
+        code[f"package {package}"] = _installed_version(package)
+    code |= embedding or {}
+    if stage.embeds_statically:
+        code["static embeddings"] = static_fingerprint
+    return code
+
+
+def asks_model(stage: Stage, settings: Settings) -> bool:
+    """Whether a chat model makes the stage's result."""
+    return bool(stage.engine) and getattr(settings, stage.engine).engine == "model"
+
+
+def embeds(stage: Stage, settings: Settings) -> bool:
+    """Whether the result depends on the embedding model: always, or because resolution is set to look at vectors."""
+    return stage.embeds or (stage.engine == "resolution" and settings.resolution.is_semantic)
+
+
+def prompts_of(stage: Stage, settings: Settings) -> tuple[str, ...]:
+    """The prompts that a stage sends as it is set."""
+    if not asks_model(stage, settings):
+        return ()
+    return tuple(name for name in stage.prompts if "claims" not in name or settings.extraction.has_claims)
+
+
+@cache
+def _installed_version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"

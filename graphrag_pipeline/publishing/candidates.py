@@ -1,0 +1,193 @@
+"""The candidate: contract tables, vectors and arrays frozen into one content-named snapshot, not yet published.
+
+Both the pipeline and an import end here, so every search sees one layout. Publishing is `publish`, and only of a
+candidate whose checks pass. Keep out: how the tables are made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.indexing.embeddings import embedded_texts
+from graphrag_pipeline.indexing.sentence_embeddings import embed_sentences, stack_sentences
+from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.publishing.adjacency import build_adjacency
+from graphrag_pipeline.publishing.checks import POLICY_CHECKS, CheckResult, check_snapshot
+from graphrag_pipeline.settings.settings import PublishingSettings
+from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.damage import find_damaged_parts
+from graphrag_pipeline.storage.lookups import build_lookups
+from graphrag_pipeline.storage.manifests import Manifest
+from graphrag_pipeline.storage.mentions import build_mentions
+from graphrag_pipeline.storage.snapshots import Snapshot, SnapshotStore
+from graphrag_pipeline.storage.vectors.folders import VectorFolder, VectorMatrix, vector_rows
+from graphrag_pipeline.tables import VECTOR_TABLES
+
+_SLICE_ROWS = 16_384
+_FULL_TEXT = {"default-text_unit-text"}
+_ATTRIBUTES = {
+    "default-text_unit-text": ("document_id",),
+    "default-entity-description": ("title", "type"),
+    "default-relationship-description": ("source", "target"),
+    "default-community-full_content": ("community", "level", "title"),
+}
+_EMBEDDED_COLUMNS = {
+    "documents": ("id", "title"),
+    "text_units": ("id", "text", "document_id"),
+    "entities": ("id", "title", "type", "description"),
+    "relationships": ("id", "source", "target", "description"),
+    "community_reports": ("id", "full_content", "community", "level", "title"),
+}
+"""What texts and attributes of vector tables are made of."""
+
+
+def freeze_candidate(
+    store: SnapshotStore,
+    tables: dict[str, pa.Table],
+    vectors: Mapping[str, VectorMatrix],
+    embedding_fingerprint: str,
+    sentences: pa.Table | None = None,
+    heads: Mapping[str, dict[str, Any]] | None = None,
+    previous: Manifest | None = None,
+    origin: str = "pipeline",
+    notes: tuple[str, ...] = (),
+    code: Mapping[str, dict[str, Any]] | None = None,
+) -> str:
+    """Write a candidate; returns the snapshot's id.
+
+    Args:
+        tables: all contract tables, in file order; left with the columns that vector tables are made of, since the
+            others would keep memory that vectors need.
+        vectors: vector table -> float32 matrix with one row per row of its contract table.
+        sentences: rows of `sentence_embeddings`; made here where there are none, as for an imported index.
+        heads: data version, code version and inputs of every stage partition, by "table/partition".
+        previous: the last candidate, whose LanceDB folders are reused.
+        notes: what an import mended.
+        code: what each code version among `heads` stands for.
+    """
+    static_embeddings = load_static_embeddings()
+    if sentences is None:
+        sentences = embed_sentences(tables["text_units"], static_embeddings)
+    sentence_folder = store.write_sentences(stack_sentences(tables["text_units"], sentences))
+    del sentences  # large, as is each of the vector tables, which come last and one at a time
+    written = {name: store.write_table(name, rows) for name, rows in tables.items()}
+    adjacency = store.write_adjacency(build_adjacency(tables) | build_lookups(tables) | build_mentions(tables))
+    _keep_embedded_columns(tables)
+    manifest = Manifest(
+        origin=origin,
+        heads=dict(heads or {}),
+        tables=written,
+        adjacency=adjacency,
+        vectors={name: _write_vectors(store, name, tables, vectors, previous) for name in VECTOR_TABLES},
+        embedding_fingerprint=embedding_fingerprint,
+        notes=notes,
+        sentences=sentence_folder,
+        sentence_fingerprint=static_embeddings.fingerprint,
+        vector_store=store.vector_store.kind,
+        code=dict(code or {}),
+    )
+    return store.write_manifest(manifest)
+
+
+def _keep_embedded_columns(tables: dict[str, pa.Table]) -> None:
+    for name, rows in tables.items():
+        tables[name] = rows.select(list(_EMBEDDED_COLUMNS.get(name, ())))
+    pa.default_memory_pool().release_unused()
+
+
+def _write_vectors(
+    store: SnapshotStore,
+    name: str,
+    tables: Mapping[str, pa.Table],
+    vectors: Mapping[str, VectorMatrix],
+    previous: Manifest | None,
+) -> VectorFolder:
+    rows = tables[VECTOR_TABLES[name][0]]
+    matrix = vectors[name]  # before the texts: looking vectors up takes more memory than it leaves
+    content = vector_rows(rows["id"], _searched_texts(name, tables), matrix, _attributes(name, rows))
+    return store.write_vectors(name, content, name in _FULL_TEXT, previous)
+
+
+def _attributes(vector_table: str, rows: pa.Table) -> pa.ChunkedArray:
+    """The `attributes` column of a vector table: a JSON object a row."""
+    names = _ATTRIBUTES[vector_table]
+
+    def write_objects(part: pa.Table) -> list[str]:
+        columns = [_encode_pairs(name, part[name].to_pylist()) for name in names]
+        return [f"{{{', '.join(pairs)}}}" for pairs in zip(*columns, strict=True)]
+
+    return _map_rows(rows.select(names), write_objects)
+
+
+def _encode_pairs(name: str, values: list[Any]) -> list[str]:
+    """`"name": value` in JSON for values of one type, each distinct one encoded once: many share an end."""
+    encoded = {value: json.dumps({name: value}, ensure_ascii=False)[1:-1] for value in dict.fromkeys(values)}
+    return [encoded[value] for value in values]
+
+
+def _searched_texts(vector_table: str, tables: Mapping[str, pa.Table]) -> pa.ChunkedArray:
+    """The `text` column of a vector table: what is embedded, under the document's title where full text is searched.
+
+    People ask by title, and a passage that says "the film" is found by the title of its document alone.
+    """
+    rows = tables[VECTOR_TABLES[vector_table][0]]
+    if vector_table not in _FULL_TEXT:
+        return _map_rows(rows, lambda part: embedded_texts(vector_table, part))
+    documents = tables["documents"]
+    title_of = dict(zip(documents["id"].to_pylist(), documents["title"].to_pylist(), strict=True))
+
+    def write_under_titles(part: pa.Table) -> list[str]:
+        titles = [title_of[document_id] for document_id in part["document_id"].to_pylist()]
+        return [f"{title}\n{text}" for title, text in zip(titles, embedded_texts(vector_table, part), strict=True)]
+
+    return _map_rows(rows, write_under_titles)
+
+
+def _map_rows(rows: pa.Table, write: Callable[[pa.Table], list[str]]) -> pa.ChunkedArray:
+    """A column of strings made of slices of rows, so that Python holds few of them at a time."""
+    slices = (rows.slice(start, _SLICE_ROWS) for start in range(0, len(rows), _SLICE_ROWS))
+    written = pa.chunked_array([pa.array(write(part), pa.string()) for part in slices], pa.string())
+    pa.default_memory_pool().release_unused()
+    return written
+
+
+def verify(store: SnapshotStore, snapshot: Snapshot) -> list[CheckResult]:
+    """Run every check on a snapshot; a pass is remembered, since a snapshot never changes."""
+    passed = store.folder / f"{snapshot.id}.checked"
+    if store.is_checked(snapshot.id) and not find_damaged_parts(snapshot):
+        return [CheckResult(name, []) for name in json.loads(passed.read_bytes())]
+    results = check_snapshot(snapshot)
+    if all(result.passed for result in results):
+        files.put_new(passed, json.dumps([result.name for result in results]).encode())
+    return results
+
+
+def publish(store: SnapshotStore, snapshot_id: str, settings: PublishingSettings | None = None) -> None:
+    """Point readers at a snapshot, if all its checks pass.
+
+    Args:
+        settings: what it must satisfy beside the checks of every snapshot (`checks.POLICY_CHECKS`); None: the defaults.
+
+    Raises:
+        PipelineError: a check failed, or another snapshot is pinned; the published snapshot stays what it was.
+    """
+    pinned = store.pinned()
+    if pinned not in (None, snapshot_id):
+        raise PipelineError(
+            f"candidate {snapshot_id} is not published: snapshot {pinned} is pinned; run `graphrag-pipeline snapshots "
+            "unpin`, then `graphrag-pipeline index`"
+        )
+    snapshot = store.open(snapshot_id)
+    asked = settings or PublishingSettings()
+    policies = [CheckResult(name, check(snapshot, asked)) for name, check in POLICY_CHECKS.items()]
+    results = [*verify(store, snapshot), *policies]
+    failed = [result for result in results if not result.passed]
+    if failed:
+        reasons = "; ".join(f"{result.name}: {result.problems[0]}" for result in failed)
+        raise PipelineError(f"candidate {snapshot_id} is not published, {len(failed)} checks failed: {reasons}")
+    store.point_at(snapshot_id)

@@ -1,0 +1,257 @@
+"""Checks a candidate must pass before readers see it, derived from the table contract where that is possible.
+
+Each check is a function from a snapshot to a list of problems in words, empty if it passes. Add one to `CHECKS` and
+it blocks publishing and shows in the UI; one whose verdict depends on settings, to `POLICY_CHECKS`. Keep out: mending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from graphrag_pipeline.publishing.adjacency import list_pairs
+from graphrag_pipeline.settings.settings import PublishingSettings
+from graphrag_pipeline.storage.snapshots import Snapshot
+from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES, VECTOR_TABLES
+
+_SHOWN_DIGITS = 8  # of a code version
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """One check's verdict; `problems` is empty if it passed."""
+
+    name: str
+    problems: list[str]
+
+    @property
+    def passed(self) -> bool:
+        return not self.problems
+
+
+def check_snapshot(snapshot: Snapshot) -> list[CheckResult]:
+    """Run every check, in order; after a schema problem the others are not tried."""
+    schemas = CheckResult("schemas", check_schemas(snapshot))
+    if not schemas.passed:
+        return [schemas]
+    return [schemas, *(CheckResult(name, check(snapshot)) for name, check in CHECKS.items() if name != "schemas")]
+
+
+def check_schemas(snapshot: Snapshot) -> list[str]:
+    """Every contract table is there with exactly its columns, and no null where none may be."""
+    problems = []
+    for name, table in CONTRACT_TABLES.items():
+        if name not in snapshot.manifest.tables:
+            problems.append(f"{name}: table is missing")
+            continue
+        path = snapshot.table_path(name)
+        schema = pq.read_schema(path).remove_metadata()
+        if not schema.equals(table.schema):
+            problems.append(f"{name}: columns are {schema.names} with types {schema.types}, not those of the contract")
+            continue
+        rows = snapshot.table(name)
+        nulls = [field.name for field in table.schema if not field.nullable and rows[field.name].null_count]
+        problems += [f"{name}.{column}: {rows[column].null_count} nulls" for column in nulls]
+    return problems
+
+
+def check_unique_keys(snapshot: Snapshot) -> list[str]:
+    """Keys, ids, record numbers and entity titles are unique."""
+    problems = []
+    for name, table in CONTRACT_TABLES.items():
+        rows = snapshot.table(name)
+        has_ids = "human_readable_id" in table.schema.names
+        uniques = [table.key, *([("id",), ("human_readable_id",)] if has_ids else [])]
+        uniques += [("title",)] if name == "entities" else []
+        for columns in dict.fromkeys(uniques):
+            n_distinct = rows.select(columns).group_by(list(columns)).aggregate([]).num_rows
+            if n_distinct != rows.num_rows:
+                problems.append(f"{name}: {rows.num_rows - n_distinct} rows repeat a value of {', '.join(columns)}")
+    return problems
+
+
+def check_references(snapshot: Snapshot) -> list[str]:
+    """Every id that a table names exists in the table it speaks of."""
+    problems = []
+    for name, table in CONTRACT_TABLES.items():
+        for column, (other, key) in table.references.items():
+            values = snapshot.table(name)[column].combine_chunks()
+            if pa.types.is_list(values.type):
+                values = values.flatten()
+            missing = pc.invert(pc.is_in(values.drop_null(), value_set=snapshot.table(other)[key].combine_chunks()))
+            if pc.any(missing).as_py():
+                example = values.drop_null().filter(missing)[0].as_py()
+                n_missing = pc.sum(missing).as_py()
+                problems.append(f"{name}.{column}: {n_missing} values are not in {other}.{key}, such as {example!r}")
+    return problems
+
+
+def check_communities(snapshot: Snapshot) -> list[str]:
+    """Every entity is in one root community, and children partition their parent."""
+    communities, entities = snapshot.table("communities"), snapshot.table("entities")
+    rows, members = list_pairs(communities["entity_ids"], entities["id"])
+    levels, parents = communities["level"].to_numpy(), communities["parent"].to_numpy()
+    problems = []
+    if ((levels == 0) != (parents == -1)).any():
+        problems.append("level 0 and parent -1 do not go together")
+    for level in np.unique(levels):
+        n_communities = np.bincount(members[levels[rows] == level], minlength=len(entities))
+        if level == 0 and (n_communities == 0).any():
+            problems.append(f"{int((n_communities == 0).sum())} entities are in no community")
+        if (n_communities > 1).any():
+            problems.append(f"level {level}: {int((n_communities > 1).sum())} entities are in several communities")
+    return problems + _check_children(communities, rows, members)
+
+
+def _check_children(communities: pa.Table, rows: np.ndarray, members: np.ndarray) -> list[str]:
+    numbers, levels = communities["community"].to_numpy(), communities["level"].to_numpy()
+    row_of = {int(number): row for row, number in enumerate(numbers)}
+    parent_rows = np.array([row_of.get(int(parent), -1) for parent in communities["parent"].to_numpy()], dtype=np.int64)
+    problems = []
+    has_parent = parent_rows >= 0
+    if (levels[has_parent] != levels[parent_rows[has_parent]] + 1).any():
+        problems.append("a community is not one level below its parent")
+    n_entities = int(members.max(initial=-1)) + 1
+    inner = has_parent[rows]
+    of_children = np.unique(parent_rows[rows[inner]] * n_entities + members[inner])
+    is_split = np.zeros(len(communities), dtype=bool)
+    is_split[parent_rows[has_parent]] = True
+    of_parents = np.unique(rows[is_split[rows]] * n_entities + members[is_split[rows]])
+    if not np.array_equal(of_children, of_parents):
+        n_odd = len(np.setxor1d(of_children, of_parents))
+        problems.append(f"{n_odd} entities of a parent are in none of its children, or the other way round")
+    listed = {(int(n), int(c)) for n, cs in zip(numbers, communities["children"].to_pylist(), strict=True) for c in cs}
+    implied = {(int(p), int(n)) for p, n in zip(communities["parent"].to_numpy(), numbers, strict=True) if p != -1}
+    if listed != implied:
+        problems.append(f"children and parent disagree on {len(listed ^ implied)} pairs")
+    return problems
+
+
+def check_reports(snapshot: Snapshot) -> list[str]:
+    """Every community has one report, and it is not empty."""
+    reports = snapshot.table("community_reports")
+    communities = set(snapshot.table("communities")["community"].to_pylist())
+    missing = communities - set(reports["community"].to_pylist())
+    problems = [f"{len(missing)} communities have no report, such as {min(missing)}"] if missing else []
+    n_empty = pc.sum(pc.equal(reports["full_content"], "")).as_py() or 0
+    return problems + ([f"{n_empty} reports are empty"] if n_empty else [])
+
+
+def check_vectors(snapshot: Snapshot) -> list[str]:
+    """Each vector table holds exactly the ids of the table it embeds."""
+    problems = []
+    for name, (table, _) in VECTOR_TABLES.items():
+        if name not in snapshot.manifest.vectors:
+            problems.append(f"{name}: vector table is missing")
+            continue
+        vectors = snapshot.vectors(name)
+        if vectors.count() != snapshot.n_rows(table):
+            problems.append(f"{name}: {vectors.count()} vectors for {snapshot.n_rows(table)} rows of {table}")
+        elif set(vectors.ids()) != set(snapshot.table(table)["id"].to_pylist()):
+            problems.append(f"{name}: its ids are not those of {table}")
+    return problems
+
+
+def check_sentences(snapshot: Snapshot) -> list[str]:
+    """The sentences of every text unit are there, in order and without a gap, each with its vector."""
+    if not snapshot.manifest.sentences:
+        return ["sentence vectors are missing"]
+    sentences, text_units = snapshot.sentences, snapshot.table("text_units")
+    indptr, starts, ends = sentences.indptr, sentences.starts, sentences.ends
+    n_sentences = len(starts)
+    lengths = {len(ends), len(sentences.vectors), len(sentences.scales), len(sentences.window_scales), int(indptr[-1])}
+    if len(indptr) != len(text_units) + 1 or lengths != {n_sentences} or (np.diff(indptr) < 0).any():
+        return [f"{len(indptr) - 1} text units with {sorted(lengths)} sentences, for {len(text_units)} text units"]
+    text_lengths = pc.utf8_length(text_units["text"]).to_numpy()
+    has_sentences = np.diff(indptr) > 0
+    first, last = indptr[:-1][has_sentences], indptr[1:][has_sentences] - 1
+    follows = np.ones(n_sentences, dtype=bool)
+    follows[1:] = starts[1:] == ends[:-1]
+    follows[first] = starts[first] == 0
+    is_whole = np.array(text_lengths == 0)
+    is_whole[has_sentences] = ends[last] == text_lengths[has_sentences]
+    n_odd = int((~is_whole).sum()) + int((~follows | (starts >= ends)).sum())
+    return [f"{n_odd} text units or sentences are not covered by, or not within, one another"] if n_odd else []
+
+
+def check_heads(snapshot: Snapshot) -> list[str]:
+    """No stage partition was built from older inputs than the ones pinned here."""
+    heads = snapshot.manifest.heads
+    problems = []
+    for name, head in sorted(heads.items()):
+        for read, version in sorted(head["inputs"].items()):
+            if read in heads and heads[read]["data_version"] != version:
+                problems.append(f"{name} was built from an older {read}; materialise {name.split('/')[0]} again")
+    return problems
+
+
+def check_failures(snapshot: Snapshot, settings: PublishingSettings) -> list[str]:
+    """No stage has more than `publishing.max_failed_share` of its records without a usable reply of its model."""
+    problems = []
+    for row in (
+        snapshot.table("failures").group_by("stage").aggregate([("n_asked", "max"), ([], "count_all")]).to_pylist()
+    ):
+        n_failed, n_asked = row["count_all"], row["n_asked_max"]
+        if n_failed > settings.max_failed_share * n_asked:
+            problems.append(
+                f"{row['stage']}: {n_failed:,} of {n_asked:,} records failed, over publishing.max_failed_share = "
+                f"{settings.max_failed_share:g}; see why with `graphrag-pipeline status`, then run `graphrag-pipeline "
+                "index` or the job reindex_stale, which ask again for these alone (a re-execution from failure asks "
+                "for nothing), or raise the share"
+            )
+    return sorted(problems)
+
+
+def check_mixed_prompts(snapshot: Snapshot, settings: PublishingSettings) -> list[str]:
+    """All buckets of a stage were made by one version of its prompts, model, settings and code.
+
+    They are not while a backfill after a change is under way bucket by bucket; `publishing.allow_mixed_prompts` lets
+    such an index be published.
+    """
+    if settings.allow_mixed_prompts:
+        return []
+    buckets: dict[str, dict[str, dict[str, None]]] = {}  # stage -> code version -> its buckets, each once
+    for name, head in sorted(snapshot.manifest.heads.items()):
+        table, _, partition = name.partition("/")
+        if table not in STAGE_TABLES:
+            continue  # of an older release
+        versions = buckets.setdefault(STAGE_TABLES[table].owner, {})
+        versions.setdefault(head["code_version"], {})[partition] = None
+    return [
+        f"{stage}: its buckets come from {len(versions)} versions of {_differing(snapshot, versions)} ("
+        + "; ".join(f"{version[:_SHOWN_DIGITS]}: {' '.join(keys)}" for version, keys in versions.items())
+        + "); materialise the other buckets, or run `graphrag-pipeline index`, or set publishing.allow_mixed_prompts"
+        for stage, versions in buckets.items()
+        if len(versions) > 1
+    ]
+
+
+def _differing(snapshot: Snapshot, versions: Iterable[str]) -> str:
+    """Names of the prompts, models and settings that code versions differ in."""
+    known = [snapshot.manifest.code.get(version, {}) for version in versions]
+    names = sorted({name for code in known for name in code})
+    return (
+        ", ".join(name for name in names if any(code.get(name) != known[0].get(name) for code in known)) or "its code"
+    )
+
+
+CHECKS: dict[str, Callable[[Snapshot], list[str]]] = {
+    "schemas": check_schemas,
+    "unique_keys": check_unique_keys,
+    "references": check_references,
+    "communities": check_communities,
+    "reports": check_reports,
+    "vectors": check_vectors,
+    "sentences": check_sentences,
+    "heads": check_heads,
+}
+POLICY_CHECKS: dict[str, Callable[[Snapshot, PublishingSettings], list[str]]] = {
+    "failures": check_failures,
+    "mixed_prompts": check_mixed_prompts,
+}
+"""Checks that ask the settings too: a pass is not remembered."""

@@ -1,0 +1,364 @@
+"""Contract tables: the stage tables joined into Microsoft GraphRAG's layout, with cross references and record numbers.
+
+Pure: stage tables in, contract tables out. Numbers (`human_readable_id`, `community`) are carried over from the last
+published snapshot and never reused; a record seen for the first time gets the next one, in reading order. Lists of
+ids are ordered by number. Keep out: anything a stage should have computed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from graphrag_pipeline.citations import number_citations, parse_citations, render_full_content
+from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.indexing.failures import FAILURE_TABLES, join_failures
+from graphrag_pipeline.publishing.adjacency import compress, list_pairs, one_chunk, positions
+from graphrag_pipeline.tables import CONTRACT_TABLES, RECORD_NUMBERS
+
+TokenCounter = Callable[[Sequence[str]], list[int]]
+
+JOINED_TABLES = (
+    "documents", "text_units", "entities", "relationships", "covariates", "descriptions", "communities",
+    "community_reports", *FAILURE_TABLES,
+)  # fmt: skip
+"""Stage tables that contract tables are joined from."""
+
+_REPORT_COLUMNS = ("human_readable_id", "community", "level", "parent", "children", "period", "size")
+"""Columns of a report that are its community's."""
+_SLICE_REPORTS = 2_000
+_SLICE_ROWS = 65_536
+
+CITED_KINDS = {
+    "Entities": "entity", "Relationships": "relationship", "Claims": "covariate", "Reports": "community",
+    "Sources": "text_unit",
+}  # fmt: skip
+"""Kind in a citation -> kind in `record_numbers`."""
+
+
+def join_contract_tables(
+    stage: Mapping[str, pa.Table], previous_numbers: pa.Table | None, count_tokens_each: TokenCounter
+) -> dict[str, pa.Table]:
+    """All contract tables by name, in file order.
+
+    Args:
+        stage: `JOINED_TABLES` by name, all partitions in one.
+        previous_numbers: `record_numbers` of the last published snapshot.
+        count_tokens_each: counts the tokens of texts.
+    """
+    stage = dict(stage)  # a stage table is let go as soon as it is joined: together they are large
+    failures = join_failures(stage)
+    numbers = Numbering(previous_numbers)
+    documents = numbers.number("document", stage.pop("documents"), _document_order)
+    by_document = partial(_text_unit_order, document_ids=documents["id"])
+    text_units = numbers.number("text_unit", stage.pop("text_units"), by_document)
+    unit_ids, descriptions = text_units["id"], stage.pop("descriptions")
+    by_unit = partial(_graph_order, text_unit_ids=unit_ids)
+    entities = numbers.number("entity", _described(stage.pop("entities"), descriptions), by_unit)
+    relationships = numbers.number("relationship", _described(stage.pop("relationships"), descriptions), by_unit)
+    del descriptions
+    covariates = numbers.number("covariate", stage.pop("covariates"), partial(_claim_order, text_unit_ids=unit_ids))
+    communities = numbers.number("community", stage.pop("communities"), _community_order)
+    tables = {
+        "documents": _documents(documents, text_units),
+        "text_units": _text_units(text_units, entities, relationships, covariates),
+        "entities": _entities(entities, unit_ids, count_tokens_each),
+        "relationships": _relationships(relationships, unit_ids, count_tokens_each),
+        "covariates": _covariates(covariates, count_tokens_each),
+        "communities": _communities(communities, entities, relationships, unit_ids),
+        "record_numbers": numbers.table(),
+        "failures": failures,
+    }
+    del documents, text_units, entities, relationships, covariates, communities
+    del unit_ids, by_document, by_unit
+    reports = stage.pop("community_reports")
+    tables["community_reports"] = _reports(tables["communities"], reports, numbers, count_tokens_each)
+    return {name: CONTRACT_TABLES[name].sort(tables.pop(name)) for name in list(tables)}
+
+
+class Numbering:
+    """Numbers of records by kind: old ones carried over, new ones counted on."""
+
+    def __init__(self, previous: pa.Table | None) -> None:
+        self._old = RECORD_NUMBERS.empty() if previous is None else previous
+        self._parts: dict[str, pa.Table] = {}
+
+    def assign(self, kind: str, ids: pa.Array) -> np.ndarray:
+        """Numbers of `ids`, int64; new ones get the next free numbers in the order given."""
+        old = self._old.filter(pc.equal(self._old["kind"], kind))
+        found = positions(ids, old["id"])
+        old_numbers = old["number"].to_numpy()
+        free = old_numbers[pc.index(old["id"], "").as_py()] if len(old) else 0
+        is_new = found < 0
+        numbers = np.empty(len(ids), dtype=np.int64)
+        numbers[~is_new] = old_numbers[found[~is_new]]
+        numbers[is_new] = free + np.arange(int(is_new.sum()))
+        columns = {
+            "kind": pa.repeat(kind, len(ids) + 1),
+            "id": pa.chunked_array([ids, pa.array([""], pa.string())]),
+            "number": np.append(numbers, free + int(is_new.sum())),
+        }
+        self._parts[kind] = pa.table(columns, RECORD_NUMBERS.schema)
+        return numbers
+
+    def number(self, kind: str, rows: pa.Table, order: Callable[[pa.Table], np.ndarray]) -> pa.Table:
+        """`rows` with their `human_readable_id`, sorted by it; `order` gives the rows in reading order."""
+        in_order = order(rows)
+        numbers = np.empty(len(rows), dtype=np.int64)
+        numbers[in_order] = self.assign(kind, one_chunk(rows["id"]).take(pa.array(in_order)))
+        numbered = rows.append_column("human_readable_id", pa.array(numbers))
+        return numbered.take(pa.array(np.argsort(numbers))).combine_chunks()
+
+    def find(self, kind: str, ids: Sequence[str]) -> dict[str, int]:
+        """Numbers of those of `ids` that have one."""
+        known = self._parts[kind]
+        rows = positions(pa.array(ids, pa.string()), known["id"])
+        found = np.flatnonzero(rows >= 0)
+        numbers = known["number"].take(pa.array(rows[found])).to_pylist()
+        return dict(zip((ids[i] for i in found.tolist()), numbers, strict=True))
+
+    def table(self) -> pa.Table:
+        """The `record_numbers` table; the row with an empty id holds the next free number of its kind."""
+        return RECORD_NUMBERS.sort(pa.concat_tables([RECORD_NUMBERS.empty(), *self._parts.values()]))
+
+
+# ---------------------------------------------------------- reading order: who is numbered first; rows, the first first
+
+
+def _order_by(*keys: np.ndarray) -> np.ndarray:
+    """Rows sorted by the keys, the first key first."""
+    return np.lexsort(keys[::-1])
+
+
+def _document_order(documents: pa.Table) -> np.ndarray:
+    return pc.sort_indices(documents, [(name, "ascending") for name in ("path", "record", "id")]).to_numpy()
+
+
+def _text_unit_order(text_units: pa.Table, document_ids: pa.ChunkedArray) -> np.ndarray:
+    return _order_by(positions(text_units["document_id"], document_ids), text_units["position"].to_numpy())
+
+
+def _graph_order(rows: pa.Table, text_unit_ids: pa.ChunkedArray) -> np.ndarray:
+    """Entities or relationships by the first text unit that names them, then by id."""
+    parents, units = list_pairs(rows["text_unit_ids"], text_unit_ids)
+    first = np.full(len(rows), np.iinfo(np.int64).max)
+    np.minimum.at(first, parents, units)
+    return _order_by(first, _ranks(rows["id"]))
+
+
+def _claim_order(covariates: pa.Table, text_unit_ids: pa.ChunkedArray) -> np.ndarray:
+    return _order_by(positions(covariates["text_unit_id"], text_unit_ids), _ranks(covariates["id"]))
+
+
+def _community_order(communities: pa.Table) -> np.ndarray:
+    return _order_by(communities["level"].to_numpy(), -communities["size"].to_numpy(), _ranks(communities["id"]))
+
+
+def _ranks(ids: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(pc.rank(one_chunk(ids), tiebreaker="first")).astype(np.int64)
+
+
+# ------------------------------------------------------------------------------------------------------------ the joins
+
+
+def _lists(pairs: tuple[np.ndarray, np.ndarray], n_rows: int, ids: pa.ChunkedArray) -> pa.ListArray:
+    """A list of ids per row from (row, id row) pairs: distinct, in the order of `ids`."""
+    indptr, indices = compress(*pairs, n_rows)
+    return pa.ListArray.from_arrays(pa.array(indptr.astype(np.int32)), one_chunk(ids).take(pa.array(indices)))
+
+
+def with_descriptions(rows: pa.Table, descriptions: pa.Table) -> pa.Table:
+    """Entities or relationships with their `description`.
+
+    Raises:
+        KeyError: a row has none; the descriptions are older than the graph.
+    """
+    found = positions(rows["description_key"], descriptions["description_key"])
+    if (found < 0).any():
+        raise KeyError(f"{int((found < 0).sum())} rows have no description: descriptions are older than the graph")
+    return rows.append_column("description", one_chunk(descriptions["description"]).take(pa.array(found)))
+
+
+def _described(rows: pa.Table, descriptions: pa.Table) -> pa.Table:
+    """Entities or relationships with their one description instead of their many."""
+    return with_descriptions(rows, descriptions).drop_columns(["descriptions", "description_key"])
+
+
+def with_full_content(reports: pa.Table) -> pa.Table:
+    """Stage reports with their `full_content`, citing stable ids."""
+    columns = (reports[name].to_pylist() for name in ("title", "summary", "findings"))
+    texts = [render_full_content(*values) for values in zip(*columns, strict=True)]
+    return reports.append_column("full_content", pa.array(texts, pa.string()))
+
+
+def _token_counts(count_tokens_each: TokenCounter, *columns: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Tokens of the columns' texts, joined by a space."""
+    counts: list[int] = []
+    for start in range(0, len(columns[0]), _SLICE_ROWS):
+        values = (column.slice(start, _SLICE_ROWS).to_pylist() for column in columns)
+        counts += count_tokens_each([" ".join(texts) for texts in zip(*values, strict=True)])
+    return pa.array(counts, pa.int64())
+
+
+def _documents(documents: pa.Table, text_units: pa.Table) -> pa.Table:
+    owner = positions(text_units["document_id"], documents["id"])
+    units = _lists((owner, np.arange(len(text_units))), len(documents), text_units["id"])
+    return documents.append_column("text_unit_ids", units)
+
+
+def _text_units(text_units: pa.Table, entities: pa.Table, relationships: pa.Table, covariates: pa.Table) -> pa.Table:
+    ids, n_rows = text_units["id"], len(text_units)
+    claim_units = positions(covariates["text_unit_id"], ids)
+    joined = text_units.append_column(
+        "entity_ids", _lists(list_pairs(entities["text_unit_ids"], ids)[::-1], n_rows, entities["id"])
+    ).append_column(
+        "relationship_ids", _lists(list_pairs(relationships["text_unit_ids"], ids)[::-1], n_rows, relationships["id"])
+    )
+    return joined.append_column(
+        "covariate_ids", _lists((claim_units, np.arange(len(covariates))), n_rows, covariates["id"])
+    )
+
+
+def _in_unit_order(rows: pa.Table, text_unit_ids: pa.ChunkedArray) -> pa.Table:
+    """`rows` with their text unit ids ordered by number."""
+    ordered = _lists(list_pairs(rows["text_unit_ids"], text_unit_ids), len(rows), text_unit_ids)
+    return rows.set_column(rows.schema.get_field_index("text_unit_ids"), "text_unit_ids", ordered)
+
+
+def _entities(entities: pa.Table, unit_ids: pa.ChunkedArray, count: TokenCounter) -> pa.Table:
+    joined = _in_unit_order(entities, unit_ids)
+    return joined.append_column("n_tokens", _token_counts(count, joined["title"], joined["description"]))
+
+
+def _relationships(relationships: pa.Table, unit_ids: pa.ChunkedArray, count: TokenCounter) -> pa.Table:
+    joined = _in_unit_order(relationships, unit_ids)
+    columns = joined["source"], joined["target"], joined["description"]
+    return joined.append_column("n_tokens", _token_counts(count, *columns))
+
+
+def _covariates(covariates: pa.Table, count: TokenCounter) -> pa.Table:
+    columns = covariates["subject_id"], covariates["object_id"], covariates["description"]
+    return covariates.append_column("n_tokens", _token_counts(count, *columns))
+
+
+def _communities(
+    communities: pa.Table, entities: pa.Table, relationships: pa.Table, unit_ids: pa.ChunkedArray
+) -> pa.Table:
+    n_rows = len(communities)
+    members = list_pairs(communities["entity_ids"], entities["id"])
+    inside = relationships_inside(communities, entities, relationships)
+    by_entities = _through(members, list_pairs(entities["text_unit_ids"], unit_ids), len(entities))
+    by_relationships = _through(inside, list_pairs(relationships["text_unit_ids"], unit_ids), len(relationships))
+    units = np.r_[by_entities[0], by_relationships[0]], np.r_[by_entities[1], by_relationships[1]]
+    parent_rows = positions(communities["parent_id"], communities["id"])
+    numbers = communities["human_readable_id"].to_numpy()
+    has_parent = np.flatnonzero(parent_rows >= 0)
+    child_indptr, child_rows = compress(parent_rows[has_parent], has_parent, n_rows)
+    parents = np.where(parent_rows >= 0, numbers[parent_rows], -1) if n_rows else numbers
+    return pa.table(
+        {
+            "id": communities["id"],
+            "human_readable_id": communities["human_readable_id"],
+            "community": communities["human_readable_id"],
+            "level": communities["level"],
+            "parent": pa.array(parents, pa.int64()),
+            "children": pa.ListArray.from_arrays(
+                pa.array(child_indptr.astype(np.int32)), pa.array(numbers[child_rows], pa.int64())
+            ),
+            "title": pa.array([f"Community {number}" for number in numbers], pa.string()),
+            "entity_ids": _lists(members, n_rows, entities["id"]),
+            "relationship_ids": _lists(inside, n_rows, relationships["id"]),
+            "text_unit_ids": _lists(units, n_rows, unit_ids),
+            "period": pa.nulls(n_rows, pa.string()),
+            "size": communities["size"],
+        }
+    )
+
+
+def relationships_inside(
+    communities: pa.Table, entities: pa.Table, relationships: pa.Table
+) -> tuple[np.ndarray, np.ndarray]:
+    """(community row, relationship row) wherever both ends of a relationship are in a community."""
+    community_rows, entity_rows = list_pairs(communities["entity_ids"], entities["id"])
+    levels = communities["level"].to_numpy()
+    source = positions(relationships["source_id"], entities["id"])
+    target = positions(relationships["target_id"], entities["id"])
+    pairs = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+    for level in np.unique(levels):
+        here = levels[community_rows] == level
+        community_of = np.full(len(entities), -1, dtype=np.int64)
+        community_of[entity_rows[here]] = community_rows[here]
+        inside = np.flatnonzero((community_of[source] >= 0) & (community_of[source] == community_of[target]))
+        pairs.append((community_of[source[inside]], inside))
+    return np.concatenate([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs])
+
+
+def _through(
+    first: tuple[np.ndarray, np.ndarray], second: tuple[np.ndarray, np.ndarray], n_middle: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(a, c) pairs from (a, b) and (b, c) pairs."""
+    indptr, indices = compress(*second, n_middle)
+    lengths = np.diff(indptr)[first[1]]
+    rows = np.repeat(first[0], lengths)
+    starts = np.repeat(indptr[first[1]], lengths)
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return rows, indices[starts + within].astype(np.int64)
+
+
+def _reports(communities: pa.Table, reports: pa.Table, numbers: Numbering, count: TokenCounter) -> pa.Table:
+    found = positions(communities["id"], reports["community_id"])
+    if (found < 0).any():
+        raise KeyError(f"{int((found < 0).sum())} communities have no report: reports are older than the communities")
+    communities = communities.select(["id", *_REPORT_COLUMNS])
+    parts = [CONTRACT_TABLES["community_reports"].empty()]
+    for start in range(0, len(communities), _SLICE_REPORTS):
+        here = slice(start, start + _SLICE_REPORTS)
+        stage_rows = reports.take(pa.array(found[here])).to_pylist()
+        cited = _find_cited(stage_rows, numbers)
+        pairs = zip(communities[here].to_pylist(), stage_rows, strict=True)
+        rows = [_report_row(community, report, cited) for community, report in pairs]
+        for column, counted in (("full_content", "n_tokens"), ("summary", "n_summary_tokens")):
+            for row, n_tokens in zip(rows, count([row[column] for row in rows]), strict=True):
+                row[counted] = n_tokens
+        parts.append(CONTRACT_TABLES["community_reports"].from_rows(rows))
+    return pa.concat_tables(parts)
+
+
+def _find_cited(reports: Sequence[dict], numbers: Numbering) -> dict[str, dict[str, int]]:
+    """Kind in a citation -> id -> number, of what some reports cite."""
+    cited: dict[str, dict[str, None]] = {}
+    for report in reports:
+        for text in (report["summary"], *(text for finding in report["findings"] for text in finding.values())):
+            for kind, ids in parse_citations(text):
+                cited.setdefault(kind, {}).update(dict.fromkeys(ids))
+    return {kind: numbers.find(CITED_KINDS[kind], list(ids)) for kind, ids in cited.items() if kind in CITED_KINDS}
+
+
+def _report_row(community: dict, report: dict, cited: Mapping[str, Mapping[str, int]]) -> dict:
+    summary = number_citations(report["summary"], cited)
+    findings = [{k: number_citations(text, cited) for k, text in finding.items()} for finding in report["findings"]]
+    content = {
+        "title": report["title"],
+        "summary": summary,
+        "findings": findings,
+        "rating": report["rank"],
+        "rating_explanation": report["rating_explanation"],
+    }
+    return {
+        "id": stable_hash("report", community["id"]),
+        **{column: community[column] for column in _REPORT_COLUMNS},
+        "title": report["title"],
+        "summary": summary,
+        "full_content": render_full_content(report["title"], summary, findings),
+        "rank": report["rank"],
+        "rating_explanation": report["rating_explanation"],
+        "findings": findings,
+        "full_content_json": json.dumps(content, ensure_ascii=False),
+        "is_verbatim": report["is_verbatim"],
+        "is_fallback": report["is_fallback"],
+    }

@@ -1,0 +1,177 @@
+"""Evidence: passages of text units with their offsets, and the passage that supports a statement about records.
+
+A citation's quote is verbatim text of a document; its offsets follow from its text unit's. Keep out: choosing what an
+answer says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphrag_pipeline.query import records
+from graphrag_pipeline.query.answers.cited_records import CitedRecord, CitedRecords
+from graphrag_pipeline.query.results import Citation, TextUnitRecord
+from graphrag_pipeline.query.understanding.question import content_words
+from graphrag_pipeline.query.understanding.relevance import make_background, score_relevance
+from graphrag_pipeline.text.sentence_forms import LEANING, count_words, is_sentence, leans_on_context
+from graphrag_pipeline.text.sentences import split_sentences
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_index import GraphIndex
+
+MAX_UNITS_PER_STATEMENT = 5
+MAX_UNITS_SEARCHED = 200
+MIN_PASSAGE_WORDS = 18
+MAX_PASSAGE_SENTENCES = 3
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a text unit: `unit.text[start:end] == text`."""
+
+    unit: TextUnitRecord
+    start: int
+    end: int
+
+    @property
+    def text(self) -> str:
+        return self.unit.text[self.start : self.end]
+
+    @property
+    def folded(self) -> str:
+        """The sentence on one line."""
+        return " ".join(self.text.split())
+
+
+def sentences_of(unit: TextUnitRecord) -> list[Sentence]:
+    """The sentences of a text unit, outer white space left out."""
+    found = []
+    for start, end in split_sentences(unit.text):
+        text = unit.text[start:end]
+        if text.strip():
+            found.append(Sentence(unit, start + len(text) - len(text.lstrip()), start + len(text.rstrip())))
+    return found
+
+
+def passages_of(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:
+    """From each sentence on, as many (at most `MAX_PASSAGE_SENTENCES`) as make `MIN_PASSAGE_WORDS` in its paragraph."""
+    for first in range(len(sentences)):
+        passage = [sentences[first]]
+        n_words = count_words(passage[0].folded)
+        for following in sentences[first + 1 : first + MAX_PASSAGE_SENTENCES]:
+            gap = following.unit.text[passage[-1].end : following.start]
+            if n_words >= MIN_PASSAGE_WORDS or gap.count("\n") > 1:
+                break
+            passage.append(following)
+            n_words += count_words(following.folded)
+        yield passage
+
+
+def text_of(passage: Sequence[Sentence]) -> str:
+    """Neighbouring sentences on one line, spaced as their text unit spaces them."""
+    return " ".join(passage[0].unit.text[passage[0].start : passage[-1].end].split())
+
+
+def telling(text: str) -> float:
+    """How much a text can tell by its form, 0-1: a heading, a question or a shout of three words says little.
+
+    One that leans on what came before tells less, but what answers may well be "He was ...".
+    """
+    form = 1.0 if is_sentence(text) else 0.5
+    asks = 1.0 if "." in text or not text.rstrip("'\"\u2019\u201d)]_ ").endswith(("!", "?")) else 0.6
+    leans = LEANING**0.5 if leans_on_context(text) else 1.0
+    return form * asks * leans * min(1.0, (count_words(text) + 2) / MIN_PASSAGE_WORDS)
+
+
+def cite(number: int, unit: TextUnitRecord, start: int, end: int, record: CitedRecord) -> Citation:
+    """A citation of a record whose quote is a span of a text unit."""
+    document_start, document_end = document_offsets(unit, start, end)
+    return Citation(
+        number=number,
+        kind=record.kind,
+        id=record.id,
+        human_readable_id=record.human_readable_id,
+        text_unit_id=unit.id,
+        document_id=unit.document_id,
+        document_title=unit.document_title,
+        quote=unit.text[start:end],
+        start=document_start,
+        end=document_end,
+        text_unit=unit.human_readable_id,
+        document_path=unit.document_path,
+    )
+
+
+def document_offsets(unit: TextUnitRecord, start: int, end: int) -> tuple[int, int] | tuple[None, None]:
+    """Offsets in the document of a span of a text unit; None where the text unit itself has none."""
+    return (None, None) if unit.start is None else (unit.start + start, unit.start + end)
+
+
+class EvidenceFinder(CitedRecords):
+    """Finds the sentence behind a statement; keeps the text units it has read for the next statement.
+
+    Args:
+        index: the index the statements come from.
+    """
+
+    def __init__(self, index: GraphIndex) -> None:
+        super().__init__(index)
+        self._passages: dict[int, list[list[Sentence]]] = {}
+        self._vectors: dict[int, np.ndarray] = {}
+        self._words: dict[int, list[frozenset[str]]] = {}
+        self._forms: dict[int, np.ndarray] = {}
+
+    def resolve(self, citations: str, report_row: int) -> list[CitedRecord]:
+        """The records that a text cites (`read_cited`); without any, the report."""
+        return self.read_cited(citations) or [self.read_report(report_row)]
+
+    def find(self, statement: str, cited: Sequence[CitedRecord]) -> tuple[list[Sentence], CitedRecord] | None:
+        """The passage of a text unit that supports a statement best, and the first cited record that it belongs to.
+
+        A statement that is itself a sentence of a text unit (an extractive finding) finds that sentence; else the
+        passage of highest relevance to it, among the text units that most of the cited records share. None without
+        text units.
+        """
+        folded = " ".join(statement.split())
+        rows = self._order_units(folded, cited)[:MAX_UNITS_PER_STATEMENT]
+        for row in rows:
+            self._read_unit(row)
+        candidates = [(row, passage) for row in rows for passage in self._passages[row]]
+        if not candidates:
+            return None
+        verbatim = [(row, passage[:1]) for row, passage in candidates if passage[0].folded == folded]
+        row, passage = verbatim[0] if verbatim else candidates[self._nearest(statement, rows)]
+        return passage, next(record for record in cited if row in record.text_unit_rows)
+
+    def _nearest(self, statement: str, rows: Sequence[int]) -> int:
+        words = [held for row in rows for held in self._words[row]]
+        vectors = np.vstack([self._vectors[row] for row in rows])
+        background = make_background(statement, self._index.embed_passages, words, vectors)
+        forms = np.concatenate([self._forms[row] for row in rows])
+        return int(np.argmax(score_relevance(background, words, vectors) * forms))
+
+    def _order_units(self, folded: str, cited: Sequence[CitedRecord]) -> list[int]:
+        """Rows of text units: the first that holds the statement, else the most cited first, then in reading order.
+
+        Of a report each record that it cites has a say.
+        """
+        telling = [part for record in cited for part in (record.through or (record,))]
+        votes = Counter(row for record in telling for row in record.text_unit_rows)
+        order = sorted(votes, key=lambda row: (-votes[row], row))[:MAX_UNITS_SEARCHED]
+        texts = self._index.snapshot.take("text_units", order, ["text"])
+        verbatim = [row for row, unit in zip(order, texts, strict=True) if folded in " ".join(unit["text"].split())]
+        return verbatim[:1] or order
+
+    def _read_unit(self, row: int) -> None:
+        if row not in self._passages:
+            unit = records.read_text_units(self._index, np.array([row]), np.zeros(1))[0]
+            self._passages[row] = list(passages_of(sentences_of(unit)))
+            texts = [text_of(passage) for passage in self._passages[row]]
+            self._vectors[row] = self._index.embed_passages(texts)
+            self._words[row] = [content_words(text) for text in texts]
+            self._forms[row] = np.array([telling(text) for text in texts])

@@ -1,0 +1,183 @@
+"""Citations in what a chat model writes, as it writes it: `[Data: Sources (3)]` becomes `[1]`, with where it points.
+
+A citation resolves from the record to the passage of its text units that supports the statement before it, with the
+document's offsets. A number that the prompt did not show is invented: it is removed and counted, and so is a bare
+"[3]", which would pass for a marker of ours; the word or comma that joined it to another one goes with it. Text is
+handed on as soon as no citation can begin in it. Keep out: asking the model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.citations import OPENERS, Cited, parse_citations, render_citation, split_written
+from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite
+from graphrag_pipeline.query.results import Citation, Context
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_index import GraphIndex
+
+MAX_CITED = 10
+"""Records of one citation that are shown with where they point; the prompt asks for five of a kind at most."""
+MAX_HELD = 1_000
+"""Characters after an opening bracket that may still become a citation."""
+
+MAX_STATEMENT = 2_000  # characters
+
+Shown = Mapping[str, frozenset[int]]
+"""Kind of citation -> human-readable ids that a prompt showed."""
+
+_MAYBE = re.compile(
+    rf"[,;]?[ \t]*(?:[{re.escape(OPENERS)}]\s*(?:|d|da|dat|data\b[^\]\uff3d\u3011]*|\d[\d,; \t]{{0,30}}))?\Z",
+    re.IGNORECASE,
+)
+_BARE = re.compile(rf"[ \t]*[{re.escape(OPENERS)}]\s*(\d{{1,3}}(?:[,;][ \t]?\d{{1,3}}){{0,5}})[ \t]?[\]\uff3d\u3011]")
+"""A marker of the model's own, such as "[3]": it would look like one of ours, which is resolved."""
+_JOINERS = ("and", "or", "und", "oder", "sowie", "et", "ou", "y", "e")
+_JOINT = re.compile(rf"[ \t]*[,;&]?(?:[ \t]*\b(?:{'|'.join(_JOINERS)}))?[ \t]*", re.IGNORECASE)
+"""What stands between two citations of one statement."""
+_BEGUN = "|".join(sorted({joiner[:end] for joiner in _JOINERS for end in range(1, len(joiner) + 1)}))
+_MAYBE_JOINT = re.compile(rf"[ \t]*[,;&]?[ \t]*(?:{_BEGUN})?[ \t]*", re.IGNORECASE)
+_COMMA = re.compile(r"[ \t]*[,;]\Z")
+_DECORATION = " \t*#>-+"
+
+
+def shown_numbers(context: Context) -> Shown:
+    """The records of a context, and those that its reports cite."""
+    shown: dict[str, set[int]] = {
+        "Entities": {record.human_readable_id for record in context.entities},
+        "Relationships": {record.human_readable_id for record in context.relationships},
+        "Claims": {record.human_readable_id for record in context.claims},
+        "Reports": {record.human_readable_id for record in context.reports},
+        "Sources": {record.human_readable_id for record in context.text_units},
+    }
+    for report in context.reports:
+        _add_cited(shown, report.content)
+    return {kind: frozenset(numbers) for kind, numbers in shown.items()}
+
+
+def cited_numbers(text: str) -> Shown:
+    """The records that a text of ours cites."""
+    shown: dict[str, set[int]] = {}
+    _add_cited(shown, text)
+    return {kind: frozenset(numbers) for kind, numbers in shown.items()}
+
+
+def keep_shown(cited: Cited, shown: Shown) -> tuple[list[tuple[str, int]], int]:
+    """The records that a citation names and the prompt showed, each once, and how many numbers it invented."""
+    named = [(kind, number) for kind, numbers in cited for number in numbers]
+    kept = [(kind, int(n)) for kind, n in named if n.isdecimal() and int(n) in shown.get(kind, ())]
+    return list(dict.fromkeys(kept)), len(named) - len(kept)
+
+
+def _add_cited(shown: dict[str, set[int]], text: str) -> None:
+    for kind, numbers in parse_citations(text):
+        shown.setdefault(kind, set()).update(int(n) for n in numbers if n.isdecimal() and len(n) < 16)
+
+
+class CitedText:
+    """A model's text on its way to the reader.
+
+    Args:
+        index: where the records are.
+        shown: what may be cited.
+
+    Attributes:
+        citations: in the order of their markers.
+        n_invented: numbers that were removed.
+    """
+
+    def __init__(self, index: GraphIndex, shown: Shown) -> None:
+        self.citations: list[Citation] = []
+        self.n_invented = 0
+        self._shown = shown
+        self._finder = EvidenceFinder(index)
+        self._held = ""
+        self._said = ""
+        self._numbers: dict[tuple[str, str, str, str], int] = {}
+        self._is_cited = False
+        self._joint: str | None = None  # what came since the last citation, if it may only join it to another
+        self._is_marked = False  # a citation of those so joined was kept
+
+    def add(self, piece: str) -> str:
+        """What can be handed on once this piece has come."""
+        self._held += piece
+        maybe = _MAYBE.search(self._held)
+        start = maybe.start() if maybe and len(maybe.group()) <= MAX_HELD else len(self._held)
+        settled, self._held = self._held[:start], self._held[start:]
+        return self._mark(settled)
+
+    def rest(self) -> str:
+        """What is left when no more comes."""
+        held, self._held = self._held, ""
+        marked = self._mark(held)
+        joint, self._joint = self._joint or "", None
+        return marked + joint
+
+    def _mark(self, text: str) -> str:
+        return "".join(self._write(*part) for part in _split(text))
+
+    def _write(self, written: str, blanks: str, cited: Cited | None) -> str:
+        said = self._hand_on(written)
+        if cited is None:
+            return said
+        marker = self._cite(cited)
+        joint, self._joint = self._joint or "", ""
+        if not _JOINT.fullmatch(joint) or (marker and self._is_marked):
+            said += joint
+        self._is_marked = self._is_marked or bool(marker)
+        return said + blanks + marker if marker else _COMMA.sub("", said)
+
+    def _hand_on(self, written: str) -> str:
+        """A text, and what was held before it, unless it may join two citations."""
+        said = (self._joint or "") + written
+        if self._joint is not None and _MAYBE_JOINT.fullmatch(said):
+            self._joint = said
+            return ""
+        self._joint, self._is_marked = None, False
+        self._remember(said)
+        return said
+
+    def _remember(self, said: str) -> None:
+        if self._is_cited and re.search(r"\w", said):
+            self._said, self._is_cited = "", False
+        self._said = (self._said + said)[-MAX_STATEMENT:]
+
+    @property
+    def _statement(self) -> str:
+        """What a citation stands for that comes now: what its line said since the last one."""
+        lines = [line for line in self._said.splitlines() if re.search(r"\w", line)]
+        return lines[-1].strip(_DECORATION) if lines else ""
+
+    def _cite(self, cited: Cited) -> str:
+        self._is_cited = self._is_cited or any(kind for kind, _ in cited)
+        named, n_invented = keep_shown(cited, self._shown)
+        self.n_invented += n_invented
+        numbers = [self._number(kind, number) for kind, number in named[:MAX_CITED]]
+        return "".join(f"[{number}]" for number in dict.fromkeys(numbers) if number)
+
+    def _number(self, kind: str, number: int) -> int:
+        """The marker of the passage behind a record; 0 where there is none."""
+        records = self._finder.read_cited(render_citation([(kind, [str(number)])]))
+        found = self._finder.find(self._statement, records) if records else None
+        if found is None:
+            return 0
+        passage, record = found
+        unit, start, end = passage[0].unit, passage[0].start, passage[-1].end
+        citation = cite(len(self.citations) + 1, unit, start, end, record)
+        known = self._numbers.setdefault((record.kind, record.id, unit.id, citation.quote), citation.number)
+        if known == citation.number:
+            self.citations.append(citation)
+        return known
+
+
+def _split(text: str) -> Iterator[tuple[str, str, Cited | None]]:
+    """Like `citations.split_written`, cut at markers of the model's own too, which cite numbers of no kind."""
+    for written, blanks, cited in split_written(text):
+        start = 0
+        for bare in _BARE.finditer(written):
+            yield written[start : bare.start()], "", [("", re.findall(r"\d+", bare.group(1)))]
+            start = bare.end()
+        yield written[start:], blanks, cited

@@ -1,0 +1,168 @@
+"""DRIFT search by a chat model: a hypothetical answer to look for reports by, answered steps, and what to ask next.
+
+Each step is one call whose reply holds an answer with citations, a score of 0 to 100 and follow-up questions; the calls
+of a round are made side by side. A follow-up question is written after documents, so it is sent as data too. Citations
+of what a step was not shown are removed. A step whose call fails keeps its
+context and says why it has no answer. What the final answer needs stays in the budget. Keep out: which questions are
+asked next (`drift_search.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from graphrag_pipeline.models.endpoints.reply_json import clean_text, read_json
+from graphrag_pipeline.models.endpoints.structured import json_schema_format
+from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, Message, ReplyFormatError
+from graphrag_pipeline.query.answers.model_citations import Shown, shown_numbers
+from graphrag_pipeline.query.answers.model_points import cite_shown, pack_batches, read_score
+from graphrag_pipeline.query.answers.model_requests import as_asked, as_data, ask_all, open_question, read_questions
+from graphrag_pipeline.query.answers.token_budget import admit, answer_cost, reply_tokens
+from graphrag_pipeline.query.context import render_context, row_costs
+from graphrag_pipeline.query.results import Context
+from graphrag_pipeline.query.search.drift import Primer, Step, read_locally, read_primer
+from graphrag_pipeline.query.search.global_ import NO_REPORT, Point, Selection, select_global_context
+from graphrag_pipeline.settings.settings import DriftSearchSettings
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_index import GraphIndex
+
+IMAGINED_WORDS = 150
+MAX_FOLLOW_UPS = 5
+"""Follow-up questions that a step may give."""
+
+
+class StepReply(BaseModel):
+    """The schema that the model is asked for; what comes is read more leniently."""
+
+    response: str
+    score: int
+    follow_up_queries: list[str]
+
+
+RESPONSE_FORMAT = json_schema_format(StepReply, "step")
+
+
+@dataclass(frozen=True)
+class ReadStep:
+    """A reply: an answer that cites human-readable ids, its score (0-100), follow-up questions, citations removed."""
+
+    answer: str
+    score: int
+    follow_ups: tuple[str, ...]
+    n_invented: int
+
+
+def imagine_answer(index: GraphIndex, question: str) -> str:
+    """The question and what a report might say in answer to it, to be embedded; the question alone if no reply comes.
+
+    Raises:
+        PipelineError: no call can be answered, or the budget of the root is spent.
+    """
+    prompt, language = index.prompt("drift_hypothetical_answer"), index.settings.answers.language
+    messages = open_question(prompt, language, question, max_length=str(IMAGINED_WORDS))
+    [reply] = ask_all(index, "answers", [ChatRequest("hypothetical answer", messages, str)])
+    return question if isinstance(reply, Failure) else f"{question}\n\n{clean_text(reply.text)}"
+
+
+class ModelFollower:
+    """Asks a chat model; a `drift_search.Follower`.
+
+    Args:
+        question: the one that is to be answered.
+    """
+
+    def __init__(self, index: GraphIndex, question: str, settings: DriftSearchSettings) -> None:
+        self._index = index
+        self._question = question
+        self._settings = settings
+
+    def start(self, selection: Selection) -> Primer:
+        """The first steps: what the reports say, in batches; where there are none, what local search finds.
+
+        Raises:
+            PipelineError: no call can be answered, or the budget of the root is spent.
+        """
+        reports = select_global_context(self._index, selection).reports
+        costs = row_costs([report.n_tokens for report in reports])
+        batches = pack_batches(costs, self._settings.max_context_tokens)
+        contexts = [Context(reports=tuple(reports[i] for i in batch)) for batch in batches] or [
+            read_primer(self._index, self._question, selection, self._settings.max_context_tokens)
+        ]
+        pairs = [(self._question, context) for context in contexts]
+        requests = [self._build_request("drift_primer", q, context, q) for q, context in pairs]
+        return Primer(selection, tuple(self._ask(requests, pairs, 0)))
+
+    def follow(self, questions: Sequence[str], depth: int, steps: Sequence[Step]) -> list[Step]:
+        """See `drift_search.Follower.follow`.
+
+        Raises:
+            PipelineError: no call can be answered, or the budget of the root is spent.
+        """
+        pairs = [(q, read_locally(self._index, q, self._settings.max_context_tokens)) for q in questions]
+        requests = [self._build_request("drift_follow_up", q, context, as_asked(q)) for q, context in pairs]
+        n_admitted = admit(requests, reply_tokens(self._index.settings, "answers"), self._reserve)
+        return self._ask(requests[:n_admitted], pairs[:n_admitted], depth)
+
+    def _ask(
+        self, requests: Sequence[ChatRequest[ReadStep]], pairs: Sequence[tuple[str, Context]], depth: int
+    ) -> list[Step]:
+        replies = ask_all(self._index, "answers", requests, self._reserve)
+        return [_make_step(*pair, depth, reply) for pair, reply in zip(pairs, replies, strict=True)]
+
+    @property
+    def _reserve(self) -> int:
+        """Tokens of the final call."""
+        return answer_cost(self._index.settings, self._settings.max_answer_tokens)
+
+    def _build_request(self, prompt: str, question: str, context: Context, turn: str) -> ChatRequest[ReadStep]:
+        settings = self._index.settings.answers
+        messages: list[Message] = open_question(
+            self._index.prompt(prompt),
+            settings.language,
+            turn,
+            context_data=as_data(render_context(context)),
+            main_question=self._question,
+            max_length=str(settings.max_words),
+            max_follow_ups=str(MAX_FOLLOW_UPS),
+        )
+        shown = shown_numbers(context)
+        return ChatRequest(f"question {question[:80]!r}", messages, partial(read_step, shown=shown), RESPONSE_FORMAT)
+
+
+def _make_step(question: str, context: Context, depth: int, reply: ChatReply[ReadStep] | Failure) -> Step:
+    if isinstance(reply, Failure):
+        return Step(question, depth, context, failure=reply.reason)
+    read = reply.value
+    return Step(question, depth, context, read.answer, read.score, read.follow_ups, n_invented=read.n_invented)
+
+
+def points_of(steps: Sequence[Step]) -> list[Point]:
+    """What the steps say, best first; a step of score 0 says nothing."""
+    answered = [step for step in steps if step.score and step.answer]
+    return [Point(NO_REPORT, "", step.answer, step.score) for step in sorted(answered, key=lambda step: -step.score)]
+
+
+def read_step(reply: str, shown: Shown) -> ReadStep:
+    """The answer, score and follow-up questions in a reply; without a score it counts 0.
+
+    Raises:
+        ReplyFormatError: there is no JSON object with an answer.
+    """
+    for value in read_json(reply):
+        fields = {str(key).strip().casefold(): item for key, item in value.items()} if isinstance(value, dict) else {}
+        answer = next((fields[key] for key in ("response", "intermediate_answer", "answer") if key in fields), None)
+        if isinstance(answer, str) and re.search(r"\w", answer):
+            listed: Any = fields.get("follow_up_queries")
+            follow_ups = read_questions(listed) if isinstance(listed, list) else ()
+            lost: Counter[str] = Counter()
+            text, score = cite_shown(clean_text(answer), shown, lost), read_score(fields.get("score")) or 0
+            return ReadStep(text, score, follow_ups[:MAX_FOLLOW_UPS], lost.total())
+    raise ReplyFormatError(f"no JSON object with a response; the reply starts {reply[:80]!r}")

@@ -1,0 +1,282 @@
+"""Points of community reports by a chat model: the map step of global search.
+
+Reports are shuffled with a fixed seed and packed into batches of `max_context_tokens`; each call returns points with a
+score of 0 to 100. Zero is dropped. A point whose score or text cannot be read is lost alone, a batch whose call fails
+is counted with its reason. Keep out: which reports are read, and what becomes of the points.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic import BaseModel
+
+from graphrag_pipeline.citations import Cited, render_citation, replace_written
+from graphrag_pipeline.models.endpoints.reply_json import clean_text, read_json
+from graphrag_pipeline.models.endpoints.structured import json_schema_format
+from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
+from graphrag_pipeline.query import records
+from graphrag_pipeline.query.answers.model_citations import Shown, keep_shown, shown_numbers
+from graphrag_pipeline.query.answers.model_requests import as_data, ask_all, open_question
+from graphrag_pipeline.query.answers.token_budget import answer_cost
+from graphrag_pipeline.query.context import PART_OVERHEAD, render_context, row_costs
+from graphrag_pipeline.query.results import Context, ReportRecord
+from graphrag_pipeline.query.search.global_ import Point, Selection, select_global_context
+from graphrag_pipeline.settings.settings import GlobalSearchSettings
+from graphrag_pipeline.text.tokens import count_tokens_each
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_index import GraphIndex
+
+_NUMBER = re.compile(r"\s*(\d{1,3}(?:[.,]\d{1,6})?)\s*(?:%|/\s*100)?\s*")
+
+
+class MapPoint(BaseModel):
+    """One point of the schema that the model is asked for."""
+
+    description: str
+    score: int
+
+
+class MapReply(BaseModel):
+    """The schema that the model is asked for; what comes is read more leniently."""
+
+    points: list[MapPoint]
+
+
+RESPONSE_FORMAT = json_schema_format(MapReply, "points")
+
+
+@dataclass(frozen=True)
+class ReadPoints:
+    """Texts, which cite human-readable ids, with their scores of 1 to 100; and what was lost, by reason."""
+
+    points: tuple[tuple[str, int], ...]
+    lost: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class MappedPoints:
+    """The points of a selection, best first, and how they were made.
+
+    Attributes:
+        account: of a model: batches asked about (`calls`), those that `failed`, `prompt_tokens`.
+        lost: points and citations of its replies that were left out, by reason.
+        failures: why batches have none, each reason once.
+        static: what `estimate_static` says.
+    """
+
+    points: tuple[Point, ...]
+    account: Mapping[str, int] = field(default_factory=dict)
+    lost: Mapping[str, int] = field(default_factory=dict)
+    failures: tuple[str, ...] = ()
+    static: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def has_failed(self) -> bool:
+        """No batch was answered."""
+        return 0 < self.account.get("calls", 0) == self.account.get("failed", 0)
+
+    def details(self) -> dict[str, Any]:
+        """What a result tells of the points: how many, and how they were made."""
+        told: dict[str, Any] = {"points": len(self.points)}
+        if self.account:
+            told["map"] = {**self.account, "lost": dict(self.lost), "failures": list(self.failures)}
+        if self.static:
+            told["static_search"] = dict(self.static)
+        return told
+
+
+def map_reports(index: GraphIndex, question: str, selection: Selection, settings: GlobalSearchSettings) -> MappedPoints:
+    """Ask for the points of the kept reports, batch by batch.
+
+    Raises:
+        PipelineError: no call can be answered, or the budget is spent.
+    """
+    reports = select_global_context(index, selection).reports
+    row_of = {report.human_readable_id: rated.row for report, rated in zip(reports, selection.kept, strict=True)}
+    order = _shuffle([report.size for report in reports], index.settings.reports.min_report_size, settings.seed)
+    costs = row_costs([reports[i].n_tokens for i in order])
+    batches = [[reports[order[i]] for i in batch] for batch in pack_batches(costs, settings.max_context_tokens)]
+    overhead = _overhead(index, question)
+    mapped = map_contexts(
+        index,
+        question,
+        "global_search_map",
+        [("reports", Context(reports=tuple(batch))) for batch in batches],
+        settings.max_answer_tokens,
+        lambda context, text: _row_of(text, context.reports, row_of),
+    )
+    return replace(
+        mapped,
+        account={**mapped.account, "prompt_tokens": sum(costs) + overhead * len(batches)},
+        static=estimate_static(index, settings, overhead),
+    )
+
+
+def map_contexts(
+    index: GraphIndex,
+    question: str,
+    prompt: str,
+    parts: Sequence[tuple[str, Context]],
+    max_answer_tokens: int,
+    row_of: Callable[[Context, str], int],
+) -> MappedPoints:
+    """Ask for the points of some contexts, in one call each.
+
+    Args:
+        prompt: its name.
+        parts: what a context shows, such as "reports", and the context.
+        max_answer_tokens: of the answer to come, which is left of the token budget.
+        row_of: row of the report that a point of a context is from.
+
+    Raises:
+        PipelineError: no call can be answered, or the budget is spent.
+    """
+    requests = [_build_request(index, question, prompt, kind, context) for kind, context in parts]
+    replies = ask_all(index, "answers", requests, answer_cost(index.settings, max_answer_tokens))
+    points: list[Point] = []
+    lost: Counter[str] = Counter()
+    for (_, context), reply in zip(parts, replies, strict=True):
+        if not isinstance(reply, Failure):
+            lost.update(reply.value.lost)
+            points += [Point(row_of(context, text), "", text, score) for text, score in reply.value.points]
+    failed = [reply.reason for reply in replies if isinstance(reply, Failure)]
+    return MappedPoints(
+        points=tuple(sorted(points, key=lambda point: -point.score)),
+        account={"calls": len(parts), "failed": len(failed)},
+        lost=dict(lost),
+        failures=tuple(dict.fromkeys(failed)),
+    )
+
+
+def estimate_static(index: GraphIndex, settings: GlobalSearchSettings, overhead: int = 0) -> dict[str, int]:
+    """What reading all reports of the frontier at `settings.level` would take: reports, calls and prompt tokens.
+
+    Args:
+        overhead: tokens of each prompt besides its reports; the embedded engine has none.
+    """
+    numbers = index.column("communities", "community")[np.flatnonzero(records.frontier_mask(index, settings.level))]
+    rows = index.rows_of_numbers("community_reports", "community", numbers)
+    costs = row_costs(index.column("community_reports", "n_tokens")[rows[rows >= 0]].tolist())
+    n_calls = len(pack_batches(costs, settings.max_context_tokens))
+    tokens = sum(costs) + n_calls * overhead
+    return {"reports": len(costs), "calls": n_calls, "prompt_tokens": tokens}
+
+
+def pack_batches(costs: Sequence[int], max_tokens: int) -> list[list[int]]:
+    """Cut positions into runs that fit the budget; one that is dearer than it stands alone."""
+    batches: list[list[int]] = []
+    left = 0
+    for position, cost in enumerate(costs):
+        if not batches or cost > left:
+            batches.append([])
+            left = max_tokens - PART_OVERHEAD
+        batches[-1].append(position)
+        left -= cost
+    return batches
+
+
+def _shuffle(sizes: Sequence[int], min_size: int, seed: int) -> list[int]:
+    """Positions in a random order that is always the same; reports on tiny communities last."""
+    order = list(range(len(sizes)))
+    random.Random(seed).shuffle(order)
+    return sorted(order, key=lambda i: sizes[i] < min_size)
+
+
+def _overhead(index: GraphIndex, question: str) -> int:
+    """Tokens of a prompt without its reports, and of the question."""
+    return sum(count_tokens_each([index.prompt("global_search_map").text, question])) + PART_OVERHEAD
+
+
+def _build_request(
+    index: GraphIndex, question: str, prompt: str, kind: str, context: Context
+) -> ChatRequest[ReadPoints]:
+    settings = index.settings.answers
+    messages = open_question(
+        index.prompt(prompt),
+        settings.language,
+        question,
+        context_data=as_data(render_context(context)),
+        max_length=str(settings.max_words),
+    )
+    shown = shown_numbers(context)
+    numbers = ", ".join(map(str, context.record_numbers))
+    return ChatRequest(f"{kind} {numbers}", messages, lambda reply: read_points(reply, shown), RESPONSE_FORMAT)
+
+
+def _row_of(text: str, batch: Sequence[ReportRecord], row_of: Mapping[int, int]) -> int:
+    """Row of the first report that a point cites, else of the first of its batch."""
+    named: list[int] = []
+
+    def note(cited: Cited) -> str:
+        named.extend(int(n) for kind, numbers in cited if kind == "Reports" for n in numbers)
+        return ""
+
+    replace_written(text, note)
+    return next((row_of[n] for n in named if n in row_of), row_of[batch[0].human_readable_id])
+
+
+# -------------------------------------------------------------------------------------------------------------- replies
+
+
+def read_points(reply: str, shown: Shown) -> ReadPoints:
+    """The points in a reply; their citations of what was not shown are removed.
+
+    Raises:
+        ReplyFormatError: there is no JSON with a list of points.
+    """
+    listed = next(_find_lists(read_json(reply)), None)
+    if listed is None:
+        raise ReplyFormatError(f"no JSON object with a list of points; the reply starts {reply[:80]!r}")
+    lost: Counter[str] = Counter()
+    points = []
+    for item in listed:
+        fields = {str(key).strip().casefold(): value for key, value in item.items()} if isinstance(item, dict) else {}
+        score = read_score(fields.get("score"))
+        text = fields.get("description")
+        if score is None or not isinstance(text, str) or not re.search(r"\w", text):
+            lost["points without a score" if score is None else "points without text"] += 1
+        elif score == 0:
+            lost["points of score 0"] += 1
+        else:
+            points.append((cite_shown(clean_text(text), shown, lost), score))
+    return ReadPoints(tuple(points), dict(+lost))
+
+
+def _find_lists(values: Sequence[Any]) -> Iterator[list[Any]]:
+    """Lists of points, wrapped in an object or bare."""
+    for value in values:
+        if isinstance(value, dict):
+            fields = {str(key).strip().casefold(): item for key, item in value.items()}
+            if isinstance(fields.get("points"), list):
+                yield fields["points"]
+            elif "description" in fields:
+                yield [value]
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            yield value
+
+
+def read_score(value: Any) -> int | None:
+    """0 to 100: 85, 85.0, "85", "85/100"; None for anything else."""
+    match = _NUMBER.fullmatch(value) if isinstance(value, str) else None
+    number = float(match.group(1).replace(",", ".")) if match else value
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 100:
+        return None
+    return round(number)
+
+
+def cite_shown(text: str, shown: Shown, lost: Counter[str]) -> str:
+    def replace(cited: Cited) -> str:
+        named, n_invented = keep_shown(cited, shown)
+        lost["invented citations"] += n_invented
+        kinds = dict.fromkeys(kind for kind, _ in named)
+        return render_citation((kind, [str(n) for of, n in named if of == kind]) for kind in kinds)
+
+    return replace_written(text, replace)

@@ -1,0 +1,86 @@
+"""Questions to chat models about an index: a prompt that holds the data, then the user's question as its own turn.
+
+Text from documents is data: it stands between the prompt's <data> marks, which it cannot close.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from graphrag_pipeline.models.endpoints.reply_json import clean_text
+from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, Message
+from graphrag_pipeline.models.prompts import AUTO, Prompt, instruct_language
+from graphrag_pipeline.query.answers.model_accounts import booked
+from graphrag_pipeline.query.answers.token_budget import admit, refuse, reply_tokens, settle
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_index import GraphIndex
+
+T = TypeVar("T")
+
+MAX_QUESTION_CHARS = 500
+"""Characters of a question that a model asks."""
+
+_CLOSING = re.compile(r"<\s*/(?=\s*(?:data|question))", re.IGNORECASE)
+_ANSWER_LANGUAGE = "Write in the language of the user's question; leave names as the data writes them."
+
+
+def open_question(prompt: Prompt, language: str, question: str, **values: str) -> list[Message]:
+    """The turns that ask about data: the prompt as the system's, the question as the user's.
+
+    A prompt without `{language}` (Microsoft GraphRAG's) gets a named language as a line of its own.
+    """
+    is_auto = language.strip().lower() == AUTO
+    told = _ANSWER_LANGUAGE if is_auto else instruct_language(language)
+    system = prompt.render(language=told, question=question, **values)
+    if not is_auto and "language" not in prompt.placeholders:
+        system = f"{system}\n\n{told}"
+    return [{"role": "system", "content": system}, {"role": "user", "content": question}]
+
+
+def as_data(text: str) -> str:
+    """Text that cannot end the part of a prompt that holds it."""
+    return _CLOSING.sub(r"<\\/", text).strip()
+
+
+def as_asked(question: str) -> str:
+    """The user's turn for a question that a model wrote, after documents: marked, since it is data too."""
+    return f"<question>\n{as_data(question)}\n</question>"
+
+
+def read_questions(listed: Sequence[object]) -> tuple[str, ...]:
+    """The texts of a list that can be asked, each once, on one line."""
+    texts = [" ".join(clean_text(item).split()) for item in listed if isinstance(item, str)]
+    fit = (text for text in texts if re.search(r"\w", text) and len(text) <= MAX_QUESTION_CHARS)
+    return tuple(dict.fromkeys(fit))
+
+
+def ask_all(
+    index: GraphIndex,
+    section: str,
+    requests: Sequence[ChatRequest[T]],
+    reserve: int = 0,
+    max_concurrency: int | None = None,
+) -> list[ChatReply[T] | Failure]:
+    """Ask the chat model of a section, all at once, results in order; booked to the section.
+
+    A request that the token budget of the question does not admit is a Failure.
+
+    Args:
+        reserve: tokens of that budget that stay for what comes after.
+        max_concurrency: most calls under way at once; None and more than the model's settings allow: as they say.
+
+    Raises:
+        PipelineError: no request can be answered, or the budget of the root is spent.
+    """
+    from graphrag_pipeline.models.pool import complete_all
+
+    n_sent = admit(requests, reply_tokens(index.settings, section), reserve)
+    replies: list[ChatReply[T] | Failure] = []
+    if n_sent:
+        with booked(section):
+            replies = complete_all(index.chat_model(section), requests[:n_sent], max_concurrency=max_concurrency)
+        settle(requests[:n_sent], [reply.reply if isinstance(reply, Failure) else reply.text for reply in replies])
+    return replies + [refuse(section, request) for request in requests[n_sent:]]

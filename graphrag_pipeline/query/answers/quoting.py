@@ -1,0 +1,238 @@
+"""Which texts answer a question: passages of text units and sentences of descriptions, chosen and cited.
+
+    worth = relevance (`relevance.py`) x form (`evidence.telling`)
+            x `NAMES_NO_ANSWER`, where a text names nothing that an answer would (`asked.py`)
+            x `ONLY_NAMES`, where it shares a name with the question and nothing that is asked about it
+
+Where a question is about names alone, every text that has them shares all its words: there sentences of their
+descriptions are near, and the form counts once more.
+
+A passage taken loses the sentences at its ends that say nothing of the question; neighbours become one quotation, or
+several even ones of at most `MAX_PASSAGE_SENTENCES` sentences and about `MAX_PASSAGE_WORDS` words.
+
+What is below the `Floor` or a share of the best is left out; of the rest the most telling that repeat each other least
+are taken (`text/extractive.py`) and put in reading order. Keep out: what an answer says around its quotations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphrag_pipeline.query.answers.evidence import (
+    MAX_PASSAGE_SENTENCES,
+    CitedRecord,
+    EvidenceFinder,
+    Sentence,
+    cite,
+    passages_of,
+    sentences_of,
+    telling,
+    text_of,
+)
+from graphrag_pipeline.query.results import Citation, Context, TextUnitRecord
+from graphrag_pipeline.query.selection.windows import is_latin
+from graphrag_pipeline.query.understanding.question_analysis import Asked
+from graphrag_pipeline.query.understanding.relevance import make_background, score_relevance
+from graphrag_pipeline.text.extractive import pick_diverse
+from graphrag_pipeline.text.sentence_forms import (
+    count_words,
+    has_open_quote,
+    leans_on_context,
+    points_at_somebody,
+    weigh_form,
+)
+from graphrag_pipeline.text.sentences import split_sentences
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_index import GraphIndex
+
+Said = tuple[str, Citation]
+"""A statement and where it comes from, not yet numbered."""
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What a passage needs to be quoted: relevance, and a share of the question's words; both 0-1."""
+
+    relevance: float
+    words: float
+
+
+ANSWERS = Floor(0.34, 0.0)
+IS_NEAREST = Floor(0.25, 0.5)
+"""Of a passage that may be quoted as the nearest where none answers."""
+SAYS_ALL = 0.5
+"""Least relevance of a passage that holds every word of a question of two words or more."""
+SAYS_ALL_AND_ANSWERS = 0.65
+"""The same where it also names what an answer would."""
+RELATIVE_FLOOR = 0.65
+"""A passage worth less than this share of the best one is left out."""
+NAMES_NO_ANSWER = 0.8
+DESCRIBES = 0.9
+"""Least relevance of a sentence of the description where a question is about names alone."""
+ONLY_NAMES = 0.75
+MAX_GRAPH_STATEMENTS = 2
+MAX_PASSAGE_WORDS = 90
+"""A run of sentences with more becomes several quotations."""
+
+
+def quote_passages(
+    index: GraphIndex,
+    asked: Asked,
+    units: Sequence[TextUnitRecord],
+    n: int,
+    said: Sequence[Said] = (),
+    floor: Floor = ANSWERS,
+) -> list[Said]:
+    """At most n passages that answer best, in reading order. Nothing in `said` is repeated.
+
+    A passage is a sentence and, where it is short, those behind it, so that "Marley was dead." is not left without its
+    context.
+    """
+    passages = [passage for unit in units for passage in passages_of(sentences_of(unit))]
+    known = {text for text, _ in said}
+    passages = [passage for passage in passages if not any(sentence.folded in known for sentence in passage)]
+    picked = _pick_texts(index, asked, [text_of(passage) for passage in passages], n, floor)
+    trimmed = [_trim(asked, passages[i]) for i in picked]
+    runs = _runs(trimmed)
+    while len(runs) > n:  # a long run became several: what answers least goes
+        trimmed.pop()
+        runs = _runs(trimmed)
+    return [_quote(run) for run in runs]
+
+
+def quote_runs(passages: Sequence[Sequence[Sentence]]) -> list[Said]:
+    """Passages in reading order, as they are; neighbours become one quotation."""
+    return [_quote(run) for run in _runs(passages)]
+
+
+def _trim(asked: Asked, passage: Sequence[Sentence]) -> list[Sentence]:
+    """Without the sentences at its ends that say nothing of the question; as it is where none says anything.
+
+    What follows may say it of "him", what leads may be whom "he" stands for, and a quotation is not broken.
+    """
+    says = [_says_something(asked, sentence.folded) for sentence in passage]
+    if not any(says):
+        return list(passage)
+    first, last = says.index(True), len(says) - 1
+    while first and leans_on_context(passage[first].folded):
+        first -= 1
+    while not says[last] and not points_at_somebody(passage[last].folded):
+        last -= 1
+    trimmed = list(passage[first : last + 1])
+    is_broken = has_open_quote(text_of(trimmed)) and not has_open_quote(text_of(passage))
+    return list(passage) if is_broken else trimmed
+
+
+def _says_something(asked: Asked, text: str) -> bool:
+    """Whether a sentence has a word of the question, or names what an answer would."""
+    return bool(asked.words & asked.words_in(text)) or (asked.answer is not None and asked.is_answered_by(text))
+
+
+def state_graph(index: GraphIndex, asked: Asked, context: Context) -> list[Said]:
+    """Sentences from descriptions: of entities that the question names, and of their relationships in the network.
+
+    A sentence of a text unit in the context is left to the passages, which show what stands around it.
+    """
+    statements = _describe(context)
+    texts = [f"{subject}: {text}" for _, _, subject, text in statements]
+    in_context = {unit.id for unit in context.text_units}
+    finder = EvidenceFinder(index)
+    said = []
+    for i in _pick_texts(index, asked, texts, MAX_GRAPH_STATEMENTS, ANSWERS):
+        kind, record_id, _, text = statements[i]
+        cited = finder.read_record(kind, record_id)
+        found = finder.find(text, [cited])
+        if found and not _is_left_to_passages(text, found[0], in_context):
+            passage, _ = found
+            said.append((text, cite(0, passage[0].unit, passage[0].start, passage[-1].end, cited)))
+    return said
+
+
+def _describe(context: Context) -> list[tuple[str, str, str, str]]:
+    """(kind, record id, subject, sentence) of every description that may be quoted."""
+    named = [entity for entity in context.entities if entity.match == "name"]
+    titles = {entity.title for entity in named}
+    described = [("entity", entity.id, entity.title, entity.description) for entity in named] + [
+        ("relationship", pair.id, f"{pair.source} {pair.target}", pair.description)
+        for pair in context.relationships
+        if pair.is_in_network and titles & {pair.source, pair.target}
+    ]
+    return [
+        (kind, record_id, subject, " ".join(text[start:end].split()))
+        for kind, record_id, subject, text in described
+        for start, end in split_sentences(text)
+    ]
+
+
+def _is_left_to_passages(text: str, passage: Sequence[Sentence], in_context: set[str]) -> bool:
+    is_verbatim = passage[0].folded == text
+    return is_verbatim and passage[0].unit.id in in_context
+
+
+def _pick_texts(index: GraphIndex, asked: Asked, texts: list[str], n: int, floor: Floor) -> list[int]:
+    """The n texts that answer best and repeat least; none below the floor.
+
+    A question in another script than the Latin one, which vectors know little of, needs a word in common.
+    """
+    if n < 1 or not texts:
+        return []
+    vectors, words = index.embed_passages(texts), [asked.words_in(text) for text in texts]
+    background = make_background(asked.question, index.embed_passages, words, vectors)
+    rest = asked.words - asked.name_words
+    n_shared = np.array([len(asked.words & held) for held in words])
+    names_answer = np.array([asked.is_answered_by(text) for text in texts])
+    relevance = _lift(score_relevance(background, words, vectors), n_shared == len(asked.words), names_answer, asked)
+    if asked.description:
+        is_described = np.array([asked.is_described_by(text) for text in texts])
+        relevance = np.where(is_described, np.maximum(relevance, DESCRIBES), relevance)
+        relevance *= np.sqrt([weigh_form(text) for text in texts])
+    only_names = np.array([bool(rest) and not rest & held for held in words])
+    worth = relevance * np.array([telling(text) for text in texts])
+    worth *= np.where(names_answer, 1.0, NAMES_NO_ANSWER) * np.where(only_names, ONLY_NAMES, 1.0)
+    n_needed = max(floor.words * len(asked.words), 0 if is_latin(asked.question) else 1)
+    worth[(relevance < floor.relevance) | (n_shared < n_needed)] = 0.0
+    near = np.flatnonzero((worth > 0) & (worth >= RELATIVE_FLOOR * worth.max())).tolist()
+    return [near[i] for i in pick_diverse([texts[i] for i in near], vectors[near], worth[near], n)]
+
+
+def _lift(relevance: np.ndarray, says_all: np.ndarray, names_answer: np.ndarray, asked: Asked) -> np.ndarray:
+    """Who says all that was asked is near, however common those words are in a corpus that repeats itself."""
+    if len(asked.words) < 2:
+        return relevance
+    least = np.where(names_answer & (asked.answer is not None), SAYS_ALL_AND_ANSWERS, SAYS_ALL)
+    return np.where(says_all, np.maximum(relevance, least), relevance)
+
+
+def _runs(passages: Sequence[Sequence[Sentence]]) -> list[list[Sentence]]:
+    """The sentences of passages in reading order, grouped where nothing stands between them, long runs divided."""
+    chosen = {(s.unit.human_readable_id, s.start): s for passage in passages for s in passage}
+    runs: list[list[Sentence]] = []
+    for _, sentence in sorted(chosen.items(), key=lambda item: item[0]):
+        last = runs[-1][-1] if runs else None
+        if last and last.unit.id == sentence.unit.id and not sentence.unit.text[last.end : sentence.start].strip():
+            runs[-1].append(sentence)
+        else:
+            runs.append([sentence])
+    return [part for run in runs for part in _divide(run)]
+
+
+def _divide(run: Sequence[Sentence]) -> list[list[Sentence]]:
+    """A run in as few even parts as hold no more than a quotation may."""
+    n_words = sum(count_words(sentence.folded) for sentence in run)
+    n_parts = max(math.ceil(len(run) / MAX_PASSAGE_SENTENCES), math.ceil(n_words / MAX_PASSAGE_WORDS))
+    n_parts = min(n_parts, len(run))
+    cuts = [len(run) * part // n_parts for part in range(n_parts + 1)]
+    return [list(run[start:end]) for start, end in pairwise(cuts)]
+
+
+def _quote(run: Sequence[Sentence]) -> Said:
+    unit = run[0].unit
+    record = CitedRecord("text_unit", unit.id, unit.human_readable_id, ())
+    return text_of(run), cite(0, unit, run[0].start, run[-1].end, record)

@@ -1,0 +1,1 @@
+"""Many questions in one run: question files in, answer files out."""

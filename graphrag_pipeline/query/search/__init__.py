@@ -1,0 +1,1 @@
+"""The search methods: local, global, basic, drift, lazy and auto."""

@@ -1,0 +1,106 @@
+"""Automatic choice of the search method, by rules on the question and by what the index holds; no model is asked.
+
+    no entities in the index                                     basic
+    nothing specific is named, or the wording is corpus-wide     global; lazy where the index has no reports
+    two questions in one, about a name                           drift; local without reports
+    two names or more, or a comparison                           local by the graph strategy
+    a name, or a question for a person, place, number or date    local
+    else                                                         basic
+
+A method that the settings do not allow, or that cannot work on the index, gives way to the next that can; `basic`
+always works. A model would cost a call for each question and be asked what the rules see for nothing. Wording is
+English, with a few words of German, French, Spanish and Chinese. Keep out: how a method searches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from graphrag_pipeline.query.understanding.question import is_overview
+from graphrag_pipeline.query.understanding.question_analysis import kind_of
+from graphrag_pipeline.settings.settings import AutoSearchSettings
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_index import GraphIndex
+
+MAX_NAMES_TOLD = 3
+
+_CORPUS_WIDE = re.compile(
+    r"\b(?:themes?|topics?|overview|summari[sz]e|summary|overall|in general|trends?|patterns?|takeaways?|key points"
+    r"|across\s+(?:the|all|these|every)|(?:all|most|entire|whole)\s+(?:of\s+)?(?:the\s+)?"
+    r"(?:documents|texts|corpus|data\w*|reports|articles|sources)"
+    r"|(?:last|past|recent|latest)\s+(?:\w+\s+)?(?:days?|weeks?|months?|years?|news)|catch me up"
+    r"|themen|überblick|zusammenfass\w*|insgesamt|thèmes|résum\w+|aperçu|temas|resum\w+|en general)\b"
+    r"|主题|概述|总结|概括|总体|趋势",
+    re.IGNORECASE,
+)
+_COMPARES = re.compile(
+    r"\b(?:compar\w+|differ\w*|versus|vs|similarit\w+|in common|relat(?:ed|ion\w*)\s+(?:to|between|with)|connect\w*"
+    r"|between|both|vergleich\w*|unterschied\w*|différence\w*|diferencia\w*)\b|比较|区别|关系",
+    re.IGNORECASE,
+)
+_SECOND_QUESTION = re.compile(
+    r"\b(?:and|but|und|et|y)\s*,?\s+(?:also\s+)?(?:how|what|why|who|whom|whose|where|when|which|wie|was|warum|wer|wo|wann"
+    r"|comment|pourquoi|qui|où|cómo|qué|quién)\b|\?.+\?",
+    re.IGNORECASE | re.DOTALL,
+)
+_ASKS_FOR_RECORD = re.compile(r"\W*(?:which|whose|when)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A method, why, and options over the settings of its section."""
+
+    method: str
+    reason: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def choose_method(index: GraphIndex, question: str, settings: AutoSearchSettings) -> Choice:
+    """The first method that fits the question, is allowed, and can work on the index; else `basic`."""
+    possible = set(settings.methods) & _workable(index)
+    for choice in _by_question(index, question):
+        if choice.method in possible:
+            return choice
+    return Choice("basic", "no other method is allowed here that can work on this index")
+
+
+def _workable(index: GraphIndex) -> set[str]:
+    """Methods that find something to read."""
+    methods = {"basic", "lazy"}
+    if index.passes("entities").any():
+        methods.add("local")
+    if index.passes("community_reports").any():
+        methods |= {"global", "drift"}
+    return methods
+
+
+def _by_question(index: GraphIndex, question: str) -> list[Choice]:
+    """Methods for a question, the most fitting first."""
+    names = _names_in(index, question)
+    told = ", ".join(names[:MAX_NAMES_TOLD])
+    graph = {"strategy": "graph"}
+    if is_overview(question) or (_CORPUS_WIDE.search(question) and not names):
+        why = "the question is about the documents as a whole"
+        return [Choice("global", why), Choice("lazy", f"{why}, and the index has no reports to read")]
+    if names and _SECOND_QUESTION.search(question):
+        why = f"the question asks several things about {told}"
+        return [Choice("drift", why), Choice("local", why, graph)]
+    if len(names) > 1:
+        return [Choice("local", f"the question names {told}: evidence may lie on the way between them", graph)]
+    if names and _COMPARES.search(question):
+        return [Choice("local", f"the question relates {told} to something else", graph)]
+    if names:
+        return [Choice("local", f"the question names {told}")]
+    if kind_of(question) or _ASKS_FOR_RECORD.match(question):
+        return [Choice("local", "the question asks for a person, a place, a date or a number")]
+    return [Choice("basic", "the question names no entity of the index")]
+
+
+def _names_in(index: GraphIndex, question: str) -> Sequence[str]:
+    """Titles of the entities that a question names, one for each name, in reading order."""
+    rows = [rows[0] for rows in index.names.take_apart(question).names]
+    return [record["title"] for record in index.snapshot.take("entities", rows, ["title"])]

@@ -1,0 +1,132 @@
+"""DRIFT search without a model: follow-up questions from what the graph says near the question.
+
+A finding of a report, and the description of a relationship that a step has read, are as near to the question as
+`relevance.py` says. Where one that is near names an entity that no question has named yet, the follow-up question asks
+what that entity has to do with the other one: of the relationship, or the first that the question names. Keep out: how
+many are asked, and what becomes of the contexts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.query.answers.evidence import EvidenceFinder
+from graphrag_pipeline.query.results import Context
+from graphrag_pipeline.query.search.drift import Primer, Step, merge_contexts, read_locally, read_primer
+from graphrag_pipeline.query.search.global_ import Selection, map_points, point_score, select_global_context
+from graphrag_pipeline.query.selection.windows import is_latin
+from graphrag_pipeline.query.understanding.question import content_words
+from graphrag_pipeline.query.understanding.relevance import make_background, score_relevance
+from graphrag_pipeline.settings.settings import DriftSearchSettings
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_index import GraphIndex
+
+MAX_FOLLOW_UPS = 10
+"""Kept of one step."""
+
+
+@dataclass(frozen=True)
+class _Lead:
+    """Something near the question, 1-100, and the rows of the entities that it is about, one or two."""
+
+    score: int
+    entities: tuple[int, ...]
+
+
+class GraphFollower:
+    """Follows names through the graph (see the module); a `drift_search.Follower`.
+
+    Args:
+        question: the one that is to be answered.
+    """
+
+    def __init__(self, index: GraphIndex, question: str, settings: DriftSearchSettings) -> None:
+        self._index = index
+        self._question = question
+        self._settings = settings
+        self._named = index.names.find(question)
+
+    def start(self, selection: Selection) -> Primer:
+        """The first step: the local search of the question itself, and what its records and the findings leave open.
+
+        Of a question that names nothing specific nothing can be followed: only the reports are read.
+        """
+        limit = min(self._settings.budget, self._index.settings.local_search.max_context_tokens)
+        if selection.is_overview:
+            context = read_primer(self._index, self._question, selection, limit)
+            return Primer(selection, (Step(self._question, 0, context),))
+        primer = select_global_context(self._index, selection)
+        context = read_locally(self._index, self._question, limit)
+        leads = [*self._lead_from_findings(selection), *self._lead_from_relationships(context)]
+        return Primer(selection, (self._step(self._question, 0, merge_contexts([context, primer]), leads),))
+
+    def follow(self, questions: Sequence[str], depth: int, steps: Sequence[Step]) -> list[Step]:
+        """See `drift_search.Follower.follow`."""
+        left = self._settings.budget - sum(step.context.n_tokens for step in steps)
+        made = []
+        for question in questions:
+            if left < self._settings.max_context_tokens:
+                break
+            context = read_locally(self._index, question, self._settings.max_context_tokens)
+            made.append(self._step(question, depth, context, self._lead_from_relationships(context)))
+            left -= context.n_tokens
+        return made
+
+    def _step(self, question: str, depth: int, context: Context, leads: Sequence[_Lead]) -> Step:
+        asked = {*self._named, *self._index.names.find(question)}
+        best = sorted(leads, key=lambda lead: (-lead.score, lead.entities))
+        new = [lead for lead in best if not asked.issuperset(lead.entities)][:MAX_FOLLOW_UPS]
+        follow_ups = tuple(dict.fromkeys(self._ask_about(lead) for lead in new))
+        return Step(question, depth, context, score=new[0].score if new else 0, follow_ups=follow_ups)
+
+    def _ask_about(self, lead: _Lead) -> str:
+        """Names stand in the order of their rows, so that two leads to the same entities ask the same."""
+        rows = lead.entities if len(lead.entities) > 1 else sorted({*lead.entities, *self._named[:1]})
+        names = list(dict.fromkeys(self._names_of(rows)))
+        if not is_latin(self._question):
+            return " ".join(names)
+        return f"What does {names[0]} have to do with {names[1]}?" if len(names) > 1 else f"What is said of {names[0]}?"
+
+    def _names_of(self, rows: Sequence[int]) -> Iterator[str]:
+        """As the texts write them."""
+        for entity in self._index.snapshot.take("entities", list(rows), ["title", "names"]):
+            written = entity["names"] or [entity["title"]]
+            yield next((name for name in written if normalize_title(name) == entity["title"]), written[0])
+
+    def _lead_from_findings(self, selection: Selection) -> list[_Lead]:
+        finder = EvidenceFinder(self._index)
+        leads = []
+        for point in map_points(self._index, self._question, selection):
+            for cited in finder.read_cited(f"{point.summary} {point.explanation}"):
+                if cited.kind == "relationship":
+                    leads.append(_Lead(point.score, self._ends_of([cited.id])[0]))
+                elif cited.kind == "entity":
+                    [row] = self._index.snapshot.rows_of("entities", [cited.id]).tolist()
+                    leads.append(_Lead(point.score, (row,)))
+        return [lead for lead in leads if self._has_names(lead)]
+
+    def _lead_from_relationships(self, context: Context) -> list[_Lead]:
+        found = context.relationships
+        texts = [pair.description for pair in found]
+        words, vectors = [content_words(text) for text in texts], self._index.embed_passages(texts)
+        background = make_background(self._question, self._index.embed_passages, words, vectors)
+        scores = [point_score(value) for value in score_relevance(background, words, vectors)]
+        ends = self._ends_of([pair.id for pair in found])
+        leads = [_Lead(score, pair) for score, pair in zip(scores, ends, strict=True) if score > 0]
+        return [lead for lead in leads if self._has_names(lead)]
+
+    def _ends_of(self, ids: Sequence[str]) -> list[tuple[int, ...]]:
+        """Rows of the two entities of each relationship."""
+        rows, adjacency = self._index.snapshot.rows_of("relationships", list(ids)), self._index.snapshot.adjacency
+        ends = np.sort([adjacency.array("relationship_source")[rows], adjacency.array("relationship_target")[rows]], 0)
+        return [tuple(pair) for pair in ends.T.tolist()]
+
+    def _has_names(self, lead: _Lead) -> bool:
+        """Whether all are names: not "door", and not "Scrooge's clerk", which is somebody else's word for one."""
+        return not any(name.islower() or "'s " in name.casefold() for name in self._names_of(lead.entities))

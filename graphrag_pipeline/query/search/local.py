@@ -1,0 +1,278 @@
+"""Local search: the entities a question is about, and what surrounds them (methods.md section 7).
+
+Steps: the entities (`entity_matching.py`), then communities, relationships, claims and text units around them by the
+snapshot's adjacency arrays (row numbers; no table is scanned per query), packed into one token budget by
+`select_local_context`. Never below basic search: its best text units have a part of the budget, whatever the entities
+(`local_text_units.py` says where they come last). The answer is written by `answers.write_answer`. "Row" means the
+position of a record in its contract table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphrag_pipeline.query import records
+from graphrag_pipeline.query.context import PART_OVERHEAD, Part, pack_parts, row_costs
+from graphrag_pipeline.query.results import Context
+from graphrag_pipeline.query.search.basic import select_basic_context
+from graphrag_pipeline.query.selection.candidates import Limits, Pick
+from graphrag_pipeline.query.selection.local_text_units import (
+    DEPTH_FIRST,
+    Gathered,
+    Match,
+    gather_text_units,
+    informed_entities,
+    pick_of,
+    pick_text_units,
+    score_picks,
+)
+from graphrag_pipeline.query.understanding.conversation import read_history
+from graphrag_pipeline.query.understanding.entity_matching import Named, match_entities, name_entities
+from graphrag_pipeline.settings.settings import LocalSearchSettings
+from graphrag_pipeline.storage.arrays import distinct
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_index import GraphIndex
+
+N_PARTS = 5
+RELATIONSHIPS_TO_CLAIMS = 2.0
+"""How many tokens relationships get for each that claims get, of what the entities leave of the local part."""
+
+
+def select_local_context(index: GraphIndex, question: str, settings: LocalSearchSettings) -> Context:
+    """Steps 1 to 5: matched entities and the records around them, packed into `max_context_tokens`.
+
+    The conversation is off the budget first. Of the rest `community_share` is for reports, `text_unit_share` for text
+    units, what is left for entities first, then relationships and claims; what one part leaves unused goes to the
+    others. Text units are packed last, by `settings.strategy` (`local_text_units.py`). The context of basic search
+    where no entity matches.
+    """
+    alone = settings.model_copy(update={"return_candidate_context": False})
+    return select_with_candidates(index, question, alone)[0]
+
+
+def select_with_candidates(
+    index: GraphIndex, question: str, settings: LocalSearchSettings
+) -> tuple[Context, Context | None]:
+    """The context of a question, and what else it was chosen from if `return_candidate_context` asks for that."""
+    talk = read_history(settings)
+    limit = settings.max_context_tokens - talk.n_tokens
+    named = name_entities(index, talk.join(question), settings)
+    matches = match_entities(index, talk.join(question), settings.top_k_entities, named)
+    if not matches:
+        basic = index.settings.basic_search.model_copy(update={"max_context_tokens": limit})
+        return select_basic_context(index, question, basic), Context() if settings.return_candidate_context else None
+    if settings.strategy == DEPTH_FIRST:
+        matches.sort(key=lambda match: -match.score)  # as in the reference: a name does not come before similarity
+    around = _surround(index, question, matches, named, settings)
+    kept, picks = _pack(around, settings, limit)
+    chosen = _read(index, around, kept, picks)
+    if not settings.return_candidate_context:
+        return chosen, None
+    others = {name: np.setdiff1d(np.arange(len(rows)), kept[name]) for name, rows in around.rows.items()}
+    units = np.arange(len(around.gathered.rows))
+    left = np.setdiff1d(units, [pick.text_unit for pick in picks]).tolist()
+    return chosen, _read(index, around, others, [pick_of(around.gathered, unit) for unit in left])
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What may come into the context: rows of each table, best first, and what goes with them, row by row.
+
+    Attributes:
+        rows: `entities`, `relationships`, `claims` and `reports`.
+        costs: tokens of each row of these.
+        n_touched, is_inside: of relationships (`rank_relationships`).
+        claimant: of claims, the position of the entity that each is about.
+        n_inside: of reports, the number of matched entities inside.
+    """
+
+    matches: list[Match]
+    rows: dict[str, np.ndarray]
+    costs: dict[str, list[int]]
+    n_touched: np.ndarray
+    is_inside: np.ndarray
+    claimant: np.ndarray
+    n_inside: np.ndarray
+    gathered: Gathered
+    summaries: bool
+
+
+def _surround(
+    index: GraphIndex, question: str, matches: list[Match], named: Named, settings: LocalSearchSettings
+) -> _Around:
+    entity_rows = np.array([match.row for match in matches])
+    reports, n_inside = rank_reports(index, entity_rows, settings.community_level, settings.min_community_rank)
+    relationships, n_touched, is_inside = rank_relationships(
+        index, entity_rows, settings.top_k_relationships * len(matches), settings.relationship_ranking_attribute
+    )
+    claims, claimant = rank_claims(index, entity_rows)
+    rows = {"entities": entity_rows, "relationships": relationships, "claims": claims, "reports": reports}
+    costs = {name: row_costs(index.column(_TABLE_OF[name], "n_tokens")[rows[name]]) for name in rows}
+    if settings.use_community_summary:
+        costs["reports"] = row_costs([r.n_tokens for r in records.read_summaries(index, reports, n_inside)])
+    gathered = gather_text_units(index, question, matches, settings.strategy, named.question)
+    return _Around(
+        matches, rows, costs, n_touched, is_inside, claimant, n_inside, gathered, settings.use_community_summary
+    )
+
+
+def _pack(around: _Around, settings: LocalSearchSettings, limit: int) -> tuple[dict[str, np.ndarray], list[Pick]]:
+    """Positions in `_Around.rows` that fit the budget, and the text units."""
+    picks: list[Pick] = []
+
+    def choose(budget: int) -> list[int]:
+        limits = Limits(
+            budget=budget, guaranteed=settings.guaranteed_text_units, cap=settings.max_text_units_per_entity
+        )
+        picks[:] = pick_text_units(settings.strategy, around.gathered, limits)
+        return [pick.text_unit for pick in picks]
+
+    shares = _divide_shares(settings, limit, sum(around.costs["entities"]))
+    parts = [Part(name, shares[name], costs) for name, costs in around.costs.items()]
+    parts.append(Part("text_units", settings.text_unit_share, around.gathered.candidates.costs.tolist(), choose))
+    packed = pack_parts(parts, limit)
+    return {name: np.array(packed[name], dtype=np.int64) for name in around.rows}, picks
+
+
+def _read(index: GraphIndex, around: _Around, kept: dict[str, np.ndarray], picks: list[Pick]) -> Context:
+    """The records at some positions in `_Around.rows`, and of some text units."""
+    at = {name: around.rows[name][places] for name, places in kept.items()}
+    matches = [around.matches[place] for place in kept["entities"]]
+    scores = np.array([match.score for match in around.matches])
+    titles = [record["title"] for record in index.snapshot.take("entities", around.rows["entities"], ["title"])]
+    read_reports = records.read_summaries if around.summaries else records.read_reports
+    return Context(
+        entities=records.read_entities(
+            index, at["entities"], scores[kept["entities"]], [_how(match) for match in matches]
+        ),
+        relationships=records.read_relationships(
+            index, at["relationships"], around.n_touched[kept["relationships"]],
+            around.is_inside[kept["relationships"]],
+        ),
+        reports=read_reports(index, at["reports"], around.n_inside[kept["reports"]]),
+        claims=records.read_claims(index, at["claims"], scores[around.claimant[kept["claims"]]]),
+        text_units=records.read_text_units(
+            index, around.gathered.rows[[pick.text_unit for pick in picks]], score_picks(around.gathered, picks),
+            informed_entities(around.gathered.candidates, titles, picks),
+        ),
+    )  # fmt: skip
+
+
+_TABLE_OF = {
+    "entities": "entities",
+    "relationships": "relationships",
+    "claims": "covariates",
+    "reports": "community_reports",
+}
+
+
+def _how(match: Match) -> str:
+    return "name" if match.is_named else "vector"
+
+
+def _divide_shares(settings: LocalSearchSettings, limit: int, entity_tokens: int) -> dict[str, float]:
+    """Shares of the parts but the text units; the entities' is what they cost, at most the whole local part."""
+    local = max(1 - settings.community_share - settings.text_unit_share, 0.0)
+    budget = max(limit - PART_OVERHEAD * N_PARTS, 1)
+    entities = min(local, (entity_tokens + 1) / budget)
+    claims = (local - entities) / (1 + RELATIONSHIPS_TO_CLAIMS)
+    return {
+        "entities": entities,
+        "relationships": claims * RELATIONSHIPS_TO_CLAIMS,
+        "claims": claims,
+        "reports": settings.community_share,
+    }
+
+
+# -------------------------------------------------------------------------------------------------------- 2 communities
+
+
+def rank_reports(
+    index: GraphIndex, entity_rows: np.ndarray, level: int, min_rank: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Reports of the entities' communities, by (number of matched entities inside, rank), both descending.
+
+    Of each branch the deepest community at or above `level` is read, so that no report repeats its parent's content.
+    Those ranked below `min_rank` are left out.
+
+    Returns:
+        Rows of reports, and the number of matched entities in each.
+    """
+    of_entities = index.snapshot.adjacency.of_all("entity_communities", entity_rows)[1]
+    communities, n_inside = np.unique(of_entities, return_counts=True)
+    is_read = records.frontier_mask(index, level)[communities]
+    communities, n_inside = communities[is_read], n_inside[is_read]
+    numbers = index.column("communities", "community")[communities]
+    rows = index.rows_of_numbers("community_reports", "community", numbers)
+    rows, n_inside = rows[rows >= 0], n_inside[rows >= 0]
+    is_read = ~(index.column("community_reports", "rank")[rows] < min_rank)
+    rows, n_inside = rows[is_read], n_inside[is_read]
+    order = np.lexsort((rows, -index.column("community_reports", "rank")[rows], -n_inside))
+    return rows[order], n_inside[order]
+
+
+# ------------------------------------------------------------------------------------------------------ 3 relationships
+
+
+def rank_relationships(
+    index: GraphIndex, entity_rows: np.ndarray, max_outside: int, attribute: str = "rank"
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Relationships of the matched entities: those between two of them first, by rank; then those that lead outside.
+
+    The latter come by (number of matched entities that the outside entity touches, rank), at most `max_outside`. Rank
+    is `combined_degree`, or by `attribute` the weight; ties go to the heavier relationship, then to the lower row.
+
+    Returns:
+        Rows, number of matched entities touched (2 inside; outside, by the outside entity), whether it is inside.
+    """
+    adjacency = index.snapshot.adjacency
+    rows = distinct(adjacency.of_all("entity_relationships", entity_rows)[1]).astype(np.int64)
+    source, target = adjacency.array("relationship_source")[rows], adjacency.array("relationship_target")[rows]
+    is_matched = np.zeros(index.snapshot.n_rows("entities"), dtype=bool)
+    is_matched[entity_rows] = True
+    is_source, is_inside = is_matched[source], is_matched[source] & is_matched[target]
+    outside_entity = np.where(is_source, target, source)
+    touches = np.bincount(outside_entity[~is_inside], minlength=len(is_matched))
+    n_touched = np.where(is_inside, 2, touches[outside_entity])
+    rank = _rank_by(index, rows, attribute)
+    best = _preselect(is_inside, n_touched, rank, max_outside)
+    weight = index.column("relationships", "weight")[rows[best]]
+    keys = (rows[best], -weight, -rank[best], np.where(is_inside[best], 0, -n_touched[best]), ~is_inside[best])
+    order = best[np.lexsort(keys)][: int(is_inside.sum()) + max_outside]
+    return rows[order], n_touched[order], is_inside[order]
+
+
+def _rank_by(index: GraphIndex, rows: np.ndarray, attribute: str) -> np.ndarray:
+    """Whole numbers that order relationships by an attribute."""
+    if attribute == "weight":
+        return np.unique(index.column("relationships", "weight")[rows], return_inverse=True)[1]
+    return index.column("relationships", "combined_degree")[rows]
+
+
+def _preselect(is_inside: np.ndarray, n_touched: np.ndarray, rank: np.ndarray, n: int) -> np.ndarray:
+    """Positions inside, and of the best n outside by (touched, rank) with all their ties, so that few are sorted."""
+    outside = np.flatnonzero(~is_inside)
+    if len(outside) > n > 0:
+        worth = (n_touched[outside] << 32) + rank[outside]
+        outside = outside[worth >= np.partition(worth, len(worth) - n)[len(worth) - n]]
+    return np.r_[np.flatnonzero(is_inside), outside]
+
+
+# ------------------------------------------------------------------------------------------------------------- 4 claims
+
+
+def rank_claims(index: GraphIndex, entity_rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Claims about the matched entities, one per entity in turn so that each is heard, in record order.
+
+    Returns:
+        Rows of claims, and the position of the entity in `entity_rows` that each is about.
+    """
+    owners, rows = index.snapshot.adjacency.of_all("entity_covariates", entity_rows)
+    first = np.searchsorted(owners, np.arange(len(entity_rows)))
+    turn = np.arange(len(rows)) - first[owners]
+    order = np.lexsort((owners, turn))
+    return rows[order].astype(np.int64), owners[order]

@@ -1,0 +1,1 @@
+"""Text unit selection strategies for local search."""

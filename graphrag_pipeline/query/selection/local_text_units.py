@@ -1,0 +1,195 @@
+"""Step 5 of local search: the text units that may come into the context, and those that a strategy takes.
+
+Candidates are the text units of the matched entities, those that basic search finds and, for the strategies that rank
+(`selection.RANKED`), those that a walk over the graph reaches. Never below basic search: its `N_BASIC` best have their
+place first, and where the question names nothing known the walk's order is that of basic search. A place counts as
+the entity's next text unit, so caps, quotas, guarantees and rounds hold with them. `depth_first` alone is as in the
+reference: all goes to the entities, and basic search's come in what they leave of the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphrag_pipeline.query.context import ROW_OVERHEAD, pack_rows
+from graphrag_pipeline.query.search.basic import rank_text_units
+from graphrag_pipeline.query.selection.candidates import Candidates, Limits, Pick
+from graphrag_pipeline.query.selection.pagerank import rank_by_walk
+from graphrag_pipeline.query.selection.strategies import RANKED, select_text_units
+from graphrag_pipeline.query.understanding.question import NamedQuestion
+from graphrag_pipeline.storage.arrays import distinct
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_index import GraphIndex
+
+DEPTH_FIRST = "depth_first"
+N_BASIC = 5
+"""Best text units of basic search in the context, as far as two thirds of the text units' budget allow."""
+N_SEEDS = 30
+"""Text units of basic search that a walk starts at; behind them the scores are all alike."""
+MAX_OFFERED = 1_024
+"""Text units that one entity offers, those with most relationships: more than a budget of 12,000 tokens can hold."""
+
+
+@dataclass(frozen=True)
+class Match:
+    """A matched entity: its row, cosine similarity to the question, and whether the question says its name."""
+
+    row: int
+    score: float
+    is_named: bool
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What a strategy chooses from.
+
+    Attributes:
+        rows: of text units, ascending; candidates speak of them by position.
+        of_basic: positions of the `N_BASIC` best of basic search, best first.
+    """
+
+    rows: np.ndarray
+    candidates: Candidates
+    of_basic: np.ndarray
+
+
+def gather_text_units(
+    index: GraphIndex, question: str, matches: Sequence[Match], strategy: str, named: NamedQuestion
+) -> Gathered:
+    """The candidates for a question, with the walk's relevance if the strategy ranks by it.
+
+    Args:
+        named: whom it names, where the walk starts.
+    """
+    is_ranked = strategy in RANKED
+    ranked = rank_text_units(index, question, N_SEEDS if is_ranked else N_BASIC)
+    found = index.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked])
+    if not is_ranked:
+        rows, candidates = gather_candidates(index, matches, found)
+        return Gathered(rows, candidates, np.searchsorted(rows, found))
+    scored = list(zip(found.tolist(), [score for _, score in ranked], strict=True))
+    reached, scores = rank_by_walk(index, named, scored)
+    may_be_read = index.passes("text_units")[reached]  # a full walk has a score, 0, for those too that may not
+    reached, scores = reached[may_be_read], scores[may_be_read]
+    rows, candidates = gather_candidates(index, matches, reached)
+    relevance = np.zeros(len(rows))
+    relevance[np.searchsorted(rows, reached)] = scores
+    candidates = replace(candidates, relevance=relevance, read_vectors=lambda chosen: mean_vectors(index, rows[chosen]))
+    return Gathered(rows, candidates, np.searchsorted(rows, found[:N_BASIC]))
+
+
+def gather_candidates(
+    index: GraphIndex, matches: Sequence[Match], others: Sequence[int] | np.ndarray = ()
+) -> tuple[np.ndarray, Candidates]:
+    """The matched entities' text units, as the selection strategies take them.
+
+    Args:
+        others: rows of text units that are to have a position too, whether an entity is in them or not.
+
+    Returns:
+        Rows of text units, ascending, and the candidates that speak of them by position.
+    """
+    adjacency = index.snapshot.adjacency
+    entity_rows = np.array([match.row for match in matches])
+    relationships = distinct(adjacency.of_all("entity_relationships", entity_rows)[1])
+    related = adjacency.of_all("relationship_text_units", relationships)[1]
+    n_related = np.bincount(related, minlength=index.snapshot.n_rows("text_units"))
+    offers = [_offered(adjacency.of("entity_text_units", match.row), n_related) for match in matches]
+    rows = distinct(np.r_[*offers, np.asarray(others, dtype=np.int64)])
+    candidates = Candidates(
+        text_units=tuple(np.searchsorted(rows, offer) for offer in offers),
+        similarity=np.array([match.score for match in matches]),
+        n_relationships=n_related[rows],
+        costs=index.column("text_units", "n_tokens")[rows] + ROW_OVERHEAD,
+    )
+    return rows, candidates
+
+
+def _offered(units: np.ndarray, n_related: np.ndarray) -> np.ndarray:
+    """The `MAX_OFFERED` text units with most relationships, the earlier of equals; rows ascending, int64."""
+    if len(units) > MAX_OFFERED:
+        worth = (n_related[units].astype(np.int64) << 32) - units
+        units = np.sort(units[np.argpartition(-worth, MAX_OFFERED)[:MAX_OFFERED]])
+    return units.astype(np.int64)
+
+
+def mean_vectors(index: GraphIndex, rows: np.ndarray) -> np.ndarray:
+    """What text units say, by their sentences: unit vectors float32 (len(rows), dimensions), zeros where unknown."""
+    sentences = index.snapshot.sentences
+    sums = np.zeros((len(rows), sentences.vectors.shape[1]), dtype=np.float32)
+    bounds = zip(sentences.indptr[rows].tolist(), sentences.indptr[rows + 1].tolist(), strict=True)
+    for place, (start, end) in enumerate(bounds):  # a product each costs less than one `reduceat` over all
+        sums[place] = sentences.scales[start:end] @ sentences.vectors[start:end].astype(np.float32)
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    return sums / np.where(lengths > 0, lengths, 1)
+
+
+def pick_text_units(strategy: str, gathered: Gathered, limits: Limits) -> list[Pick]:
+    """Those of basic search that fit two thirds of the budget, and what the strategy takes of the others.
+
+    Basic search's come first, but where the strategy ranks: there the most relevant do; and with `depth_first`, where
+    they come last, as far as there is room.
+
+    Returns:
+        Picks; the entity of one of basic search is the first that it informs, -1 where it informs none.
+    """
+    candidates, of_basic = gathered.candidates, gathered.of_basic
+    costs = candidates.costs[of_basic].tolist()
+    if strategy == DEPTH_FIRST:
+        picks = select_text_units(strategy, candidates, limits)
+        taken = [pick.text_unit for pick in picks]
+        left = limits.budget - int(candidates.costs[taken].sum())
+        extra = pack_rows(costs, left, skip=np.flatnonzero(np.isin(of_basic, taken)).tolist())
+        return picks + [pick_of(gathered, unit) for unit in of_basic[extra].tolist()]
+    seats = of_basic[pack_rows(costs, limits.budget * 2 // 3) or pack_rows(costs, limits.budget)[:1]]
+    floor = [pick_of(gathered, unit) for unit in seats.tolist()]
+    left = limits.budget - int(candidates.costs[seats].sum())
+    unaffordable = candidates.costs.copy()
+    unaffordable[seats] = limits.budget + 1  # taken already
+    others = tuple(units[~np.isin(units, seats)] for units in candidates.text_units)
+    rest = replace(candidates, text_units=others, costs=unaffordable)
+    n_seated = np.bincount([pick.entity for pick in floor if pick.entity >= 0], minlength=len(others))
+    picks = floor + select_text_units(strategy, rest, replace(limits, budget=left, seated=tuple(n_seated.tolist())))
+    if strategy in RANKED and candidates.relevance is not None:
+        relevance = candidates.relevance
+        picks.sort(key=lambda pick: -relevance[pick.text_unit])
+    return picks
+
+
+def pick_of(gathered: Gathered, unit: int) -> Pick:
+    """A text unit for the first entity that it informs, -1 where it informs none."""
+    return Pick(unit, _owner(gathered.candidates, unit))
+
+
+def _owner(candidates: Candidates, unit: int) -> int:
+    return next((i for i, units in enumerate(candidates.text_units) if are_members(units, np.array([unit]))[0]), -1)
+
+
+def are_members(units: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Whether an ascending array holds each of some values, bool (len(wanted),)."""
+    if not len(units):
+        return np.zeros(len(wanted), dtype=bool)
+    return units[np.minimum(np.searchsorted(units, wanted), len(units) - 1)] == wanted
+
+
+def score_picks(gathered: Gathered, picks: Sequence[Pick]) -> np.ndarray:
+    """The walk's relevance of each pick where there is one, else the similarity of the entity that it was taken for."""
+    candidates = gathered.candidates
+    if candidates.relevance is not None:
+        return candidates.relevance[[pick.text_unit for pick in picks]]
+    return np.append(candidates.similarity, 0.0)[[pick.entity for pick in picks]]
+
+
+def informed_entities(candidates: Candidates, titles: Sequence[str], picks: Sequence[Pick]) -> list[tuple[str, ...]]:
+    """Titles of the matched entities that each picked text unit informs."""
+    picked = np.array([pick.text_unit for pick in picks], dtype=np.int64)
+    informs = [are_members(units, picked).tolist() for units in candidates.text_units]
+    return [
+        tuple(title for title, places in zip(titles, informs, strict=True) if places[place])
+        for place in range(len(picks))
+    ]

@@ -1,0 +1,1 @@
+"""Question understanding: entities, time phrases, metadata filters and conversation history."""

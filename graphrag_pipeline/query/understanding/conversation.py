@@ -1,0 +1,96 @@
+"""What was said before a question: which turns of a conversation are read, and how.
+
+Recent questions join the one that is asked where entities are matched to it ("And what did he do then?" names nobody);
+a model reads the turns before the context, and they are off the context's budget first. Turns are (role, content),
+oldest first. Keep out: what is done with the entities.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.query.context import PART_OVERHEAD, row_costs
+from graphrag_pipeline.query.understanding.question import MAX_QUESTION_CHARS, valid_unicode
+from graphrag_pipeline.settings.settings import LocalSearchSettings
+from graphrag_pipeline.text.tokens import count_tokens_each
+
+MAX_SHARE = 0.5
+"""Of the context's budget; the rest is for what answers."""
+ROLES = ("user", "assistant")
+
+Turn = tuple[str, str]
+"""Role, content."""
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """The turns that are read, oldest first, each on one line.
+
+    Attributes:
+        n_tokens: what they take of the budget, written out.
+    """
+
+    turns: tuple[Turn, ...] = ()
+    n_tokens: int = 0
+
+    def join(self, question: str) -> str:
+        """The question, and below it the user's earlier ones, the latest first."""
+        asked = [content for role, content in reversed(self.turns) if role == "user"]
+        return "\n".join([question, *asked])[: max(len(question), MAX_QUESTION_CHARS)]
+
+    def render(self) -> str:
+        """The turns as a model reads them; "" where there are none."""
+        return "\n".join(["# Conversation", *(f"{role}: {said}" for role, said in self.turns)]) if self.turns else ""
+
+
+def read_history(settings: LocalSearchSettings) -> Conversation:
+    """The conversation before a question, as far as local search reads it."""
+    return read_conversation(
+        settings.conversation_history, settings.conversation_history_max_turns, settings.max_context_tokens
+    )
+
+
+def read_conversation(history: Sequence[Turn], max_turns: int, max_context_tokens: int) -> Conversation:
+    """The latest turns of a conversation that fit `MAX_SHARE` of a budget.
+
+    Args:
+        max_turns: most questions of the user, each with what was answered.
+    """
+    said = [(role, " ".join(valid_unicode(content).split())) for role, content in history]
+    starts = [place for place, (role, _) in enumerate(said) if role == "user"]
+    recent = said[starts[-max_turns:][0] :] if starts and max_turns else []
+    costs = row_costs(count_tokens_each([content for _, content in recent]))
+    left = int(MAX_SHARE * max_context_tokens) - PART_OVERHEAD
+    first = len(recent)
+    while first and costs[first - 1] <= left:
+        first -= 1
+        left -= costs[first]
+    kept = tuple(recent[first:])
+    return Conversation(kept, sum(costs[first:]) + PART_OVERHEAD) if kept else Conversation()
+
+
+def read_history_file(path: Path) -> list[Turn]:
+    """The turns of a file of JSON lines with `role` (user or assistant) and `content`, oldest first.
+
+    Raises:
+        PipelineError: it cannot be read as UTF-8 text, or a line is no such turn.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PipelineError(f"{path}: cannot be read as UTF-8 text ({error})") from None
+    return [_read_turn(line, f"{path}, line {n}") for n, line in enumerate(lines, start=1) if line.strip()]
+
+
+def _read_turn(line: str, place: str) -> Turn:
+    try:
+        turn = json.loads(line)
+    except ValueError:
+        turn = None
+    if not isinstance(turn, dict) or turn.get("role") not in ROLES or not isinstance(turn.get("content"), str):
+        raise PipelineError(f'{place}: is no turn such as {{"role": "user", "content": "Who is Jacob Marley?"}}')
+    return turn["role"], turn["content"]

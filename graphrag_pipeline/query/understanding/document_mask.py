@@ -1,0 +1,147 @@
+"""Which records may be read when only some documents may: masks over the rows of the contract tables.
+
+    text unit     its document passes
+    claim         its text unit passes
+    entity        one of its text units passes
+    relationship  one of its text units passes, and both its entities do
+    community,    all text units behind its entities, their relationships and claims pass: a report tells what all of
+    report        them say, so it is used whole or not at all
+
+An entity or relationship is *whole* if all its text units pass. The description of one that is not tells what other
+documents say: it is not shown (`restricted_snapshot.py`). Keep out: what a filter says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from graphrag_pipeline.query.understanding.filters import DocumentFields, parse_filter
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.storage.arrays import Adjacency
+    from graphrag_pipeline.storage.snapshots import Snapshot
+
+
+@dataclass(frozen=True)
+class Passing:
+    """What passes.
+
+    Attributes:
+        filters: as they were written.
+        alone: how many documents pass each of them alone.
+        masks: table -> bool (n rows,); for documents, text_units, entities, relationships, covariates, communities and
+            community_reports.
+        whole: the same for entities and relationships, of which nothing is kept back.
+    """
+
+    filters: tuple[str, ...]
+    alone: tuple[int, ...]
+    masks: Mapping[str, np.ndarray]
+    whole: Mapping[str, np.ndarray]
+
+    @property
+    def n_documents(self) -> int:
+        return int(self.masks["documents"].sum())
+
+    def account(self) -> dict[str, Any]:
+        """What a result tells of its filters."""
+        return {"filters": list(self.filters), "documents_passing": self.n_documents}
+
+    def why_nothing(self) -> str:
+        """That no document passes, and how many pass each filter alone."""
+        alone = ", ".join(f"{text}: {n:,}" for text, n in zip(self.filters, self.alone, strict=True))
+        each = f" Passing each alone: {alone}." if len(self.filters) > 1 else ""
+        n_looked_at = len(self.masks["documents"])
+        return f"No document passes {' and '.join(self.filters)} ({n_looked_at:,} documents looked at).{each}"
+
+
+def document_rows(snapshot: Snapshot) -> np.ndarray:
+    """Row of each text unit's document, int64 (n text units,); -1 where an import has none."""
+    return _positions(snapshot.table("text_units")["document_id"], snapshot.table("documents")["id"])
+
+
+def find_passing(
+    snapshot: Snapshot, fields: DocumentFields, of_document: np.ndarray, filters: Sequence[str]
+) -> Passing:
+    """What passes all of some filters.
+
+    Args:
+        fields: of the snapshot's documents.
+        of_document: see `document_rows`.
+
+    Raises:
+        PipelineError: what is no filter, an unknown field, or a value that does not compare.
+    """
+    each = [fields.passing(parse_filter(text)) for text in filters]
+    masks, whole = mask_records(snapshot, of_document, np.logical_and.reduce(each))
+    return Passing(tuple(filters), tuple(int(mask.sum()) for mask in each), masks, whole)
+
+
+def mask_records(
+    snapshot: Snapshot, of_document: np.ndarray, documents: np.ndarray
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """`Passing.masks` and `Passing.whole`, from the documents that pass.
+
+    Args:
+        documents: bool (n documents,).
+    """
+    adjacency = snapshot.adjacency
+    text_units = np.r_[documents, False][of_document]
+    claim_units = _positions(snapshot.table("covariates")["text_unit_id"], snapshot.table("text_units")["id"])
+    claims = np.r_[text_units, False][claim_units]
+    entities, whole_entities = _any_and_all(adjacency, "entity_text_units", text_units)
+    stated, whole_relationships = _any_and_all(adjacency, "relationship_text_units", text_units)
+    ends = [adjacency.array("relationship_source"), adjacency.array("relationship_target")]
+    relationships = stated & entities[ends[0]] & entities[ends[1]]
+    communities = _mask_communities(
+        adjacency, {"entity_relationships": whole_relationships, "entity_covariates": claims}, whole_entities,
+        snapshot.n_rows("communities"),
+    )  # fmt: skip
+    masks = {
+        "documents": documents,
+        "text_units": text_units,
+        "covariates": claims,
+        "entities": entities,
+        "relationships": relationships,
+        "communities": communities,
+        "community_reports": _mask_reports(snapshot, communities),
+    }
+    return masks, {"entities": whole_entities, "relationships": whole_relationships & relationships}
+
+
+def _any_and_all(adjacency: Adjacency, relation: str, passes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each row, whether any and whether all of the rows related to it pass; a row without any does neither."""
+    indptr = adjacency.array(f"{relation}_indptr")
+    before = np.r_[0, np.cumsum(passes[adjacency.array(f"{relation}_indices")])]
+    n_passing, n_related = np.diff(before[indptr]), np.diff(indptr)
+    return n_passing > 0, (n_passing == n_related) & (n_related > 0)
+
+
+def _mask_communities(
+    adjacency: Adjacency, others: Mapping[str, np.ndarray], whole_entities: np.ndarray, n_communities: int
+) -> np.ndarray:
+    """Communities all of whose entities are whole, and so is what `others` relate to them."""
+    clean = whole_entities.copy()
+    for relation, passes in others.items():
+        clean &= ~_any_and_all(adjacency, relation, ~passes)[0]
+    members = adjacency.array("entity_communities_indices")
+    is_clean = np.repeat(clean, np.diff(adjacency.array("entity_communities_indptr")))
+    n_members = np.bincount(members, minlength=n_communities)
+    return (n_members > 0) & (np.bincount(members[~is_clean], minlength=n_communities) == 0)
+
+
+def _mask_reports(snapshot: Snapshot, communities: np.ndarray) -> np.ndarray:
+    rows = _positions(snapshot.table("community_reports")["community"], snapshot.table("communities")["community"])
+    return np.r_[communities, False][rows]
+
+
+def _positions(values: pa.ChunkedArray, keys: pa.ChunkedArray) -> np.ndarray:
+    """Row of each value among keys; -1 where there is none."""
+    found = pc.index_in(values.combine_chunks(), value_set=keys.combine_chunks())
+    return np.asarray(pc.fill_null(found, -1)).astype(np.int64)

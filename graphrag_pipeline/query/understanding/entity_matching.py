@@ -1,0 +1,106 @@
+"""Step 1 of local search: the entities that a question is about, by name and by vector (methods.md section 7).
+
+"Row" means the position of a record in its contract table. Keep out: what surrounds the entities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphrag_pipeline.identity import entity_text, normalize_title
+from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.query.selection.local_text_units import Match
+from graphrag_pipeline.query.understanding.question import NamedQuestion
+from graphrag_pipeline.settings.settings import LocalSearchSettings
+from graphrag_pipeline.storage.lookups import NAME_WORD
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_index import GraphIndex
+
+ENTITY_VECTORS = "default-entity-description"
+
+
+@dataclass(frozen=True)
+class Named:
+    """Entities that are matched because of their names, and those that are not to be.
+
+    Attributes:
+        question: taken apart, with the names that are to be matched and without those that are not.
+        rows: of entities that a question or the settings name, surest first.
+        excluded: rows of entities.
+    """
+
+    question: NamedQuestion
+    rows: tuple[int, ...]
+    excluded: frozenset[int] = frozenset()
+
+
+def name_entities(index: GraphIndex, sought: str, settings: LocalSearchSettings) -> Named:
+    """The entities of `include_entity_names`, then those whose name the question says, but `exclude_entity_names`."""
+    included = find_named(index, settings.include_entity_names)
+    excluded = frozenset(row for rows in find_named(index, settings.exclude_entity_names) for row in rows)
+    taken = index.names.take_apart(sought)
+    groups = (*(rows for rows in included if rows not in taken.names), *taken.names)
+    names = tuple(filter(None, (tuple(row for row in rows if row not in excluded) for rows in groups)))
+    rows = [*(row for rows in (*included, *names) for row in rows), *index.names.find(sought)]
+    kept = tuple(row for row in dict.fromkeys(rows) if row not in excluded)
+    return Named(NamedQuestion(names, taken.words), kept, excluded)
+
+
+def find_named(index: GraphIndex, names: Sequence[str]) -> list[tuple[int, ...]]:
+    """Rows of the entities that bear each name, by title or as a text writes it; () for a name that none bears."""
+    if not names:
+        return []
+    titles = index.snapshot.rows_of("entities", [normalize_title(name) for name in names], "title").tolist()
+    found = []
+    for name, row in zip(names, titles, strict=True):
+        words = NAME_WORD.findall(normalize_title(name))
+        written = [
+            r for span in index.names.find_spans(words) if span.end - span.start == len(words) for r in span.rows
+        ]
+        rows = [row, *written] if row >= 0 and index.passes("entities")[row] else written
+        found.append(tuple(dict.fromkeys(rows)))
+    return found
+
+
+def unknown_names(index: GraphIndex, names: Sequence[str]) -> list[str]:
+    """Those of some names that no entity that may be read bears."""
+    return [name for name, rows in zip(names, find_named(index, names), strict=True) if not rows]
+
+
+def match_entities(index: GraphIndex, sought: str, k: int, named: Named | None = None) -> list[Match]:
+    """The k entities nearest to a question: those whose name it says, then by vector similarity.
+
+    Names come first because static vectors of long descriptions drift: on the Christmas Carol index JACOB MARLEY is
+    at 0.37 from "Who is Jacob Marley?", behind eight others. Exactly k where the index has k that may be matched and
+    the question has a vector; one without (punctuation, an unknown script) matches by name alone.
+
+    Args:
+        sought: the question, with those asked before it.
+        named: by default, the entities whose name it says.
+    """
+    named = named or name_entities(index, sought, LocalSearchSettings())
+    vector = index.embed([sought])[0]
+    titles = index.snapshot.vectors(ENTITY_VECTORS)
+    first = list(named.rows[:k])
+    named_scores = _read_entity_vectors(index, first) @ vector
+    matches = [Match(row, float(score), True) for row, score in zip(first, named_scores, strict=True)]
+    if len(matches) < k:
+        near = titles.search(vector, k + len(matches) + len(named.excluded))
+        rows = index.snapshot.rows_of("entities", [record_id for record_id, _ in near])
+        taken = {*first, *named.excluded}
+        found = [(int(row), score) for row, (_, score) in zip(rows, near, strict=True) if int(row) not in taken]
+        matches += [Match(row, score, False) for row, score in found[: k - len(matches)]]
+    return matches
+
+
+def _read_entity_vectors(index: GraphIndex, rows: list[int]) -> np.ndarray:
+    """Vectors of entities; with the bundled embedder it costs less to make them again than to look them up."""
+    found = index.snapshot.take("entities", rows, ["id", "title", "description"])
+    if index.embedder.fingerprint == load_static_embeddings().fingerprint:
+        return index.embed([entity_text(record["title"], record["description"]) for record in found])
+    return index.snapshot.vectors(ENTITY_VECTORS).vectors([record["id"] for record in found])

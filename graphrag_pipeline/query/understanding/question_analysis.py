@@ -1,0 +1,143 @@
+"""What a question asks for besides its words: other names of whom it names, and what an answer to it would name.
+
+"Who is Ebenezer Scrooge's clerk?" is answered by a passage that says "Scrooge" and "clerk" and names somebody else. So
+a written form of an entity that the question names stands for the question's words for it (the graph knows the forms),
+and an answer to "who" names a person or organization, to "where" a place or organization, to "when" and "how many" a
+number or a month; one that the question does not name itself. "Who is Jacob Marley?" asks for nothing but what is said
+about him: the sentences of his description. Question words are English, with those of some
+neighbours and Chinese. Keep out: scores.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from graphrag_pipeline.query.results import TextUnitRecord
+from graphrag_pipeline.query.selection.windows import is_latin
+from graphrag_pipeline.query.understanding.question import asked_words, content_words
+from graphrag_pipeline.text.extractive import sentences_of
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_index import GraphIndex
+
+MAX_ACRONYM = 4
+
+_COLUMNS = ["title", "type", "names", "description"]
+_TYPES_OF = {"person": ("PERSON", "ORGANIZATION"), "place": ("GEO", "ORGANIZATION")}
+_KINDS = {
+    "person": r"who(?:m|se)?|wer|we[nm]|wessen|qui|qui[eé]n|chi",
+    "place": r"where|wo(?:hin|her)?|où|d[oó]nde|dove",
+    "number": r"how\s+(?:many|much|old|long|far|often)|when|(?:what|which)\s+(?:year|date|day|number|age)"
+    r"|wann|wie\s?viele?|wie\s+(?:alt|lange|oft)|quand|combien|cu[aá]ndo|cu[aá]nt[oa]s?|quant[oi]",
+}
+_LATIN = {kind: re.compile(rf"\W*(?:\w+\s+)?(?:{words})\b", re.IGNORECASE) for kind, words in _KINDS.items()}
+_CHINESE = {
+    "person": re.compile("谁"),
+    "place": re.compile("哪里|哪儿|何处"),
+    "number": re.compile("多少|几|何时|什么时候"),
+}
+_NUMBER = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh"
+    r"|nine)ty|hundreds?|thousands?|millions?|dozen|half|double|twice|once|first|second|third|january|february|march"
+    r"|april|june|july|august|september|october|november|december)\b|[一二三四五六七八九十百千万两]",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as passages are compared with it.
+
+    Attributes:
+        words: stems of what it asks about.
+        name_words: those of them that name entities.
+        forms: (pattern of the written forms of a named entity, the question's words that they stand for).
+        answer: pattern of what an answer would name; None where nothing can be told.
+        description: sentences on the entities that it names, where it asks about nothing else.
+    """
+
+    question: str
+    words: frozenset[str]
+    name_words: frozenset[str]
+    forms: tuple[tuple[re.Pattern[str], frozenset[str]], ...]
+    answer: re.Pattern[str] | None
+    description: tuple[str, ...]
+
+    def words_in(self, text: str) -> frozenset[str]:
+        """Stems of a text's content words, and the question's words that a name in it stands for."""
+        stood_for = [words for pattern, words in self.forms if pattern.search(text)]
+        return content_words(text).union(*stood_for)
+
+    def is_answered_by(self, text: str) -> bool:
+        """Whether a text names what an answer would; True where nothing can be told."""
+        return self.answer is None or bool(self.answer.search(text))
+
+    def is_described_by(self, text: str) -> bool:
+        """Whether a text begins with a sentence of the description."""
+        return text.startswith(self.description) if self.description else False
+
+
+def read_asked(index: GraphIndex, question: str, units: Sequence[TextUnitRecord]) -> Asked:
+    """Look up whom a question names, and what of the kind it asks for the text units name."""
+    words = asked_words(question)
+    named = index.names.find(question)
+    forms = []
+    entities = _read_names(index, named)
+    for entity in entities:
+        written = _written_forms(entity)
+        stood_for = words & frozenset().union(*map(content_words, written))
+        if stood_for:
+            forms.append((_pattern_of(written), stood_for))
+    name_words = frozenset().union(*(stood_for for _, stood_for in forms))
+    asks_about_names = not words - name_words
+    kind = "" if asks_about_names else kind_of(question)
+    answer = _NUMBER if kind == "number" else _pattern_of_others(index, kind, named, units)
+    description = [s for e in entities for s in sentences_of(e["description"] or "")] if asks_about_names else []
+    return Asked(question, words, name_words, tuple(forms), answer, tuple(description))
+
+
+def kind_of(question: str) -> str:
+    """What an answer names by the question's first words: person, place or number; "" where nothing can be told."""
+    if is_latin(question):
+        return next((kind for kind, pattern in _LATIN.items() if pattern.match(question)), "")
+    return next((kind for kind, pattern in _CHINESE.items() if pattern.search(question)), "")
+
+
+def _pattern_of_others(
+    index: GraphIndex, kind: str, named: list[int], units: Sequence[TextUnitRecord]
+) -> re.Pattern[str] | None:
+    """Of the entities of the kind that the text units name and the question does not; None if there is none."""
+    if kind not in _TYPES_OF:
+        return None
+    rows = index.snapshot.rows_of("text_units", [unit.id for unit in units])
+    ids = {e for unit in index.snapshot.take("text_units", rows, ["entity_ids"]) for e in unit["entity_ids"] or ()}
+    rows = index.snapshot.rows_of("entities", sorted(ids))
+    others = _read_names(index, [row for row in rows.tolist() if row >= 0 and row not in named])
+    written = {form for e in others if e["type"] in _TYPES_OF[kind] for form in _written_forms(e)}
+    return _pattern_of(written) if written else None
+
+
+def _read_names(index: GraphIndex, rows: list[int]) -> list[dict[str, Any]]:
+    """Entities with a name of their own: "Scrooge's clerk" is somebody else's word for one."""
+    entities = index.snapshot.take("entities", rows, _COLUMNS)
+    return [entity for entity in entities if "'S " not in entity["title"]]
+
+
+def _written_forms(entity: dict[str, Any]) -> set[str]:
+    return set(entity["names"] or ()) or {entity["title"]}
+
+
+def _pattern_of(written: Iterable[str]) -> re.Pattern[str]:
+    """Any of some names."""
+    longest_first = sorted(written, key=lambda form: (-len(form), form))
+    return re.compile("|".join(map(_match_form, longest_first)))
+
+
+def _match_form(form: str) -> str:
+    """A name between word boundaries, where its script has them; an import may know it in capitals only."""
+    spaced = r"\s+".join(re.escape(word) for word in form.split())
+    bounded = rf"\b{spaced}\b" if is_latin(form) and form[:1].isalnum() and form[-1:].isalnum() else spaced
+    return f"(?i:{bounded})" if form.isupper() and len(form) > MAX_ACRONYM else bounded

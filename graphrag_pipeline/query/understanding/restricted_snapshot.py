@@ -1,0 +1,252 @@
+"""A snapshot as if only some of its documents were there: nothing that others say comes out of it.
+
+Rows keep their numbers; what leads to rows (vector and full-text search, adjacency, the mention graph) leads to passing
+ones only, and records that do not pass cannot be read. So every search method holds a filter without knowing it. Of an
+entity or relationship that other documents speak of too, the description is made again from sentences of its passing
+text units: those that name it, or both its entities; none where no sentence does. Its title, type, weight and rank are
+those of the whole index, and so is the place of its vector. Whole columns (`table`, `sentences`) are as they are: a
+step that goes over all rows asks `passing` first. Keep out: which records pass (`passing.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.query.understanding.document_mask import Passing
+from graphrag_pipeline.query.understanding.partial_descriptions import describe_by_text_units
+from graphrag_pipeline.storage.arrays import Adjacency, ArrayFolder, Sentences, expand_rows
+from graphrag_pipeline.storage.mentions import Mentions
+from graphrag_pipeline.storage.snapshots import Snapshot
+from graphrag_pipeline.tables import VECTOR_TABLES
+from graphrag_pipeline.text.tokens import count_tokens_each
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.storage.vectors.stores import Found, VectorCollection, VectorRecord, Where
+
+MAX_IDS = 2_000
+"""Passing rows of which a search is told the ids; of more it looks for some over what is asked, until enough pass."""
+N_MORE = 2
+"""How many times as many a search looks for as should hold enough that pass."""
+
+
+class RestrictedSnapshot(Snapshot):
+    """The passing part of an opened snapshot, which stays open as long as that one.
+
+    Args:
+        whole: what it is a part of; what that has loaded is shared.
+    """
+
+    def __init__(self, whole: Snapshot, passing: Passing) -> None:
+        super().__init__(whole.folder, whole.id, whole.manifest, whole._vector_settings)
+        self._tables, self._id_sets = whole._tables, whole._id_sets
+        self._whole = whole
+        self._descriptions: dict[tuple[str, int], str] = {}
+        self.passing = passing
+
+    def vectors(self, name: str) -> VectorCollection:
+        """A vector table of which passing rows alone are found."""
+        table = VECTOR_TABLES[name][0]
+        return PassingVectors(self._whole.vectors(name), self._whole, table, self.passing.masks[table])
+
+    @functools.cached_property
+    def adjacency(self) -> Adjacency:
+        return RestrictedAdjacency(self._whole.adjacency, self.passing.masks)
+
+    @functools.cached_property
+    def mentions(self) -> Mentions:
+        return Mentions(restrict_mentions(self._whole.mentions, self.passing.masks["text_units"]))
+
+    @functools.cached_property
+    def sentences(self) -> Sentences:
+        return self._whole.sentences
+
+    def take(self, name: str, rows: np.ndarray | list[int], columns: list[str] | None = None) -> list[dict[str, Any]]:
+        """Records of some rows, in that order.
+
+        Raises:
+            PipelineError: one of them does not pass.
+        """
+        wanted = np.asarray(rows, dtype=np.int64)
+        mask = self.passing.masks.get(name)
+        refused = wanted[~mask[wanted]] if mask is not None else wanted[:0]
+        if len(refused):
+            raise PipelineError(f"{name}: row {refused[0]} does not pass {' and '.join(self.passing.filters)}")
+        found = self._whole.take(name, rows, columns)
+        if name in self.passing.whole and (columns is None or "description" in columns):
+            for row, record in zip(wanted.tolist(), found, strict=True):
+                if not self.passing.whole[name][row]:
+                    record["description"] = self._describe(name, row, record["description"] or "")
+        return found
+
+    def _describe(self, name: str, row: int, stored: str) -> str:
+        """Within the tokens of the stored description, which its record's `n_tokens` counts."""
+        if (name, row) not in self._descriptions:
+            [max_tokens] = count_tokens_each([stored])
+            self._descriptions[name, row] = describe_by_text_units(self, name, row, max_tokens)
+        return self._descriptions[name, row]
+
+
+# ------------------------------------------------------------------------------------------------------------- vectors
+
+
+class PassingVectors:
+    """A vector collection of which only passing rows are found; exactly k where there are as many.
+
+    Args:
+        mask: bool (n rows of `table`,).
+    """
+
+    def __init__(self, vectors: VectorCollection, snapshot: Snapshot, table: str, mask: np.ndarray) -> None:
+        self._all = vectors
+        self._snapshot = snapshot
+        self._table = table
+        self._mask = mask
+        self._n_passing = int(mask.sum())
+
+    def search(
+        self, vector: np.ndarray, k: int, ids: Collection[str] | None = None, where: Where | None = None
+    ) -> Found:
+        if ids is not None or self._are_few:
+            among = self._among(ids)
+            return self._all.search(vector, k, among, where) if among else []
+        for n_wanted in self._wider(k):
+            found = self._passing(self._all.search(vector, n_wanted, None, where))
+            if len(found) >= k:
+                return found[:k]
+        return self._all.search(vector, k, self.ids(), where)
+
+    def search_text(self, query: str, k: int, ids: Collection[str] | None = None, where: Where | None = None) -> Found:
+        if ids is not None or self._are_few:
+            among = self._among(ids)
+            return self._all.search_text(query, k, among, where) if among else []
+        for n_wanted in self._wider(k):
+            near = self._all.search_text(query, n_wanted, None, where)
+            found = self._passing(near)
+            if len(found) >= k or len(near) < n_wanted:  # fewer: no other row has a word of the query
+                return found[:k]
+        return self._all.search_text(query, k, self.ids(), where)
+
+    @property
+    def _are_few(self) -> bool:
+        return self._n_passing <= MAX_IDS
+
+    def _among(self, ids: Collection[str] | None) -> list[str]:
+        return self.ids() if ids is None else self._keep(list(ids))
+
+    def _wider(self, k: int) -> Iterator[int]:
+        """How many rows to look for until k of them pass, from what should do up to a quarter of the table."""
+        n_wanted = N_MORE * (k * len(self._mask) // self._n_passing + 1)
+        while n_wanted <= max(len(self._mask) // 4, k):
+            yield n_wanted
+            n_wanted *= 4
+
+    def _passing(self, near: Found) -> Found:
+        passing = set(self._keep([record_id for record_id, _ in near]))
+        return [(record_id, score) for record_id, score in near if record_id in passing]
+
+    def _keep(self, ids: Sequence[str]) -> list[str]:
+        rows = self._snapshot.rows_of(self._table, list(ids))
+        return [record_id for record_id, row in zip(ids, rows.tolist(), strict=True) if row >= 0 and self._mask[row]]
+
+    def count(self, where: Where | None = None) -> int:
+        return self._all.count(where) if where else self._n_passing
+
+    def ids(self) -> list[str]:
+        ids: list[str] = self._snapshot.table(self._table)["id"].filter(pa.array(self._mask)).to_pylist()
+        return ids
+
+    def get(self, ids: Sequence[str]) -> list[VectorRecord]:
+        return self._all.get(self._keep(ids))
+
+    def vectors(self, ids: Sequence[str]) -> np.ndarray:
+        return self._all.vectors(ids)
+
+
+# ---------------------------------------------------------------------------------------------------------- adjacency
+
+_LEADS_TO = {
+    "entity_relationships": "relationships",
+    "entity_text_units": "text_units",
+    "entity_communities": "communities",
+    "entity_covariates": "covariates",
+    "relationship_text_units": "text_units",
+    "text_unit_entities": "entities",
+    "text_unit_relationships": "relationships",
+}
+
+
+class RestrictedAdjacency(Adjacency):
+    """Adjacency that leads to passing rows; the arrays themselves are whole."""
+
+    def __init__(self, whole: Adjacency, masks: Mapping[str, np.ndarray]) -> None:
+        self._whole = whole
+        self._masks = masks
+
+    def array(self, name: str) -> np.ndarray:
+        return self._whole.array(name)
+
+    def has(self, name: str) -> bool:
+        return self._whole.has(name)
+
+    def of(self, relation: str, row: int) -> np.ndarray:
+        found = self._whole.of(relation, row)
+        return found[self._masks[_LEADS_TO[relation]][found]]
+
+    def of_all(self, relation: str, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        positions, found = self._whole.of_all(relation, rows)
+        is_kept = self._masks[_LEADS_TO[relation]][found]
+        return positions[is_kept], found[is_kept]
+
+    def counts(self, relation: str) -> np.ndarray:
+        n_rows = len(self._whole.counts(relation))
+        return np.bincount(self.of_all(relation, np.arange(n_rows))[0], minlength=n_rows)
+
+
+class _Arrays(ArrayFolder):
+    """Arrays in memory."""
+
+    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
+        self._arrays = arrays
+
+
+def restrict_mentions(whole: Mentions, text_units: np.ndarray) -> ArrayFolder:
+    """The arrays of the mention graph without the edges of other text units.
+
+    Args:
+        text_units: which text units are kept, bool (n text units,).
+    """
+    is_kept = text_units[whole.text_units]
+    renumbered = np.cumsum(is_kept) - 1
+    places = np.flatnonzero(is_kept)
+    _, of_places = expand_rows(whole.places_indptr, places)
+    entity_indptr, entity_edges = _keep_edges(whole.entity_indptr, whole.entity_edges, is_kept, renumbered)
+    about_indptr, about_edges = _keep_edges(whole.about_indptr, whole.about_edges, is_kept, renumbered)
+    before = np.r_[0, np.cumsum(is_kept)]
+    return _Arrays(
+        {
+            "text_unit_mentions_indptr": before[whole.unit_indptr],
+            "entity_mentions_indptr": entity_indptr,
+            "entity_mentions_indices": entity_edges,
+            "entity_about_indptr": about_indptr,
+            "entity_about_indices": about_edges,
+            "mention_entities": whole.entities[is_kept],
+            "mention_text_units": whole.text_units[is_kept],
+            "mention_is_about": whole.is_about[is_kept],
+            "mention_places_indptr": np.r_[0, np.cumsum(np.diff(whole.places_indptr)[places])],
+            "mention_starts": whole.starts[of_places],
+            "mention_ends": whole.ends[of_places],
+        }
+    )
+
+
+def _keep_edges(
+    indptr: np.ndarray, edges: np.ndarray, is_kept: np.ndarray, renumbered: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    kept = is_kept[edges]
+    return np.r_[0, np.cumsum(kept)][indptr], renumbered[edges[kept]].astype(edges.dtype)

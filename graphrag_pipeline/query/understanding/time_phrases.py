@@ -1,0 +1,201 @@
+"""Time phrases: which days a question speaks of, given what day it is: "the last two weeks", "since March", "in 2024".
+
+    the last two weeks, the past month    so many days, months or years up to now
+    last week, last month, last year      the calendar week (from Monday), month or year before now's
+    this week, yesterday, two days ago    what they say
+    in March, since March 2024            the latest March that has begun; since: up to now
+    latest news, recently                 `RECENT_DAYS`, and more where they say nothing (`is_soft`)
+
+How phrases are written is in `time_forms.py`. Keep out: documents (`time_scope.py`), the clock.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from graphrag_pipeline.query.understanding.question import content_words
+from graphrag_pipeline.query.understanding.time_forms import (
+    ABOUT_TIME,
+    MONTH_OF,
+    NUMBER_OF,
+    OVERVIEWS,
+    PATTERNS,
+    UNIT_OF,
+)
+
+RECENT_DAYS = 30
+_NAMING = ("between", "since", "after", "before", "until", "during")
+_PREPOSITION = re.compile(r"^(?:in|on|of|over|during|for|within|so far|from(?=.* (?:last|past)))\s+", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class TimePhrase:
+    """Days that a question speaks of.
+
+    Attributes:
+        text: the phrase as it is written, without its preposition.
+        start, end: first and last day; None is open.
+        rest: the question without the phrase; an overview question where nothing else is asked.
+        is_all: nothing but the time is asked.
+        is_soft: no certain days are meant ("latest news").
+        is_relative: it counts from now, so that its words are in no text.
+    """
+
+    text: str
+    start: date | None
+    end: date | None
+    rest: str
+    is_all: bool
+    is_soft: bool
+    is_relative: bool
+
+
+def has_time_phrase(question: str) -> bool:
+    """Whether a question speaks of a time, whatever day it is."""
+    return _find(question) is not None
+
+
+def read_time_phrase(question: str, now: date) -> TimePhrase | None:
+    """The first time phrase of a question; None if there is none, or no such day."""
+    found = _find(question)
+    if found is None:
+        return None
+    language, kind, match = found
+    try:
+        start, end = _SPANS[kind](match.groupdict(), now)
+    except (ValueError, OverflowError):
+        return None
+    if start and end and end < start:
+        return None
+    rest = _without(question, match)
+    is_all = not content_words(rest) - ABOUT_TIME
+    text = _PREPOSITION.sub("", " ".join(match.group().split()))
+    asked = OVERVIEWS[language] if is_all else rest
+    return TimePhrase(text, start, end, asked, is_all, kind == "soft", kind not in _NAMING)
+
+
+def _find(question: str) -> tuple[str, str, re.Match[str]] | None:
+    """The longest phrase of those that start first."""
+    found = [(language, kind, match) for language, kind, pattern in PATTERNS for match in pattern.finditer(question)]
+    found = [(language, kind, match) for language, kind, match in found if not _is_name(question, kind, match)]
+    return min(found, key=lambda item: (item[2].start(), -item[2].end()), default=None)
+
+
+def _is_name(question: str, kind: str, match: re.Match[str]) -> bool:
+    """A film may be called Yesterday: a single word with a capital inside a question."""
+    return kind in ("yesterday", "today") and match.group()[0].isupper() and bool(question[: match.start()].strip())
+
+
+def _without(question: str, match: re.Match[str]) -> str:
+    text = f"{question[: match.start()]} {question[match.end() :]}"
+    text = re.sub(r"\s+([?!.,;:])", r"\1", " ".join(text.split()))
+    return re.sub(r"^[\s,;:.]+|[\s,;:]+(?=[?!.]*$)", "", text)
+
+
+# ---------------------------------------------------------------------------------------------------------------- spans
+
+Groups = Mapping[str, str | None]
+Span = tuple[date | None, date | None]
+
+
+def _rolling(groups: Groups, now: date) -> Span:
+    """So many units up to now, which is the last day."""
+    unit = _unit_of(groups)
+    return _back(now, _number_of(groups), unit) + timedelta(days=1), now
+
+
+def _last(groups: Groups, now: date) -> Span:
+    """ "Last week" is the one before this; with a number or another unit it is up to now."""
+    unit = _unit_of(groups)
+    if groups.get("n") or unit not in ("week", "month", "quarter", "year"):
+        return _rolling(groups, now)
+    end = _first_day(now, unit) - timedelta(days=1)
+    return _first_day(end, unit), end
+
+
+def _this(groups: Groups, now: date) -> Span:
+    return _first_day(now, _unit_of(groups)), now
+
+
+def _ago(groups: Groups, now: date) -> Span:
+    """The day, calendar week, month or year that lies so far back; with "since" up to now."""
+    unit = _unit_of(groups)
+    then = _back(now, _number_of(groups), unit)
+    if groups.get("since"):
+        return then, now
+    kind = "week" if unit == "fortnight" else unit
+    start = _first_day(then, kind)
+    return start, then if kind == "day" else _back(start, -1, kind) - timedelta(days=1)
+
+
+def _named(groups: Groups, now: date, name: str = "first") -> tuple[date, date]:
+    """First and last day of a written date; without a year it is the latest that has begun."""
+    if groups.get("y"):
+        return _days_of(int(groups["y"] or 0), int(groups["month"] or 0) or None, None)
+    text = str(groups[name]).casefold()
+    if re.fullmatch(r"\d{4}-\d\d(-\d\d)?", text):
+        year, month, *day = map(int, text.split("-"))
+        return _days_of(year, month, day[0] if day else None)
+    years, days = re.findall(r"\d{4}", text), re.findall(r"\b\d{1,2}(?!\d)", text)
+    words = [word for word in re.findall(r"[^\W\d]+", text) if word in MONTH_OF]
+    month_number, day_number = int(MONTH_OF[words[0]]) if words else None, int(days[0]) if days else None
+    if years:
+        return _days_of(int(years[0]), month_number, day_number)
+    span = _days_of(now.year, month_number, day_number)
+    return span if span[0] <= now else _days_of(now.year - 1, month_number, day_number)
+
+
+def _days_of(year: int, month: int | None, day: int | None) -> tuple[date, date]:
+    if month is None:
+        return date(year, 1, 1), date(year, 12, 31)
+    if day is None:
+        return date(year, month, 1), date(year, month, calendar.monthrange(year, month)[1])
+    return date(year, month, day), date(year, month, day)
+
+
+_SPANS: dict[str, Callable[[Groups, date], Span]] = {
+    "rolling": _rolling,
+    "last": _last,
+    "this": _this,
+    "ago": _ago,
+    "yesterday": lambda groups, now: (now - timedelta(days=1),) * 2,
+    "today": lambda groups, now: (now, now),
+    "soft": lambda groups, now: (now - timedelta(days=RECENT_DAYS - 1), now),
+    "between": lambda groups, now: (_named(groups, now)[0], _named(groups, now, "second")[1]),
+    "since": lambda groups, now: (_named(groups, now)[0], now),
+    "after": lambda groups, now: (_named(groups, now)[1] + timedelta(days=1), now),
+    "before": lambda groups, now: (None, _named(groups, now)[0] - timedelta(days=1)),
+    "until": lambda groups, now: (None, _named(groups, now)[1]),
+    "during": lambda groups, now: _named(groups, now),
+}
+
+
+def _unit_of(groups: Groups) -> str:
+    return str(UNIT_OF[str(groups.get("unit") or groups.get("year")).casefold()])
+
+
+def _number_of(groups: Groups) -> int:
+    written = (groups.get("n") or groups.get("m") or "1").casefold()
+    return int(written) if written.isdigit() else int(NUMBER_OF[written])
+
+
+def _back(day: date, n: int, unit: str) -> date:
+    """A day n units before another; the month's last day where it has no such day."""
+    if unit in ("day", "week", "fortnight"):
+        return day - timedelta(days=n * {"day": 1, "week": 7, "fortnight": 14}[unit])
+    months = day.year * 12 + day.month - 1 - n * {"month": 1, "quarter": 3, "year": 12, "decade": 120}[unit]
+    year, month = divmod(months, 12)
+    return date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
+
+
+def _first_day(day: date, unit: str) -> date:
+    """Of the calendar unit that a day lies in; weeks start on Monday."""
+    if unit == "week":
+        return day - timedelta(days=day.weekday())
+    month = {"month": day.month, "quarter": (day.month - 1) // 3 * 3 + 1, "year": 1, "decade": 1}.get(unit)
+    year = day.year // 10 * 10 if unit == "decade" else day.year
+    return date(year, month, 1) if month else day

@@ -1,0 +1,1 @@
+"""Vector tables: immutable LanceDB folders, and the registry of vector stores."""

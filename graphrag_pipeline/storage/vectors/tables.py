@@ -1,0 +1,163 @@
+"""Searching one vector table of a snapshot, by vector and by full text.
+
+LanceDB finds row numbers; ids and vectors of the rows found are read beside it (`mapped_rows.py`), where the folder has
+them. Keep out: making the folders (`vectors.py`), filters by attribute (`lance_store.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+
+from graphrag_pipeline.storage import files
+from graphrag_pipeline.storage.vectors.folders import ANN_MIN_ROWS, SEARCHED, VectorFolder, connect, quote_ids
+from graphrag_pipeline.storage.vectors.mapped_rows import MappedRows
+
+_N_REFINED = 4
+"""Rows that the index finds for each one wanted: its 8 bits a number err, so exact cosines choose among more."""
+_MIN_EF = 100
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _run(awaited: Coroutine[Any, Any, Any]) -> Any:
+    """Wait for LanceDB in its own event loop, so that the caller may be inside another."""
+    from lancedb.background_loop import LOOP
+
+    return LOOP.run(awaited)
+
+
+async def _open_async(folder: Path, name: str) -> Any:
+    import lancedb
+
+    return await (await lancedb.connect_async(str(folder))).open_table(name)
+
+
+def _telling_damage(
+    read: Callable[Concatenate[VectorTable, P], T],
+) -> Callable[Concatenate[VectorTable, P], T]:
+    """A method that reads files of a table; what LanceDB says of one that is gone or damaged names no way out."""
+
+    @functools.wraps(read)
+    def reading(self: VectorTable, *arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            return read(self, *arguments, **named)
+        except (OSError, EOFError, RuntimeError, ValueError) as error:
+            raise files.read_error(self.path, self.path, error) from error
+
+    return reading
+
+
+class VectorTable:
+    """One opened vector table, read only; safe to use from several threads.
+
+    Args:
+        parent: folder of all vector tables of a root.
+        folder: which table.
+    """
+
+    def __init__(self, parent: Path, folder: VectorFolder) -> None:
+        self.folder = folder
+        self.path = folder.path(parent)
+
+    @functools.cached_property
+    def _table(self) -> Any:
+        return connect(self.path).open_table(self.folder.name)
+
+    @functools.cached_property
+    def _async_table(self) -> Any:
+        """The same table for searches: a search by the synchronous one changes threads five times, 1 to 2 ms."""
+        return _run(_open_async(self.path, self.folder.name))
+
+    @functools.cached_property
+    def _rows(self) -> MappedRows | None:
+        return MappedRows.find(self.path, self.folder.dimensions)
+
+    @_telling_damage
+    def search(self, vector: np.ndarray, k: int, ids: Collection[str] | None = None) -> list[tuple[str, float]]:
+        """The k rows nearest to `vector` by cosine similarity, nearest first, ties by id.
+
+        Args:
+            vector: float32 of shape (dimensions,); a zero vector matches nothing.
+            ids: search among these rows only.
+        """
+        if not self.folder.n_rows or not k or not np.any(vector) or (ids is not None and not ids):
+            return []
+        query = self._async_table.query().nearest_to(vector).column("vector").distance_type("cosine")
+        if self._is_indexed:
+            query = query.ef(max(_N_REFINED * k, _MIN_EF))
+        if ids is not None:
+            query = query.where(f"id IN ({quote_ids(ids)})")
+        if self._is_indexed and self._rows is not None:
+            return self._refine(self._rows, query.limit(_N_REFINED * k), vector, k)
+        if self._is_indexed:
+            query = query.refine_factor(_N_REFINED)
+        found = _run(query.limit(k).select(["id", "_distance"]).to_arrow())
+        pairs = zip(found["id"].to_pylist(), found["_distance"].to_pylist(), strict=True)
+        near = [(i, 1.0 - distance) for i, distance in pairs if distance is not None and np.isfinite(distance)]
+        return sorted(near, key=lambda pair: (-pair[1], pair[0]))
+
+    @property
+    def _is_indexed(self) -> bool:
+        return self.folder.n_rows >= ANN_MIN_ROWS and self.folder.name in SEARCHED
+
+    @staticmethod
+    def _refine(rows: MappedRows, query: Any, vector: np.ndarray, k: int) -> list[tuple[str, float]]:
+        """The k best of the rows that a query finds, by their exact cosines."""
+        row_ids = _run(query.select(["_distance"]).with_row_id().to_arrow())["_rowid"].to_numpy()
+        vectors = rows.vectors(row_ids)
+        lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(vector)
+        is_near = lengths > 0
+        cosines = (vectors[is_near] @ vector) / lengths[is_near]
+        near = zip(rows.ids(row_ids[is_near]), cosines.tolist(), strict=True)
+        return sorted(near, key=lambda pair: (-pair[1], pair[0]))[:k]
+
+    @_telling_damage
+    def search_text(self, query: str, k: int, ids: Collection[str] | None = None) -> list[tuple[str, float]]:
+        """The k rows that match the words of `query` best by BM25, best first, ties by id."""
+        if not self.folder.n_rows or not self.folder.has_full_text or not k or not query.strip():
+            return []
+        from lancedb.query import MatchQuery
+
+        # MatchQuery takes the words as words: no query syntax, so quotes and operators in a question are harmless.
+        words = MatchQuery(query, "text")  # type: ignore[call-arg]
+        search = self._async_table.query().nearest_to_text(words).limit(k)
+        if ids is not None:
+            search = search.where(f"id IN ({quote_ids(ids)})")
+        if self._rows is None:
+            found = _run(search.select(["id", "_score"]).to_arrow())
+            found_ids = found["id"].to_pylist()
+        else:
+            found = _run(search.select(["_score"]).with_row_id().to_arrow())
+            found_ids = self._rows.ids(found["_rowid"].to_numpy())
+        pairs = zip(found_ids, found["_score"].to_pylist(), strict=True)
+        return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
+
+    def count(self) -> int:
+        return int(self._table.count_rows())
+
+    def ids(self) -> list[str]:
+        """All ids, in no order."""
+        limit = max(self.count(), 1)
+        return self._table.search().select(["id"]).limit(limit).to_arrow()["id"].to_pylist()
+
+    @_telling_damage
+    def vectors(self, ids: Sequence[str]) -> np.ndarray:
+        """Vectors of `ids`, in that order: float32 (len(ids), dimensions); zeros for an id that is not there."""
+        result = np.zeros((len(ids), self.folder.dimensions), dtype=np.float32)
+        if not ids or not self.folder.n_rows:
+            return result
+        wanted = sorted(set(ids))
+        query = self._table.search().where(f"id IN ({quote_ids(wanted)})").limit(len(wanted)).select(["id", "vector"])
+        found = query.to_arrow()
+        matrix = np.asarray(found["vector"].combine_chunks().flatten()).reshape(len(found), -1)
+        row_of = {i: row for row, i in enumerate(found["id"].to_pylist())}
+        for position, i in enumerate(ids):
+            if i in row_of:
+                result[position] = matrix[row_of[i]]
+        return result

@@ -1,0 +1,51 @@
+"""Full dates as names: "December 25, 1843" and "25th of December 1843" are the event "25 December 1843".
+
+Those of German, French and Spanish stay as they are written: "3. März 2023", "14 juillet 2022", "5 de mayo de 2021".
+
+A day without its year, a month or a weekday alone name nothing that two documents could share.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.finder import Name
+
+_MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
+_FOREIGN = (
+    r"(?:\d{1,2}\.\s(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember)"
+    r"|(?:1er|\d{1,2})\s(?:janvier|février|mars|avril|mai|juin|juillet|août|septembre|octobre|novembre|décembre)"
+    r"|\d{1,2}\sde\s(?:enero|febrero|marzo|abril|mayo|junio|julio|agosto|sep?tiembre|octubre|noviembre|diciembre)\sdel?)"
+    r"\s\d{4}"
+)
+_DATE = regex.compile(
+    rf"\b(?:(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s(?:of\s)?(?P<month>{_MONTH}),?\s(?P<year>\d{{4}})"
+    rf"|(?P<month>{_MONTH})\s(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,\s(?P<year>\d{{4}})|(?P<foreign>{_FOREIGN}))\b"
+)
+_FORM = regex.compile(rf"\d{{1,2}} {_MONTH} \d{{4}}|{_FOREIGN}")
+
+
+def find_dates(text: str, sentences: list[tuple[int, int]]) -> list[Name]:
+    """Dates with day, month and year, in reading order, written as day, month, year."""
+    starts = [start for start, _ in sentences]
+    return [
+        Name(
+            _form_of(match),
+            match.start(),
+            match.end(),
+            bisect_right(starts, match.start()) - 1,
+        )
+        for match in _DATE.finditer(text)
+    ]
+
+
+def _form_of(match: regex.Match[str]) -> str:
+    if match["foreign"]:
+        return " ".join(match["foreign"].split())
+    return f"{int(match['day'])} {match['month']} {match['year']}"
+
+
+def is_date(form: str) -> bool:
+    return _FORM.fullmatch(form) is not None

@@ -1,0 +1,178 @@
+"""A webhook hears of runs that ended, over real HTTP; one that fails changes nothing and leaks no secret."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from graphrag_pipeline.defs.automation import notifications
+from graphrag_pipeline.defs.automation.notifications import build_notification_sensors, describe_published, post
+from graphrag_pipeline.defs.build import build_definitions
+from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.defs.runs.index_run import open_instance
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.settings.schedule import NotificationsSettings
+from graphrag_pipeline_tests.support.roots import make_root
+
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+class Hook(HTTPServer):
+    """A webhook on loopback that keeps what it is told."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.told: list[dict[str, Any]] = []
+        self.status = 200
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/services/s3cret"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        assert isinstance(self.server, Hook)
+        self.server.told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.send_response(self.server.status)
+        self.end_headers()
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+@contextmanager
+def running_hook() -> Iterator[Hook]:
+    """A webhook that answers until the end of the block."""
+    server = Hook()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    with running_hook() as server:
+        yield server
+
+
+def end_run(root: Root, job_name: str) -> None:
+    """Run a job and evaluate the sensor that belongs to its end."""
+    success, failure = build_notification_sensors(root)
+    with open_instance(root) as instance:
+        job = build_definitions(root).resolve_job_def(job_name)
+        result = job.execute_in_process(instance=instance, run_config=QUIET, raise_on_error=False)
+        event = result.get_run_success_event() if result.success else result.get_run_failure_event()
+        context = dg.build_run_status_sensor_context(
+            sensor_name="notify",
+            dagster_instance=instance,
+            dagster_run=result.dagster_run,
+            dagster_event=event,
+            resources={"index_root": IndexRoot(path=str(root.path))},
+        )
+        if result.success:
+            success(context)
+        else:
+            failure(context.for_run_failure())
+
+
+def with_webhook(root: Root, url: str) -> Root:
+    (root.path / "settings.yaml").write_text(f"storage: {{n_buckets: 2}}\nnotifications: {{webhook: '{url}'}}\n")
+    return Root(root.path)
+
+
+def test_success_is_told_with_snapshot_and_counts(indexed_root: Root, hook: Hook) -> None:
+    root = with_webhook(indexed_root, hook.url)
+    end_run(root, "reindex_stale")
+    (told,) = hook.told
+    assert (told["status"], told["job"], told["snapshot"]) == ("success", "reindex_stale", root.snapshots.current())
+    assert told["counts"]["documents"] == 3 and told["run_id"]
+    end_run(root, "stale_report")
+    end_run(root, "batch_job")  # fails: there are no questions
+    assert len(hook.told) == 1, "neither report nor answers are the index"
+
+
+def test_failure_is_told_with_its_reason(tmp_path, hook: Hook) -> None:
+    root = with_webhook(make_root(tmp_path, {}), hook.url)
+    end_run(root, "reindex_stale")
+    (told,) = hook.told
+    assert (told["status"], told["snapshot"], told["counts"]) == ("failure", None, {})
+    assert "no readable documents" in told["error"] and "\n" not in told["error"]
+
+
+def test_a_run_whose_process_was_killed_is_told_with_how_it_ended(indexed_root: Root, hook: Hook) -> None:
+    root = with_webhook(indexed_root, hook.url)
+    _, failure = build_notification_sensors(root)
+    with open_instance(root) as instance:
+        job = build_definitions(root).resolve_job_def("reindex_stale")
+        run = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
+        killed = f"[DagsterApiServer] Run execution process for {run.run_id} was terminated by signal 9 (SIGKILL)."
+        instance.report_engine_event(killed, run)  # as Dagster's code server does
+        event = instance.report_run_failed(run)
+        context = dg.build_run_status_sensor_context(
+            sensor_name="notify",
+            dagster_instance=instance,
+            dagster_run=run,
+            dagster_event=event,
+            resources={"index_root": IndexRoot(path=str(root.path))},
+        )
+        failure(context.for_run_failure())
+    (told,) = hook.told
+    assert (told["status"], told["run_id"]) == ("failure", run.run_id) and "signal 9" in told["error"]
+
+
+def test_a_run_of_assets_is_called_so_with_their_names(indexed_root: Root, hook: Hook) -> None:
+    root = with_webhook(indexed_root, hook.url)
+    job = build_definitions(root).resolve_implicit_global_asset_job_def()
+    (root.path / "settings.yaml").write_text((root.path / "settings.yaml").read_text() + "text_units: {size: 200}\n")
+    with open_instance(root) as instance:
+        result = job.execute_in_process(
+            instance=instance,
+            partition_key="000",
+            asset_selection=[dg.AssetKey("text_units"), dg.AssetKey("documents")],
+            run_config=QUIET,
+            raise_on_error=False,
+        )
+        context = dg.build_run_status_sensor_context(
+            sensor_name="notify",
+            dagster_instance=instance,
+            dagster_run=result.dagster_run,
+            dagster_event=result.get_run_failure_event(),
+            resources={"index_root": IndexRoot(path=str(root.path))},
+        )
+        build_notification_sensors(root)[1](context.for_run_failure())
+    (told,) = hook.told
+    assert (told["job"], told["assets"]) == ("assets", ["documents", "text_units"])
+    assert told["error"].endswith("then launch the run again"), "no word of a traceback: the cure is told"
+
+
+def test_a_webhook_that_fails_fails_nothing_and_keeps_its_secret(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+    hook.status = 500
+    monkeypatch.setenv("OUR_HOOK", hook.url)
+    assert post(NotificationsSettings(webhook="$OUR_HOOK"), {"status": "success"}) == "127.0.0.1 answered 500"
+    assert hook.told == [{"status": "success"}]
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/s3cret"
+        problems = [post(NotificationsSettings(webhook=url, timeout_s=0.05), {})]
+    problems += [post(NotificationsSettings(webhook=url), {}) for url in (url, "ftp://h/s3cret", "s3cret", "http://[")]
+    assert all(problems) and "s3cret" not in str(problems)
+
+
+def test_without_a_webhook_nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notifications.urllib.request, "urlopen", lambda *a, **k: pytest.fail("told somebody"))
+    assert post(NotificationsSettings(), {}) is None
+
+
+def test_a_root_without_a_snapshot_says_so(tmp_path) -> None:
+    assert describe_published(make_root(tmp_path, {})) == {"snapshot": None, "counts": {}}

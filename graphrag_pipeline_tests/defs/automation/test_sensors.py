@@ -1,0 +1,184 @@
+"""Sensor, schedule and automation conditions through Dagster: off at first, one run at a time, no more than needed."""
+
+from __future__ import annotations
+
+import warnings
+
+import dagster as dg
+import pytest
+
+from graphrag_pipeline.defs.automation.input_watch import Watch
+from graphrag_pipeline.defs.automation.schedules import build_schedule
+from graphrag_pipeline.defs.automation.sensors import build_input_sensor
+from graphrag_pipeline.defs.build import build_definitions
+from graphrag_pipeline.defs.jobs.reindex import REINDEX_STALE
+from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.defs.runs.index_run import open_instance
+from graphrag_pipeline.errors import SettingsError
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.storage.locks import one_index_run
+from graphrag_pipeline_tests.support.roots import make_root, put
+
+
+def tick(root: Root, instance: dg.DagsterInstance, cursor: str | None) -> dg.SensorResult:
+    """One evaluation of the sensor."""
+    resources = {"index_root": IndexRoot(path=str(root.path))}
+    with dg.build_sensor_context(instance=instance, cursor=cursor, resources=resources) as context:
+        result = build_input_sensor(root)(context)
+    assert isinstance(result, dg.SensorResult)
+    return result
+
+
+def at_the_hour(root: Root, instance: dg.DagsterInstance) -> object:
+    """One evaluation of the schedule."""
+    resources = {"index_root": IndexRoot(path=str(root.path))}
+    with dg.build_schedule_context(instance=instance, resources=resources) as context:
+        return build_schedule(root)(context)
+
+
+def test_everything_is_off_at_first_and_on_where_the_settings_say_so(indexed_root: Root) -> None:
+    off = build_definitions(indexed_root)
+    assert {sensor.default_status for sensor in off.sensors or ()} == {dg.DefaultSensorStatus.STOPPED}
+    assert {schedule.default_status for schedule in off.schedules or ()} == {dg.DefaultScheduleStatus.STOPPED}
+    (indexed_root.path / "settings.yaml").write_text(
+        "storage: {n_buckets: 2}\n"
+        "schedule: {watch_input: true, watch_interval_s: 20, run_cron: true, cron: 30 4 * * 1, follow_data: true}\n"
+        "notifications: {webhook: 'http://127.0.0.1:9/'}\n"
+    )
+    on = build_definitions(Root(indexed_root.path))
+    assert {sensor.default_status for sensor in on.sensors or ()} == {dg.DefaultSensorStatus.RUNNING}
+    assert on.resolve_sensor_def("input_folder_sensor").minimum_interval_seconds == 20
+    assert on.resolve_schedule_def("observe_schedule").cron_schedule == "30 4 * * 1"
+    schedule = on.resolve_schedule_def("reindex_schedule")
+    assert (schedule.cron_schedule, schedule.default_status) == ("30 4 * * 1", dg.DefaultScheduleStatus.RUNNING)
+
+
+def test_the_sensor_asks_for_one_run_and_waits_while_it_runs(indexed_root: Root) -> None:
+    put(indexed_root.path, "four.txt", "They say that Scrooge saw the fog.")
+    with open_instance(indexed_root) as instance:
+        first = tick(indexed_root, instance, None)
+        second = tick(indexed_root, instance, first.cursor)
+        assert not first.run_requests
+        assert second.run_requests is not None and len(second.run_requests) == 1
+        run = instance.create_run_for_job(
+            build_definitions(indexed_root).resolve_job_def(REINDEX_STALE), status=dg.DagsterRunStatus.STARTED
+        )
+        third = tick(indexed_root, instance, second.cursor)
+        assert run.run_id in str(third.skip_reason) and third.cursor is None, "nothing is forgotten"
+        instance.delete_run(run.run_id)
+        assert Watch.from_json(second.cursor).n_attempts == 1
+        assert "without success" in str(tick(indexed_root, instance, second.cursor).skip_reason)
+
+
+def test_an_input_folder_that_is_away_is_told_and_waited_for(indexed_root: Root) -> None:
+    away = indexed_root.path / "away"
+    (indexed_root.path / "input").rename(away)
+    with open_instance(indexed_root) as instance:
+        assert "no such input folder" in str(tick(indexed_root, instance, None).skip_reason)
+
+
+def test_sensor_and_schedule_wait_while_a_command_line_indexes(indexed_root: Root) -> None:
+    with open_instance(indexed_root) as instance, one_index_run(indexed_root.path):
+        assert "an index run is under way" in str(tick(indexed_root, instance, None).skip_reason)
+        assert isinstance(at_the_hour(indexed_root, instance), dg.SkipReason)
+
+
+def test_the_schedule_runs_unless_it_would_spend_on_changed_settings(indexed_root: Root) -> None:
+    with open_instance(indexed_root) as instance:
+        assert isinstance(at_the_hour(indexed_root, instance), dg.RunRequest)
+        (indexed_root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nreports: {max_findings: 3}\n")
+        skipped = at_the_hour(indexed_root, instance)
+    assert isinstance(skipped, dg.SkipReason) and "reports.max_findings: 8 -> 3" in str(skipped.skip_message)
+
+
+def test_a_cron_string_that_is_none_is_a_clear_error(tmp_path) -> None:
+    root = make_root(tmp_path, settings="schedule: {cron: at three}\n")
+    with pytest.raises(SettingsError, match=r"schedule\.cron: 'at three' is no cron string"):
+        build_schedule(root)
+
+
+def test_automation_follows_data_that_came_out_different_and_stops_where_it_is_equal(indexed_root: Root) -> None:
+    settings = "storage: {n_buckets: 2}\nschedule: {follow_data: true}\n"
+    (indexed_root.path / "settings.yaml").write_text(settings)
+    root = Root(indexed_root.path)
+    definitions = build_definitions(root)
+    with open_instance(root) as instance, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+
+        def requested(cursor: object) -> tuple[set[tuple[str, str | None]], object]:
+            result = dg.evaluate_automation_conditions(definitions, instance, cursor=cursor)
+            chosen = result.get_requested_partitions
+            keys = list(definitions.resolve_asset_graph().materializable_asset_keys)
+            return {(key.to_user_string(), part) for key in keys for part in chosen(key)}, result.cursor
+
+        asked, cursor = requested(None)
+        asked, cursor = requested(cursor)
+        assert asked == set()
+        version = {"dagster/data_version": "new", "dagster/data_version_is_user_provided": "true"}
+        instance.report_runless_asset_event(dg.AssetObservation("input_folder", partition="001", tags=version))
+        asked, cursor = requested(cursor)
+        assert asked == {("corpus_manifest", "001")}
+        same = instance.get_latest_data_version_record(dg.AssetKey("corpus_manifest"), partition_key="001")
+        assert same is not None and same.asset_materialization is not None
+        instance.report_runless_asset_event(same.asset_materialization)
+        asked, cursor = requested(cursor)
+        assert asked == set(), "it came out equal: nothing below runs"
+        tags = {"dagster/data_version": "other"}
+        instance.report_runless_asset_event(dg.AssetMaterialization("corpus_manifest", partition="001", tags=tags))
+        asked, cursor = requested(cursor)
+        assert asked == {("documents", "001")}, "what is above index_candidate has not all run"
+
+
+def test_a_lost_run_does_not_stop_the_sensor_for_ever(indexed_root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    from datetime import timedelta
+
+    from graphrag_pipeline.defs.automation import sensors
+
+    with open_instance(indexed_root) as instance:
+        job = build_definitions(indexed_root).resolve_job_def(REINDEX_STALE)
+        instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
+        assert sensors.why_busy(instance, indexed_root)
+        monkeypatch.setattr(sensors, "_LOST_AFTER", timedelta(seconds=-1))
+        assert sensors.why_busy(instance, indexed_root) is None
+
+
+def test_assets_that_somebody_materializes_in_the_ui_are_waited_for(indexed_root: Root) -> None:
+    from graphrag_pipeline.defs.automation.sensors import why_busy
+    from graphrag_pipeline.defs.jobs.reindex import STARTED_BY_TAG
+
+    job = build_definitions(indexed_root).resolve_implicit_global_asset_job_def()
+    with open_instance(indexed_root) as instance:
+        of_ours = {STARTED_BY_TAG: "a run that is told of by itself"}
+        instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags=of_ours)
+        assert why_busy(instance, indexed_root) is None
+        run = instance.create_run_for_job(job, status=dg.DagsterRunStatus.NOT_STARTED)
+        assert why_busy(instance, indexed_root) == f"run {run.run_id} of assets is queued or under way"
+        assert isinstance(at_the_hour(indexed_root, instance), dg.SkipReason)
+
+
+def test_a_quiet_root_stays_fresh_by_looks_alone(indexed_root: Root) -> None:
+    (indexed_root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nschedule: {fresh_within_hours: 2}\n")
+    root = Root(indexed_root.path)
+    from graphrag_pipeline.defs.published import confirm_now_and_then
+
+    with open_instance(root) as instance:
+
+        def newest() -> float:
+            event = instance.get_latest_materialization_event(dg.AssetKey("index_snapshot"))
+            assert event is not None
+            return event.timestamp
+
+        published = newest()
+        assert not confirm_now_and_then(instance, root, published + 29 * 60), "a quarter of the window"
+        assert confirm_now_and_then(instance, root, published + 31 * 60)
+        first = newest()
+        assert first > published
+        cursor = tick(root, instance, None).cursor
+        assert "nothing changed" in str(tick(root, instance, cursor).skip_reason) and newest() == first
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("graphrag_pipeline.defs.published._HOUR_S", 0)
+            tick(root, instance, cursor)
+        assert newest() > first
+    (root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\n")
+    with open_instance(root) as instance:
+        assert not confirm_now_and_then(instance, Root(root.path), first + 10**6), "nobody waits for it"

@@ -1,0 +1,108 @@
+"""What a person edits shows in lineage, and Dagster's own staleness is right to the bucket."""
+
+from __future__ import annotations
+
+import shutil
+
+import dagster as dg
+from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+from dagster._core.definitions.observe import observe
+
+from graphrag_pipeline.defs.automation.sources import build_sources
+from graphrag_pipeline.defs.build import build_definitions
+from graphrag_pipeline.defs.runs.index_run import open_instance, run_index
+from graphrag_pipeline.defs.runs.records import report_missing_events
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.pipeline.staleness import detect_input, find_stale
+from graphrag_pipeline_tests.support.roots import put
+
+
+def unsynced(root: Root) -> set[tuple[str, str]]:
+    """(asset, partition) that Dagster itself marks as not up to date."""
+    graph = build_definitions(root).resolve_asset_graph()
+    with open_instance(root) as instance:
+        resolver = CachingStaleStatusResolver(instance, graph, _loading(instance))
+        return {
+            (stage.name, partition)
+            for stage in ALL_STAGES.values()
+            for partition in stage.partitions(root.settings)
+            if resolver.get_status(dg.AssetKey(stage.name), partition if stage.is_partitioned else None)
+            is not StaleStatus.FRESH
+        }
+
+
+def _loading(instance: dg.DagsterInstance) -> object:
+    from dagster._core.loader import LoadingContextForTest
+
+    return LoadingContextForTest(instance)
+
+
+def look(root: Root) -> None:
+    """Observe the sources, as the button in the UI does."""
+    from graphrag_pipeline.defs.resources import IndexRoot
+
+    with open_instance(root) as instance:
+        resources = {"index_root": IndexRoot(path=str(root.path))}
+        assert observe(build_sources(root), instance=instance, resources=resources).success
+
+
+def test_only_the_bucket_of_an_edited_document_is_unsynced(indexed_root: Root) -> None:
+    look(indexed_root)
+    assert unsynced(indexed_root) == set(), "the index was made from what is observed"
+    put(indexed_root.path, "one.txt", "They say that Scrooge slept.")
+    changed = {s.partition for s in find_stale(indexed_root, detect_input(indexed_root)) if s.stage == "documents"}
+    assert len(changed) == 1
+    look(indexed_root)
+    assert unsynced(indexed_root) == {("corpus_manifest", *changed)}
+    run_index(indexed_root)
+    assert unsynced(indexed_root) == set()
+
+
+def test_the_job_observes_every_source_in_one_run(indexed_root: Root) -> None:
+    put(indexed_root.path, "one.txt", "They say that Scrooge slept.")
+    (indexed_root.path / "entity_overrides.csv").write_text("name,entity,action\nFezziwig,OLD FEZZIWIG,merge\n")
+    [changed] = {s.partition for s in find_stale(indexed_root, detect_input(indexed_root)) if s.stage == "documents"}
+    job, told = build_definitions(indexed_root).resolve_job_def("observe_sources"), []
+    quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+    for _ in range(2):
+        with open_instance(indexed_root) as instance:
+            result = job.execute_in_process(instance=instance, run_config=quiet)
+        [output] = [event.step_output_data.metadata for event in result.all_events if event.is_successful_output]
+        told.append(output["what changed"].value)
+        assert unsynced(indexed_root) == {("corpus_manifest", changed), ("graph", "all")}
+    assert told == [f"input_folder {changed}, entity_overrides", "nothing"]
+
+
+def test_an_observation_tells_how_many_documents_there_are_and_which_changed(indexed_root: Root) -> None:
+    put(indexed_root.path, "one.txt", "They say that Scrooge slept.")
+    (indexed_root.path / "input" / "three.md").unlink()
+    job = build_definitions(indexed_root).resolve_job_def("observe_sources")
+    quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+    with open_instance(indexed_root) as instance:
+        assert job.execute_in_process(instance=instance, run_config=quiet).success
+        records = instance.fetch_observations(dg.AssetKey("input_folder"), limit=2).records
+    seen = [record.asset_observation.metadata for record in records if record.asset_observation]
+    assert sum(int(str(shown["documents"].value)) for shown in seen) == 2
+    told = ", ".join(str(shown["not indexed yet"].value) for shown in seen if "not indexed yet" in shown)
+    assert sorted(told.split(", ")) == ["one.txt", "three.md"]
+
+
+def test_edited_overrides_make_the_graph_unsynced(indexed_root: Root) -> None:
+    (indexed_root.path / "entity_overrides.csv").write_text("name,entity,action\nFezziwig,OLD FEZZIWIG,merge\n")
+    look(indexed_root)
+    assert unsynced(indexed_root) == {("graph", "all")}
+
+
+def test_with_a_new_dagster_home_nothing_is_unsynced(indexed_root: Root) -> None:
+    shutil.rmtree(indexed_root.path / "dagster")
+    assert report_missing_events(indexed_root) == sum(
+        len(s.partitions(indexed_root.settings)) for s in ALL_STAGES.values()
+    )
+    assert unsynced(indexed_root) == set()
+
+
+def test_lineage_starts_at_what_a_person_edits(indexed_root: Root) -> None:
+    graph = build_definitions(indexed_root).resolve_asset_graph()
+    assert graph.get(dg.AssetKey("corpus_manifest")).parent_keys == {dg.AssetKey("input_folder")}
+    assert dg.AssetKey("entity_overrides") in graph.get(dg.AssetKey("graph")).parent_keys

@@ -1,0 +1,70 @@
+import builtins
+import logging
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from graphrag_pipeline.indexing.extraction.extracted_graph import extract_graph
+from graphrag_pipeline.indexing.extraction.names import cjk as cjk_names
+from graphrag_pipeline.indexing.extraction.names.cjk import find_chinese_names, find_japanese_names
+from graphrag_pipeline.indexing.graph.merge import merge_graph
+from graphrag_pipeline.query.understanding.question import NameIndex
+from graphrag_pipeline.settings.settings import ExtractionSettings, GraphSettings
+from graphrag_pipeline_tests.support.paths import TEST_DATA
+
+STORY = (TEST_DATA / "extraction" / "chinese_story.txt").read_text(encoding="utf-8")
+
+
+def test_chinese_names_are_found_with_their_types() -> None:
+    pytest.importorskip("jieba")
+    names, types = find_chinese_names(STORY, [0])
+    assert types == {
+        "萧炎": "PERSON", "萧战": "PERSON", "林老先生": "PERSON", "王芳": "PERSON", "李小雨": "PERSON",
+        "张国强": "PERSON", "陈教授": "PERSON", "青山镇": "GEO", "北京": "GEO", "四川": "GEO", "上海": "GEO",
+        "成都": "GEO", "石桥": "GEO", "北京大学": "ORGANIZATION",
+    }  # fmt: skip
+    assert all(STORY[name.start : name.end] == name.form for name in names)
+    assert len([name for name in names if name.form == "萧炎"]) == STORY.count("萧炎")
+
+
+def test_a_question_about_a_chinese_story_finds_its_hero() -> None:
+    pytest.importorskip("jieba")
+    documents = pa.table({"id": ["d"], "title": ["story"], "text": [STORY]})
+    units = pa.table({"id": ["u"], "document_id": ["d"], "start": [0], "end": [len(STORY)]})
+    mentions = extract_graph(documents, units, ExtractionSettings())
+    entities = merge_graph(*mentions.values(), GraphSettings())["entities"]
+    found = NameIndex(entities["title"].to_pylist(), entities["names"].to_pylist()).find("萧炎是谁？")
+    assert [entities["title"][row].as_py() for row in found] == ["萧炎"]
+
+
+def test_without_jieba_a_chinese_document_has_no_names_and_the_log_says_why(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    real_import = builtins.__import__
+
+    def fail(name: str, *rest: Any) -> Any:
+        if name.startswith("jieba"):
+            raise ImportError(name)
+        return real_import(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", fail)
+    cjk_names._load_jieba.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        assert find_chinese_names(STORY, [0]) == ([], {})
+    cjk_names._load_jieba.cache_clear()
+    assert "graphrag-pipeline[cjk]" in caplog.text
+
+
+def test_japanese_names_are_found_by_forms_of_address_endings_and_script() -> None:
+    text = (
+        "山田さんは東京都に住んでいる。山田は毎朝、横浜市の会社へ行く。佐藤氏は早稲田大学の教授だ。"
+        "アルベルト・アインシュタインは日本を訪れた。お母さんはコーヒーを飲んだ。"
+    )
+    names, types = find_japanese_names(text, [0])
+    assert types == {
+        "山田": "PERSON", "東京都": "GEO", "横浜市": "GEO", "佐藤": "PERSON", "早稲田大学": "ORGANIZATION",
+        "アルベルト・アインシュタイン": "PERSON", "日本": "GEO",
+    }  # fmt: skip
+    assert [name.form for name in names].count("山田") == 2
+    assert all(text[name.start : name.end] == name.form for name in names)

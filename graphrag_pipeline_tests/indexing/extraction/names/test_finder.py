@@ -1,0 +1,132 @@
+import pytest
+
+from graphrag_pipeline.indexing.extraction.names.finder import find_names, take_in_articles
+from graphrag_pipeline.indexing.extraction.names.phrases import is_heading
+from graphrag_pipeline.text.dates import find_dates
+from graphrag_pipeline.text.sentences import split_sentences
+
+
+def names_in(text: str) -> list[str]:
+    spans = split_sentences(text)
+    return [name.form for name in find_names(text, spans, [is_heading(text, *span) for span in spans])]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The miser met Scrooge there.", ["Scrooge"]),
+        ("Nothing stirred. Humbug is a word, and nothing is humbug.", []),
+        ("Scrooge slept. Then old Scrooge woke.", ["Scrooge", "Scrooge"]),  # a name elsewhere, so one here
+        ("Snow fell. The snow was deep.", []),
+        ("Old Marley was dead. They buried Marley.", ["Old Marley", "Marley"]),
+        ("It was old then. Old Marley was dead.", ["Marley"]),
+        ("Suddenly Scrooge rose. I saw Scrooge.", ["Scrooge", "Scrooge"]),
+        ("He said, 'You must see Bob.'", ["Bob"]),
+        ("Then he cried, \"God bless us! Oh, Humbug!\"", []),
+        ("On Monday in June he met Fred.", ["Fred"]),
+        ("I think I saw I don't know what.", []),
+        ("It was Scrooge's pen and Marley’s ink.", ["Scrooge", "Marley"]),
+        ("We saw the Ghost of Christmas\nYet to Come there.", ["Ghost of Christmas"]),
+        ("We saw the Ghost of Christmas Yet to Come there.", ["Ghost of Christmas Yet to Come"]),
+        ("There sat Ebenezer\nScrooge.", ["Ebenezer Scrooge"]),
+        ("There sat Jean-\nLuc Picard.", ["Jean-Luc Picard"]),
+        ("The Cratchit house. I saw the Cratch-\nit house.", ["Cratchit", "Cratchit"]),
+        ("It was Christmas-\ntime there.", ["Christmas"]),
+        ("There were Omar bin Rashid, Vincent van Gogh and Ana de la Cruz.",
+         ["Omar bin Rashid", "Vincent van Gogh", "Ana de la Cruz"]),
+        ("We saw Peter the Great, and showed Scrooge the Spirit.", ["Peter the Great", "Scrooge", "Spirit"]),
+        ("They called Scrooge Scrooge.", ["Scrooge", "Scrooge"]),
+        ("He saw St. Paul's Churchyard and Mr. J. P. Morgan.", ["St. Paul's Churchyard", "Mr. J. P. Morgan"]),
+        ("It was Scrooge's nephew, not Bob's door.", ["Scrooge", "Scrooge's nephew", "Bob"]),
+        ("She joined the Department of Health and Human Services.", ["Department of Health and Human Services"]),
+        ("He fought in World War I in France.", ["World War I", "France"]),
+        ("That is the Scrooge I know.", ["Scrooge"]),
+        ("I was NOT there, not with NASA.", ["NASA"]),
+        ("STAVE ONE\n\nMARLEY'S GHOST\n\nThey said that Marley was dead.", ["MARLEY", "Marley"]),
+        ("Lothair II\nLothair II was a king. We met Lothair II.", ["Lothair II", "Lothair II", "Lothair II"]),
+        ("Le président a vu Émile Zola à Besançon.", ["Émile Zola", "Besançon"]),
+        ("There were Cains and Abels, Abrahams, Belshazzars and doubts about it.", []),
+        ("She met Adams and Roberts, not Cain.", ["Adams", "Roberts", "Cain"]),
+        ("They met O'Brien, John O’Neill and D'Artagnan. I’ll go at eight O'Clock.",
+         ["O'Brien", "John O'Neill", "D'Artagnan"]),
+        ("They met Mr. Smith of Deutsche Bank and Dr. Maria Ruiz of the University of Cambridge.",
+         ["Mr. Smith", "Deutsche Bank", "Dr. Maria Ruiz", "University of Cambridge"]),
+        ("They met Frau Lang von der Siemens AG, not Frau Lang von der Heide.",
+         ["Frau Lang", "Siemens AG", "Frau Lang von der Heide"]),
+        ("They met Joan of Arc, the Duke of York, Lord Byron of Rochdale and the Minister of Finance of France.",
+         ["Joan of Arc", "Duke of York", "Lord Byron of Rochdale", "Minister of Finance of France"]),
+        ("They met Anna Lang of Deutsche Bank and the General Society of Arts.",
+         ["Anna Lang", "Deutsche Bank", "General Society of Arts"]),
+        ("They met Mr. Jones. There, April Jones rose, and in April Jones fell.",
+         ["Mr. Jones", "April Jones", "Jones"]),
+        ("They met Sra. López y D. Juan Pérez there.", ["Sra. López", "D. Juan Pérez"]),
+        ("It ended World War I. World War II began.", ["World War I", "World War II"]),
+        ("They met Amado V. Hernandez there.", ["Amado V. Hernandez"]),
+        ("They sold Acme Corp. Zorro bought Acme Co. Ltd. there.", ["Acme Corp", "Zorro", "Acme Co. Ltd"]),
+        ("They read J. R. R. Tolkien there.", ["J. R. R. Tolkien"]),
+        ("They saw Gandalf the Grey, and gave Gandalf the White House.",
+         ["Gandalf the Grey", "Gandalf", "White House"]),
+        ("They bought Enel S.p.A. and Vivendi S.A. there.", ["Enel S.p.A.", "Vivendi S.A."]),
+        ("萧炎是谁？萧炎是一个年轻人。", []),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_names_are_found(text: str, expected: list[str]) -> None:
+    assert names_in(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("STAVE ONE", True),
+        ("MARLEY'S GHOST.", True),
+        ("The end of it", True),
+        ("Marley was dead.", False),
+        ("'Are you there?'", False),
+        ("word " * 40, False),
+        ("", True),
+    ],
+)
+def test_heading_is_short_without_full_stop_or_in_capitals(sentence: str, expected: bool) -> None:
+    assert is_heading(sentence, 0, len(sentence)) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("On December 25, 1843 it snowed.", ["25 December 1843"]),
+        ("The 25th of December 1843 and 3 May 2001", ["25 December 1843", "3 May 2001"]),
+        ("In December, on the 25th, in 1843", []),
+        ("Am 3. März 2023, le 14 juillet\n2022, le 1er mai 1990, el 5 de mayo de 2021",
+         ["3. März 2023", "14 juillet 2022", "1er mai 1990", "5 de mayo de 2021"]),
+    ],
+)  # fmt: skip
+def test_full_dates_are_names(text: str, expected: list[str]) -> None:
+    assert [name.form for name in find_dates(text, [(0, len(text))])] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("We saw the Ghost. He asked the\nGhost, and Ghost it was.", ["the Ghost", "the\nGhost", "Ghost"]),
+        ("We saw a Ghost, this Ghost, the Ghost.", ["Ghost", "Ghost", "Ghost"]),
+        ("We saw the Cratchit house and the London road.", ["Cratchit", "London"]),
+    ],
+)
+def test_an_article_is_written_with_a_common_word_that_mostly_has_it(text: str, written: list[str]) -> None:
+    spans = split_sentences(text)
+    names = find_names(text, spans, [False] * len(spans))
+    found = take_in_articles(names, text)
+    assert [text[name.start : name.end] for name in found] == written
+    assert [name.form for name in found] == [name.form for name in names]
+
+
+def test_spans_hold_what_is_written() -> None:
+    text = "Nobody saw Mr.\nScrooge's nephew at St. Paul's Churchyard."
+    spans = split_sentences(text)
+    names = find_names(text, spans, [False] * len(spans))
+    assert [text[name.start : name.end] for name in names] == [
+        "Mr.\nScrooge",
+        "Mr.\nScrooge's nephew",
+        "St. Paul's Churchyard",
+    ]

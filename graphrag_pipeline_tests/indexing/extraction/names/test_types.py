@@ -1,0 +1,70 @@
+import pytest
+
+from graphrag_pipeline.indexing.extraction.names.finder import Name
+from graphrag_pipeline.indexing.extraction.names.types import type_by_words, type_names, vote_types
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("Mr. Scrooge", "PERSON"),
+        ("Sir John", "PERSON"),
+        ("Scrooge's nephew", "PERSON"),
+        ("Scrooge's office", "GEO"),
+        ("Goldman Sachs Group", "ORGANIZATION"),
+        ("Bank of England", "ORGANIZATION"),
+        ("Johnson & Johnson", "ORGANIZATION"),
+        ("Camden Town", "GEO"),
+        ("Mount Etna", "GEO"),
+        ("Battle of Hastings", "EVENT"),
+        ("Christmas Eve", "EVENT"),
+        ("25 December 1843", "EVENT"),
+        ("World War II", "EVENT"),
+        ("3. März 2023", "EVENT"),
+        ("14 juillet 2022", "EVENT"),
+        ("5 de mayo de 2021", "EVENT"),
+        ("J. R. R. Tolkien", "PERSON"),
+        ("U. S. Steel", None),
+        ("Gandalf the Grey", "PERSON"),
+        ("Sra. López", "PERSON"),
+        ("Vivendi S.A.", "ORGANIZATION"),
+        ("Enel S.p.A.", "ORGANIZATION"),
+        ("Müller GmbH & Co. KG", "ORGANIZATION"),
+        ("Scrooge", None),
+    ],
+)
+def test_words_tell_the_type(form: str, expected: str | None) -> None:
+    assert type_by_words(form) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "expected"),
+    [
+        ("London", "London", "GEO"),
+        ("in Cornhill", "Cornhill", "GEO"),
+        ("said Scrooge", "Scrooge", "PERSON"),
+        ("Topper said", "Topper", "PERSON"),
+        ("Topper's hand", "Topper", "PERSON"),
+        ("Topper's house", "Topper", "UNKNOWN"),
+        ("Belinda Cratchit", "Belinda Cratchit", "PERSON"),
+        ("NASA", "NASA", "ORGANIZATION"),
+        ("WHO said", "WHO", "ORGANIZATION"),
+        ("Idol", "Idol", "UNKNOWN"),
+    ],
+)
+def test_context_and_gazetteer_tell_the_type(text: str, form: str, expected: str) -> None:
+    start = text.index(form)
+    assert type_names([Name(form, start, start + len(form), 0)], text) == {form: expected}
+
+
+def test_siblings_of_a_person_are_persons() -> None:
+    text = "Ghost of Christmas Past said so. Ghost of Christmas Present came. House of Cards fell."
+    forms = ("Ghost of Christmas Past", "Ghost of Christmas Present")
+    names = [Name(form, text.index(form), text.index(form) + len(form), 0) for form in forms]
+    assert set(type_names(names, text).values()) == {"PERSON"}
+
+
+def test_votes_go_by_frequency_and_unknown_loses() -> None:
+    types = {"Marley": "UNKNOWN", "Mr. Marley": "PERSON"}
+    names = [Name("Marley", 0, 6, 0)] * 3 + [Name("Mr. Marley", 7, 17, 0)]
+    assert vote_types(names, types, {"Marley": "Marley", "Mr. Marley": "Marley"}) == {"Marley": "PERSON"}

@@ -1,0 +1,408 @@
+import threading
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import entity_id, relationship_id, stable_hash
+from graphrag_pipeline.indexing.graph import merge as graph
+from graphrag_pipeline.indexing.graph.merge import merge_graph
+from graphrag_pipeline.indexing.graph.overrides import find_unused, read_overrides
+from graphrag_pipeline.settings.settings import GraphSettings
+from graphrag_pipeline.tables import (
+    CLAIM_MENTIONS,
+    COVARIATES,
+    ENTITIES,
+    ENTITY_MENTIONS,
+    ENTITY_MERGES,
+    RELATIONSHIP_MENTIONS,
+    RELATIONSHIPS,
+)
+from graphrag_pipeline_tests.support.mention_generator import write_mentions
+
+SETTINGS = GraphSettings()
+
+
+def entities(*rows: tuple[str, str, str, str]) -> pa.Table:
+    """Rows of (text unit, name, type, description)."""
+    return ENTITY_MENTIONS.from_rows(
+        [
+            {"text_unit_id": unit, "position": n, "name": name, "type": kind, "description": text}
+            for n, (unit, name, kind, text) in enumerate(rows)
+        ]
+    )
+
+
+def relationships(*rows: tuple[str, str, str, str, float]) -> pa.Table:
+    """Rows of (text unit, source, target, description, strength)."""
+    return RELATIONSHIP_MENTIONS.from_rows(
+        [
+            {"text_unit_id": unit, "position": n, "source": a, "target": b, "description": text, "strength": strength}
+            for n, (unit, a, b, text, strength) in enumerate(rows)
+        ]
+    )
+
+
+def merge(
+    entity_mentions: pa.Table | None = None,
+    relationship_mentions: pa.Table | None = None,
+    claim_mentions: pa.Table | None = None,
+    graph_settings: GraphSettings = SETTINGS,
+    overrides: str = "",
+) -> dict[str, list[dict]]:
+    merged = merge_graph(
+        ENTITY_MENTIONS.empty() if entity_mentions is None else entity_mentions,
+        RELATIONSHIP_MENTIONS.empty() if relationship_mentions is None else relationship_mentions,
+        CLAIM_MENTIONS.empty() if claim_mentions is None else claim_mentions,
+        graph_settings,
+        overrides=read_overrides(f"action,a,b\n{overrides}".encode()),
+    )
+    return {name: table.to_pylist() for name, table in merged.items()}
+
+
+def test_mentions_of_one_title_become_one_entity() -> None:
+    merged = merge(
+        entities(
+            ("u2", "Scrooge", "PERSON", "He is a miser."),
+            ("u1", "SCROOGE", "person", "He is cold."),
+            ("u1", '"Scrooge"', "GEO", "He is cold."),
+            ("u1", "scrooge", "", " "),
+        )
+    )
+    descriptions = ["He is a miser.", "He is cold."]
+    assert merged["entities"] == [
+        {
+            "id": entity_id("SCROOGE"),
+            "title": "SCROOGE",
+            "type": "PERSON",
+            "types": ["PERSON", "GEO", "UNKNOWN"],
+            "names": ['"Scrooge"', "SCROOGE", "Scrooge", "scrooge"],
+            "descriptions": descriptions,
+            "description_key": stable_hash("entity", "SCROOGE", *descriptions),
+            "text_unit_ids": ["u1", "u2"],
+            "frequency": 2,
+            "n_mentions": 4,
+            "degree": 0,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        (["UNKNOWN", "UNKNOWN", "GEO"], "GEO"),
+        (["PERSON", "GEO"], "GEO"),
+        (["PERSON", "GEO", "PERSON"], "PERSON"),
+        (["", "UNKNOWN"], "UNKNOWN"),
+    ],
+)
+def test_type_is_voted_ties_by_name_unknown_last(kinds: list[str], expected: str) -> None:
+    merged = merge(entities(*((f"u{n}", "Marley", kind, "") for n, kind in enumerate(kinds))))
+    assert merged["entities"][0]["type"] == expected
+
+
+def test_both_directions_of_a_pair_are_one_relationship() -> None:
+    merged = merge(
+        entities(("u1", "Scrooge", "PERSON", ""), ("u1", "Marley", "PERSON", "")),
+        relationships(
+            ("u2", "Scrooge", "Marley", "partners", 0.1),
+            ("u1", "MARLEY", "Scrooge", "old friends", 0.2),
+            ("u1", "Scrooge", "London", "", 3.0),
+        ),
+    )
+    pair = next(row for row in merged["relationships"] if row["source"] == "MARLEY")
+    assert pair == {
+        "id": relationship_id("SCROOGE", "MARLEY"),
+        "source": "MARLEY",
+        "target": "SCROOGE",
+        "source_id": entity_id("MARLEY"),
+        "target_id": entity_id("SCROOGE"),
+        "descriptions": ["old friends", "partners"],
+        "description_key": stable_hash("relationship", "MARLEY\tSCROOGE", "old friends", "partners"),
+        "weight": 0.3,
+        "n_mentions": 2,
+        "combined_degree": 3,
+        "text_unit_ids": ["u1", "u2"],
+        "predicates": [],
+        "pmi": 0.0,
+    }
+
+
+def test_weight_can_be_the_number_of_mentions() -> None:
+    mentions = relationships(("u1", "A", "B", "", 7.0), ("u2", "B", "A", "", 9.0))
+    assert merge(None, mentions, None, GraphSettings(weight="n_mentions"))["relationships"][0]["weight"] == 2.0
+
+
+@pytest.mark.parametrize("strength", [float("nan"), float("inf"), -1.0])
+def test_a_strength_that_is_no_number_counts_nothing(strength: float) -> None:
+    mentions = relationships(("u1", "A", "B", "", strength), ("u2", "A", "B", "", 2.0))
+    assert merge(None, mentions)["relationships"][0]["weight"] == 2.0
+
+
+def test_ends_that_are_no_entities_become_unknown_ones() -> None:
+    merged = merge(
+        entities(("u1", "Scrooge", "PERSON", "")),
+        relationships(("u1", "Scrooge", "London", "", 1.0), ("u3", "Scrooge", "London", "", 1.0)),
+    )
+    london = next(row for row in merged["entities"] if row["title"] == "LONDON")
+    assert (london["type"], london["types"], london["n_mentions"]) == ("UNKNOWN", ["UNKNOWN"], 0)
+    assert (london["text_unit_ids"], london["degree"], london["names"]) == (["u1", "u3"], 1, ["London"])
+
+
+def test_pairs_of_one_entity_and_empty_names_are_dropped() -> None:
+    merged = merge(
+        entities(("u1", " ", "PERSON", "nobody"), ("u1", '""', "PERSON", "nobody")),
+        relationships(("u1", "Scrooge", "SCROOGE", "", 1.0), ("u1", "Scrooge", " ", "", 1.0)),
+    )
+    assert merged["relationships"] == [] and merged["entities"] == []
+
+
+def test_claims_become_covariates_with_titles() -> None:
+    claim = {
+        "text_unit_id": "u1", "position": 0, "subject": "Scrooge", "object": "nobody else", "type": "AVARICE",
+        "status": "TRUE", "description": "a miser", "source_text": "Scrooge!",
+    }  # fmt: skip
+    merged = merge(None, None, CLAIM_MENTIONS.from_rows([claim, claim | {"position": 1}]))
+    first, second = merged["covariates"]
+    assert (first["subject_id"], first["object_id"], first["covariate_type"]) == ("SCROOGE", "NOBODY ELSE", "claim")
+    assert first["start_date"] is None and first["id"] != second["id"]
+
+
+def test_merges_are_listed_with_their_rule() -> None:
+    merged = merge(
+        entities(
+            ("u1", "Scrooge", "PERSON", ""), ("u2", "Ebenezer Scrooge", "PERSON", ""), ("u3", "Ｓcrooge", "PERSON", "")
+        ),
+        relationships(("u1", "Scrooge", "Fred", "", 1.0), ("u2", "Fred", "Ebenezer Scrooge", "", 1.0)),
+    )
+    assert [(row["name"], row["title"], row["rule"]) for row in merged["entity_merges"]] == [
+        ("Scrooge", "EBENEZER SCROOGE", "alias"),
+        ("Ｓcrooge", "EBENEZER SCROOGE", "alias"),
+    ]
+    assert [row["source"] for row in merged["relationships"]] == ["EBENEZER SCROOGE"]
+    assert merged["relationships"][0]["n_mentions"] == 2
+
+
+def tied(*rows: tuple[str, str, str, int]) -> pa.Table:
+    """Rows of (text unit, name, written, start)."""
+    return ENTITY_MENTIONS.from_rows(
+        [
+            {"text_unit_id": unit, "position": n, "name": name, "type": "PERSON", "description": written,
+             "written": written, "start": start, "end": start + len(written)}
+            for n, (unit, name, written, start) in enumerate(rows)
+        ]
+    )  # fmt: skip
+
+
+def placed(*rows: tuple[str, str, str, int, int]) -> pa.Table:
+    """Relationships of (text unit, source, target, start, end)."""
+    return RELATIONSHIP_MENTIONS.from_rows(
+        [
+            {"text_unit_id": unit, "position": n, "source": source, "target": target, "description": "",
+             "strength": 1.0, "start": start, "end": end, "predicate": "met" if n == 0 else None}
+            for n, (unit, source, target, start, end) in enumerate(rows)
+        ]
+    )  # fmt: skip
+
+
+TIED = tied(
+    ("u1", "Jacob Marley", "Marley", 0), ("u1", "Fred", "Fred", 9), ("u1", "Jacob Marley", "Jacob\nMarley", 50),
+    ("u2", "World Health Organization", "WHO", 0), ("u2", "Fred", "fred", 9),
+)  # fmt: skip
+TIED_PAIRS = placed(("u1", "Jacob Marley", "Fred", 0, 20), ("u2", "World Health Organization", "Fred", 0, 20))
+
+
+def test_forms_tied_inside_a_document_are_names_and_have_their_reason() -> None:
+    merged = merge(TIED, TIED_PAIRS)
+    assert {row["title"]: row["names"] for row in merged["entities"]} == {
+        "FRED": ["Fred", "fred"],
+        "JACOB MARLEY": ["Jacob Marley", "Marley"],
+        "WORLD HEALTH ORGANIZATION": ["WHO", "World Health Organization"],
+    }
+    assert [(row["name"], row["title"], row["rule"]) for row in merged["entity_merges"]] == [
+        ("Marley", "JACOB MARLEY", "alias"),
+        ("WHO", "WORLD HEALTH ORGANIZATION", "acronym"),
+    ]
+    assert [row["predicates"] for row in merged["relationships"]] in ([["met"], []], [[], ["met"]])
+
+
+def test_two_reasons_for_one_form_are_both_told() -> None:
+    mentions = tied(("u1", "Mr. Scrooge", "Scrooge", 0), ("u2", "Ebenezer Scrooge", "Ebenezer Scrooge", 0))
+    pairs = relationships(("u1", "Mr. Scrooge", "Fred", "", 1.0), ("u2", "Ebenezer Scrooge", "Fred", "", 1.0))
+    row = next(row for row in merge(mentions, pairs)["entity_merges"] if row["name"] == "Scrooge")
+    assert (row["title"], row["rule"], row["score"]) == ("EBENEZER SCROOGE", "alias", 0.9)
+    assert row["evidence"] == (
+        "stands for MR. SCROOGE in one document; EBENEZER SCROOGE is the only full name with SCROOGE; both meet FRED"
+    )
+
+
+def test_a_person_can_merge_whatever_the_rules_say_and_undo_it() -> None:
+    mentions = entities(
+        ("u1", "Scrooge", "PERSON", "a"), ("u2", "old miser", "UNKNOWN", "b"), ("u3", "Humbug Ltd", "ORGANIZATION", "c")
+    )
+    rows = "merge,OLD MISER,Scrooge\nmerge,humbug ltd,old miser\n"
+    merged = merge(mentions, overrides=rows)
+    (scrooge,) = merged["entities"]
+    assert (scrooge["title"], scrooge["descriptions"], scrooge["text_unit_ids"]) == (
+        "SCROOGE", ["a", "b", "c"], ["u1", "u2", "u3"],
+    )  # fmt: skip
+    assert scrooge["types"] == ["ORGANIZATION", "PERSON", "UNKNOWN"]
+    assert {(row["name"], row["rule"]) for row in merged["entity_merges"]} == {
+        ("old miser", "override"), ("Humbug Ltd", "override"),
+    }  # fmt: skip
+    assert len(merge(mentions)["entities"]) == 3
+
+
+def test_a_person_can_keep_apart_what_rules_merge() -> None:
+    mentions = entities(("u1", "Zürich", "GEO", ""), ("u1", "Zurich", "GEO", ""), ("u1", "The Zurich", "GEO", ""))
+    assert [row["title"] for row in merge(mentions)["entities"]] == ["ZURICH"]
+    apart = merge(mentions, overrides="keep_apart,Zurich,Zürich")
+    assert sorted(row["title"] for row in apart["entities"]) == ["ZURICH", "ZÜRICH"]
+
+
+def test_a_person_can_part_and_remerge_what_one_document_tied() -> None:
+    apart = merge(TIED, TIED_PAIRS, overrides="keep_apart,Marley,Jacob Marley")
+    assert sorted((row["title"], row["names"]) for row in apart["entities"])[1:3] == [
+        ("JACOB MARLEY", ["Jacob Marley"]), ("MARLEY", ["Marley"]),
+    ]  # fmt: skip
+    assert sorted((row["source"], row["target"]) for row in apart["relationships"])[0] == ("FRED", "MARLEY")
+    elsewhere = merge(TIED, TIED_PAIRS, overrides="merge,Marley,WHO")
+    assert sorted(row["title"] for row in elsewhere["entities"]) == [
+        "FRED",
+        "JACOB MARLEY",
+        "WORLD HEALTH ORGANIZATION",
+    ]
+    merged = {row["name"]: row for row in elsewhere["entity_merges"]}
+    assert (merged["Marley"]["title"], merged["Marley"]["rule"]) == ("WORLD HEALTH ORGANIZATION", "override")
+
+
+def test_overrides_without_such_names_are_reported_and_do_nothing() -> None:
+    rows = read_overrides(b"action,a,b\nmerge,Fred,Nobody\nkeep_apart,Marley,Fred\n")
+    merged = merge_graph(TIED, TIED_PAIRS, CLAIM_MENTIONS.empty(), SETTINGS, overrides=rows)
+    assert merged == merge_graph(TIED, TIED_PAIRS, CLAIM_MENTIONS.empty(), SETTINGS)
+    (message,) = find_unused(rows, merged["entities"])
+    assert "merge,FRED,NOBODY" in message and "'NOBODY'" in message
+
+
+def test_pmi_is_high_for_a_rare_pair_and_none_for_a_hub() -> None:
+    rows = [(f"u{n}", "Hub", "", "") for n in range(8)] + [("u0", "A", "", ""), ("u0", "B", "", "")]
+    pairs = relationships(("u0", "A", "B", "", 1.0), ("u0", "A", "Hub", "", 1.0))
+    assert {row["target"]: row["pmi"] for row in merge(entities(*rows), pairs)["relationships"]} == {
+        "B": 3.0,
+        "HUB": 0.0,
+    }
+
+
+def test_a_merge_that_would_fill_the_disk_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    import duckdb
+
+    def fail(*_: object) -> None:
+        raise duckdb.OutOfMemoryException("failed to offload data block of size 256 KiB (20 GB/20 GB used)")
+
+    monkeypatch.setattr(graph, "_create_pairs", fail)
+    with pytest.raises(PipelineError, match=r"raise graph\.max_memory"):
+        merge(TIED)
+
+
+def test_nothing_merges_to_empty_tables_with_schema() -> None:
+    merged = merge_graph(ENTITY_MENTIONS.empty(), RELATIONSHIP_MENTIONS.empty(), CLAIM_MENTIONS.empty(), SETTINGS)
+    for table in (ENTITIES, RELATIONSHIPS, COVARIATES, ENTITY_MERGES):
+        assert merged[table.name] == table.empty()
+
+
+_UNIT = st.sampled_from(["u1", "u2", "u3"])
+_NAME = st.sampled_from(
+    ["Scrooge", "SCROOGE", "Ebenezer Scrooge", "Fred", "Élan", "Elan", "THE FRED", "x'); --", " ", "漢"]
+)
+_KIND = st.sampled_from(["PERSON", "GEO", "UNKNOWN", ""])
+_TEXT = st.sampled_from(["", "a", "b\tc", "é", "\U0001f600"])
+_STRENGTH = st.floats(min_value=0, max_value=10, allow_nan=False)
+_ENTITIES = st.lists(st.tuples(_UNIT, _NAME, _KIND, _TEXT), max_size=12)
+_RELATIONSHIPS = st.lists(st.tuples(_UNIT, _NAME, _NAME, _TEXT, _STRENGTH), max_size=12)
+
+
+@settings(max_examples=15, deadline=None)
+@given(_ENTITIES, _RELATIONSHIPS, st.randoms(use_true_random=False))
+def test_order_of_rows_does_not_matter(entity_rows: list, relationship_rows: list, random: Random) -> None:
+    first = merge_graph(entities(*entity_rows), relationships(*relationship_rows), CLAIM_MENTIONS.empty(), SETTINGS)
+    one, two = [table.take(random.sample(range(table.num_rows), table.num_rows)) if table.num_rows else table
+                for table in (entities(*entity_rows), relationships(*relationship_rows))]  # fmt: skip
+    second = merge_graph(one, two, CLAIM_MENTIONS.empty(), SETTINGS, n_threads=1)
+    for name, table in first.items():
+        assert table == second[name]
+
+
+@settings(max_examples=15, deadline=None)
+@given(_ENTITIES, _RELATIONSHIPS)
+def test_references_hold_and_rows_are_in_file_order(entity_rows: list, relationship_rows: list) -> None:
+    merged = merge_graph(entities(*entity_rows), relationships(*relationship_rows), CLAIM_MENTIONS.empty(), SETTINGS)
+    for table in (ENTITIES, RELATIONSHIPS, COVARIATES, ENTITY_MERGES):
+        assert table.sort(merged[table.name]) == merged[table.name]
+    ids = set(merged["entities"]["id"].to_pylist())
+    assert len(ids) == merged["entities"].num_rows
+    assert ids >= set(
+        merged["relationships"]["source_id"].to_pylist() + merged["relationships"]["target_id"].to_pylist()
+    )
+    titles = set(merged["entities"]["title"].to_pylist())
+    assert titles >= set(merged["entity_merges"]["title"].to_pylist())
+
+
+@settings(max_examples=10, deadline=None)
+@given(_ENTITIES, _RELATIONSHIPS)
+def test_a_document_that_came_and_went_leaves_no_trace(entity_rows: list, relationship_rows: list) -> None:
+    kept = [entities(*entity_rows), relationships(*relationship_rows)]
+    gone = [
+        entities(("u9", "Ebenezer Scrooge", "PERSON", "b"), ("u9", "Fred", "GEO", "c")),
+        relationships(("u9", "Ebenezer Scrooge", "Fred", "y", 1.0), ("u9", "Scrooge", "Fred", "y", 1.0)),
+    ]
+    both = [pa.concat_tables(tables) for tables in zip(gone, kept, strict=True)]
+    between = merge_graph(both[0], both[1], CLAIM_MENTIONS.empty(), SETTINGS)
+    assert "u9" in pc.list_flatten(between["entities"]["text_unit_ids"]).to_pylist()
+    left = [table.filter(pc.not_equal(table["text_unit_id"], "u9")) for table in both]
+    after = merge_graph(left[0], left[1], CLAIM_MENTIONS.empty(), SETTINGS)
+    assert after == merge_graph(kept[0], kept[1], CLAIM_MENTIONS.empty(), SETTINGS)
+
+
+def test_files_threads_and_order_of_many_rows_do_not_matter(tmp_path: Path) -> None:
+    write_mentions(tmp_path, n_entity=3_000, n_relationship=9_000, n_names=400, seed=3)
+    folders = [tmp_path / name for name in ("entity_mentions", "relationship_mentions")]
+    whole = [pq.read_table(folder) for folder in folders]
+    expected = merge_graph(whole[0], whole[1], CLAIM_MENTIONS.empty(), SETTINGS, n_threads=1)
+    for folder, table in zip(folders, whole, strict=True):
+        (folder / "000.parquet").unlink()
+        for part in range(3):
+            rows = list(range(part, table.num_rows, 3))[::-1]
+            pq.write_table(table.take(rows), folder / f"{part}.parquet")
+    got = merge_graph(ds.dataset(folders[0]), ds.dataset(folders[1]), CLAIM_MENTIONS.empty(), SETTINGS)
+    assert expected["relationships"].num_rows > 4_000
+    for name, table in expected.items():
+        assert got[name] == table
+
+
+def test_a_merge_with_tables_in_a_file_gives_what_one_in_memory_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_mentions(tmp_path, n_entity=500, n_relationship=1_500, n_names=80, seed=5)
+    mentions = [pq.read_table(tmp_path / name) for name in ("entity_mentions", "relationship_mentions")]
+    in_memory = merge_graph(mentions[0], mentions[1], CLAIM_MENTIONS.empty(), SETTINGS)
+    monkeypatch.setattr(graph, "MAX_ROWS_IN_MEMORY", 0)
+    assert merge_graph(mentions[0], mentions[1], CLAIM_MENTIONS.empty(), SETTINGS) == in_memory
+    assert in_memory["relationships"].num_rows > 500
+
+
+def test_merges_in_threads_do_not_disturb_each_other() -> None:
+    mentions = entities(("u1", "Scrooge", "PERSON", "a"))
+    results: list[dict] = []
+    threads = [threading.Thread(target=lambda: results.append(merge(mentions))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results[0] == results[1] == merge(mentions)

@@ -1,0 +1,108 @@
+import pytest
+
+from graphrag_pipeline.indexing.graph.resolution import Merge, TitleRecord, explain_tie, propose_merges, resolve_titles
+
+
+def propose(*titles: tuple[str, str, int]) -> list[tuple[str, str, str]]:
+    return [(merge.title, merge.into, merge.rule) for merge in propose_merges(TitleRecord(*t) for t in titles)]
+
+
+@pytest.mark.parametrize(
+    ("titles", "expected"),
+    [
+        ([("ZÜRICH", "GEO", 1), ("ZURICH", "GEO", 5)], [("ZÜRICH", "ZURICH", "unicode")]),
+        ([("U.S.A.", "GEO", 2), ("USA", "GEO", 9)], [("U.S.A.", "USA", "unicode")]),
+        ([("SCROOGE'S", "PERSON", 1), ("SCROOGE", "PERSON", 9)], [("SCROOGE'S", "SCROOGE", "possessive")]),
+        ([("MCDONALD'S", "ORGANIZATION", 9), ("MCDONALD", "PERSON", 1)], []),
+        ([("THE GHOST", "PERSON", 1), ("GHOST", "PERSON", 9)], [("THE GHOST", "GHOST", "alias")]),
+        ([("APPLE INC", "ORGANIZATION", 1), ("APPLE", "UNKNOWN", 9)], [("APPLE INC", "APPLE", "alias")]),
+        ([("SCROOGE", "PERSON", 9), ("EBENEZER SCROOGE", "PERSON", 1)], [("SCROOGE", "EBENEZER SCROOGE", "alias")]),
+        ([("MR. SCROOGE", "PERSON", 1), ("SCROOGE", "PERSON", 9)], [("MR. SCROOGE", "SCROOGE", "alias")]),
+        ([("CRATCHIT", "PERSON", 9), ("BOB CRATCHIT", "PERSON", 1), ("PETER CRATCHIT", "PERSON", 1)], []),
+        ([("MRS. CRATCHIT", "PERSON", 9), ("BOB CRATCHIT", "PERSON", 1)], []),
+        ([("WASHINGTON", "GEO", 9), ("GEORGE WASHINGTON", "PERSON", 1)], []),
+        ([("WHO", "ORGANIZATION", 9), ("WORLD HEALTH ORGANIZATION", "ORGANIZATION", 1)],
+         [("WHO", "WORLD HEALTH ORGANIZATION", "acronym")]),
+        ([("AMA", "ORGANIZATION", 1), ("AMERICAN MEDICAL ASSOCIATION", "ORGANIZATION", 1),
+          ("AMERICAN MARKETING ASSOCIATION", "ORGANIZATION", 1)], []),
+        ([("FEZZIWIGG WAREHOUSE", "ORGANIZATION", 1), ("FEZZIWIG WAREHOUSE", "ORGANIZATION", 9)],
+         [("FEZZIWIGG WAREHOUSE", "FEZZIWIG WAREHOUSE", "fuzzy")]),
+        ([("FEZZIWIGG WAREHOUSE", "ORGANIZATION", 1), ("FEZZIWIG WAREHOUSE", "GEO", 9)], []),
+        ([("APOLLO MISSION 11", "EVENT", 1), ("APOLLO MISSION 12", "EVENT", 1)], []),
+        ([("ROBERT SMITHSON", "PERSON", 1), ("ROBERTA SMITHSON", "PERSON", 1)], []),
+        ([("JOHN CRATCHIT", "PERSON", 1), ("JOHN CRATCHITS", "PERSON", 1)], []),
+        ([("LOUIS XIV", "PERSON", 1), ("LOUIS XVI", "PERSON", 1)], []),
+    ],
+)  # fmt: skip
+def test_rules_propose(titles: list[tuple[str, str, int]], expected: list[tuple[str, str, str]]) -> None:
+    assert propose(*titles) == expected
+    assert propose(*reversed(titles)) == expected
+
+
+def alias(title: str, into: str) -> Merge:
+    return Merge(title, into, "alias", "only full name", 0.9, needs_neighbour=True)
+
+
+def test_alias_needs_a_shared_neighbour_and_names_it() -> None:
+    proposal = alias("SCROOGE", "EBENEZER SCROOGE")
+    counts = {"SCROOGE": 1, "EBENEZER SCROOGE": 1}
+    apart = {"SCROOGE": {"BOB"}, "EBENEZER SCROOGE": {"FRED"}}
+    assert resolve_titles([proposal], apart, counts) == {}
+    near = {"SCROOGE": {"BOB"}, "EBENEZER SCROOGE": {"BOB", "FRED"}}
+    assert resolve_titles([proposal], near, counts)["SCROOGE"].evidence == "only full name; both meet BOB"
+
+
+def test_what_a_person_keeps_apart_does_not_end_as_one() -> None:
+    proposals = [Merge("A", "C", "unicode", "", 1.0), Merge("B", "C", "alias", "", 1.0)]
+    merges = resolve_titles(proposals, {}, {"A": 1, "B": 1, "C": 1}, apart=[("A", "B")])
+    assert {title: merge.into for title, merge in merges.items()} == {"A": "C"}
+
+
+def test_a_person_decides_before_any_rule() -> None:
+    proposals = [Merge("A", "B", "unicode", "", 1.0), Merge("B", "A", "override", "", 1.0)]
+    merges = resolve_titles(proposals, {}, {"A": 1, "B": 1})
+    assert {title: (merge.into, merge.rule) for title, merge in merges.items()} == {"B": ("A", "override")}
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        ([("BENO ZAX", 1, False), ("BENO ZAX (FILM)", 1, True)], [("BENO ZAX", "BENO ZAX (FILM)", "alias")]),
+        ([("BENO ZAX", 1, True), ("BENO ZAX (FILM)", 1, True)], []),
+        ([("BENO ZAX", 1, False), ("BENO ZAX (FILM)", 1, False)], []),
+        ([("BENO ZAX", 1, False), ("BENO ZAX (FILM)", 1, True), ("BENO ZAX (NOVEL)", 1, True)], []),
+        ([("PARIS", 1, False), ("PARIS (MYTHOLOGY)", 1, True)], []),
+    ],
+)
+def test_a_name_goes_to_the_only_document_of_that_name(records: list, expected: list) -> None:
+    proposals = propose_merges(TitleRecord(title, "UNKNOWN", n, about) for title, n, about in records)
+    assert [(merge.title, merge.into, merge.rule) for merge in proposals] == expected
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "rule"),
+    [
+        ("Marley", "Jacob Marley", "alias"),
+        ("MARLEY'S", "Marley", "possessive"),
+        ("WHO", "World Health Organization", "acronym"),
+        ("U.S.A", "USA", "unicode"),
+        ("December 25, 1843", "25 December 1843", "date"),
+    ],
+)
+def test_a_tie_of_one_document_is_explained(form: str, name: str, rule: str) -> None:
+    assert explain_tie(form, name).rule == rule
+
+
+def test_two_that_meet_each_other_stay_two() -> None:
+    near = {"SCROOGE": {"BOB", "FAN SCROOGE"}, "FAN SCROOGE": {"BOB", "SCROOGE"}}
+    assert resolve_titles([alias("SCROOGE", "FAN SCROOGE")], near, {"SCROOGE": 1, "FAN SCROOGE": 1}) == {}
+
+
+def test_chains_end_at_one_title_and_circles_are_cut() -> None:
+    proposals = [
+        Merge("A", "B", "unicode", "", 1.0),
+        Merge("B", "C", "alias", "", 1.0),
+        Merge("C", "A", "fuzzy", "", 1.0),
+    ]
+    merges = resolve_titles(proposals, {}, {"A": 1, "B": 1, "C": 1})
+    assert {title: merge.into for title, merge in merges.items()} == {"A": "C", "B": "C"}

@@ -1,0 +1,405 @@
+"""What each kind of file becomes, and what is said of files and rows that become nothing."""
+
+import codecs
+import io
+import json
+import zipfile
+from importlib.util import find_spec
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphrag_pipeline.errors import InputChangedError
+from graphrag_pipeline.inputs import formats as document_formats
+from graphrag_pipeline.inputs.documents import (
+    build_corpus_manifest,
+    build_documents,
+    document_id_of,
+    match_manifest,
+    read_records,
+)
+from graphrag_pipeline.settings.settings import InputSettings
+from graphrag_pipeline.tables import CORPUS_MANIFEST, DOCUMENTS
+
+PLAIN = InputSettings()
+
+
+def _read(path: str, content: str | bytes, settings: InputSettings = PLAIN):
+    return read_records(path, content.encode() if isinstance(content, str) else content, settings)
+
+
+def _only(path: str, content: str | bytes, settings: InputSettings = PLAIN):
+    (record,) = _read(path, content, settings)
+    return record
+
+
+def _parquet(rows: list[dict], **options) -> bytes:
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), buffer, **options)
+    return buffer.getvalue()
+
+
+def test_a_text_file_is_one_document_titled_by_its_name():
+    record = _only("books/a carol.txt", "Marley was dead.\r\nTo begin\rwith.\n")
+    assert (record.title, record.text) == ("a carol", "Marley was dead.\nTo begin\nwith.\n")
+    assert (record.record, record.format, record.metadata, record.problem) == ("", "txt", "{}", None)
+    assert record.document_id == document_id_of("books/a carol.txt")
+
+
+@pytest.mark.parametrize(
+    ("content", "title"),
+    [("intro\n\n## The *End* ##\ntext", "The *End*"), ("no heading, #hash", "notes"), ("# One\n# Two", "One")],
+)
+def test_a_markdown_file_is_titled_by_its_first_heading(content, title):
+    assert _only("x/notes.md", content).title == title
+
+
+def test_a_touched_file_keeps_its_hash_and_an_edited_one_its_id():
+    before = _only("a.txt", "one\ntwo")
+    touched = _only("a.txt", codecs.BOM_UTF8 + b"one\r\ntwo")
+    edited = _only("a.txt", "one\nthree")
+    assert touched.content_hash == before.content_hash != edited.content_hash
+    assert edited.document_id == before.document_id != _only("b/a.txt", "one\ntwo").document_id
+
+
+TEXT = "Scrooge's café, naïve, in the Straße: “Bah!” – said one thousand times before the ghost left.\n"
+LATIN = "Le garçon a mangé une pêche à l'été. Où êtes-vous né, cher élève ?\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (TEXT.encode("utf-8-sig"), TEXT),
+        (codecs.BOM_UTF16_LE + TEXT.encode("utf-16-le"), TEXT),
+        (codecs.BOM_UTF16_BE + TEXT.encode("utf-16-be"), TEXT),
+        (codecs.BOM_UTF32_LE + TEXT.encode("utf-32-le"), TEXT),
+        (codecs.BOM_UTF32_BE + TEXT.encode("utf-32-be"), TEXT),
+        (TEXT.encode("utf-16-le"), TEXT),
+        (TEXT.encode("utf-16-be"), TEXT),
+        (TEXT.encode("utf-32-le"), TEXT),
+        (TEXT.encode("cp1252"), TEXT),
+        (LATIN.encode("latin-1"), LATIN),
+        ("café".encode("latin-1"), "café"),
+        (("The ghost of Marley. " * 50 + "Müller").encode("latin-1"), "The ghost of Marley. " * 50 + "Müller"),
+        ("Это русский текст, который написан кириллицей. Привет!".encode("cp1251"),
+         "Это русский текст, который написан кириллицей. Привет!"),
+        ("これは日本語の文章です。東京は大きい。今日はとても良い天気ですね。".encode("shift_jis"),
+         "これは日本語の文章です。東京は大きい。今日はとても良い天気ですね。"),
+        ("é" * 100 + "\n", "é" * 100 + "\n"),
+        ("é".encode() * 100 + b"\xff", "é" * 100 + "\ufffd"),
+    ],
+)  # fmt: skip
+def test_text_is_decoded_whatever_its_encoding(data, text):
+    assert _only("a.txt", data).text == text
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "problem"),
+    [
+        ("a.txt", b"", "empty"),
+        ("a.txt", b" \n\t\r\n", "empty"),
+        ("a.txt", codecs.BOM_UTF8 + b"\n", "empty"),
+        ("a.txt", codecs.BOM_UTF16_LE, "empty"),
+        ("a.txt", b"hello\x00world\x00\x00", "binary file (NUL byte at offset 5); remove or exclude it"),
+        ("a.md", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256)), "binary file"),
+        ("a.txt", bytes(range(1, 32)) * 9, "binary file (control bytes)"),
+        ("a.csv", b"\x00\x01\x02\x03" * 40, "binary file"),
+        ("a.xyz", b"text", "unsupported file type .xyz; supported: .txt, .text, .md"),
+        ("README", b"text", "unsupported file type without an extension"),
+        ("a.json", b"{'text': 1}", "not valid JSON"),
+        ("a.json", b"[" * 100_000, "not valid JSON"),
+        ("a.json", b"3", "expected a JSON list of objects or an object, found int"),
+        ("a.json", b"[]", "empty"),
+        ("a.json", b"[1, 2]", "no valid row; row 1: expected a JSON object, found int"),
+        ("a.jsonl", b"not json\nat all\n", "no valid row; line 1: not valid JSON"),
+        ("a.csv", b"id,text\n", "empty"),
+        ("a.csv", b"id,body\n1,x\n", "no column 'text'; found: body, id; name the one"),
+        ("a.jsonl", b'{"id": 1, "meta": {"body": "x"}}', "no column 'text'; found: id, meta.body; name the one"),
+        ("a.parquet", b"PAR1 junk", "not a readable Parquet file"),
+        ("a.parquet", _parquet([{"id": "1", "text": "one"}])[:-6], "not a readable Parquet file"),
+        ("a.parquet", _parquet([{"id": "1", "body": "one"}]), "no column 'text'; found: body, id"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_one_problem(path, data, problem):
+    record = _only(path, data)
+    assert record.problem.startswith(problem)
+    assert (record.path, record.record, record.content_hash, record.text) == (path, "", "", "")
+    assert record.n_bytes == len(data)
+
+
+ROWS = [
+    {"id": "a", "title": "First", "text": "One.", "creation_date": "2024-03-01", "topic": "x"},
+    {"id": "007", "title": "Second", "text": "Two.", "creation_date": "2024-03-02T10:00:00+01:00", "topic": "y"},
+]
+AS_CSV = "id,title,text,creation_date,topic\n" + "".join(",".join(row.values()) + "\n" for row in ROWS)
+
+
+@pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        ("n.csv", AS_CSV),
+        ("n.csv", AS_CSV.replace(",", ";")),
+        ("n.CSV", codecs.BOM_UTF8 + AS_CSV.replace("\n", "\r\n\r\n").encode()),
+        ("n.json", json.dumps(ROWS)),
+        ("n.json", json.dumps({"count": 2, "articles": ROWS})),
+        ("n.jsonl", "\n\n".join(map(json.dumps, ROWS))),
+        ("n.parquet", _parquet(ROWS)),
+        ("n.parquet", _parquet(ROWS, row_group_size=1)),
+    ],
+)
+def test_structured_files_have_a_document_per_row(path, data):
+    records = _read(path, data)
+    assert [(r.record, r.title, r.text, r.creation_date, r.metadata) for r in records] == [
+        ("a", "First", "One.", "2024-03-01", '{"topic":"x"}'),
+        ("007", "Second", "Two.", "2024-03-02T10:00:00+01:00", '{"topic":"y"}'),
+    ]
+    assert [r.document_id for r in records] == [document_id_of(path, "a"), document_id_of(path, "007")]
+    assert [r.n_bytes for r in records] == [4, 4]
+
+
+def test_a_json_object_is_one_record():
+    assert [r.text for r in _read("a.json", '{"text": "One.", "tags": ["a"]}')] == ["One."]
+
+
+def test_dotted_paths_reach_into_objects_and_the_rest_is_metadata():
+    settings = InputSettings(id_column="doc.id", title_column="doc.title", text_column="doc.body.text",
+                             creation_date_column="doc.date")  # fmt: skip
+    row = {"doc": {"id": 7, "title": "T", "date": "2024", "body": {"text": "One."}, "lang": "en"}, "n": 1.5, "b": None}
+    for path, data in (("a.jsonl", json.dumps(row)), ("a.parquet", _parquet([row]))):
+        record = _only(path, data, settings)
+        assert (record.record, record.title, record.text, record.creation_date) == ("7", "T", "One.", "2024")
+        assert record.metadata == '{"b":null,"doc":{"lang":"en"},"n":1.5}'
+    literal = _only("a.csv", "doc.body.text,doc.id\nOne.,9\n", settings)
+    assert (literal.record, literal.text) == ("9", "One.")
+
+
+def test_rows_without_id_or_title_go_by_their_number():
+    records = _read("news/n.csv", 'text,id\nOne.,\n"Two,\n2.",b\n')
+    assert [(r.record, r.title, r.text) for r in records] == [("#1", "n #1", "One."), ("b", "n b", "Two,\n2.")]
+
+
+@pytest.mark.parametrize(
+    ("value", "creation_date", "metadata"),
+    [
+        ("2024-03", "2024-03", "{}"),
+        ("last week", None, '{"creation_date":"last week"}'),
+        ("", None, '{"creation_date":""}'),
+    ],
+)
+def test_only_an_iso_date_is_a_creation_date(value, creation_date, metadata):
+    record = _only("a.jsonl", json.dumps({"text": "x", "creation_date": value}))
+    assert (record.creation_date, record.metadata) == (creation_date, metadata)
+
+
+@pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        ("a.txt", b"hello\0world"),
+        ("a.txt", b"hello\0world" + b" Scrooge met Marley." * 200),
+        ("a.txt", codecs.BOM_UTF8 + b"hello\0world"),
+        ("a.txt", codecs.BOM_UTF16_LE + "hello\0world".encode("utf-16-le")),
+        ("a.csv", b"id,text\n1,hello\0world\n"),
+        ("a.json", rb'[{"id": "1", "text": "hello\u0000world"}]'),
+    ],
+)
+def test_a_stray_nul_in_a_text_is_replaced(path, data):
+    [record] = _read(path, data)
+    assert record.problem is None
+    assert record.text.startswith("hello\ufffdworld")
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "problems"),
+    [
+        ("a.jsonl", '{"id":1,"text":"x"}\n\n{broken\n[1]\n{"id":2}\n{"id":3,"text":" "}\n{"id":4,"text":{"a":1}}\n',
+         [None, "line 3: not valid JSON", "line 4: expected a JSON object, found list",
+          "line 5: empty, no text in 'text'", "line 6: empty, no text in 'text'",
+          "line 7: 'text' holds no text but a dict"]),
+        ("a.jsonl", '{"id":"x","text":"1"}\n{"id":"x","text":"2"}\n{"id":"x","text":"3"}\n',
+         [None, "line 2: id 'x' is already that of line 1", "line 3: id 'x' is already that of line 1"]),
+        ("a.csv", "id,text\n1,one\n2\n3,x,y\n4,four\n",
+         [None, "row 2 (line 3): 1 fields where the header has 2", "row 3 (line 4): 3 fields", None]),
+        ("a.csv", 'id,text\n1,one\n2,"open\n3,three\n',
+         [None, "row 2 (lines 3-4): a quote is never closed, all that follows it is lost"]),
+        ("a.csv", 'id,text\n1,"a"b\n2,two\n', ["row 1 (line 2): ", None]),
+        ("a.json", '[{"text":"x"}, 3, {"text":"a\\u0000b\\u0000c\\u0000"}]',
+         [None, "row 2: expected a JSON object, found int", "row 3: binary data (NUL character)"]),
+    ],
+)  # fmt: skip
+def test_a_bad_row_is_a_problem_of_its_own(path, data, problems):
+    records = _read(path, data)
+    assert len({record.document_id for record in records}) == len(records) == len(problems)
+    for record, problem in zip(records, problems, strict=True):
+        assert record.problem is None if problem is None else record.problem.startswith(problem)
+
+
+def test_csv_takes_huge_fields_and_columns_without_or_with_the_same_name():
+    record = _only("a.csv", f'text,a,a,\n"{"x" * 1_000_000}",1,2,3\n')
+    assert len(record.text) == 1_000_000
+    assert record.metadata == '{"a":"1","a_3":"2","column_4":"3"}'
+
+
+def test_a_line_of_50_megabytes_is_one_document():
+    record = _only("a.txt", b"lorem ipsum " * 4_200_000)
+    assert record.problem is None
+    assert len(record.text) == record.n_bytes == 50_400_000
+
+
+def test_lone_surrogates_and_nan_do_not_reach_a_table():
+    records = _read("a.jsonl", '{"id": "\\ud800", "text": "a\\ud83d\\ude00\\udc00", "title": "\\udc00", "n": NaN}')
+    assert records[0].text == "a😀\ufffd"
+    assert records[0].metadata == '{"n":null}'
+    assert build_documents(records).num_rows == build_corpus_manifest(records).num_rows == 1
+
+
+def test_tables_hold_every_record_in_order_of_id():
+    records = _read("a.jsonl", '{"id":1,"text":"x"}\n{broken\n{"id":2,"text":"y"}\n')
+    manifest, documents = build_corpus_manifest(records), build_documents(reversed(records))
+    assert manifest.schema == CORPUS_MANIFEST.schema and documents.schema == DOCUMENTS.schema
+    assert manifest["document_id"].to_pylist() == sorted(record.document_id for record in records)
+    assert sorted(documents["record"].to_pylist()) == ["1", "2"]
+    assert documents.equals(build_documents(records))
+
+
+def test_records_that_are_not_those_of_the_manifest_are_refused():
+    records = _read("a.jsonl", '{"id":1,"text":"x"}\n{"id":2,"text":"y"}\n')
+    manifest = build_corpus_manifest(records)
+    assert match_manifest(iter(records), manifest) == records
+    for changed in (records[:1], [*records, *_read("b.txt", "z")], _read("a.jsonl", '{"id":1,"text":"X"}')):
+        with pytest.raises(InputChangedError, match=r"changed while the index was being built"):
+            match_manifest(changed, manifest)
+
+
+@given(st.binary(max_size=200), st.sampled_from(["a.txt", "a.md", "a.csv", "a.json", "a.jsonl", "a.parquet"]))
+def test_any_bytes_become_records_that_fit_the_tables(data, path):
+    records = _read(path, data)
+    assert records
+    assert records == _read(path, data)
+    assert build_corpus_manifest(records).num_rows == len({record.document_id for record in records}) == len(records)
+    build_documents(records)
+
+
+@given(st.lists(st.fixed_dictionaries({"text": st.text(), "id": st.none() | st.integers() | st.text()}), min_size=1))
+def test_any_rows_become_records_with_ids_of_their_own(rows):
+    records = _read("a.jsonl", "\n".join(map(json.dumps, rows)))
+    assert len({record.document_id for record in records}) == len(records)
+    build_documents(records)
+
+
+@pytest.mark.parametrize("format", document_formats.CONVERTED)
+def test_a_missing_extra_is_a_problem_that_says_what_to_install(format, monkeypatch):
+    def refuse(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(document_formats.importlib, "import_module", refuse)
+    assert "pip install 'graphrag-pipeline[documents]'" in _only(f"a.{format}", b"%PDF").problem
+
+
+needs_extra = pytest.mark.skipif(find_spec("markitdown") is None, reason="the documents extra is not installed")
+
+
+@needs_extra
+def test_html_is_read_in_its_declared_encoding_without_scripts():
+    page = "<meta charset='iso8859-2'><title>Tytuł</title><script>x</script><body><h1>H</h1><p>żółć</p>"
+    record = _only("a.html", page.encode("iso8859-2"))
+    assert (record.title, record.text.split()) == ("Tytuł", ["#", "H", "żółć"])
+
+
+@needs_extra
+def test_a_docx_is_read():
+    record = _only("a.docx", _docx("Marley was dead."))
+    assert (record.title, record.text.strip(), record.format) == ("a", "Marley was dead.", "docx")
+
+
+@needs_extra
+def test_an_xlsx_is_read():
+    openpyxl = pytest.importorskip("openpyxl")
+    book, buffer = openpyxl.Workbook(), io.BytesIO()
+    book.active.append(["name", "place"])
+    book.active.append(["Scrooge", "London"])
+    book.save(buffer)
+    assert "| Scrooge | London |" in _only("a.xlsx", buffer.getvalue()).text
+
+
+@needs_extra
+def test_a_pptx_is_read_and_titled_by_its_first_slide():
+    pptx = pytest.importorskip("pptx")
+    deck, buffer = pptx.Presentation(), io.BytesIO()
+    deck.slides.add_slide(deck.slide_layouts[0]).shapes.title.text = "A deck"
+    deck.save(buffer)
+    assert _only("x.pptx", buffer.getvalue()).title == "A deck"
+
+
+@needs_extra
+def test_a_pdf_is_read():
+    assert _only("a.pdf", _pdf("Marley was dead.")).text.strip() == "Marley was dead."
+
+
+@needs_extra
+def test_a_pdf_with_a_password_is_a_problem():
+    assert _only("a.pdf", _pdf("x", with_password=True)).problem == "has a password; save a copy without one"
+
+
+@needs_extra
+def test_a_page_without_text_is_a_problem():
+    assert _only("a.pdf", _pdf("")).problem.startswith("empty: no text in it (a scanned page needs OCR")
+
+
+@needs_extra
+@pytest.mark.parametrize(
+    ("path", "data", "problem"),
+    [
+        ("a.pdf", b"not a pdf", "damaged or not a pdf file"),
+        ("a.docx", b"PK\x03\x04junk", "damaged or not a docx file"),
+        ("a.xlsx", b"junk", "damaged or not a xlsx file"),
+        ("a.pptx", b"junk", "damaged or not a pptx file"),
+        ("a.docx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "has a password or is an old Office file"),
+    ],
+)
+def test_a_damaged_file_is_a_problem(path, data, problem):
+    assert _only(path, data).problem.startswith(problem)
+
+
+def _docx(text: str) -> bytes:
+    schemas = "http://schemas.openxmlformats.org"
+    package, office = f"{schemas}/package/2006", f"{schemas}/officeDocument/2006/relationships"
+    vendor = "application/vnd.openxmlformats"
+    parts = {
+        "[Content_Types].xml": f'<Types xmlns="{package}/content-types">'
+        f'<Default Extension="rels" ContentType="{vendor}-package.relationships+xml"/>'
+        '<Override PartName="/word/document.xml" '
+        f'ContentType="{vendor}-officedocument.wordprocessingml.document.main+xml"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{package}/relationships">'
+        f'<Relationship Id="r" Type="{office}/officeDocument" Target="word/document.xml"/></Relationships>',
+        "word/document.xml": f'<w:document xmlns:w="{schemas}/wordprocessingml/2006/main">'
+        f"<w:body><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:body></w:document>",
+    }
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def _pdf(text: str, with_password: bool = False) -> bytes:
+    page = f"BT /F1 24 Tf 72 700 Td ({text}) Tj ET"
+    objects = [
+        "<</Type/Catalog/Pages 2 0 R>>",
+        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
+        f"<</Length {len(page)}>>stream\n{page}\nendstream",
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    ]
+    file, offsets = "%PDF-1.4\n", []
+    for number, content in enumerate(objects, start=1):
+        offsets.append(len(file))
+        file += f"{number} 0 obj\n{content}\nendobj\n"
+    start = len(file)
+    file += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n"
+    file += "".join(f"{offset:010d} 00000 n \n" for offset in offsets)
+    keys = f"/ID[<00><00>]/Encrypt<</Filter/Standard/V 1/R 2/Length 40/P -4/O({'a' * 32})/U({'b' * 32})>>"
+    file += f"trailer<</Size {len(objects) + 1}/Root 1 0 R{keys if with_password else ''}>>\nstartxref\n{start}\n%%EOF"
+    return file.encode()

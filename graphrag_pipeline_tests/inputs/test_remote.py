@@ -1,0 +1,225 @@
+"""An input folder behind a URL reads as the same folder on disk does, and each version of a file is fetched once."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from graphrag_pipeline.defs.automation.input_watch import Watch, look_at_input
+from graphrag_pipeline.defs.runs.index_run import run_index
+from graphrag_pipeline.errors import PipelineError, SettingsError
+from graphrag_pipeline.inputs.files import fingerprint_input, list_unused_records, read_input
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.staleness import detect_input
+from graphrag_pipeline.settings.file import load_settings
+from graphrag_pipeline.settings.settings import InputSettings
+from graphrag_pipeline_tests.support.roots import CAROL, contract_bytes, make_root, put, table_bytes
+
+PLAIN = InputSettings()
+B = 4
+FILES = {
+    "one.txt": b"Marley was dead.",
+    "a/b/two.md": b"# Two\n\nScrooge signed.",
+    "a/rows.jsonl": b'{"id": 1, "text": "First."}\n{"id": 2, "text": "Second."}\n',
+    "page.html": b"<p>Tiny Tim</p>",
+    "odd [1] *?.txt": b"Any name.",
+    "back\\slash.txt": b"Another.",
+    "film.mp4": b"frames",
+    ".hidden/x.txt": b"no",
+    "drafts/x.txt": b"no",
+    "a/x.txt~": b"no",
+}
+
+
+class Store(MemoryFileSystem):
+    """An object store that counts what is fetched, may fail, and may say nothing of its files but sizes."""
+
+    protocol = "store"
+    fetched: ClassVar[list[str]] = []
+    failures: ClassVar[dict[str, Exception]] = {}
+    is_versioned = True
+
+    def find(self, path: str, **options: Any) -> Any:
+        if error := self.failures.get("find"):
+            raise error
+        found = super().find(path, **options)
+        if self.is_versioned:
+            return found
+        return {name: {key: told[key] for key in ("name", "size", "type")} for name, told in found.items()}
+
+    def cat_file(self, path: str, *arguments: Any, **options: Any) -> bytes:
+        self.fetched.append(path.rpartition("/")[2])
+        if error := self.failures.get(path.rpartition("/")[2]):
+            raise error
+        return super().cat_file(path, *arguments, **options)
+
+
+@pytest.fixture
+def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A folder of its own in a store that starts empty and without faults."""
+    fsspec.register_implementation("store", Store, clobber=True)
+    monkeypatch.setattr(Store, "store", {})
+    monkeypatch.setattr(Store, "pseudo_dirs", [""])
+    monkeypatch.setattr(Store, "fetched", [])
+    monkeypatch.setattr(Store, "failures", {})
+    yield "store://bucket/docs"
+
+
+def _fill(url: str, files: dict[str, bytes] = FILES) -> None:
+    store, folder = fsspec.core.url_to_fs(url)
+    store.pipe({f"{folder}/{name}": content for name, content in files.items()})
+
+
+def test_the_records_are_those_of_the_same_files_on_disk(url: str, tmp_path: Path) -> None:
+    for name, content in FILES.items():
+        (tmp_path / "input" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "input" / name).write_bytes(content)
+    _fill(url)
+    settings = InputSettings(exclude=("drafts",))
+    local = list(read_input(tmp_path / "input", settings, B))
+    assert len(local) == 8
+    assert list(read_input(url, settings, B)) == local
+    for bucket in ("000", "003"):
+        expected = list(read_input(tmp_path / "input", settings, B, [bucket]))
+        assert list(read_input(url, settings, B, [bucket], tmp_path / "cache")) == expected
+    assert "film.mp4" not in Store.fetched and "x.txt" not in Store.fetched
+
+
+def test_a_version_of_a_file_is_fetched_once(url: str, tmp_path: Path) -> None:
+    _fill(url, {"one.txt": b"One.", "two.txt": b"Two."})
+
+    def texts() -> list[str]:
+        Store.fetched.clear()
+        return [record.text for record in read_input(url, PLAIN, B, None, tmp_path)]
+
+    assert texts() == ["One.", "Two."] and Store.fetched == ["one.txt", "two.txt"]
+    assert texts() == ["One.", "Two."] and Store.fetched == []
+    _fill(url, {"two.txt": b"2wo."})
+    assert texts() == ["One.", "2wo."] and Store.fetched == ["two.txt"]
+    _fill(url, {"two.txt": b"Two."})  # put back: its time of change is another
+    assert texts() == ["One.", "Two."] and Store.fetched == ["two.txt"]
+    [cut_short] = [path for path in tmp_path.rglob("input/*") if path.read_bytes() == b"One."]
+    cut_short.write_bytes(b"On")
+    assert texts() == ["One.", "Two."] and Store.fetched == ["one.txt"]
+
+
+def test_a_store_that_tells_sizes_alone_is_fetched_each_time(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Store, "is_versioned", False)
+    for content in (b"One.", b"1ne."):
+        _fill(url, {"one.txt": content})
+        assert [record.text.encode() for record in read_input(url, PLAIN, B, None, tmp_path)] == [content]
+
+
+def test_the_fingerprint_follows_the_listing_and_fetches_nothing(url: str) -> None:
+    _fill(url)
+    first = fingerprint_input(url, PLAIN)
+    assert fingerprint_input(url, PLAIN) == first
+    _fill(url, {"one.txt": FILES["one.txt"]})
+    second = fingerprint_input(url, PLAIN)
+    _fill(url, {"new.txt": b""})
+    assert len({first, second, fingerprint_input(url, PLAIN)}) == 3
+    assert Store.fetched == []
+
+
+def test_copies_of_what_is_gone_are_unused(url: str, tmp_path: Path) -> None:
+    _fill(url, {"one.txt": b"One.", "rows.csv": b"id,text\n1,Row.\n"})
+    list(read_input(url, PLAIN, B, None, tmp_path))
+    assert list_unused_records(url, PLAIN, tmp_path) == []
+    _fill(url, {"one.txt": b"Other."})
+    [unused] = list_unused_records(url, PLAIN, tmp_path)
+    assert unused.read_bytes() == b"One."
+    (tmp_path / "local").mkdir()
+    assert len(list_unused_records(tmp_path / "local", PLAIN, tmp_path)) == 3
+
+
+def test_a_file_that_went_has_a_problem_and_stops_no_other(url: str) -> None:
+    _fill(url, {"one.txt": b"One.", "two.txt": b"Two."})
+    Store.failures["one.txt"] = FileNotFoundError("one.txt")
+    assert [(r.path, r.problem) for r in read_input(url, PLAIN, B)] == [
+        ("one.txt", "was removed while the folder was read"),
+        ("two.txt", None),
+    ]
+
+
+@pytest.mark.parametrize("error", [PermissionError("denied"), TimeoutError("no answer"), RuntimeError("odd")])
+def test_a_fault_of_the_store_is_never_taken_for_a_deleted_document(url: str, error: Exception) -> None:
+    _fill(url, {"one.txt": b"One.", "two.txt": b"Two."})
+    Store.failures["one.txt"] = error
+    with pytest.raises(PipelineError, match=r"store://bucket/docs: one\.txt cannot be read .*nothing was changed"):
+        list(read_input(url, PLAIN, B))
+    Store.failures = {"find": error}
+    with pytest.raises(PipelineError, match=r"store://bucket/docs: the input folder cannot be listed .* credentials"):
+        fingerprint_input(url, PLAIN)
+
+
+def test_what_is_no_folder_or_has_no_package_is_explained(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _fill(url, {"one.txt": b"One."})
+    monkeypatch.setitem(sys.modules, "adlfs", None)
+    monkeypatch.setitem(sys.modules, "gcsfs", None)
+    Store.failures = {}
+    for folder, message in {
+        "abfs://container/docs": "abfs://container/docs: no package here reads abfs:// .*; pip install adlfs",
+        "gs://bucket": "pip install gcsfs",
+        "nothing://bucket": r"cannot be listed \(ValueError: Protocol not known: nothing\)",
+        f"{url}/one.txt": "is a file",
+    }.items():
+        with pytest.raises(PipelineError, match=message):
+            fingerprint_input(folder, PLAIN)
+    Store.failures = {"find": FileNotFoundError("no such bucket")}
+    with pytest.raises(PipelineError, match="no such input folder"):
+        fingerprint_input(url, PLAIN)
+
+
+def test_a_password_in_the_url_is_refused_and_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "settings.yaml").write_text("input: {folder: 'ftp://me:secret@host/docs'}")
+    with pytest.raises(SettingsError, match=r"FSSPEC_FTP_PASSWORD \(found 'ftp://me:\*\*\*@host/docs'") as caught:
+        load_settings(tmp_path)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("folder", "place"),
+    [("input", Path("/root/input")), ("/srv/docs", Path("/srv/docs")), ("file:///srv/docs", Path("/srv/docs")),
+     ("file://docs", Path("/root/docs")), ("memory://docs", "memory://docs"), ("s3://b/docs", "s3://b/docs")],
+)  # fmt: skip
+def test_a_folder_is_a_path_unless_it_is_on_another_machine(folder: str, place: Path | str) -> None:
+    assert InputSettings(folder=folder).place(Path("/root")) == place
+
+
+@pytest.fixture(scope="module")
+def local_and_remote(tmp_path_factory: pytest.TempPathFactory) -> tuple[Root, Root]:
+    """The same three documents on disk and in a store in memory, indexed."""
+    folder = tmp_path_factory.mktemp("remote")
+    url = f"memory://{uuid.uuid4().hex}/docs"
+    _fill(url, {name: text.encode() for name, text in CAROL.items()})
+    local = make_root(folder / "local")
+    remote = make_root(folder / "remote", {}, f"storage:\n  n_buckets: 2\ninput:\n  folder: {url}\n")
+    for root in (local, remote):
+        run_index(root)
+    return local, remote
+
+
+def test_the_tables_are_the_same_bytes_wherever_the_folder_is(local_and_remote: tuple[Root, Root]) -> None:
+    local, remote = local_and_remote
+    assert not (remote.path / "input").exists()
+    assert table_bytes(remote) == table_bytes(local)
+    assert contract_bytes(remote) == contract_bytes(local)
+    assert run_index(remote).ran == []
+
+
+def test_the_sensor_sees_what_was_uploaded(local_and_remote: tuple[Root, Root]) -> None:
+    local, remote = local_and_remote
+    put(local.path, "four.txt", "Belle met Fezziwig.")
+    _fill(str(remote.input_folder), {"four.txt": b"Belle met Fezziwig."})
+    look = look_at_input(remote, look_at_input(remote, Watch(), 0).watch, 1)
+    assert look.run_key and "1 partitions" not in look.reason
+    assert detect_input(remote) == detect_input(local)

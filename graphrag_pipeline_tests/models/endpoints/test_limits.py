@@ -1,0 +1,194 @@
+"""Concurrency that adapts, waits that are told or doubled, and a budget and rates that processes share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from graphrag_pipeline.models import spending as spending_module
+from graphrag_pipeline.models.database import SharedDatabase
+from graphrag_pipeline.models.endpoints.limits import AdaptiveLimit, backoff_s, retry_after_s
+from graphrag_pipeline.models.spending import BudgetExceededError, Rate, Spending
+from graphrag_pipeline.settings.models import BudgetSettings
+from graphrag_pipeline_tests.support.model_clients import open_cache
+
+
+async def hold(limit: AdaptiveLimit, held: list[int], number: int, release: asyncio.Event) -> None:
+    async with limit.slot():
+        held.append(number)
+        await release.wait()
+
+
+async def settle_down() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def test_no_more_than_the_limit_at_once_first_come_first_served() -> None:
+    async def scene() -> None:
+        limit, held, release = AdaptiveLimit(2), [], asyncio.Event()
+        tasks = [asyncio.create_task(hold(limit, held, number, release)) for number in range(5)]
+        await settle_down()
+        assert held == [0, 1]
+        tasks[2].cancel()
+        release.set()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert held == [0, 1, 3, 4]
+        assert limit.n_active == 0
+
+    asyncio.run(scene())
+
+
+def test_one_burst_of_refusals_shrinks_once_and_successes_grow_slowly() -> None:
+    async def scene() -> None:
+        limit = AdaptiveLimit(10)
+        async with limit.slot() as first, limit.slot() as second:
+            await asyncio.sleep(0.01)
+            limit.shrink(first)
+            limit.shrink(second)
+        assert limit.current == 7.0
+        for _ in range(7):
+            limit.grow()
+        assert 7.9 < limit.current < 8.0
+        for _ in range(1000):
+            limit.grow()
+        assert limit.current == 10.0
+
+    asyncio.run(scene())
+
+
+def test_it_never_shrinks_below_one() -> None:
+    async def scene() -> None:
+        limit = AdaptiveLimit(2)
+        for _ in range(20):
+            async with limit.slot() as started:
+                await asyncio.sleep(0.001)
+                limit.shrink(started)
+        assert limit.current == 1.0
+
+    asyncio.run(scene())
+
+
+def test_a_pause_holds_new_requests_back() -> None:
+    async def scene() -> float:
+        limit, loop = AdaptiveLimit(2), asyncio.get_running_loop()
+        limit.pause(0.1)
+        start = loop.time()
+        async with limit.slot():
+            return loop.time() - start
+
+    assert asyncio.run(scene()) >= 0.1
+
+
+def test_backoff_doubles_up_to_a_minute_with_a_jitter_of_the_request() -> None:
+    waits = [backoff_s(attempt, 1.0, "key") for attempt in range(12)]
+    assert all(2**attempt / 2 <= wait <= 2**attempt for attempt, wait in enumerate(waits[:6]))
+    assert max(waits) <= 60.0
+    assert waits == [backoff_s(attempt, 1.0, "key") for attempt in range(12)]
+    assert waits[0] != backoff_s(0, 1.0, "other key")
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({}, None),
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after": "0.25"}, 0.25),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "-4"}, None),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+    ],
+)
+def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], expected: float | None) -> None:
+    assert retry_after_s(headers) == expected
+
+
+def test_retry_after_as_a_date_is_the_time_until_then() -> None:
+    soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    wait = retry_after_s({"retry-after": soon})
+    assert wait is not None and 25 < wait <= 30
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[SharedDatabase]:
+    database = open_cache(tmp_path)
+    yield database
+    database.close()
+
+
+def test_a_budget_is_shared_and_hard(database: SharedDatabase) -> None:
+    async def scene() -> None:
+        budget = BudgetSettings(max_tokens=100)
+        mine, others = Spending(database, budget), Spending(database, budget)
+        first = await mine.reserve(60, 0.0, timeout_s=60)
+        waiting = asyncio.create_task(others.reserve(60, 0.0, timeout_s=60))
+        done, _ = await asyncio.wait([waiting], timeout=0.2)
+        assert not done  # 120 reserved would be too much, 60 may turn out to be less
+        mine.settle(first, 30, 0.0)
+        others.settle(await asyncio.wait_for(waiting, 10), 55, 0.0)
+        with pytest.raises(BudgetExceededError, match=r"85 of budget.max_tokens = 100 .* Raise the ceiling"):
+            await mine.reserve(16, 0.0, timeout_s=60)
+        await others.reserve(15, 0.0, timeout_s=60)
+        assert mine.total() == (85, 0.0)
+
+    asyncio.run(scene())
+
+
+def test_money_is_a_budget_too(database: SharedDatabase) -> None:
+    async def scene() -> None:
+        spending = Spending(database, BudgetSettings(max_cost=1.0))
+        spending.settle(await spending.reserve(10, 0.9, timeout_s=60), 10, 0.8).result()
+        with pytest.raises(BudgetExceededError, match=r"0\.8000 of budget\.max_cost = 1 US dollars"):
+            await spending.reserve(10, 0.3, timeout_s=60)
+
+    asyncio.run(scene())
+
+
+def test_without_a_ceiling_spending_is_only_counted(database: SharedDatabase) -> None:
+    spending = Spending(database, BudgetSettings())
+    assert asyncio.run(spending.reserve(10, 1.0, timeout_s=60)) == ""
+    spending.settle("", 10, 1.0)
+    spending.settle("", 5, 0.5).result()
+    assert spending.total() == (15, 1.5)
+
+
+def test_what_a_killed_process_had_reserved_counts_as_spent(database: SharedDatabase) -> None:
+    async def scene() -> None:
+        spending = Spending(database, BudgetSettings(max_tokens=100))
+        abandoned = await spending.reserve(70, 0.0, timeout_s=-1)
+        with pytest.raises(BudgetExceededError, match=r"70 of budget\.max_tokens = 100"):
+            await spending.reserve(31, 0.0, timeout_s=60)
+        spending.settle(abandoned, 1, 0.0).result()  # too late: it is booked already
+        assert spending.total() == (70, 0.0)
+
+    asyncio.run(scene())
+
+
+def test_rates_space_requests_over_all_processes(database: SharedDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    async def scene() -> None:
+        mine, others = Spending(database, BudgetSettings()), Spending(database, BudgetSettings())
+        by_requests = Rate("host chat", requests_per_minute=60, tokens_per_minute=None)
+        by_tokens = Rate("host embedding", requests_per_minute=None, tokens_per_minute=6000)
+        for spending in (mine, others, mine):
+            await spending.wait_for_turn(by_requests, 1000)
+        for spending in (mine, others, mine):
+            await spending.wait_for_turn(by_tokens, 200)
+        await mine.wait_for_turn(Rate("host", None, None), 10**9)
+
+    monkeypatch.setattr(spending_module, "asyncio", SimpleNamespace(sleep=sleep, wrap_future=asyncio.wrap_future))
+    monkeypatch.setattr(spending_module, "time", SimpleNamespace(time=lambda: 1000.0))
+    asyncio.run(scene())
+    assert slept == pytest.approx([0, 1, 2, 0, 2, 4])

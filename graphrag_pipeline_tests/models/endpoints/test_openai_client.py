@@ -1,0 +1,354 @@
+"""A chat model behind a real HTTP endpoint: what is sent, used, stored, tried again and refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from graphrag_pipeline.errors import PipelineError, SettingsError
+from graphrag_pipeline.models.endpoints.endpoint import MAX_UNREACHED
+from graphrag_pipeline.models.endpoints.openai_client import BOUNDED_COMPLETION
+from graphrag_pipeline.models.endpoints.structured import json_schema_format, parse_reply
+from graphrag_pipeline.models.ports import CallFailedError, ChatRequest
+from graphrag_pipeline.models.spending import BudgetExceededError, Spending
+from graphrag_pipeline.settings.models import BudgetSettings
+from graphrag_pipeline_tests.model_server import Asked, Fault, Reply, running_model_server
+from graphrag_pipeline_tests.support.model_clients import ask, chat_model, complete, in_loop, open_cache
+
+FACT = "fact: Marley was dead"
+
+
+class Rating(BaseModel):
+    rating: int
+    why: str
+
+
+def rate(question: str) -> ChatRequest[Rating]:
+    return ChatRequest(
+        question,
+        [{"role": "user", "content": question}],
+        lambda text: parse_reply(text, Rating),
+        json_schema_format(Rating),
+    )
+
+
+def test_a_reply_is_paid_once_and_found_again_by_another_process(tmp_path: Path) -> None:
+    with running_model_server([("Marley", Reply(FACT, prompt_tokens=11, completion_tokens=4))]) as server:
+        first = complete(chat_model(server.base_url, tmp_path), ask("Marley?"))
+        again = complete(chat_model(server.base_url, tmp_path), ask("Marley?"))
+    assert (first.value, first.is_cached, first.prompt_tokens, first.completion_tokens) == (FACT, False, 11, 4)
+    assert again.is_cached
+    assert (again.text, again.request_key, again.prompt_tokens) == (first.text, first.request_key, 11)
+    assert server.count() == 1
+
+
+def test_the_key_is_of_all_that_decides_the_reply_and_not_of_the_address(tmp_path: Path) -> None:
+    with running_model_server(lambda asked: FACT) as one, running_model_server(lambda asked: FACT) as other:
+        chat = chat_model(one.base_url, tmp_path)
+        complete(chat, ask("Who?"))
+        assert complete(chat_model(other.base_url, tmp_path), ask("Who?")).is_cached
+        for changed in (
+            complete(chat, ask("What?")),
+            complete(chat, ask("Who?", repeat=1)),
+            complete(chat, ask("Who?", response_format={"type": "json_object"})),
+            complete(chat_model(one.base_url, tmp_path, model="test-chat-2"), ask("Who?")),
+            complete(chat_model(one.base_url, tmp_path, parameters={"temperature": 0}), ask("Who?")),
+        ):
+            assert not changed.is_cached
+    assert other.count() == 0
+
+
+def test_parameters_reach_the_endpoint(tmp_path: Path) -> None:
+    with running_model_server(lambda asked: FACT) as server:
+        complete(chat_model(server.base_url, tmp_path, parameters={"temperature": 0, "top_k": 5}), ask("Who?"))
+    body = server.calls[0].body
+    assert body is not None
+    assert (body["model"], body["temperature"], body["top_k"]) == ("test-chat", 0, 5)
+
+
+def test_an_identical_request_under_way_is_sent_once(tmp_path: Path) -> None:
+    async def all_at_once() -> list[bool]:
+        replies = await asyncio.gather(*(chat.complete(ask("Who?")) for _ in range(20)))
+        return [reply.is_cached for reply in replies]
+
+    with running_model_server(lambda asked: FACT, latency_s=0.05) as server:
+        chat = chat_model(server.base_url, tmp_path)
+        assert in_loop(all_at_once()).count(False) == 1
+    assert server.count() == 1
+
+
+def test_an_identical_request_under_way_that_fails_fails_once(tmp_path: Path) -> None:
+    async def all_at_once() -> list[object]:
+        return list(await asyncio.gather(*(chat.complete(ask("Who?")) for _ in range(5)), return_exceptions=True))
+
+    with running_model_server(lambda asked: Fault("refused"), latency_s=0.05) as server:
+        chat = chat_model(server.base_url, tmp_path)
+        assert all(isinstance(result, CallFailedError) for result in in_loop(all_at_once()))
+    assert server.count() == 1
+
+
+def test_the_model_is_told_why_its_reply_cannot_be_used(tmp_path: Path) -> None:
+    with running_model_server([("cannot be used: there is no fact", FACT), ("Who", "gossip")]) as server:
+        reply = complete(chat_model(server.base_url, tmp_path), ask("Who?"))
+        assert complete(chat_model(server.base_url, tmp_path), ask("Who?")).is_cached
+    assert reply.value == FACT
+    corrected = server.calls[1].body
+    assert corrected is not None
+    assert [turn["role"] for turn in corrected["messages"]] == ["user", "assistant", "user"]
+    assert corrected["messages"][1]["content"] == "gossip"
+    assert server.count() == 2
+
+
+def test_a_reply_that_stays_unusable_is_a_failure_and_is_not_stored(tmp_path: Path) -> None:
+    with running_model_server(lambda asked: "gossip " * 200) as server:
+        for _ in range(2):
+            with pytest.raises(CallFailedError, match=r"no fact in 'gossip .* \(asked twice\)") as caught:
+                complete(chat_model(server.base_url, tmp_path), ask("Who?"))
+        assert caught.value.reply.startswith("gossip")
+        assert len(caught.value.reply) <= 300
+    assert server.count() == 4
+
+
+def test_a_stored_reply_that_a_stricter_reader_refuses_is_asked_anew(tmp_path: Path) -> None:
+    def read_long(text: str) -> str:
+        if len(text) < 100:
+            raise ValueError("too short")
+        return text
+
+    with running_model_server([("too short", FACT * 10), ("Who", FACT)]) as server:
+        chat = chat_model(server.base_url, tmp_path)
+        complete(chat, ask("Who?"))
+        strict = ChatRequest("Who?", ask("Who?").messages, read_long)
+        assert not complete(chat, strict).is_cached
+        assert complete(chat, strict).is_cached
+    assert server.count() == 3
+
+
+@pytest.mark.parametrize("fault", ["truncated", "empty", "nonsense"])
+def test_a_cut_or_empty_reply_is_asked_for_once_more(tmp_path: Path, fault: str) -> None:
+    script = [("briefly", FACT), ("cannot be used", FACT), ("Who", [Fault(fault), FACT])]
+    with running_model_server(script) as server:
+        reply = complete(chat_model(server.base_url, tmp_path), ask("Who?"))
+    assert reply.value == FACT
+    assert server.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [("truncated", "finish_reason length"), ("empty", "reply is empty"), ("refused", "refused")],
+)
+def test_a_reply_that_stays_cut_empty_or_refused_is_a_failure_with_its_reason(
+    tmp_path: Path, fault: str, reason: str
+) -> None:
+    with running_model_server(lambda asked: Fault(fault)) as server, pytest.raises(CallFailedError, match=reason):
+        complete(chat_model(server.base_url, tmp_path), ask("fact"))
+    assert server.count() == (1 if fault == "refused" else 2)
+
+
+@pytest.mark.parametrize(
+    "fault", ["429", "429-retry-after-ms", "408", "409", "500", "503", "drop", "drop-midway", "garbage", "html"]
+)
+def test_what_may_pass_is_sent_again(tmp_path: Path, fault: str) -> None:
+    with running_model_server(lambda asked: [Fault(fault), Fault(fault), FACT], retry_after_s=0.01) as server:
+        chat = chat_model(server.base_url, tmp_path)
+        assert complete(chat, ask("Who?")).value == FACT
+    assert server.count() == 3
+    assert (chat.stats.n_calls, chat.stats.n_retries) == (1, 2)
+
+
+def test_a_hanging_request_is_given_up_and_sent_again(tmp_path: Path) -> None:
+    with running_model_server(lambda asked: [Fault("hang"), FACT]) as server:
+        assert complete(chat_model(server.base_url, tmp_path, timeout_s=0.3), ask("Who?")).value == FACT
+
+
+def test_retry_after_is_honoured(tmp_path: Path) -> None:
+    with running_model_server(lambda asked: [Fault("429-retry-after-ms", retry_after_s=0.4), FACT]) as server:
+        started = time.monotonic()
+        complete(chat_model(server.base_url, tmp_path), ask("Who?"))
+        assert time.monotonic() - started >= 0.4
+
+
+def test_a_wait_of_an_hour_ends_the_run_instead(tmp_path: Path) -> None:
+    with (
+        running_model_server(lambda asked: Fault("429-retry-after", retry_after_s=3600)) as server,
+        pytest.raises(PipelineError, match="asks to wait 3600 s"),
+    ):
+        complete(chat_model(server.base_url, tmp_path), ask("Who?"))
+
+
+def test_an_endpoint_that_only_fails_is_a_failure_of_the_record(tmp_path: Path) -> None:
+    with (
+        running_model_server(lambda asked: Fault("503")) as server,
+        pytest.raises(CallFailedError, match="no answer in 3 attempts; the last said: 503"),
+    ):
+        complete(chat_model(server.base_url, tmp_path, max_attempts=3), ask("Who?"))
+    assert server.count() == 3
+
+
+@pytest.mark.parametrize("fault", ["401", "403", "404", "429-quota"])
+def test_what_no_request_can_pass_ends_the_run_and_says_where_to_look(tmp_path: Path, fault: str) -> None:
+    with (
+        running_model_server(lambda asked: Fault(fault)) as server,
+        pytest.raises(PipelineError, match=r"'test-chat' at 127\.0\.0\.1: 4.* OPENAI_API_KEY") as caught,
+    ):
+        complete(chat_model(server.base_url, tmp_path), ask("Who?"))
+    assert not isinstance(caught.value, CallFailedError)
+    assert server.count() == 1
+
+
+def test_a_server_that_is_not_there_ends_the_run(tmp_path: Path) -> None:
+    with running_model_server() as server:
+        gone = server.base_url
+    chat = chat_model(gone, tmp_path)
+    with pytest.raises(PipelineError, match=r"cannot connect .* Start the server, or mend base_url") as caught:
+        complete(chat, ask("Who?"))
+    assert not isinstance(caught.value, CallFailedError)
+    assert chat.stats.n_retries == MAX_UNREACHED - 1
+
+
+def test_a_server_that_has_answered_is_waited_for_as_often_as_set(tmp_path: Path) -> None:
+    with running_model_server(lambda asked: FACT) as server:
+        chat = chat_model(server.base_url, tmp_path, max_attempts=5)
+        complete(chat, ask("Who?"))
+    with pytest.raises(CallFailedError, match="no answer in 5 attempts"):
+        complete(chat, ask("What?"))
+
+
+def test_a_prompt_that_is_too_long_fails_alone(tmp_path: Path) -> None:
+    with running_model_server([("long", Fault("too-long")), ("Who", FACT)]) as server:
+        chat = chat_model(server.base_url, tmp_path)
+        with pytest.raises(CallFailedError, match="400: This model's maximum context length"):
+            complete(chat, ask("long"))
+        assert complete(chat, ask("Who?")).value == FACT
+
+
+def test_a_schema_is_asked_for_and_read(tmp_path: Path) -> None:
+    with running_model_server(lambda asked: {"rating": 7, "why": "ghosts"}) as server:
+        assert complete(chat_model(server.base_url, tmp_path), rate("Rate it")).value == Rating(rating=7, why="ghosts")
+    body = server.calls[0].body
+    assert body is not None
+    schema = body["response_format"]["json_schema"]["schema"]
+    assert (schema["additionalProperties"], schema["required"]) == (False, ["rating", "why"])
+
+
+def test_an_endpoint_without_schemas_is_asked_in_words_from_then_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def answer(asked: Asked) -> object:
+        if "response_format" in asked.body:
+            return Fault("unsupported-format")
+        return '```json\n{"rating": 3, "why": "it fits",}\n```'
+
+    with running_model_server(answer) as server:  # type: ignore[arg-type]
+        chat = chat_model(server.base_url, tmp_path)
+        with caplog.at_level(logging.WARNING):
+            first, second = complete(chat, rate("One")), complete(chat, rate("Two"))
+        assert complete(chat_model(server.base_url, tmp_path), rate("One")).is_cached
+    assert (first.value.rating, second.value.rating) == (3, 3)
+    assert server.count() == 3
+    asked = server.calls[2].body
+    assert asked is not None
+    assert '"rating"' in asked["messages"][-1]["content"]
+    assert len([record for record in caplog.records if "response_format" in record.message]) == 1
+
+
+def test_a_parameter_that_the_model_does_not_take_is_left_out(tmp_path: Path) -> None:
+    def answer(asked: Asked) -> object:
+        if "temperature" in asked.body:
+            return Fault(
+                "400", message="Unsupported value: 'temperature'", code="unsupported_value", param="temperature"
+            )
+        if "max_tokens" in asked.body:
+            message = "Unsupported parameter: 'max_tokens' is not supported, use 'max_completion_tokens' instead."
+            return Fault("400", message=message, code="unsupported_parameter", param="max_tokens")
+        return FACT
+
+    with running_model_server(answer) as server:  # type: ignore[arg-type]
+        chat = chat_model(server.base_url, tmp_path, parameters={"temperature": 0, "max_tokens": 50})
+        complete(chat, ask("Who?"))
+        complete(chat, ask("What?"))
+    assert server.count() == 4
+    body = server.calls[-1].body
+    assert body is not None
+    assert body["max_completion_tokens"] == 50
+
+
+def test_azure_is_asked_at_its_deployment(tmp_path: Path) -> None:
+    with running_model_server(lambda asked: FACT) as server:
+        complete(chat_model(server.root_url, tmp_path, api_version="2024-10-21", model="my-deployment"), ask("Who?"))
+    assert server.calls[0].path == "/openai/deployments/my-deployment/chat/completions"
+
+
+def test_text_that_json_and_databases_cannot_carry_is_sent_and_stored_mended(tmp_path: Path) -> None:
+    hostile = "fact \x00 \u202e\u200b '; DROP TABLE responses; --"
+    with running_model_server(lambda asked: hostile) as server:
+        chat = chat_model(server.base_url, tmp_path)
+        reply = complete(chat, ask("lone \ud800 surrogate \x00"))
+        assert complete(chat, ask("lone \ud800 surrogate \x00")).is_cached
+    assert reply.text == hostile.replace("\x00", "\ufffd")
+
+
+@pytest.mark.parametrize("reply", ["[" * 100_000, '{"rating": 1e999, "why": NaN}', '{"a":' * 5000, "x" * 2_000_000])
+def test_a_hostile_reply_fails_alone(tmp_path: Path, reply: str) -> None:
+    with running_model_server([("bad", reply), ("good", json.dumps({"rating": 1, "why": ""}))]) as server:
+        chat = chat_model(server.base_url, tmp_path)
+        with pytest.raises(CallFailedError):
+            complete(chat, rate("bad"))
+        assert complete(chat, rate("good")).value.rating == 1
+
+
+def test_the_budget_stops_before_the_call_that_would_break_it(tmp_path: Path) -> None:
+    script = [("?", Reply(FACT, prompt_tokens=500, completion_tokens=100))]
+    with running_model_server(script) as server:  # type: ignore[arg-type]
+        bounded = {"max_tokens": 1000}
+        chat = chat_model(server.base_url, tmp_path, BudgetSettings(max_tokens=2200), parameters=bounded)
+        complete(chat, ask("one?"))
+        complete(chat, ask("two?"))
+        with pytest.raises(BudgetExceededError, match=r"1,200 of budget\.max_tokens = 2,200"):
+            complete(chat, ask("three?"))
+        assert complete(chat, ask("one?")).is_cached
+        raised = chat_model(server.base_url, tmp_path, BudgetSettings(max_tokens=5000), parameters=bounded)
+        assert not complete(raised, ask("three?")).is_cached
+    assert server.count() == 3
+
+
+def test_under_a_budget_a_reply_is_bounded_by_what_is_reserved_for_it(tmp_path: Path) -> None:
+    with running_model_server(lambda asked: FACT) as server:
+        complete(chat_model(server.base_url, tmp_path), ask("free?"))
+        complete(chat_model(server.base_url, tmp_path, BudgetSettings(max_tokens=10_000)), ask("bounded?"))
+        asked = [call.body or {} for call in server.calls]
+    assert "max_tokens" not in asked[0] and asked[1]["max_tokens"] == BOUNDED_COMPLETION
+
+
+def test_a_money_budget_needs_a_price(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="price of 'test-chat' is not known"):
+        chat_model("http://127.0.0.1:9/v1", tmp_path, BudgetSettings(max_cost=1.0))
+    chat_model("http://127.0.0.1:9/v1", tmp_path, BudgetSettings(max_cost=1.0), prompt_price=0.0)
+
+
+def test_a_reply_says_what_it_cost(tmp_path: Path) -> None:
+    with running_model_server(lambda asked: Reply(FACT, prompt_tokens=1_000_000, completion_tokens=500_000)) as server:
+        chat = chat_model(server.base_url, tmp_path, prompt_price=1.0, completion_price=2.0)
+        assert complete(chat, ask("Who?")).cost == pytest.approx(2.0)
+        assert complete(chat, ask("Who?")).cost == pytest.approx(2.0)  # what was paid then
+    assert chat.stats.as_metadata()["cost_usd"] == pytest.approx(2.0)
+    assert chat.stats.as_metadata()["cached_calls"] == 1
+
+
+def test_an_endpoint_that_needs_a_key_says_which_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    budget = BudgetSettings(max_tokens=10_000)
+    with pytest.raises(SettingsError, match=r"api\.openai\.com needs a key: .* OPENAI_API_KEY"):
+        complete(chat_model("https://api.openai.com/v1", tmp_path, budget), ask("Who?"))
+    assert Spending(open_cache(tmp_path), budget).total() == (0, 0.0)  # nothing was sent: nothing is spent
+
+
+def test_the_thoughts_of_a_reasoning_model_are_not_its_reply(tmp_path: Path) -> None:
+    with running_model_server(lambda asked: f"<think>\nHm.\n</think>\n\n{FACT}") as server:
+        assert complete(chat_model(server.base_url, tmp_path), ask("Who?")).text == FACT

@@ -1,0 +1,168 @@
+"""An embedding model behind a real HTTP endpoint: pieces, batches, the store, and what an endpoint can do wrong."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.models.endpoints.openai_embedder import read_vectors
+from graphrag_pipeline.models.ports import ReplyFormatError
+from graphrag_pipeline_tests.model_server import Asked, Fault, ModelServer, Reply, running_model_server
+from graphrag_pipeline_tests.support.model_clients import embedder
+
+
+def words(n_tokens: int) -> str:
+    return "word" + " word" * (n_tokens - 1)
+
+
+def inputs(server: ModelServer) -> list[list[str]]:
+    return [call.body["input"] for call in server.calls if call.body is not None]
+
+
+def test_vectors_come_in_order_with_length_one_and_are_kept(tmp_path: Path) -> None:
+    texts = ["Scrooge", "Marley", "Scrooge", "  ", ""]
+    with running_model_server(dimensions=32) as server:
+        model = embedder(server.base_url, tmp_path)
+        vectors = model.embed(texts)
+        again = embedder(server.base_url, tmp_path)
+        assert again.embed(texts).tolist() == vectors.tolist()
+        assert again.dimensions == 32
+    assert (vectors.shape, vectors.dtype) == ((5, 32), np.float32)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 1, 1, 0, 0], abs=1e-6)
+    assert vectors[0].tolist() == vectors[2].tolist() != vectors[1].tolist()
+    assert [sorted(texts) for texts in inputs(server)] == [["Marley", "Scrooge"]]
+
+
+@pytest.mark.parametrize(("n_tokens", "n_pieces"), [(450, 2), (600, 2), (1200, 3)])
+def test_a_long_text_is_sent_in_near_equal_pieces_and_averaged(tmp_path: Path, n_tokens: int, n_pieces: int) -> None:
+    with running_model_server(dimensions=16) as server:
+        model = embedder(server.base_url, tmp_path, batch_max_tokens=450)
+        vector = model.embed([words(n_tokens)])[0]
+        [pieces] = inputs(server)
+        singles = model.embed(pieces)
+    assert len(pieces) == n_pieces
+    assert "".join(pieces) == words(n_tokens)
+    assert {len(piece.split()) for piece in pieces} == {n_tokens // n_pieces}
+    mean = singles.mean(axis=0)
+    assert vector == pytest.approx(mean / np.linalg.norm(mean), abs=1e-5)
+
+
+def test_batches_keep_both_limits_and_are_never_empty(tmp_path: Path) -> None:
+    texts = [f"{number} {words(90)}" for number in range(50)]
+    with running_model_server() as server:
+        embedder(server.base_url, tmp_path, batch_size=8).embed(texts)
+        by_items = [len(batch) for batch in inputs(server)]
+        server.reset()
+        embedder(server.base_url, tmp_path / "b", batch_size=40, batch_max_tokens_per_request=1000).embed(texts)
+        by_tokens = [len(batch) for batch in inputs(server)]
+        server.reset()
+        assert embedder(server.base_url, tmp_path).embed([]).shape[0] == 0
+    assert sum(by_items) == sum(by_tokens) == 50
+    assert max(by_items) == 8
+    assert 1 <= max(by_tokens) <= 10
+    assert min(by_items + by_tokens) >= 1
+
+
+def test_what_an_endpoint_still_finds_too_long_is_halved_alone(tmp_path: Path) -> None:
+    texts = ["short", words(100), "also short"]
+    with running_model_server(max_input_tokens=70, dimensions=8) as server:  # a quarter of 499 bytes: 125 by its count
+        model = embedder(server.base_url, tmp_path)
+        vectors = model.embed(texts)
+        halves = [batch for batch in inputs(server) if len(batch) == 2 and "".join(batch) == texts[1]]
+        expected = model.embed(halves[0]).mean(axis=0)
+    assert len(halves) == 1
+    assert vectors[1] == pytest.approx(expected / np.linalg.norm(expected), abs=1e-5)
+    assert np.linalg.norm(vectors[0]) == pytest.approx(1)
+
+
+def test_a_batch_with_too_many_items_is_sent_in_halves(tmp_path: Path) -> None:
+    with running_model_server(max_batch_items=4) as server:
+        vectors = embedder(server.base_url, tmp_path, batch_size=16).embed([f"text {n}" for n in range(16)])
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(16))
+
+
+def test_a_text_that_fails_is_said_and_the_others_are_kept(tmp_path: Path) -> None:
+    def answer(asked: Asked) -> Fault | None:
+        return Fault("400", message="this text is not allowed") if "poison" in asked.prompt else None
+
+    with running_model_server(answer) as server:
+        model = embedder(server.base_url, tmp_path)
+        vectors, failures = model.try_embed(["one", "poison", "two"])
+        assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 0, 1])
+        assert [failure.reason for failure in failures] == ["400: this text is not allowed"]
+        server.reset()
+        with pytest.raises(PipelineError, match="1 of 3 texts have no vector"):
+            model.embed(["one", "poison", "two"])
+        assert inputs(server) == [["poison"]]
+
+
+def test_an_endpoint_that_sends_numbers_instead_of_base64_is_understood(tmp_path: Path) -> None:
+    def answer(asked: Asked) -> Fault | None:
+        if "encoding_format" in asked.body:
+            return Fault("400", message="Unrecognized request argument supplied: 'encoding_format'")
+        return None
+
+    with running_model_server(dimensions=16) as server:
+        expected = embedder(server.base_url, tmp_path).embed(["one"])
+    with running_model_server(answer, dimensions=16) as server:
+        assert embedder(server.base_url, tmp_path / "b").embed(["one"]) == pytest.approx(expected, abs=1e-6)
+
+
+def test_dimensions_asked_for_are_asked_for(tmp_path: Path) -> None:
+    with running_model_server(dimensions=64) as server:
+        assert embedder(server.base_url, tmp_path, dimensions=12).embed(["one"]).shape == (1, 12)
+    body = server.calls[0].body
+    assert body is not None
+    assert body["dimensions"] == 12
+
+
+def test_one_answer_of_the_wrong_length_is_asked_for_again(tmp_path: Path) -> None:
+    with running_model_server(dimensions=16) as server:
+        model = embedder(server.base_url, tmp_path)
+        model.embed(["first"])
+        server.push(("second", [Fault("wrong-dimension"), Reply(vectors=[[1.0] * 16])]))
+        assert model.embed(["second"])[0] == pytest.approx([0.25] * 16)
+
+
+def test_a_model_with_other_dimensions_than_the_stored_vectors_is_an_error(tmp_path: Path) -> None:
+    with running_model_server(dimensions=16) as server:
+        embedder(server.base_url, tmp_path).embed(["first"])
+    with running_model_server(dimensions=24) as server:
+        model = embedder(server.base_url, tmp_path)
+        assert model.dimensions == 16
+        with pytest.raises(PipelineError, match="gives vectors of 24 numbers where 16 are expected"):
+            model.embed(["second"])
+
+
+@pytest.mark.parametrize("value", ["bm90IGE=", "?", [], [math.inf], ["x"], None, [[1.0]], [1e300]])
+def test_what_is_no_vector_is_no_answer(value: object) -> None:
+    with pytest.raises(ReplyFormatError):
+        read_vectors({"data": [{"index": 0, "embedding": value}]}, 1)
+
+
+def test_vectors_are_put_in_the_order_of_their_indices() -> None:
+    rows = [{"index": 1, "embedding": [2.0]}, {"index": 0, "embedding": [1.0]}]
+    assert [vector.tolist() for vector in read_vectors({"data": rows}, 2)] == [[1.0], [2.0]]
+
+
+def test_the_fingerprint_is_of_what_decides_a_vector(tmp_path: Path) -> None:
+    base = embedder("http://127.0.0.1:1/v1", tmp_path)
+    assert embedder("http://127.0.0.1:2/v1", tmp_path, batch_size=3).fingerprint == base.fingerprint
+    for changed in ({"model": "other"}, {"dimensions": 8}, {"batch_max_tokens": 450}, {"parameters": {"a": 1}}):
+        assert embedder("http://127.0.0.1:1/v1", tmp_path, **changed).fingerprint != base.fingerprint
+
+
+def test_faults_on_the_way_do_not_change_the_vectors(tmp_path: Path) -> None:
+    texts = [f"text {number} {words(number * 12)}" for number in range(1, 60)]
+    with running_model_server(dimensions=16) as server:
+        expected = embedder(server.base_url, tmp_path, batch_max_tokens=450, batch_size=4).embed(texts)
+    faults = {"429": 0.1, "500": 0.1, "drop": 0.1, "garbage": 0.1, "html": 0.05}
+    with running_model_server(dimensions=16, faults=faults) as server:
+        found = embedder(server.base_url, tmp_path / "b", batch_max_tokens=450, batch_size=4, max_attempts=12).embed(
+            texts
+        )
+    assert found.tobytes() == expected.tobytes()

@@ -1,0 +1,111 @@
+"""The one reader of JSON from models: whatever the string, values that are safe to keep, or nothing."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from graphrag_pipeline.models.endpoints.reply_json import LARGEST, MAX_DEPTH, clean_text, read_json
+from graphrag_pipeline.models.endpoints.structured import parse_json, parse_reply
+from graphrag_pipeline.models.ports import ReplyFormatError
+
+SIZE = 2_000_000
+
+
+class Rated(BaseModel):
+    name: str
+    rating: float
+
+
+def fill(part: str, before: str = "") -> str:
+    return before + part * (SIZE // len(part))
+
+
+HOSTILE_REPLIES = (
+    # nothing, or next to it
+    "", " \n\t ", "\x00", "\ud800", "\ufeff", "null", "NaN", "{", "[", "}", '"', "```json\n```", "{}", "[]",
+    # deep
+    fill("["), fill("{"), fill('{"a":'), fill('[{"a":'), "[" * SIZE + "]" * SIZE, '{"a":' * 5000 + "1" + "}" * 5000,
+    "[" * 60 + "1" + "]" * 60, '{"a": ' + "[" * 49 + "}",
+    # numbers
+    '{"a": NaN, "b": Infinity, "c": -Infinity, "d": 1e999, "e": -1e999}', '{"a": ' + "9" * SIZE + "}",
+    '{"a": -' + "9" * 9000, '{"a": 1e' + "9" * 9000 + "}", '{"a": 0x1F}', '{"a": 007}', '{"a": 1_000}', '{"a": ١٠}',
+    # characters
+    '{"\u202ea\u202c": "\u202eEGOORCS"}', '\u200b{\u200b"a"\ufeff:\u2060"\u200bx\u200b"}', '{"a": "\\ud800\\u0000"}',
+    '{"a": "\ud83d"}', '{"a": "e' + "\u0301" * 5000 + '"}', '{"a": "\U0001f469\u200d\U0001f467"}',
+    '{"a": "\x00\x1b[0m"}', "{“a”: “b”}", "{'a': 'it''s'}",
+    # cut off
+    '{"a": "b', '{"a": [1, {"b": ', '{"a": "\\u00', '{"a": tru', '{"a": "b", ', '```json\n{"a": 1',
+    # 2 MB
+    json.dumps({"a": "long " * 400_000}), fill('{"a": 1}\n'), fill('{"a": 1}\n', '{"a" 1}'), fill("{} "),
+    fill("x {b} "), fill("}{1", '{"\\'), fill('{] "'), fill("{b c]", '" : ": '), fill('[{"a":"b" ', '{"a": "'),
+    fill('{"a": "', '{"a": "'), fill('"', '{"a": '), fill("```"), fill("\\", '{"a": "'), fill(", ", "[{"),
+    fill('a: "b", ', "["), fill("\u200b", '{"a": 1'), fill(" ", "{") + '"a": 1}',
+)  # fmt: skip
+
+
+def is_safe(value: Any, depth: int = 0) -> bool:
+    if isinstance(value, dict | list):
+        items = [*value, *value.values()] if isinstance(value, dict) else value
+        return depth < MAX_DEPTH and all(is_safe(item, depth + 1) for item in items)
+    if isinstance(value, str):
+        return clean_text(value).encode() == value.strip().encode()
+    return value is None or (math.isfinite(value) and abs(value) <= LARGEST)
+
+
+@pytest.mark.parametrize("reply", HOSTILE_REPLIES, ids=range(len(HOSTILE_REPLIES)))
+def test_a_hostile_reply_gives_safe_values_or_a_format_error(reply: str) -> None:
+    assert len(HOSTILE_REPLIES) > 50
+    values = read_json(reply)
+    assert all(isinstance(value, dict | list) and is_safe(value) for value in values)
+    for read in (parse_json, lambda text: parse_reply(text, Rated)):
+        try:
+            read(reply)
+        except ReplyFormatError as error:
+            assert len(str(error)) < 2000
+
+
+marks = st.sampled_from(
+    [*"{}[]\",:'\\", "```", "\n", '"a": ', "1", "9" * 40, "NaN", "1e999", "true", "/*", "#", "“", "\u202e"]
+)
+
+
+@given(st.lists(marks | st.text(max_size=5), max_size=60).map("".join), st.sampled_from(["", "{", '{"a": [', "["]))
+def test_no_string_raises(reply: str, before: str) -> None:
+    assert all(is_safe(value) for value in read_json(before + reply))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.floats(-1e29, 1e29) | st.text("ab{}[]\"',:`\\ é萧"),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("ab{\"' "), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.lists(st.dictionaries(st.text("ab"), json_values, max_size=3), min_size=1, max_size=3))
+def test_correct_json_is_read_as_it_is(objects: list[dict[str, Any]]) -> None:
+    reply = "Here:\n```json\n" + "\n".join(map(json.dumps, objects)) + "\n```\nDone (see [Data: Reports (1)])."
+    assert read_json(reply) == objects
+
+
+@pytest.mark.parametrize(
+    ("reply", "values"),
+    [
+        ('{"a": NaN, "b": 1e999, "c": -Infinity}', [{"a": None, "b": LARGEST, "c": -LARGEST}]),
+        ('{"a": ' + "9" * 5000 + "}", [{"a": LARGEST}]),
+        ('\u200b{"a\u200b": "\u202ex\\u202c"}', [{"a": "x"}]),
+        ('{"a": "b", }', [{"a": "b"}]),
+        ('{"a": ["b", {"c": "d', [{"a": ["b", {"c": "d"}]}]),
+        ('{"a": 1}\n{"a": 2}\n{"a": 3', [{"a": 1}, {"a": 2}, {"a": 3}]),
+        ('As [2, +more] and {so on} say: {"a": "```x```"}', [{"a": "```x```"}]),
+        ("[" * 51 + "]" * 51, []),
+    ],
+)
+def test_what_is_read(reply: str, values: list[Any]) -> None:
+    assert read_json(reply) == values

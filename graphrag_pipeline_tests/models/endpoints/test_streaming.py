@@ -1,0 +1,103 @@
+"""Streamed replies over real HTTP: pieces as they come, stored whole, tried again only before the first piece."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
+from graphrag_pipeline.models.endpoints.streaming import iterate_in_loop
+from graphrag_pipeline.models.ports import CallFailedError, ChatRequest
+from graphrag_pipeline_tests.model_server import Fault, Reply, running_model_server
+from graphrag_pipeline_tests.support.model_clients import ask, chat_model, complete
+
+FACT = "fact: Marley was dead, to begin with; there is no doubt whatever about that."
+
+
+def stream(chat: OpenAIChatModel, request: ChatRequest[str]) -> list[str]:
+    return list(iterate_in_loop(chat.stream(request)))
+
+
+def test_pieces_come_in_order_and_the_whole_is_stored_under_the_same_key(tmp_path: Path) -> None:
+    with running_model_server(lambda asked: Reply(FACT, prompt_tokens=11, completion_tokens=4)) as server:
+        chat = chat_model(server.base_url, tmp_path)
+        pieces = stream(chat, ask("Who?"))
+        assert len(pieces) > 3 and "".join(pieces) == FACT
+        again = complete(chat, ask("Who?"))
+        assert (again.text, again.is_cached, again.prompt_tokens, again.completion_tokens) == (FACT, True, 11, 4)
+        assert stream(chat, ask("Who?")) == [FACT]
+    assert server.count() == 1
+    assert (chat.stats.n_calls, chat.stats.n_cached) == (1, 2)
+
+
+@pytest.mark.parametrize("fault", ["429", "500", "drop", "garbage", "html"])
+def test_what_fails_before_the_first_piece_is_sent_again(tmp_path: Path, fault: str) -> None:
+    with running_model_server(lambda asked: [Fault(fault), FACT], retry_after_s=0.01) as server:
+        assert "".join(stream(chat_model(server.base_url, tmp_path), ask("Who?"))) == FACT
+
+
+def test_a_silence_before_the_first_piece_is_given_up_and_sent_again(tmp_path: Path) -> None:
+    with running_model_server(lambda asked: [Fault("hang"), FACT]) as server:
+        assert "".join(stream(chat_model(server.base_url, tmp_path, timeout_s=0.3), ask("Who?"))) == FACT
+
+
+def test_a_stream_that_breaks_off_is_a_failure_that_keeps_what_arrived(tmp_path: Path) -> None:
+    pieces: list[str] = []
+    with running_model_server(lambda asked: [Fault("drop-midway"), FACT]) as server:
+        chat = chat_model(server.base_url, tmp_path)
+        with pytest.raises(CallFailedError, match="broke off") as caught:
+            for piece in iterate_in_loop(chat.stream(ask("Who?"))):
+                pieces.append(piece)
+        assert pieces and caught.value.reply == "".join(pieces)
+        assert server.count() == 1
+        assert "".join(stream(chat, ask("Who?"))) == FACT, "nothing of it was stored"
+
+
+def test_a_reply_that_was_read_and_does_not_parse_is_a_failure(tmp_path: Path) -> None:
+    with (
+        running_model_server(lambda asked: "gossip " * 9) as server,
+        pytest.raises(CallFailedError, match="there is no fact"),
+    ):
+        stream(chat_model(server.base_url, tmp_path), ask("Who?"))
+    assert server.count() == 1
+
+
+@pytest.mark.parametrize("fault", ["truncated", "refused"])
+def test_a_cut_or_refused_stream_is_a_failure(tmp_path: Path, fault: str) -> None:
+    with running_model_server(lambda asked: Fault(fault)) as server, pytest.raises(CallFailedError):
+        stream(chat_model(server.base_url, tmp_path), ask("Who?"))
+    assert server.count() == 1
+
+
+def test_an_empty_stream_is_asked_for_once_more(tmp_path: Path) -> None:
+    with running_model_server(lambda asked: None if asked.body.get("stream") is None else Fault("empty")) as server:
+        server.push(("Who", lambda asked: None if asked.body.get("stream") else FACT))
+        assert stream(chat_model(server.base_url, tmp_path), ask("Who?")) == [FACT]
+
+
+def test_an_endpoint_without_streams_answers_whole(tmp_path: Path) -> None:
+    with running_model_server(lambda asked: Fault("400", message="unknown: 'stream_options'")
+                              if "stream" in asked.body else FACT) as server:  # fmt: skip
+        assert stream(chat_model(server.base_url, tmp_path), ask("Who?")) == [FACT]
+    assert server.count() == 2
+
+
+def test_thoughts_are_not_told(tmp_path: Path) -> None:
+    with running_model_server(lambda asked: f"<think>hm, a fact? {FACT}</think>\n\n{FACT}") as server:
+        chat = chat_model(server.base_url, tmp_path)
+        assert "".join(stream(chat, ask("Who?"))) == FACT
+        assert complete(chat, ask("Who?")).text == FACT
+
+
+def test_what_no_request_can_pass_ends_the_stream(tmp_path: Path) -> None:
+    with running_model_server(lambda asked: Fault("401")) as server, pytest.raises(PipelineError, match="401"):
+        stream(chat_model(server.base_url, tmp_path), ask("Who?"))
+
+
+def test_a_reader_may_stop_early(tmp_path: Path) -> None:
+    with running_model_server(lambda asked: FACT, chunk_latency_s=0.05) as server:
+        pieces = iterate_in_loop(chat_model(server.base_url, tmp_path).stream(ask("Who?")))
+        assert FACT.startswith(next(pieces))
+        pieces.close()  # type: ignore[attr-defined]

@@ -1,0 +1,81 @@
+"""JSON replies: strict schemas, and reading what models send instead."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import BaseModel, Field
+
+from graphrag_pipeline.models.endpoints.structured import describe_schema, json_schema_format, parse_json, parse_reply
+from graphrag_pipeline.models.ports import ReplyFormatError
+
+
+class Finding(BaseModel):
+    summary: str
+    explanation: str = ""
+
+
+class Report(BaseModel):
+    title: str
+    rating: float = Field(ge=0, le=10)
+    findings: list[Finding]
+
+
+WHOLE = '{"title": "The Cratchits", "rating": 7, "findings": [{"summary": "s", "explanation": "e"}]}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        WHOLE,
+        f"```json\n{WHOLE}\n```",
+        f"```\n{WHOLE}",
+        f"Here is the report:\n\n{WHOLE}\n\nI hope this helps!",
+        WHOLE[:-1] + ",}",
+        WHOLE[:-3],
+        WHOLE.replace('"', "'"),
+    ],
+)
+def test_a_report_is_read_however_it_is_wrapped(text: str) -> None:
+    report = parse_reply(text, Report)
+    assert (report.title, report.rating, report.findings[0].summary) == ("The Cratchits", 7, "s")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "no JSON object"),
+        ("I cannot do that.", "no JSON object"),
+        ("[1, 2]", "no JSON object"),
+        ('{"title": "x", "rating": 70, "findings": []}', "rating: Input should be less than or equal to 10"),
+        ('{"title": "x", "rating": NaN, "findings": []}', "rating"),
+        ('{"title": "x", "rating": 1e999, "findings": []}', "rating"),
+        ('{"title": "x", "findings": []}', "rating: Field required"),
+        ('{"a":' * 2000 + "1" + "}" * 2000, "no JSON object"),
+        ("{" * 100_000, "no JSON object"),
+        ('{"title": "' + "\\u0000" * 100_000, "rating: Field required"),
+    ],
+    ids=range(10),
+)
+def test_what_is_no_report_is_refused_with_the_reason(text: str, reason: str) -> None:
+    with pytest.raises(ReplyFormatError, match=reason):
+        parse_reply(text, Report)
+
+
+def test_an_example_before_the_report_is_passed_over() -> None:
+    assert parse_reply(f'As in {{"title": "..."}}, here is mine [Data: Reports (1)]:\n{WHOLE}', Report).rating == 7
+
+
+def test_a_strict_schema_requires_all_keys_and_allows_no_others_at_any_depth() -> None:
+    format = json_schema_format(Report, "report")["json_schema"]
+    finding = format["schema"]["$defs"]["Finding"]
+    assert (format["name"], format["strict"]) == ("report", True)
+    assert (finding["required"], finding["additionalProperties"]) == (["summary", "explanation"], False)
+    assert "default" not in finding["properties"]["explanation"]
+    assert set(format["schema"]["properties"]) == {"title", "rating", "findings"}  # a key called title is a key
+
+
+def test_a_schema_in_words_is_the_same_schema() -> None:
+    words = describe_schema(json_schema_format(Report))
+    assert words.startswith("Answer with one JSON object")
+    assert parse_json(words.partition("\n")[2]) == json_schema_format(Report)["json_schema"]["schema"]
+    assert describe_schema({"type": "json_object"}) == "Answer with one JSON object and nothing else."

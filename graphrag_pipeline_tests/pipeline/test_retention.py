@@ -1,0 +1,46 @@
+"""`prune` of a root: snapshots past their time and what nothing names, the cache of read files included."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from graphrag_pipeline.pipeline.retention import prune, render_swept
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline_tests.support.roots import build_tables, put
+from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_twice, first_of, root
+
+__all__ = ["_indexed_twice", "root"]
+
+
+def test_what_is_within_the_grace_time_stays(root: Root) -> None:
+    # The copy made every file now, and only the manifests are from 2001.
+    first = first_of(root)
+    swept = prune(root, n_kept=1, before=time.time() - 3600)
+    assert swept.snapshots == (first,)
+    assert swept.paths == ()
+    assert prune(root, n_kept=1, before=math.inf).paths
+
+
+def test_cached_conversions_of_files_that_are_gone_or_edited_go(root: Root) -> None:
+    put(root.path, "rows.jsonl", '{"id": 1, "title": "t", "text": "They say that Scrooge slept."}')
+    put(root.path, "more.jsonl", '{"id": 1, "title": "t", "text": "They say that Scrooge woke."}')
+    build_tables(root, EVERYTHING)
+    put(root.path, "rows.jsonl", '{"id": 1, "title": "t", "text": "They say that Scrooge ate."}')
+    (root.path / "input" / "more.jsonl").unlink()
+    build_tables(root, EVERYTHING)
+    cache = root.cache_folder / "documents"
+    assert len(list(cache.iterdir())) == 3
+    prune(root, n_kept=9, before=math.inf)
+    assert len(list(cache.iterdir())) == 1
+    assert build_tables(root, EVERYTHING) == []
+    assert len(list(cache.iterdir())) == 1, "the one that stayed is the one that is read"
+
+
+def test_the_lines_name_every_snapshot_and_file(root: Root) -> None:
+    first = first_of(root)
+    swept = prune(root, n_kept=1, before=math.inf, is_dry_run=True)
+    lines = render_swept(swept, is_dry_run=True)
+    assert lines[0] == f"would remove snapshot {first}"
+    assert all(f"would remove {path}" in lines for path in swept.paths)
+    assert lines[-1].startswith("would remove 1 snapshots and ")

@@ -1,0 +1,208 @@
+"""What a change makes stale, with old and new values, what that would cost, and that nothing else is paid for."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.defs.runs.index_run import run_index
+from graphrag_pipeline.inspection.costs import read_costs
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import STAGES
+from graphrag_pipeline.pipeline.staleness import (
+    StalePartition,
+    detect_input,
+    find_stale,
+    measure_lag,
+    stage_data_version,
+)
+from graphrag_pipeline_tests.bench.articles import write_articles
+from graphrag_pipeline_tests.conftest import ModelIndex
+from graphrag_pipeline_tests.model_server import Asked
+from graphrag_pipeline_tests.model_server.brains import reply_to
+from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, environment
+from graphrag_pipeline_tests.support.roots import put, table_bytes
+from graphrag_pipeline_tests.test_cli import Call, call
+
+__all__ = ["call"]
+
+SENT = {2: signal.SIGINT, 3: signal.SIGTERM}
+"""Signals to send, by the number of text units asked about."""
+
+BELOW_REPORTS = ["community_reports", "report_embeddings", "index_candidate", "index_snapshot"]
+
+
+def stale(root: Root) -> list[StalePartition]:
+    return find_stale(root, detect_input(root))
+
+
+def versions(root: Root) -> dict[str, str | None]:
+    """Data version of every partition of the stages that own tables."""
+    return {
+        f"{stage.name}/{key}": stage_data_version(root, stage, key)
+        for stage in STAGES.values()
+        for key in stage.partitions(root.settings)
+    }
+
+
+def other_reports(asked: Asked) -> str | None:
+    """The server's own reports, with something else in them."""
+    if asked.kind != "report":
+        return None
+    return reply_to(asked.kind, asked.conversation).replace("The community of", "A community around")
+
+
+def test_a_changed_report_prompt_makes_reports_and_what_is_below_stale_with_old_and_new_hash(
+    model_index: ModelIndex,
+) -> None:
+    old = model_index.root.prompt("community_report").sha256
+    model_index.change_prompt("community_report")
+    new = model_index.root.prompt("community_report").sha256
+    first, *below = stale(model_index.root)
+    assert [item.stage for item in (first, *below)] == BELOW_REPORTS
+    assert first.reasons == (f"prompt community_report: {old[:16]} -> {new[:16]}",)
+    [change] = first.changes
+    assert (change.name, change.old, change.new) == ("prompt community_report", old[:16], new[:16])
+    assert not any(item.changes for item in below)
+
+
+def test_a_changed_report_prompt_is_paid_for_reports_and_their_vectors_alone(model_index: ModelIndex) -> None:
+    before = versions(model_index.root)
+    model_index.change_prompt("community_report")
+    model_index.script = other_reports
+    report = run_index(model_index.root)
+    assert {stage for stage, _ in report.ran} == set(BELOW_REPORTS)
+    assert {call.kind for call in model_index.server.calls} == {"report", "embedding"}
+    paid = read_costs(model_index.root)[-1]["stages"]
+    assert {stage for stage, figures in paid.items() if (figures["actual"] or {}).get("calls")} == set(
+        BELOW_REPORTS[:2]
+    )
+    after = versions(model_index.root)
+    changed = {name.partition("/")[0] for name in before if before[name] != after[name]}
+    assert changed == set(BELOW_REPORTS[:2])
+
+
+def test_reports_wait_where_little_is_new_until_a_recluster_which_gives_those_of_a_rebuild(
+    model_index: ModelIndex, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GRAPHRAG__REPORTS__REWRITE_SHARE", "0.5")
+    root = model_index.root = Root(model_index.root.path)
+    run_index(root)  # the changed setting is no other prompt: every reply is in the cache
+    assert not model_index.server.calls
+    write_articles(root.path / "input", 7)
+    run_index(root)
+    lag = measure_lag(root)
+    assert 0 < lag.n_waiting < lag.n_reports
+    assert 0 < lag.largest_new_share <= 0.5
+    assert f"{lag.n_waiting} of {lag.n_reports} reports wait" in call("--root", root.path, "status").out
+    assert not stale(root)
+    run_index(root, is_reclustering=True)
+    assert measure_lag(root).n_waiting == 0
+    rebuilt = copy_inputs(root, tmp_path / "rebuilt")
+    run_index(rebuilt)
+    assert table_bytes(root) == table_bytes(rebuilt)
+
+
+def copy_inputs(root: Root, path: Path) -> Root:
+    """A new root of the same documents, settings and stored replies."""
+    for name in ("settings.yaml", "prompts", "input", "cache"):
+        copy = shutil.copytree if (root.path / name).is_dir() else shutil.copy
+        path.mkdir(exist_ok=True)
+        copy(root.path / name, path / name)
+    return Root(path)
+
+
+def test_a_moved_folder_of_documents_asks_no_model(model_index: ModelIndex) -> None:
+    path = model_index.root.path
+    n_documents = model_index.root.snapshots.open().n_rows("documents")
+    os.rename(path / "input", path / "moved")
+    (path / "input").mkdir()
+    os.rename(path / "moved", path / "input" / "archive")
+    report = run_index(Root(path))
+    assert ("graph", "all") in report.ran and report.n_documents == n_documents
+    assert not model_index.server.calls
+    paths = Root(path).snapshots.open().table("documents")["path"].to_pylist()
+    assert all(name.startswith("archive/") for name in paths)
+
+
+def test_a_moved_root_is_fresh(model_index: ModelIndex, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere"
+    os.rename(model_index.root.path, moved)
+    assert stale(Root(moved)) == []
+    assert not run_index(Root(moved)).ran and not model_index.server.calls
+
+
+def test_what_is_below_a_stale_stage_says_what_changed_of_its_own(model_index: ModelIndex) -> None:
+    model_index.change_prompt("extract_graph")
+    model_index.change_prompt("community_report")
+    reasons = {(item.stage, item.partition): item.reasons for item in stale(model_index.root)}
+    assert [key for key in reasons if key[0] == "extracted_graph"] == [
+        ("extracted_graph", "000"),
+        ("extracted_graph", "001"),
+    ]
+    above, own = reasons["community_reports", "all"]
+    assert above == "graph, summarized_descriptions, communities stale"
+    assert own.startswith("prompt community_report: ")
+    assert reasons["communities", "all"] == ("graph stale",)
+
+
+def test_status_tells_old_and_new_and_what_it_would_cost_and_asks_nothing(model_index: ModelIndex, call: Call) -> None:
+    model_index.change_prompt("community_report")
+    told = call("--root", model_index.root.path, "status").out
+    assert "stale community_reports: prompt community_report: " in told and " -> " in told
+    assert "`graphrag-pipeline index` would ask for:" in told
+    values = json.loads(call("--root", model_index.root.path, "status", "--json").out)
+    reports, embeddings = values["estimates"]
+    assert reports["stage"] == "community_reports" and reports["n_calls"] > 0 and reports["cost"] > 0
+    assert embeddings["stage"] == "report_embeddings"
+    assert values["stale"][0]["changes"][0]["name"] == "prompt community_report"
+    unpriced = json.loads(call("--root", model_index.root.path, "status", "--no-estimate", "--json").out)
+    assert unpriced["estimates"] == [] and unpriced["stale"] == values["stale"]
+    assert not model_index.server.calls
+
+
+def test_a_changed_setting_of_the_embedding_model_is_named(model_index: ModelIndex) -> None:
+    settings = model_index.root.path / "settings.yaml"
+    text = settings.read_text(encoding="utf-8").replace("batch_max_tokens: 8000", "batch_max_tokens: 450")
+    settings.write_text(text, encoding="utf-8")
+    reasons = {item.stage: item.reasons for item in stale(Root(model_index.root.path))}
+    assert reasons["entity_embeddings"] == ("embedding_model.batch_max_tokens: 8000 -> 450",)
+
+
+def test_an_index_tells_how_far_every_stage_is(model_index: ModelIndex) -> None:
+    model_index.change_prompt("summarize_descriptions")
+    lines: list[str] = []
+    model_index.script = lambda asked: "Another summary." if asked.kind == "summary" else None
+    run_index(model_index.root, say=lines.append)
+    told = {line.partition(":")[0] for line in lines if " done: " in line}
+    assert told == {"summarized_descriptions", "community_reports", "entity_embeddings", "relationship_embeddings",
+                    "report_embeddings"}  # fmt: skip
+
+
+def test_a_background_job_of_a_script_heeds_sigterm_and_ignores_ctrl_c(model_index: ModelIndex) -> None:
+    root, server = model_index.root, model_index.server
+    model_index.change_prompt("extract_graph")
+    put(root.path, "new.txt", "Ada Lovelace wrote to Charles Babbage.")  # its bucket's stages run before extraction
+    n_stored, _ = root.models.cache.mean_completion("extraction", "test-chat")
+
+    def send_signals(asked: Asked) -> None:
+        if asked.kind == "extraction" and server.count("extraction") in SENT:
+            os.kill(process.pid, SENT[server.count("extraction")])
+
+    model_index.script = send_signals
+    # What a shell does for `command &` of a script.
+    ignoring = ["bash", "-c", "trap '' INT; exec \"$@\"", "bash"]
+    program = [*ignoring, sys.executable, "-m", "graphrag_pipeline", "index", "--root", str(root.path)]
+    with subprocess.Popen(program, env=environment(), stderr=subprocess.PIPE, text=True) as process:
+        _, told = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130 and "interrupted: what was finished is kept" in told
+    n_paid, _ = root.models.cache.mean_completion("extraction", "test-chat")
+    assert n_paid == n_stored + server.count("extraction") + server.count("gleaning")
+    assert {call.kind for call in server.calls} == {"extraction", "gleaning"}, "it went no further"

@@ -1,0 +1,173 @@
+"""Blocking checks: a whole index passes, and each kind of damage is found by the check that is about it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.publishing.candidates import publish
+from graphrag_pipeline.publishing.checks import check_mixed_prompts, check_snapshot
+from graphrag_pipeline.settings.settings import PublishingSettings
+from graphrag_pipeline.storage.snapshots import Snapshot, SnapshotStore
+from graphrag_pipeline_tests.support import small_index
+
+
+def failed(snapshot: Snapshot) -> set[str]:
+    return {result.name for result in check_snapshot(snapshot) if not result.passed}
+
+
+def changed(snapshot: Snapshot, table: str, change: Callable[[pa.Table], pa.Table]) -> Snapshot:
+    """The snapshot with one table replaced, as damage would leave it."""
+    store = SnapshotStore(snapshot.folder.parent)
+    entry = store.write_table(table, change(snapshot.table(table)))
+    manifest = replace(snapshot.manifest, tables={**snapshot.manifest.tables, table: entry})
+    return store.open(store.write_manifest(manifest))
+
+
+def set_column(name: str, change: Callable[[list], list]) -> Callable[[pa.Table], pa.Table]:
+    def apply(rows: pa.Table) -> pa.Table:
+        position = rows.schema.get_field_index(name)
+        values = pa.array(change(rows[name].to_pylist()), rows.schema.field(name).type)
+        return rows.set_column(position, rows.schema.field(name), values)
+
+    return apply
+
+
+def test_a_whole_index_passes_and_is_published(tmp_path: Path) -> None:
+    snapshot = small_index.freeze(tmp_path)
+    assert failed(snapshot) == set()
+    store = SnapshotStore(tmp_path)
+    publish(store, snapshot.id)
+    assert store.current() == snapshot.id
+    assert store.open().table("entities").num_rows == 5
+
+
+@pytest.mark.parametrize(
+    ("check", "table", "change"),
+    [
+        ("unique_keys", "entities", set_column("human_readable_id", lambda v: [0] * len(v))),
+        ("unique_keys", "entities", set_column("title", lambda v: [v[0]] * len(v))),
+        ("references", "text_units", set_column("document_id", lambda v: ["nowhere"] * len(v))),
+        ("references", "entities", set_column("text_unit_ids", lambda v: [["x') OR ('1'='1"]] * len(v))),
+        ("communities", "communities", set_column("entity_ids", lambda v: [v[0][:-1], *v[1:]])),
+        ("communities", "communities", set_column("entity_ids", lambda v: [*v[:3], v[3] + v[2][:1]])),
+        ("communities", "communities", set_column("children", lambda v: [[], *v[1:]])),
+        ("communities", "communities", set_column("level", lambda v: [0, 0, 2, 2])),
+        ("reports", "community_reports", lambda rows: rows.slice(1)),
+        ("reports", "community_reports", set_column("full_content", lambda v: ["", *v[1:]])),
+        ("vectors", "text_units", lambda rows: rows.slice(1)),
+        ("sentences", "text_units", lambda rows: rows.slice(1)),
+        ("sentences", "text_units", set_column("text", lambda v: [v[0] + " More.", *v[1:]])),
+        ("vectors", "entities", set_column("id", lambda v: ["other", *v[1:]])),
+    ],
+)
+def test_damage_is_found(tmp_path: Path, check: str, table: str, change: Callable[[pa.Table], pa.Table]) -> None:
+    snapshot = changed(small_index.freeze(tmp_path), table, change)
+    assert check in failed(snapshot)
+    store = SnapshotStore(tmp_path)
+    with pytest.raises(PipelineError, match=check):
+        publish(store, snapshot.id)
+    assert store.current() is None
+
+
+@pytest.mark.parametrize("array", ["sentence_starts", "sentence_ends", "sentence_scales", "text_unit_sentences_indptr"])
+def test_damaged_sentences_are_found(tmp_path: Path, array: str) -> None:
+    snapshot = small_index.freeze(tmp_path)
+    folder = snapshot.folder / "sentences" / snapshot.manifest.sentences
+    arrays = {path.stem: np.load(path) for path in folder.glob("*.npy")}
+    store = SnapshotStore(tmp_path)
+    for damaged in (arrays[array][1:], arrays[array][::-1]):
+        name = store.write_sentences({**arrays, array: damaged})
+        broken = store.open(store.write_manifest(replace(snapshot.manifest, sentences=name)))
+        # What a scale is worth cannot be told from the others; that there is one for each sentence can.
+        assert failed(broken) == {"sentences"} or (array == "sentence_scales" and len(damaged) == len(arrays[array]))
+
+
+def test_an_index_without_sentences_is_found(tmp_path: Path) -> None:
+    snapshot = small_index.freeze(tmp_path)
+    store = SnapshotStore(tmp_path)
+    assert failed(store.open(store.write_manifest(replace(snapshot.manifest, sentences="")))) == {"sentences"}
+
+
+def test_a_table_of_another_schema_is_found(tmp_path: Path) -> None:
+    snapshot = small_index.freeze(tmp_path)
+    path = snapshot.table_path("entities")
+    import pyarrow.parquet as pq
+
+    pq.write_table(pq.read_table(path).drop_columns(["n_tokens"]), path)
+    assert failed(SnapshotStore(tmp_path).open(snapshot.id)) == {"schemas"}
+
+
+def test_a_head_built_from_older_inputs_is_found(tmp_path: Path) -> None:
+    snapshot = small_index.freeze(tmp_path)
+    store = SnapshotStore(tmp_path)
+    heads = {
+        "documents/000": {"data_version": "new", "code_version": "c", "inputs": {}, "files": []},
+        "text_units/000": {"data_version": "t", "code_version": "c", "inputs": {"documents/000": "old"}, "files": []},
+    }
+    stale = store.open(store.write_manifest(replace(snapshot.manifest, heads=heads)))
+    assert failed(stale) == {"heads"}
+
+
+def test_a_snapshot_with_a_missing_file_does_not_open(tmp_path: Path) -> None:
+    snapshot = small_index.freeze(tmp_path)
+    snapshot.table_path("entities").unlink()
+    with pytest.raises(NoSnapshotError, match="is gone"):
+        SnapshotStore(tmp_path).open(snapshot.id)
+
+
+def test_adjacency_says_the_same_as_the_tables(tmp_path: Path) -> None:
+    snapshot = small_index.freeze(tmp_path)
+    entities, units = snapshot.table("entities"), snapshot.table("text_units")
+    for row, entity in enumerate(entities.to_pylist()):
+        rows = snapshot.adjacency.of("entity_text_units", row)
+        assert units["id"].take(pa.array(rows)).to_pylist() == entity["text_unit_ids"]
+        relationships = snapshot.take("relationships", snapshot.adjacency.of("entity_relationships", row))
+        assert all(entity["title"] in (r["source"], r["target"]) for r in relationships)
+        assert len(relationships) == entity["degree"]
+        communities = snapshot.take("communities", snapshot.adjacency.of("entity_communities", row))
+        assert sorted(c["level"] for c in communities) == list(range(len(communities)))
+    assert np.array_equal(
+        snapshot.adjacency.array("relationship_source"),
+        snapshot.rows_of("entities", snapshot.table("relationships")["source_id"].to_pylist()),
+    )
+    assert pc.sum(pa.array(snapshot.adjacency.counts("entity_relationships"))).as_py() == 6
+
+
+def with_code_versions(snapshot: Snapshot, versions: dict[str, str]) -> Snapshot:
+    """The snapshot as joined from these partitions."""
+    heads = {name: {"data_version": name, "code_version": code, "inputs": {}} for name, code in versions.items()}
+    code = {version: {"algorithm": 1, "prompt extract_graph": f"hash {version}"} for version in versions.values()}
+    store = SnapshotStore(snapshot.folder.parent)
+    return store.open(store.write_manifest(replace(snapshot.manifest, heads=heads, code=code)))
+
+
+def test_buckets_of_one_stage_by_several_versions_are_published_only_where_a_setting_allows_it(tmp_path: Path) -> None:
+    versions = {
+        "entity_mentions/000": "a",
+        "entity_mentions/001": "b",
+        "claim_mentions/000": "a",
+        "text_units/000": "c",
+    }
+    mixed = with_code_versions(small_index.freeze(tmp_path), versions)
+    store = SnapshotStore(tmp_path)
+    told = (
+        r"mixed_prompts: extracted_graph: its buckets come from 2 versions of prompt extract_graph \(a: 000; b: 001\)"
+    )
+    with pytest.raises(PipelineError, match=told):
+        publish(store, mixed.id)
+    assert store.current() is None
+    publish(store, mixed.id, PublishingSettings(allow_mixed_prompts=True))
+    assert store.current() == mixed.id
+
+
+def test_stages_of_different_versions_do_not_mix(tmp_path: Path) -> None:
+    whole = with_code_versions(
+        small_index.freeze(tmp_path), {"text_units/000": "a", "text_units/001": "a", "communities/all": "b"}
+    )
+    assert check_mixed_prompts(whole, PublishingSettings()) == []

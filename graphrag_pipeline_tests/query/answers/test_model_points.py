@@ -1,0 +1,274 @@
+"""Global search by a chat model: ratings, points, what is lost alone, and an answer only where there is a point."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphrag_pipeline.models.ports import ReplyFormatError
+from graphrag_pipeline.query.answers.model_points import pack_batches, read_points
+from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.search import global_ as global_search
+from graphrag_pipeline.query.search import model_rating
+from graphrag_pipeline.query.search.model_rating import read_rating, read_ratings
+from graphrag_pipeline.settings.settings import GlobalSearchSettings
+from graphrag_pipeline_tests.model_server import Asked, Fault, running_model_server
+from graphrag_pipeline_tests.support.model_index import open_with_model
+
+QUESTION = "What becomes of Scrooge?"
+SHOWN = {"Reports": frozenset({2, 7}), "Entities": frozenset({5})}
+RATING = {"rating": {"engine": "model"}}
+
+
+def points(*pairs: tuple[object, object]) -> str:
+    return json.dumps({"points": [{"description": text, "score": score} for text, score in pairs]})
+
+
+@pytest.mark.parametrize(
+    ("score", "read"),
+    [(85, 85), (85.4, 85), ("85", 85), ("85/100", 85), ("85 %", 85), (0, None), (101, None), (-1, None), ("high", None),
+     (None, None), (True, None), ([85], None)],
+)  # fmt: skip
+def test_one_bad_score_loses_that_point_alone(score: object, read: int | None) -> None:
+    found = read_points(points(("Good.", 40), ("Tried.", score), ("Also good.", 30)), SHOWN)
+    assert [text for text, _ in found.points] == ["Good.", *(["Tried."] if read else []), "Also good."]
+    assert dict(found.points).get("Tried.") == read
+    assert sum(found.lost.values()) == (read is None)
+
+
+def test_a_point_without_text_is_lost_alone_and_zero_is_dropped() -> None:
+    reply = '```json\n{"points": ["no point", {"description": "", "score": 9}, {"description": "x", "score": 0}, '
+    found = read_points(reply + '{"description": "Kept", "score": 9}, {"description": "cut of', SHOWN)
+    assert found.points == (("Kept", 9),)
+    assert found.lost["points of score 0"] == 1 and sum(found.lost.values()) >= 3
+
+
+def test_citations_of_what_was_not_shown_are_removed_from_points() -> None:
+    found = read_points(points(("A [Data: Reports (2, 3); Entities (5, 6)]. B [Data: Claims (1)].", 50)), SHOWN)
+    assert found.points == (("A [Data: Reports (2); Entities (5)]. B.", 50),)
+    assert found.lost["invented citations"] == 3
+
+
+def test_a_reply_without_points_is_refused_and_an_empty_list_is_not() -> None:
+    assert read_points('{"points": []}', SHOWN).points == ()
+    assert read_points('[{"description": "Bare.", "score": 3}]', SHOWN).points == (("Bare.", 3),)
+    for reply in ("I do not know.", '{"score": 3}', "[]"):
+        with pytest.raises(ReplyFormatError, match="list of points"):
+            read_points(reply, SHOWN)
+
+
+@given(st.text(max_size=80))
+def test_any_reply_is_read_or_refused(reply: str) -> None:
+    for read in (read_rating, lambda text: read_points(text, SHOWN)):
+        with contextlib.suppress(ReplyFormatError):
+            read(reply)
+
+
+@pytest.mark.parametrize(
+    ("rating", "read"), [(4, 4), (3.6, 4), ("4", 4), ("4/5", 4), (0, 0), (6, None), (-1, None), ("good", None)]
+)
+def test_a_rating_is_a_number_from_0_to_5(rating: object, read: int | None) -> None:
+    reply = json.dumps({"reason": "x", "rating": rating})
+    if read is None:
+        with pytest.raises(ReplyFormatError, match="not a number from 0 to 5"):
+            read_rating(reply)
+    else:
+        assert read_rating(reply) == read
+
+
+@given(st.lists(st.integers(1, 900), max_size=40), st.integers(100, 1000))
+def test_batches_hold_everything_once_in_order_and_within_the_budget(costs: list[int], max_tokens: int) -> None:
+    batches = pack_batches(costs, max_tokens)
+    assert [position for batch in batches for position in batch] == list(range(len(costs)))
+    assert all(sum(costs[i] for i in batch) <= max_tokens or len(batch) == 1 for batch in batches)
+
+
+# ----------------------------------------------------------------------------------------------------------- end to end
+
+
+def is_map(asked: Asked) -> bool:
+    return asked.kind == "map"
+
+
+def answer_all(asked: Asked) -> Any:
+    """Rates by the default rule; one point for each batch; an answer that keeps the points' citations."""
+    if asked.kind == "map":
+        number = asked.prompt.partition("# Reports\n[")[2].partition("]")[0]
+        return points((f"Scrooge changes [Data: Reports ({number})].", 80), ("Nothing.", 0))
+    return None
+
+
+def test_global_search_by_a_model_rates_maps_reduces_and_accounts(carol: GraphIndex, tmp_path: Path) -> None:
+    with running_model_server(answer_all) as server:
+        index = open_with_model(carol, tmp_path, server, **RATING, global_search={"max_context_tokens": 3000})
+        result = index.search(QUESTION, method="global")
+        n_map, n_rated = server.count("map"), server.count("rating") + server.count("ratings")
+        *pieces, _ = index.stream(QUESTION, method="global")
+    static = global_search.rate_reports(carol, QUESTION, GlobalSearchSettings(selection="static"))
+    told = result.selection
+    assert told["rated"] == told["rated_by_model"] >= n_rated > 0 and told["failed_ratings"] == 0
+    assert told["map"]["calls"] == n_map > 1 and told["map"]["failed"] == 0 and told["points"] == n_map
+    assert told["map"]["lost"] == {"points of score 0": n_map}
+    assert told["static_search"]["reports"] == len(static.kept) and told["static_search"]["calls"] > n_map
+    assert told["static_search"]["prompt_tokens"] > told["map"]["prompt_tokens"] > 0
+    assert "Scrooge changes [1]" in result.answer and result.citations[0].kind == "report"
+    assert all(citation.quote for citation in result.citations)
+    assert result.usage.by_model["test-chat"].calls == n_rated + n_map + 1
+    assert "".join(map(str, pieces)) == result.answer
+    assert server.count() == n_rated + n_map + 1, "nothing is paid twice"
+
+
+def test_the_rating_model_may_be_another_and_answers_stay_embedded(carol: GraphIndex, tmp_path: Path) -> None:
+    rating = {"engine": "model", "model": {"model": "cheap-chat"}, "rated_text": "summary"}
+    with running_model_server() as server:
+        index = open_with_model(carol, tmp_path, server, rating=rating, answers={"engine": "embedded"})
+        result = index.search(QUESTION, method="global")
+    assert {call.model for call in server.calls} == {"cheap-chat"} and {call.kind for call in server.calls} <= {
+        "rating",
+        "ratings",
+    }
+    assert result.answer.startswith("Extractive answer") and set(result.usage.by_model) == {"embedded", "cheap-chat"}
+
+
+def test_one_bad_rating_loses_itself_alone(carol: GraphIndex, tmp_path: Path) -> None:
+    with running_model_server() as server:
+        index = open_with_model(carol, tmp_path, server, **RATING)
+        roots = global_search.rate_reports(index, QUESTION, index.settings.global_search.model_copy(
+            update={"max_level": 0}))  # fmt: skip
+    spoilt = roots.rated[0]
+    content = carol.snapshot.take("community_reports", [spoilt.row], ["full_content"])[0]["full_content"]
+    with running_model_server([(content[:200], '{"reason": "x", "rating": 9}')]) as server:
+        (tmp_path / "again").mkdir()
+        index = open_with_model(carol, tmp_path / "again", server, **RATING)
+        again = global_search.rate_reports(index, QUESTION, index.settings.global_search.model_copy(
+            update={"max_level": 0}))  # fmt: skip
+    embedded = global_search.rate_reports(carol, QUESTION, carol.settings.global_search)
+    by_rules = {report.row: report.rating for report in embedded.rated}
+    assert again.rating == {"rated_by_model": len(roots.rated) - 1, "failed_ratings": 1}
+    expected = {report.row: report.rating for report in roots.rated} | {spoilt.row: by_rules[spoilt.row]}
+    assert {report.row: report.rating for report in again.rated} == expected
+
+
+def test_tiny_communities_are_rated_many_at_a_time(small: GraphIndex, tmp_path: Path) -> None:
+    number = small.snapshot.table("community_reports").to_pylist()[0]["human_readable_id"]
+    with running_model_server() as server:
+        reports = {"min_report_size": 9}
+        index = open_with_model(small, tmp_path, server, **RATING, reports=reports)
+        selection = global_search.rate_reports(index, "Who is Marley?", index.settings.global_search)
+    assert {call.kind for call in server.calls} == {"ratings"} and selection.rating["failed_ratings"] == 0
+    reply = {"ratings": [{"number": number, "rating": 3}, {"number": 99, "rating": 1}, {"number": 2, "rating": "?"}, 4]}
+    assert read_ratings(json.dumps(reply), [number, 2]) == {number: 3}
+    with pytest.raises(ReplyFormatError, match="no rating of a report"):
+        read_ratings('{"ratings": []}', [1])
+
+
+def test_of_very_many_tiny_communities_the_most_relevant_are_rated(
+    small: GraphIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_rating, "MAX_TINY", 1)
+    with running_model_server() as server:
+        index = open_with_model(small, tmp_path, server, **RATING, reports={"min_report_size": 9})
+        selection = global_search.rate_reports(index, "Who is Marley?", GlobalSearchSettings(max_level=0))
+    assert server.count("ratings") == 1 and len(selection.rated) > 1
+    assert selection.rating == {"rated_by_model": 1, "failed_ratings": 0}
+
+
+def test_repeats_are_independent_and_the_majority_counts(carol: GraphIndex, tmp_path: Path) -> None:
+    seen: dict[str, int] = {}
+
+    def rate(asked: Asked) -> dict[str, object]:
+        seen[asked.prompt] = seen.get(asked.prompt, 0) + 1
+        return {"reason": "x", "rating": (0, 3, 3)[seen[asked.prompt] - 1]}
+
+    reports = {"min_report_size": 1}
+    with running_model_server(rate) as server:
+        index = open_with_model(carol, tmp_path, server, reports=reports, rating={"engine": "model", "num_repeats": 3})
+        selection = global_search.rate_reports(index, QUESTION, index.settings.global_search)
+    assert set(seen.values()) == {3} and {report.rating for report in selection.rated} == {3}
+
+
+def test_a_question_may_say_how_reports_are_rated(small: GraphIndex, tmp_path: Path) -> None:
+    options = {"num_repeats": 2, "rated_text": "summary", "max_concurrency": 1, "max_level": 0}
+    with running_model_server(latency_s=0.01) as server:
+        index = open_with_model(small, tmp_path, server, **RATING, reports={"min_report_size": 1})
+        selection = index.search("Who is Marley?", method="global", **options).selection
+    prompts = [json.dumps(call.body["messages"]) for call in server.calls if call.kind == "rating"]
+    assert len(prompts) == 2 * selection["rated"] and len(set(prompts)) == selection["rated"]
+    assert all("A summary." in prompt and "## Finding" not in prompt for prompt in prompts)
+    assert server.log.most_in_flight == 1
+
+
+@pytest.mark.parametrize("best", [False, True])
+def test_an_overview_question_keeps_what_a_model_rates_best(carol: GraphIndex, tmp_path: Path, best: bool) -> None:
+    """Where it rates all alike the largest roots stay; else those at the threshold, and what is below them."""
+    numbers = carol.column("community_reports", "community")
+    roots = numbers[carol.column("community_reports", "level") == 0]
+    row = int(carol.rows_of_numbers("community_reports", "community", [roots[3]])[0])
+    [record] = carol.snapshot.take("community_reports", [row], ["full_content"])
+
+    def rate(asked: Asked) -> Any:
+        is_best = record["full_content"][:100] in asked.prompt
+        return {"reason": "x", "rating": (4 if is_best else 0) if best else 3} if asked.kind == "rating" else None
+
+    with running_model_server(rate) as server:
+        index = open_with_model(carol, tmp_path, server, **RATING, reports={"min_report_size": 1})
+        settings = index.settings.global_search.model_copy(update={"max_level": 0})
+        selection = global_search.rate_reports(index, "What are the main themes?", settings)
+    account = selection.account()
+    assert account["is_overview"] and account["kept"] + account["pruned"] == account["rated"] == len(roots)
+    assert selection.is_separated == best
+    if best:
+        assert [report.row for report in selection.kept] == [row]
+    else:
+        largest = sorted((report.size for report in selection.rated), reverse=True)
+        n_stay = global_search.MAX_UNSEPARATED_ROOTS
+        assert [report.size for report in selection.kept] == largest[:n_stay]
+
+
+def test_without_a_point_nothing_is_written_and_what_was_read_is_told(carol: GraphIndex, tmp_path: Path) -> None:
+    with running_model_server([(is_map, points(("Nothing.", 0)))]) as server:
+        result = open_with_model(carol, tmp_path, server, **RATING).search("Who painted the ceiling?", method="global")
+    assert server.count("map") > 0 and server.count("answer") == 0
+    assert result.answer.startswith("Not in the index: ") and "community reports rated" in result.answer
+    assert "read in" in result.answer and result.citations == ()
+
+
+def test_a_batch_that_fails_is_counted_and_the_others_answer(carol: GraphIndex, tmp_path: Path) -> None:
+    n_maps = 0
+
+    def fail_first(asked: Asked) -> Any:
+        nonlocal n_maps
+        n_maps += asked.kind == "map"
+        return Fault("refused") if asked.kind == "map" and n_maps == 1 else answer_all(asked)
+
+    with running_model_server(fail_first) as server:
+        index = open_with_model(carol, tmp_path, server, global_search={"max_context_tokens": 3000})
+        told = index.search(QUESTION, method="global").selection
+    assert told["map"]["failed"] == 1 and "refused" in told["map"]["failures"][0]
+    assert told["points"] == told["map"]["calls"] - 1 > 0
+
+
+@pytest.mark.parametrize("kind", ["map", "answer"])
+def test_where_a_step_fails_the_embedded_engine_answers_and_says_so(
+    carol: GraphIndex, tmp_path: Path, kind: str
+) -> None:
+    with running_model_server(
+        [(lambda asked: asked.kind == kind, Fault("refused")), (is_map, points(("Scrooge changes.", 50)))]
+    ) as server:
+        result = open_with_model(carol, tmp_path, server).search(QUESTION, method="global")
+    assert result.answer.startswith("The model gave no answer (the model refused")
+    assert result.answer.endswith(carol.search(QUESTION, method="global").answer)
+
+
+def test_static_search_rates_nothing(carol: GraphIndex, tmp_path: Path) -> None:
+    with running_model_server(answer_all) as server:
+        index = open_with_model(carol, tmp_path, server, **RATING)
+        result = index.search(QUESTION, method="global", selection="static")
+    assert server.count("rating") + server.count("ratings") == 0 and result.selection["rated"] == 0
+    assert result.selection["map"]["prompt_tokens"] == result.selection["static_search"]["prompt_tokens"]

@@ -1,0 +1,84 @@
+import pytest
+
+from graphrag_pipeline.pipeline.stages import CANDIDATE, SNAPSHOT
+from graphrag_pipeline.query.answers.evidence import MAX_PASSAGE_SENTENCES
+from graphrag_pipeline.query.answers.quoting import MAX_PASSAGE_WORDS, Floor, quote_passages
+from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.search.basic import select_basic_context
+from graphrag_pipeline.query.understanding.question_analysis import read_asked
+from graphrag_pipeline.text.sentence_forms import count_words
+from graphrag_pipeline.text.sentences import split_sentences
+from graphrag_pipeline_tests.support.roots import build_tables, make_root
+
+SHORT_TEXTS = {
+    "de.txt": "Olaf Scholz ist ein deutscher Politiker der SPD. Er war von 2021 bis 2025 Bundeskanzler der "
+    "Bundesrepublik Deutschland. Olaf Scholz wohnt in Potsdam. Der Zug war spät. Die Straße war leer. Angela Merkel "
+    "war seine Vorgängerin. Der Kaffee war kalt. Die Katze schlief auf dem Sofa.",
+    "zh.txt": "萧炎是萧家的少年。他曾经是天才。萧炎的父亲是萧战。药老是萧炎的老师。药老住在戒指里。萧薰儿喜欢萧炎。"
+    "天气很好。街上没有人。萧炎写下休书。三年之约就此定下。萧炎离开乌坦城。他前往魔兽山脉修炼。",
+    "en.txt": "Bill Gates founded Microsoft in 1975. The weather was nice. Paul Allen met Bill Gates at school. Satya "
+    "Nadella leads Microsoft today. The train was late. The street was empty.",
+}
+
+
+@pytest.fixture(scope="module")
+def short_texts(tmp_path_factory):
+    root = make_root(tmp_path_factory.mktemp("short"), SHORT_TEXTS)
+    build_tables(root)
+    build_tables(root, (CANDIDATE.name, SNAPSHOT.name))
+    return GraphIndex.open(root.path)
+
+
+def quote(index, question, n=6, said=(), **floor):
+    units = select_basic_context(index, question, index.settings.basic_search).text_units
+    return quote_passages(index, read_asked(index, question, units), units, n, said, **floor)
+
+
+def test_quotations_are_verbatim_and_in_reading_order(carol):
+    said = quote(carol, "What did Scrooge see in the knocker?")
+    assert said
+    assert all(text == " ".join(citation.quote.split()) for text, citation in said)
+    places = [(citation.document_id, citation.start) for _, citation in said]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_no_more_than_asked_and_nothing_that_was_said(carol, n):
+    said = quote(carol, "What did Scrooge see in the knocker?", n)
+    assert len(said) <= n
+    assert not {text for text, _ in said} & {text for text, _ in quote(carol, "What is the knocker?", said=said)}
+
+
+def test_nothing_below_the_floor_is_quoted(carol):
+    assert not quote(carol, "Which knocker did Scrooge see?", floor=Floor(1.1, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("question", "answers", "beside"),
+    [
+        ("Wer ist Olaf Scholz?", "Er war von 2021 bis 2025 Bundeskanzler", ["Der Zug", "Die Straße", "Der Kaffee"]),
+        ("Who is Satya Nadella?", "Satya Nadella leads Microsoft today.", ["weather", "train", "street"]),
+        ("萧炎是谁？", "萧炎是萧家的少年。", ["天气很好", "街上没有人"]),
+    ],
+)
+def test_what_stands_beside_an_answer_is_not_quoted(short_texts, question, answers, beside):
+    quoted = [text for text, _ in quote(short_texts, question)]
+    assert any(answers in text for text in quoted)
+    assert not [word for word in beside for text in quoted if word in text]
+
+
+def test_a_long_run_is_several_quotations(short_texts):
+    said = quote(short_texts, "萧炎是谁？")
+    assert len(said) > 1
+    assert all(len(split_sentences(text)) <= MAX_PASSAGE_SENTENCES for text, _ in said)
+
+
+@pytest.mark.parametrize("question", ["Who was Marley?", "Who is Ebenezer Scrooge's clerk?", "Who is Tiny Tim?"])
+def test_a_quotation_is_a_few_sentences(carol, question):
+    for text, citation in quote(carol, question):
+        n_sentences = len(split_sentences(citation.quote))
+        assert n_sentences == 1 or (n_sentences <= 3 and count_words(text) <= MAX_PASSAGE_WORDS)
+
+
+def test_a_quotation_inside_a_passage_is_not_broken(carol):
+    assert not [text for text, _ in quote(carol, "How did Jacob Marley die?") if text.startswith("Marley's Ghost!'")]

@@ -1,0 +1,96 @@
+"""The token budget of one question: what fits is asked, in order, and what is kept back stays for the answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphrag_pipeline.models.ports import ChatRequest
+from graphrag_pipeline.query.answers.token_budget import admit, fit_context, limited, refuse, settle
+from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline.text.tokens import count_tokens
+from graphrag_pipeline_tests.model_server import running_model_server
+from graphrag_pipeline_tests.support.model_index import open_with_model
+
+QUESTION = "Who haunted Scrooge?"
+MODEL_RATES = {"rating": {"engine": "model"}}
+
+
+def request(n_words: int) -> ChatRequest[str]:
+    return ChatRequest("a record", [{"role": "user", "content": "word " * n_words}], str)
+
+
+def test_without_a_limit_everything_is_asked() -> None:
+    assert admit([request(5)] * 3, 1000) == 3
+    with limited(None) as budget:
+        settle([request(5)], ["a reply"])
+        assert admit([request(5)] * 3, 1000) == 3 and budget.left is None
+
+
+def test_replies_and_what_is_kept_back_count() -> None:
+    cost = count_tokens("word " * 10)
+    with limited(3 * (cost + 5)) as budget:
+        assert admit([request(10)] * 5, 5) == 3
+        assert admit([request(10)] * 5, 5, reserve=cost) == 2
+        settle([request(10)], ["one two three"])
+        assert budget.spent == cost + 3
+        assert "budget of" in refuse("answers", request(1)).reason
+
+
+@given(st.lists(st.integers(1, 40), max_size=8), st.integers(0, 200), st.integers(0, 20))
+def test_what_is_admitted_fits(n_words: list[int], most: int, n_reply: int) -> None:
+    requests = [request(n) for n in n_words]
+    with limited(most) as budget:
+        n_admitted = admit(requests, n_reply)
+        settle(requests[:n_admitted], [""] * n_admitted)
+        assert budget.spent + n_admitted * n_reply <= most
+        cost_of_one_more = sum(count_tokens("word " * n) + n_reply for n in n_words[: n_admitted + 1])
+        assert n_admitted == len(requests) or cost_of_one_more > most
+
+
+def test_a_context_is_lowered_to_what_a_budget_can_pay() -> None:
+    assert fit_context(Settings(), 5_000, 12_000) < 5_000
+    assert fit_context(Settings(), 100_000, 12_000) == 12_000
+
+
+@pytest.mark.parametrize("method", ["local", "basic", "global", "drift", "lazy"])
+def test_no_question_spends_more_than_its_budget(small: GraphIndex, tmp_path: Path, method: str) -> None:
+    option = "max_tokens" if method == "lazy" else "budget"
+    with running_model_server() as server:
+        index = open_with_model(small, tmp_path, server, **MODEL_RATES)
+        for most in (1, 2_500, 8_000):
+            result = index.search(QUESTION, method, **{option: most})
+            used = result.usage.to_dict()["by_model"].get("test-chat", {"input_tokens": 0, "output_tokens": 0})
+            assert used["input_tokens"] + used["output_tokens"] <= most
+            assert result.answer and (result.answering["failure"] or result.answering["engine"] == "model")
+    assert result.answering["engine"] == "model", "8,000 tokens are enough for an answer"
+
+
+def test_a_question_whose_budget_is_spent_is_answered_by_the_embedded_engine(small: GraphIndex, tmp_path: Path) -> None:
+    with running_model_server() as server:
+        index = open_with_model(small, tmp_path, server)
+        *pieces, result = index.stream(QUESTION, budget=10)
+    assert not server.calls
+    assert "budget of 10 tokens" in result.answering["failure"]
+    assert "".join(map(str, pieces)) == result.answer
+    assert "the embedded engine answers instead" in result.answer
+
+
+def test_stored_replies_count_like_new_ones(small: GraphIndex, tmp_path: Path) -> None:
+    with running_model_server() as server:
+        index = open_with_model(small, tmp_path, server)
+        first, second = (index.search(QUESTION, "drift", budget=9_000) for _ in range(2))
+    assert second.usage.to_dict()["calls"] == 0
+    assert first.answer == second.answer
+    assert json.dumps(first.selection) == json.dumps(second.selection)
+
+
+def test_auto_hands_its_budget_on(small: GraphIndex, tmp_path: Path) -> None:
+    with running_model_server() as server:
+        result = open_with_model(small, tmp_path, server).search(QUESTION, "auto", budget=10)
+    assert result.selection["chosen"] == "local" and not server.calls

@@ -1,0 +1,86 @@
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_question_file
+
+DEFAULT = BatchQuestion("", "local", filters=("year>=2024",))
+ASKED = BatchQuestion(
+    "Who, then?", "basic", None, ("year>=2024", "source=reuters"), {"budget": 500}, "a"
+)  # fmt: skip
+
+
+def read(tmp_path: Path, name: str, content: str | bytes) -> list[BatchQuestion]:
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return read_question_file(path, DEFAULT)
+
+
+def test_text_has_a_question_a_line(tmp_path: Path) -> None:
+    found = read(tmp_path, "q.txt", "\ufeffWho?\r\n\r\n  萧炎是谁？  \n# no comment")
+    assert [asked.question for asked in found] == ["Who?", "萧炎是谁？", "# no comment"]
+    assert {(asked.method, asked.filters) for asked in found} == {("local", ("year>=2024",))}
+
+
+def test_csv_and_json_lines_say_how_each_question_is_asked(tmp_path: Path) -> None:
+    table = (
+        "id, question,method,filters,options\n"
+        'a,"Who, then?",basic,source=reuters,"{""budget"": 500}"\n'
+        ",,,,\n"
+        'a,"Who, then?",basic,"[""source=reuters""]","{""budget"": 500}"\n'
+    )
+    assert read(tmp_path, "q.csv", table) == [ASKED, ASKED]
+    lines = (
+        '{"id": "a", "question": "Who, then?", "method": "basic", "filters": ["source=reuters"], '
+        '"options": {"budget": 500}}\n"What?"\n'
+    )
+    assert read(tmp_path, "q.jsonl", lines) == [ASKED, BatchQuestion("What?", "local", filters=("year>=2024",))]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("{bad", "line 2: is no JSON: '{bad'"),
+        ("[1]", "line 2: is neither an object nor a string"),
+        ('{"question": "Who?", "filter": "a=b"}', "unknown key 'filter'; did you mean 'filters'?"),
+        ('{"question": "Who?", "shade": 1}', "unknown key 'shade'; valid: id, question"),
+        ('{"question": 7}', "its question is no text: 7"),
+        ('{"question": "Who?", "filters": [1]}', "its filters are no list of texts"),
+        ('{"question": "Who?", "options": [1]}', "its options are no object"),
+        ('{"question": "Who?", "options": {"say": "x"}}', "'say' is no option"),
+        ("[" * 100_000, "is no JSON"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_a_question_with_a_problem(tmp_path: Path, line: str, problem: str) -> None:
+    good, bad = read(tmp_path, "q.jsonl", f'"Who?"\n{line}\n')
+    assert good.problem == "" and problem in bad.problem
+
+
+def test_a_row_of_csv_that_does_not_fit_is_a_question_with_a_problem(tmp_path: Path) -> None:
+    rows = read(tmp_path, "q.csv", "question,options\nWho,is,he?\nWho?,{bad\n")
+    assert [row.problem.partition(": ")[2][:27] for row in rows] == [
+        "has more cells than the hea",
+        "its options are no JSON: '{",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("q.txt", "\n \n", "has no questions"),
+        ("q.txt", b"\xff\xfe\x00", "is not UTF-8"),
+        ("q.csv", "text,method\nWho?,local\n", "no column `question`: 'text, method'"),
+        ("q.csv", "", "no column `question`"),
+    ],
+)
+def test_a_file_without_questions_is_refused(tmp_path: Path, name: str, content: str | bytes, words: str) -> None:
+    with pytest.raises(PipelineError, match=words) as refused:
+        read(tmp_path, name, content)
+    assert str(tmp_path / name) in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    for path in (tmp_path / "no.txt", tmp_path):
+        with pytest.raises(PipelineError, match="cannot be read"):
+            read_question_file(path, DEFAULT)

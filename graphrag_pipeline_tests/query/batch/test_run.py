@@ -1,0 +1,151 @@
+"""Many questions to one index: in order, each by itself, and never asked twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.query.batch.answer_file import AnswerFile
+from graphrag_pipeline.query.batch.question_files import BatchQuestion
+from graphrag_pipeline.query.batch.run import Answered, BatchAccount, answer_all, answer_into_file, answer_key
+from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline_tests.model_server import Fault, running_model_server
+from graphrag_pipeline_tests.support.model_index import open_with_model
+
+WHO = BatchQuestion("Who haunted Scrooge?", "local")
+LOVED = BatchQuestion("Whom did Bob Cratchit love?", "basic", id="loved")
+BAD = BatchQuestion("Who?", "hybrid")
+UNREAD = BatchQuestion("", problem="line 3: is no JSON: '{bad'")
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def without_time(answer: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in answer.items() if name not in ("seconds", "key", "id")}
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_questions_are_answered_in_order_as_one_by_one(small: GraphIndex, concurrency: int) -> None:
+    questions = [f"What of Scrooge and number {n}?" for n in range(30)]
+    answered = list(answer_all(small, questions, concurrency))
+    assert [one.asked.question for one in answered] == questions
+    alone = small.search(questions[7], "auto").to_dict()
+    assert without_time(answered[7].to_dict()) == without_time(alone)
+
+
+def test_a_question_that_fails_stops_no_other(small: GraphIndex) -> None:
+    bad, unread, empty, good = answer_all(small, [BAD, UNREAD, "", WHO])
+    assert "unknown search method 'hybrid'" in bad.error and bad.result is None
+    assert unread.error == UNREAD.problem and "question is empty" in empty.error
+    assert good.result is not None and good.result.answer
+    assert bad.to_dict() == {
+        "key": bad.key, "question": "Who?", "method": "hybrid", "snapshot": small.snapshot.id, "error": bad.error,
+    }  # fmt: skip
+
+
+def test_a_file_of_answers_has_a_line_a_question_in_their_order(small: GraphIndex, tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    account = answer_into_file(small, [BAD, LOVED, WHO, LOVED], path)
+    lines = read(path)
+    assert [line["question"] for line in lines] == ["Who?", LOVED.question, WHO.question, LOVED.question]
+    assert [line.get("id") for line in lines] == [None, "loved", None, "loved"]
+    assert (account.answered, account.kept, account.failed) == (3, 0, 1)
+    assert account.to_text().splitlines()[0] == "4 questions: 3 answered, 1 failed"
+
+
+def test_what_is_answered_is_kept_and_what_failed_is_asked_again(small: GraphIndex, tmp_path: Path) -> None:
+    path, told = tmp_path / "answers.jsonl", list[Answered]()
+    answer_into_file(small, [WHO, BAD], path)
+    before = path.read_bytes().splitlines()
+    account = answer_into_file(small, [LOVED, BAD, WHO], path, tell=told.append)
+    assert [answered.asked for answered in told] == [LOVED, BAD]
+    assert (account.answered, account.kept, account.failed) == (1, 1, 1)
+    assert path.read_bytes().splitlines()[1:] == [before[1], before[0]]
+
+
+def test_a_batch_that_was_killed_goes_on(small: GraphIndex, tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    answer_into_file(small, [WHO, LOVED], path)
+    whole = path.read_bytes()
+    for cut in (len(whole) - 1, whole.index(b"\n") + 5):
+        path.write_bytes(whole[:cut])
+        account = answer_into_file(small, [WHO, LOVED], path)
+        assert (account.answered, account.kept) == (1, 1)
+        assert [without_time(line) for line in read(path)] == [
+            without_time(json.loads(line)) for line in whole.splitlines()
+        ]
+
+
+@pytest.mark.parametrize("content", ["Who?\n", '{"question": "Who?"}\n', "Who?", '{"key": 1}\n', "[]\n"])
+def test_a_file_that_holds_something_else_is_left_alone(small: GraphIndex, tmp_path: Path, content: str) -> None:
+    path = tmp_path / "questions.txt"
+    path.write_text(content)
+    with pytest.raises(PipelineError, match="line 1 is no answer of a batch; name another file"):
+        answer_into_file(small, [WHO], path)
+    assert path.read_text() == content
+
+
+def test_no_folder_is_made_for_a_file_of_answers(small: GraphIndex, tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match=r"there is no folder .*missing; make it, or name another file"):
+        answer_into_file(small, [WHO], tmp_path / "missing" / "answers.jsonl")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_another_batch_writes_is_left_alone(small: GraphIndex, tmp_path: Path) -> None:
+    with AnswerFile(tmp_path / "answers.jsonl"), pytest.raises(PipelineError, match="another batch writes it"):
+        answer_into_file(small, [WHO], tmp_path / "answers.jsonl")
+
+
+def test_an_answer_depends_on_question_settings_prompts_and_snapshot(small: GraphIndex, tmp_path: Path) -> None:
+    with running_model_server() as server:
+        asked = open_with_model(small, tmp_path, server)
+        key = answer_key(asked, WHO)
+        (tmp_path / "prompts").mkdir()
+        prompt = asked.prompt("local_search_answer").text
+        (tmp_path / "prompts" / "local_search_answer.txt").write_text(f"{prompt}\nBe kind.")
+        edited = answer_key(asked, WHO)
+    changed = GraphIndex(
+        small.snapshot, Settings.model_validate({"local_search": {"top_k_entities": 3}}), small.embedder
+    )
+    others = [
+        answer_key(small, LOVED),
+        answer_key(small, BatchQuestion(WHO.question, "local", filters=("title=a.txt",))),
+        answer_key(small, BatchQuestion(WHO.question, "local", options={"top_k_entities": 3})),
+        answer_key(changed, WHO),
+        key,
+        edited,
+    ]
+    assert len({answer_key(small, WHO), *others}) == 7
+    assert answer_key(small, WHO) == answer_key(small, BatchQuestion(WHO.question, "local"))
+
+
+def test_the_account_tells_calls_and_tokens_by_model(small: GraphIndex, tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    refused: Callable[[Any], Any] = lambda asked: (  # noqa: E731
+        Fault("refused") if "haunted" in asked.conversation.messages[-1][1] else "Tiny Tim."
+    )
+    with running_model_server(refused) as server:
+        index = open_with_model(small, tmp_path, server)
+        account = answer_into_file(index, [WHO, LOVED], path)
+    assert (account.answered, account.replaced, account.failed) == (2, 1, 0)
+    assert account.usage.by_model["test-chat"].calls >= 1
+    assert "1 of them by the embedded engine in place of the model" in account.to_text()
+    assert account.to_text().splitlines()[-1].startswith("test-chat: ")
+    assert account.to_dict()["usage"]["tokens"] > 0
+    with running_model_server(lambda asked: "Marley.") as server:
+        again = answer_into_file(open_with_model(small, tmp_path, server), [WHO, LOVED], path)
+    assert again.kept + again.answered == 2 and again.replaced == 0
+
+
+def test_errors_are_told_once() -> None:
+    answered = Answered(BAD, "k", "s", None, "no such method")
+    account = BatchAccount().add(answered).add(answered)
+    assert (account.failed, account.errors) == (2, ("no such method",))

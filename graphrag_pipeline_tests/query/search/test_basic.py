@@ -1,0 +1,93 @@
+"""Basic search: words first, a little of the vectors, in any script; never below full text alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.search import basic as basic_search
+from graphrag_pipeline.settings.settings import BasicSearchSettings
+from graphrag_pipeline_tests.bench import retrieval
+from graphrag_pipeline_tests.support.roots import build_tables, make_root
+
+
+def first_title(index: GraphIndex, question: str) -> str:
+    context = basic_search.select_basic_context(index, question, BasicSearchSettings())
+    return context.text_units[0].document_title
+
+
+def test_the_text_unit_with_the_words_comes_first(carol: GraphIndex) -> None:
+    context = basic_search.select_basic_context(carol, "Ignorance and Want", BasicSearchSettings(top_k=3))
+    assert "This boy is Ignorance" in context.text_units[0].text
+    scores = [unit.score for unit in context.text_units]
+    assert scores == sorted(scores, reverse=True)
+    assert not context.entities
+
+
+def test_words_decide_before_vectors() -> None:
+    by_words, by_window = np.array([9.0, 2.0, 0.0]), np.array([0.1, 0.2, 0.3])
+    assert basic_search.fuse(by_words, by_window).argmax() == 0
+    assert basic_search.fuse(np.zeros(3), by_window).argmax() == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("Where did the composer of Billy Elliot die?", "composer Billy Elliot die"),
+        ("What is Scrooge's nephew doing?", "Scrooge's nephew"),
+        ("What is the name of the play on the list?", "name play list"),
+        ("Wo spielt das Stück?", "spielt Stück"),
+        ("Who are The Who?", "Who are The Who?"),
+        ("萧炎是谁？", "萧炎是谁"),
+    ],
+)
+def test_stop_words_are_not_searched_for_unless_nothing_else_is_left(question: str, words: str) -> None:
+    assert basic_search.searched_words(question) == words
+
+
+def test_a_question_without_words_finds_nothing(carol: GraphIndex) -> None:
+    assert basic_search.select_basic_context(carol, "\U0001f384", BasicSearchSettings()).is_empty
+
+
+def test_the_budget_holds(carol: GraphIndex) -> None:
+    context = basic_search.select_basic_context(carol, "Scrooge", BasicSearchSettings(max_context_tokens=2500))
+    assert 1 <= len(context.text_units) <= 2
+
+
+@pytest.mark.parametrize(
+    ("question", "title"),
+    [("萧炎是谁？", "一"), ("药老住在哪里？", "二"), ("谁在写信？", "四"), ("薰儿写了什么？", "四")],
+)
+def test_a_chinese_question_finds_the_text_that_names_who_is_asked_about(
+    story: GraphIndex, question: str, title: str
+) -> None:
+    assert first_title(story, question).startswith(title)
+
+
+def test_a_document_is_found_by_its_title(tmp_path: Path) -> None:
+    root = make_root(tmp_path, {"Billy Elliot.txt": "The film is about a boy.", "b.txt": "A boy saw a film about it."})
+    build_tables(root, tuple(ALL_STAGES))
+    with GraphIndex.open(root.path) as index:
+        assert first_title(index, "What is Billy Elliot about?").startswith("Billy Elliot")
+        unit = basic_search.select_basic_context(index, "Billy Elliot", BasicSearchSettings()).text_units[0]
+        assert unit.text == "The film is about a boy.", "the title is searched, not shown"
+
+
+def test_basic_is_not_below_full_text_alone(tmp_path: Path) -> None:
+    questions = retrieval.read_questions()
+    gold = {title for question in questions for title in question["gold"]}
+    passages = sorted(retrieval.read_passages(), key=lambda passage: passage["title"] not in gold)[:300]
+    retrieval.write_passages_root(tmp_path / "root", passages)
+    build_tables(Root(tmp_path / "root"), tuple(ALL_STAGES))
+    with GraphIndex.open(tmp_path / "root") as index:
+        by_words = retrieval.measure_recall(index, questions, retrieval.RANKERS["BM25"])
+        by_basic = retrieval.measure_recall(index, questions, retrieval.RANKERS["basic"])
+        by_unit = retrieval.measure_recall(index, questions, retrieval.RANKERS["text unit vectors"])
+        by_window = retrieval.measure_recall(index, questions, retrieval.rank_by_window)
+    assert by_basic >= by_words
+    assert by_window >= by_unit

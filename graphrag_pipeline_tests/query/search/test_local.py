@@ -1,0 +1,171 @@
+import numpy as np
+import pytest
+
+from graphrag_pipeline.query import records
+from graphrag_pipeline.query.search import basic as basic_search
+from graphrag_pipeline.query.search import local as local_search
+from graphrag_pipeline.query.selection import local_text_units
+from graphrag_pipeline.query.selection.strategies import RANKED, STRATEGIES
+from graphrag_pipeline.settings.settings import BasicSearchSettings, LocalSearchSettings
+
+
+def rows_of(index, *titles):
+    return index.snapshot.rows_of("entities", list(titles), "title")
+
+
+def titles_of(index, rows):
+    return [record["title"] for record in index.snapshot.take("entities", rows, ["title"])]
+
+
+def test_the_entities_a_question_names_come_first_then_the_nearest(carol):
+    matches = local_search.match_entities(carol, "Who is Jacob Marley?", 10)
+    assert titles_of(carol, [matches[0].row]) == ["JACOB MARLEY"]
+    assert [match.is_named for match in matches] == [True] + [False] * 9
+    near = [match.score for match in matches[1:]]
+    assert near == sorted(near, reverse=True)
+    assert len({match.row for match in matches}) == 10
+
+
+@pytest.mark.parametrize("k", [1, 3, 10, 561, 1000])
+def test_exactly_k_entities_where_that_many_exist(carol, k):
+    assert len(local_search.match_entities(carol, "Scrooge and Bob Cratchit at Christmas", k)) == min(k, 561)
+
+
+def test_a_question_without_words_matches_nothing(carol):
+    assert local_search.select_local_context(carol, "\U0001f384", LocalSearchSettings()).is_empty
+
+
+def test_reports_are_ordered_by_matched_entities_then_rank_and_never_nested(carol):
+    entities = np.array([m.row for m in local_search.match_entities(carol, "Bob Cratchit and Tiny Tim", 10)])
+    rows, n_inside = local_search.rank_reports(carol, entities, level=2)
+    ranks = carol.column("community_reports", "rank")[rows]
+    assert list(zip(-n_inside, -ranks, strict=True)) == sorted(zip(-n_inside, -ranks, strict=True))
+    assert carol.column("community_reports", "level")[rows].max() <= 2
+    numbers = set(carol.column("community_reports", "community")[rows].tolist())
+    assert not numbers & set(carol.column("community_reports", "parent")[rows].tolist())
+    assert n_inside.sum() == len(entities)
+
+
+def test_relationships_inside_the_network_come_first_then_the_best_connected_outside(small):
+    entities = rows_of(small, "SCROOGE", "TINY TIM")
+    rows, n_touched, is_inside = local_search.rank_relationships(small, entities, max_outside=10)
+    ends = [(r["source"], r["target"]) for r in small.snapshot.take("relationships", rows)]
+    assert ends == [("BOB CRATCHIT", "SCROOGE"), ("BOB CRATCHIT", "TINY TIM"), ("MARLEY", "SCROOGE")]
+    assert n_touched.tolist() == [2, 2, 1]
+    assert not is_inside.any()
+    rows, _, is_inside = local_search.rank_relationships(small, rows_of(small, "SCROOGE", "MARLEY"), max_outside=1)
+    assert is_inside.tolist() == [True, False]
+
+
+def test_relationships_agree_with_a_scan_of_the_table(carol):
+    entities = rows_of(carol, "SCROOGE", "BOB CRATCHIT", "FRED")
+    entities = entities[entities >= 0]
+    rows, _, is_inside = local_search.rank_relationships(carol, entities, max_outside=10**6)
+    titles = set(titles_of(carol, entities))
+    table = carol.snapshot.table("relationships").to_pylist()
+    n_ends = [(r["source"] in titles) + (r["target"] in titles) for r in table]
+    assert set(rows.tolist()) == {i for i, n in enumerate(n_ends) if n}
+    assert set(rows[is_inside].tolist()) == {i for i, n in enumerate(n_ends) if n == 2}
+
+
+def test_the_best_few_outside_are_the_first_of_all(carol):
+    entities = rows_of(carol, "SCROOGE", "BOB CRATCHIT", "FRED")
+    entities = entities[entities >= 0]
+    every, _, is_inside = local_search.rank_relationships(carol, entities, max_outside=10**6)
+    for n in (0, 1, 7, 40):
+        few, _, _ = local_search.rank_relationships(carol, entities, max_outside=n)
+        assert few.tolist() == every[: int(is_inside.sum()) + n].tolist()
+
+
+def test_claims_take_turns_between_entities(carol):
+    entities = rows_of(carol, "SCROOGE", "JACOB MARLEY")
+    rows, claimants = local_search.rank_claims(carol, entities)
+    assert claimants[:2].tolist() == [0, 1]
+    subjects = [claim["subject_id"] for claim in carol.snapshot.take("covariates", rows)]
+    assert subjects == [["SCROOGE", "JACOB MARLEY"][claimant] for claimant in claimants]
+
+
+def test_candidates_count_the_matched_entities_relationships_per_text_unit(small):
+    matches = [local_text_units.Match(int(row), 0.5, False) for row in rows_of(small, "SCROOGE", "FOG")]
+    rows, candidates = local_text_units.gather_candidates(small, matches)
+    texts = [unit["text"] for unit in small.snapshot.take("text_units", rows, ["text"])]
+    assert [t.split()[0] for t in texts] == ["Marley", "Scrooge", "The"]
+    assert [units.tolist() for units in candidates.text_units] == [[0, 1], [2]]
+    assert candidates.n_relationships.tolist() == [1, 1, 0]
+
+
+def test_a_context_holds_what_surrounds_the_entities(small):
+    context = local_search.select_local_context(small, "Who haunted Scrooge?", LocalSearchSettings(top_k_entities=2))
+    assert context.entities[0].title == "SCROOGE"
+    assert {unit.document_title for unit in context.text_units} >= {"a.txt", "b.txt"}
+    assert all("SCROOGE" in unit.entities for unit in context.text_units if "Scrooge" in unit.text)
+
+
+def test_claims_of_a_matched_entity_are_in_the_context(small):
+    context = local_search.select_local_context(small, "Marley", LocalSearchSettings(top_k_entities=1))
+    assert [claim.description for claim in context.claims] == ["Marley is dead."]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_fills_the_context_with_distinct_text_units(carol, strategy):
+    settings = LocalSearchSettings(strategy=strategy)
+    context = local_search.select_local_context(carol, "How does the Cratchit family keep Christmas?", settings)
+    ids = [unit.id for unit in context.text_units]
+    assert len(ids) == len(set(ids)) >= 3
+    assert len(context.entities) == 10
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_best_text_units_of_basic_search_are_always_there(carol, strategy):
+    question = "What happens to Tiny Tim?"
+    settings = LocalSearchSettings(strategy=strategy, max_context_tokens=30_000)
+    context = local_search.select_local_context(carol, question, settings)
+    best = basic_search.select_basic_context(carol, question, BasicSearchSettings()).text_units[
+        : local_text_units.N_BASIC
+    ]
+    found = [unit.id for unit in context.text_units]
+    if strategy in RANKED or strategy == local_text_units.DEPTH_FIRST:
+        assert {unit.id for unit in best} <= set(found)
+    else:
+        assert found[: local_text_units.N_BASIC] == [unit.id for unit in best]
+    assert len(found) > local_text_units.N_BASIC
+
+
+def test_strategies_that_rank_put_the_most_relevant_first(carol):
+    for strategy in RANKED:
+        settings = LocalSearchSettings(strategy=strategy)
+        scores = [unit.score for unit in local_search.select_local_context(carol, "Who is Fred?", settings).text_units]
+        assert scores == sorted(scores, reverse=True)
+        assert scores[0] > 0
+
+
+def test_without_a_known_name_graph_keeps_the_order_of_basic_search(carol):
+    question = "how cold was it outside?"
+    settings = LocalSearchSettings(strategy="graph")
+    assert not carol.names.take_apart(question).names
+    context = local_search.select_local_context(carol, question, settings)
+    best = [unit_id for unit_id, _ in basic_search.rank_text_units(carol, question, local_text_units.N_SEEDS)]
+    found = [unit.id for unit in context.text_units]
+    assert found == [unit_id for unit_id in best if unit_id in found]
+
+
+@pytest.mark.parametrize("max_tokens", [100, 1_000, 3_000, 12_000])
+def test_the_budget_holds_with_them(carol, max_tokens):
+    settings = LocalSearchSettings(max_context_tokens=max_tokens)
+    assert local_search.select_local_context(carol, "What happens to Tiny Tim?", settings).n_tokens <= max_tokens
+
+
+def test_where_no_entity_matches_the_context_is_that_of_basic_search(story, monkeypatch):
+    monkeypatch.setattr(local_search, "match_entities", lambda *_: [])
+    context = local_search.select_local_context(story, "萧炎是谁？", LocalSearchSettings())
+    assert context == basic_search.select_basic_context(story, "萧炎是谁？", BasicSearchSettings())
+    assert "萧炎" in context.text_units[0].text
+
+
+def test_the_frontier_has_each_entity_once(carol):
+    for level, n_own in ((0, 23), (1, 76), (2, 97)):
+        mask = records.frontier_mask(carol, level)
+        communities = carol.snapshot.table("communities").filter(mask)
+        members = [entity for ids in communities["entity_ids"].to_pylist() for entity in ids]
+        assert len(members) == len(set(members)) == 561
+        assert sum(number < 122 for number in communities["community"].to_pylist()) == n_own

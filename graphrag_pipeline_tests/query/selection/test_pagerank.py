@@ -1,0 +1,118 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.search.basic import rank_text_units
+from graphrag_pipeline.query.selection import pagerank as walk
+from graphrag_pipeline_tests.support.roots import build_tables, make_root
+
+FILMS = {
+    "Blood Street": "Blood Street is a 1988 action film directed by Leo Fong and starring Richard Norton. It was shot "
+    "in Manila.",
+    "Leo Fong": "Leo Fong was a Chinese American actor, filmmaker and boxer. He was born in Canton.",
+    "Richard Norton": "Richard Norton is an Australian actor and martial artist. He was born in Melbourne.",
+    "Naked Tango": "Naked Tango is a 1990 drama film directed by Leonard Schrader. It was filmed in Buenos Aires.",
+    "Leonard Schrader": "Leonard Schrader was an American screenwriter. He was born in Michigan.",
+    "The Drill Hall": "The Drill Hall is a film about the director of a school in a street of London.",
+    "Canton": "Canton is a city in China. Its old name is Kwangchow.",
+}
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory: pytest.TempPathFactory) -> GraphIndex:
+    documents = {f"{title}.csv": f'id,title,text\n1,{title},"{text}"\n' for title, text in FILMS.items()}
+    root = make_root(tmp_path_factory.mktemp("films") / "root", documents)
+    build_tables(root, tuple(ALL_STAGES))
+    return GraphIndex.open(root.path)
+
+
+def walked_titles(index, question, **limits):
+    ranked = rank_text_units(index, question, 30)
+    rows = index.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked]).tolist()
+    found = list(zip(rows, [score for _, score in ranked], strict=True))
+    rows, scores = walk.rank_by_walk(index, index.names.take_apart(question), found, **limits)
+    assert scores.tolist() == sorted(scores, reverse=True)
+    ids = [record["document_id"] for record in index.snapshot.take("text_units", rows, ["document_id"])]
+    documents = index.documents(ids)
+    return [documents[document_id][0] for document_id in ids]
+
+
+def test_a_bridge_leads_from_the_film_to_its_director_not_to_its_actor(films):
+    found = walked_titles(films, "Where was the director of film Blood Street born?")
+    assert found[:2] == ["Blood Street", "Leo Fong"]
+
+
+def test_another_relation_leads_elsewhere(films):
+    found = walked_titles(films, "Where was the actor starring in film Blood Street born?")
+    assert found[:2] == ["Blood Street", "Richard Norton"]
+
+
+def test_a_comparison_hears_both_sides_and_their_directors(films):
+    found = walked_titles(films, "Do the films Blood Street and Naked Tango have directors of the same country?")
+    assert set(found[:2]) == {"Blood Street", "Naked Tango"}
+    assert {"Leo Fong", "Leonard Schrader"} <= set(found[:4])
+
+
+def test_a_local_walk_ranks_as_the_full_walk_does(films):
+    for question in ("Where was the director of film Blood Street born?", "Was Leo Fong or Leonard Schrader older?"):
+        full = walked_titles(films, question, max_units=None)
+        assert sorted(full) == sorted(FILMS)
+        local = walked_titles(films, question, max_units=4)
+        assert local[:2] == full[:2]
+
+
+def test_the_best_of_the_full_walk_are_in_the_neighbourhood(carol):
+    for question in (
+        "How does Bob Cratchit treat Tiny Tim?",
+        "Who was Jacob Marley?",
+        "What does Fred say to Scrooge?",
+    ):
+        ranked = rank_text_units(carol, question, 5)
+        rows = carol.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked]).tolist()
+        found = list(zip(rows, [score for _, score in ranked], strict=True))
+        named = carol.names.take_apart(question)
+        full, _ = walk.rank_by_walk(carol, named, found, max_units=None)
+        local, _ = walk.rank_by_walk(carol, named, found, max_units=30)
+        assert len(full) == carol.snapshot.n_rows("text_units")
+        assert len(local) < len(full) or len(full) <= 30
+        assert set(local[:5].tolist()) == set(full[:5].tolist())
+
+
+def test_nothing_named_keeps_the_order_of_basic_search(films):
+    question = "where is the old drill?"
+    ranked = rank_text_units(films, question, 30)
+    rows = films.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked]).tolist()
+    named = films.names.take_apart(question)
+    assert not named.names
+    found, _ = walk.rank_by_walk(films, named, list(zip(rows, [score for _, score in ranked], strict=True)))
+    assert found.tolist() == rows
+
+
+def test_nothing_found_is_nothing_ranked(films):
+    rows, scores = walk.rank_by_walk(films, films.names.take_apart("!!!"), [])
+    assert len(rows) == len(scores) == 0
+
+
+@st.composite
+def edges(draw):
+    pairs = draw(st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1))
+    weights = draw(st.lists(st.floats(0.1, 5), min_size=len(pairs), max_size=len(pairs)))
+    units, entities = np.array(sorted(pairs)).T
+    return units, entities, np.array(weights)
+
+
+@given(edges=edges(), start=st.integers(0, 11))
+def test_the_walk_is_the_solution_of_personalised_pagerank(edges, start):
+    units, entities, weights = edges
+    to_unit = weights / np.bincount(entities, weights, minlength=6)[entities]
+    to_entity = weights / np.bincount(units, weights, minlength=6)[units]
+    starts = np.eye(12)[start]
+    transition = np.zeros((12, 12))
+    transition[units, 6 + entities] = to_unit
+    transition[6 + entities, units] = to_entity
+    exact = np.linalg.solve(np.eye(12) - walk.DAMPING * transition, (1 - walk.DAMPING) * starts)
+    walked = walk.walk_edges(units, entities, to_unit, to_entity, starts[:6], starts[6:])
+    assert np.allclose(walked, exact[:6], atol=walk.DAMPING**walk.N_STEPS)

@@ -1,0 +1,173 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.query.selection.candidates import Candidates, Limits
+from graphrag_pipeline.query.selection.strategies import (
+    RANKED,
+    STRATEGIES,
+    largest_remainder,
+    select_text_units,
+)
+from graphrag_pipeline_tests.support.popular_entities import GIVES_MAIN_ENTITY_MOST
+
+
+def make_candidates(*units_of_entities, similarity=(0.95, 0.82, 0.71), costs=None, n_relationships=None):
+    """Candidates from 1-based text unit numbers per entity, as methods.md section 7 writes them (TU1, TU2, ...)."""
+    n = max(max(units, default=0) for units in units_of_entities)
+    return Candidates(
+        text_units=tuple(np.array(units, dtype=np.int64) - 1 for units in units_of_entities),
+        similarity=np.array(similarity[: len(units_of_entities)]),
+        n_relationships=np.zeros(n, dtype=np.int64) if n_relationships is None else np.array(n_relationships),
+        costs=np.ones(n, dtype=np.int64) if costs is None else np.array(costs),
+    )
+
+
+def selected(strategy, candidates, budget, **limits):
+    return [pick.text_unit + 1 for pick in select_text_units(strategy, candidates, Limits(budget, **limits))]
+
+
+def count_per_entity(picks, n_entities):
+    return np.bincount([pick.entity for pick in picks], minlength=n_entities).tolist()
+
+
+CHAMAZULENE = make_candidates(range(1, 51), [1, 5, 51, 52], [5, 52, 53])
+TRADITIONAL_MEDICINE = make_candidates(range(1, 51), range(51, 59), range(59, 89))
+
+
+def test_depth_first_lets_a_popular_entity_take_the_whole_budget():
+    assert not {51, 52, 53} & set(selected("depth_first", CHAMAZULENE, 20))
+
+
+@pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"depth_first"}))
+def test_every_other_strategy_reaches_the_rare_entities(strategy):
+    chosen = set(selected(strategy, CHAMAZULENE, 20))
+    assert 53 in chosen
+    assert {51, 52} & chosen
+
+
+@pytest.mark.parametrize(("strategy", "is_most"), GIVES_MAIN_ENTITY_MOST.items())
+def test_which_strategies_give_the_main_entity_the_most(strategy, is_most):
+    picks = select_text_units(strategy, TRADITIONAL_MEDICINE, Limits(20))
+    chamomile, *others = count_per_entity(picks, 3)
+    assert (chamomile > max(others)) is is_most
+
+
+def test_a_round_is_only_used_up_by_a_text_unit_not_yet_taken():
+    assert selected("round_robin", make_candidates([1, 2], [1, 3], [1, 4]), 3) == [1, 3, 4]
+
+
+def test_a_guarantee_is_only_used_up_by_text_units_not_yet_taken():
+    candidates = make_candidates([1, 2, 3], [1, 2, 4, 5], [1, 6])
+    assert set(selected("minimum_guarantee", candidates, 6)) == {1, 2, 3, 4, 5, 6}
+
+
+def test_a_guarantee_that_does_not_fit_is_served_in_rounds():
+    assert selected("minimum_guarantee", make_candidates([1, 2, 3], [4, 5], [6, 7]), 4) == [1, 4, 6, 2]
+
+
+def test_text_units_with_more_relationships_come_first_and_ties_in_reading_order():
+    candidates = make_candidates([1, 2, 3, 4], n_relationships=[0, 2, 5, 2])
+    assert selected("depth_first", candidates, 10) == [3, 2, 4, 1]
+
+
+def test_a_text_unit_that_does_not_fit_is_passed_over():
+    assert selected("depth_first", make_candidates([1, 2, 3], costs=[5, 9, 4]), 10) == [1, 3]
+
+
+def test_a_cap_limits_each_entity():
+    picks = select_text_units("per_entity_cap", TRADITIONAL_MEDICINE, Limits(20, cap=3))
+    assert count_per_entity(picks, 3) == [3, 3, 3]
+
+
+def test_quotas_are_rounded_by_largest_remainder():
+    assert largest_remainder(np.array([0.95, 0.82, 0.71]), 39) == [15, 13, 11]
+
+
+def test_quotas_follow_similarity_and_unused_quota_passes_on():
+    wide = make_candidates(range(1, 51), range(51, 101), range(101, 151))
+    assert count_per_entity(select_text_units("weighted_quota", wide, Limits(39)), 3) == [15, 13, 11]
+    narrow = make_candidates(range(1, 51), [51], range(101, 151))
+    counts = count_per_entity(select_text_units("weighted_quota", narrow, Limits(39)), 3)
+    assert counts[1] == 1
+    assert sum(counts) == 39
+
+
+def test_equal_quotas_where_nothing_is_similar():
+    candidates = make_candidates(range(1, 11), range(11, 21), similarity=(0.0, -0.1))
+    assert count_per_entity(select_text_units("weighted_quota", candidates, Limits(6)), 2) == [3, 3]
+
+
+def test_an_unknown_strategy_names_the_valid_ones():
+    with pytest.raises(PipelineError, match=r"'best'; valid: balanced, graph, depth_first, .*minimum_guarantee"):
+        select_text_units("best", CHAMAZULENE, Limits(20))
+    with pytest.raises(PipelineError, match=r"'depthfirst'; did you mean 'depth_first'\? Valid: balanced"):
+        select_text_units("depthfirst", CHAMAZULENE, Limits(20))
+
+
+@st.composite
+def candidate_sets(draw):
+    n = draw(st.integers(1, 25))
+    units = st.lists(st.integers(0, n - 1), unique=True).map(lambda u: np.array(sorted(u), dtype=np.int64))
+    entities = draw(st.lists(units, min_size=1, max_size=6))
+    similarity = draw(st.lists(st.floats(-1, 1), min_size=len(entities), max_size=len(entities)))
+    counts = st.lists(st.integers(0, 9), min_size=n, max_size=n).map(np.array)
+    costs = st.lists(st.integers(1, 40), min_size=n, max_size=n).map(np.array)
+    return Candidates(tuple(entities), np.array(similarity), draw(counts), draw(costs))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@given(candidates=candidate_sets(), budget=st.integers(0, 300))
+def test_laws_of_every_strategy(strategy, candidates, budget):
+    picks = select_text_units(strategy, candidates, Limits(budget))
+    chosen = [pick.text_unit for pick in picks]
+    left = budget - int(candidates.costs[chosen].sum())
+    assert left >= 0
+    assert len(chosen) == len(set(chosen))
+    of_entities = set(np.concatenate(candidates.text_units).tolist())
+    for pick in picks:
+        units = candidates.text_units[pick.entity].tolist() if pick.entity >= 0 else None
+        assert pick.text_unit in units if units is not None else pick.text_unit not in of_entities
+    if strategy != "per_entity_cap":
+        offered = set(range(len(candidates.costs))) if strategy in RANKED else of_entities
+        assert all(candidates.costs[unit] > left for unit in offered - set(chosen))
+
+
+@given(candidates=candidate_sets(), guaranteed=st.integers(1, 4))
+def test_the_guarantee_holds_where_the_budget_allows(candidates, guaranteed):
+    picks = select_text_units("minimum_guarantee", candidates, Limits(10_000, guaranteed=guaranteed))
+    counts = count_per_entity(picks, len(candidates.text_units))
+    for entity, units in enumerate(candidates.text_units):
+        of_others = {pick.text_unit for pick in picks if pick.entity != entity}
+        assert counts[entity] >= min(guaranteed, len(set(units.tolist()) - of_others))
+
+
+@given(candidates=candidate_sets())
+def test_round_robin_gives_no_entity_two_more_than_one_that_still_has_some(candidates):
+    budget = int(candidates.costs.max()) * 5
+    even = Candidates(
+        candidates.text_units, candidates.similarity, candidates.n_relationships, candidates.costs * 0 + 1
+    )
+    picks = select_text_units("round_robin", even, Limits(budget))
+    counts = count_per_entity(picks, len(even.text_units))
+    taken = {pick.text_unit for pick in picks}
+    hungry = [counts[e] for e, units in enumerate(even.text_units) if set(units.tolist()) - taken]
+    assert all(max(counts) - count <= 1 for count in hungry)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "counts"),
+    [("per_entity_cap", [2, 5, 5]), ("round_robin", [4, 6, 6]), ("weighted_quota", [4, 6, 6])],
+)
+def test_a_text_unit_that_has_its_place_already_uses_up_what_its_entity_gets(strategy, counts):
+    wide = make_candidates(range(1, 51), range(51, 101), range(101, 151))
+    limits = Limits(12 if strategy == "per_entity_cap" else 16, seated=(3, 0, 0))
+    assert count_per_entity(select_text_units(strategy, wide, limits), 3) == counts
+
+
+def test_a_guarantee_counts_what_has_its_place_already():
+    candidates = make_candidates([1, 2, 3], [4, 5, 6], [7, 8, 9])
+    picks = select_text_units("minimum_guarantee", candidates, Limits(4, seated=(2, 0, 0)))
+    assert count_per_entity(picks, 3) == [0, 2, 2]

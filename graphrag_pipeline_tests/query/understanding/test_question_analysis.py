@@ -1,0 +1,71 @@
+import pytest
+
+from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.search.basic import select_basic_context
+from graphrag_pipeline.query.understanding.question_analysis import read_asked
+from graphrag_pipeline_tests.support.roots import build_tables, make_root
+
+OFFICE = {
+    "one.txt": "They say that Ebenezer Scrooge kept an office in London. Old Scrooge had a clerk in a cold cell. The "
+    "clerk copied letters for Scrooge until seven o'clock. Nobody in the street ever stopped Scrooge.",
+    "two.txt": "On Sunday the parson came to the door of Scrooge's clerk, and there Bob Cratchit met him with the "
+    "whole family. They had a goose. Then Bob Cratchit sang, and Mrs. Cratchit wept.",
+}
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory):
+    root = make_root(tmp_path_factory.mktemp("office") / "root", OFFICE)
+    build_tables(root)
+    build_tables(root, ("index_candidate", "index_snapshot"))
+    with GraphIndex.open(root.path) as index:
+        yield index
+
+
+def ask(index, question):
+    units = select_basic_context(index, question, index.settings.basic_search).text_units
+    return read_asked(index, question, units)
+
+
+def test_another_name_of_whom_the_question_names_stands_for_its_words(office):
+    asked = ask(office, "Where did Ebenezer Scrooge work?")
+    assert asked.words == {"ebenezer", "scroog", "work"}
+    assert asked.name_words == {"ebenezer", "scroog"}
+    assert {"ebenezer", "scroog"} <= asked.words_in("Scrooge kept an office.")
+    assert "ebenezer" not in asked.words_in("Bob kept an office.")
+
+
+@pytest.mark.parametrize(
+    ("question", "answers", "does_not"),
+    [
+        ("Who is Ebenezer Scrooge's clerk?", "There was Bob Cratchit.", "There was Scrooge, who had a clerk."),
+        ("Where did Scrooge have his office?", "It was in London.", "It was in a street."),
+        ("How many letters did the clerk copy?", "He copied twenty.", "He copied some."),
+        ("When did the clerk stop?", "At seven he did.", "At night he did."),
+    ],
+)
+def test_an_answer_names_somebody_somewhere_or_a_number_that_the_question_does_not(office, question, answers, does_not):
+    asked = ask(office, question)
+    assert asked.is_answered_by(answers)
+    assert not asked.is_answered_by(does_not)
+
+
+@pytest.mark.parametrize("question", ["Who is Bob Cratchit?", "What did the clerk copy?", "Scrooge"])
+def test_nothing_can_be_told_of_other_questions(office, question):
+    asked = ask(office, question)
+    assert asked.answer is None
+    assert asked.is_answered_by("anything")
+
+
+def test_the_answer_to_who_names_somebody(office):
+    answer = office.search("Who is Ebenezer Scrooge's clerk?").answer
+    assert "there Bob Cratchit met him" in answer
+
+
+def test_a_question_about_a_name_alone_asks_for_the_description(office):
+    asked = ask(office, "Who is Ebenezer Scrooge?")
+    assert asked.is_described_by("They say that Ebenezer Scrooge kept an office in London. And so on.")
+    assert not asked.is_described_by("And so on. They say that Ebenezer Scrooge kept an office in London.")
+    assert not ask(office, "Who met Ebenezer Scrooge?").is_described_by(
+        "They say that Ebenezer Scrooge kept an office."
+    )

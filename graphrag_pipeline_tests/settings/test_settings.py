@@ -1,0 +1,119 @@
+"""Settings: file, environment, clear errors, and a documented file that loads back."""
+
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.errors import SettingsError
+from graphrag_pipeline.settings.file import load_settings, render_settings
+from graphrag_pipeline.settings.settings import Settings, settings_for_model
+from graphrag_pipeline_tests.support.paths import SAMPLE_ROOT
+
+SAMPLE = SAMPLE_ROOT / "settings.yaml"
+
+
+def write(folder: Path, text: str) -> Path:
+    (folder / "settings.yaml").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_rendered_settings_document_every_option_and_load_back(tmp_path: Path) -> None:
+    text = render_settings()
+    assert load_settings(write(tmp_path, text), {}) == Settings()
+    for name, section in Settings.model_fields.items():
+        for key, field in type(section.default).model_fields.items():
+            assert f"  # {field.description}\n  {key}:" in text, f"{name}.{key} is not documented"
+
+
+def test_sample_root_has_the_rendered_settings() -> None:
+    assert SAMPLE.read_text(encoding="utf-8") == render_settings()
+
+
+def test_rendered_settings_keep_changed_values(tmp_path: Path) -> None:
+    changed = Settings.model_validate(
+        {"text_units": {"size": 300, "overlap": 0}, "input": {"exclude": ["*.tmp", "a: b"]}}
+    )
+    assert load_settings(write(tmp_path, render_settings(changed)), {}) == changed
+
+
+def test_environment_overrides_the_file(tmp_path: Path) -> None:
+    write(tmp_path, "text_units:\n  size: 800\n")
+    settings = load_settings(tmp_path, {"GRAPHRAG__TEXT_UNITS__SIZE": "600", "GRAPHRAG_ROOT": "/x"})
+    assert settings.text_units.size == 600
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "expected"),
+    [
+        ("text_unit:\n  size: 1\n", {}, "unknown section 'text_unit'; did you mean 'text_units'?"),
+        ("text_units:\n  sise: 1\n", {}, "unknown key 'text_units.sise'; did you mean 'size'?"),
+        ("text_units:\n  size: many\n", {}, "text_units.size: Input should be a valid integer"),
+        ("text_units:\n  overlap: 1200\n", {}, "overlap (1200) must be smaller than size x min_fill"),
+        ("local_search:\n  community_share: 0.6\n", {}, "must not exceed 1"),
+        ("text_units: [1, 2]\n", {}, "text_units: Input should be a valid dictionary"),
+        ("- a\n", {}, "must hold sections"),
+        ("a: [\n", {}, "not valid YAML"),
+        ("", {"GRAPHRAG__TEXT_UNITS__SISE": "1"}, "environment variable GRAPHRAG__TEXT_UNITS__SISE: unknown key"),
+        ("", {"GRAPHRAG__TEXT_UNITS__SIZE": "abc"}, "found 'abc' in environment variable GRAPHRAG__TEXT_UNITS__SIZE"),
+        ("local_search:\n  strategy: dept_first\n", {}, "'depth_first'"),
+        ("", {"GRAPHRAG__TEXT_UNITS": "1"}, "expected GRAPHRAG__SECTION__KEY"),
+        ("", {"GRAPHRAG__TEXT_UNITS__SIZE": "["}, "environment variable GRAPHRAG__TEXT_UNITS__SIZE"),
+    ],
+)
+def test_bad_settings_say_what_and_where(tmp_path: Path, text: str, environment: dict[str, str], expected: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(write(tmp_path, text), environment)
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("written", ["2024-10-21", "'2024-10-21'"])
+def test_a_version_that_yaml_reads_as_a_date_is_text(tmp_path: Path, written: str) -> None:
+    text = f"chat_model:\n  api_version: {written}\nreports:\n  model: {{api_version: {written}}}\n"
+    settings = load_settings(write(tmp_path, text), {"GRAPHRAG__EMBEDDING_MODEL__API_VERSION": written})
+    versions = (settings.chat_model, settings.embedding_model, settings.chat_model_for("reports"))
+    assert [model.api_version for model in versions] == ["2024-10-21"] * 3
+    assert load_settings(write(tmp_path, render_settings(settings)), {}).chat_model == settings.chat_model
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["sk-abcdefg123456", "gsk_a1b2c3d4e5f6", "AIzaSyD4f5g6h7", "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
+     "d41d8cd98f00b204e9800998ecf8427e", "my key"],
+)  # fmt: skip
+def test_a_key_where_the_name_of_a_variable_belongs_is_refused_and_not_repeated(tmp_path: Path, key: str) -> None:
+    told = []
+    for text, environment in (
+        (f"embedding_model: {{api_key_env: '{key}'}}\n", {}),
+        (f"reports:\n  engine: model\n  model: {{model: m, api_key_env: '{key}'}}\n", {}),
+        ("", {"GRAPHRAG__CHAT_MODEL__API_KEY_ENV": f"'{key}'"}),
+    ):
+        with pytest.raises(SettingsError, match="not the name of an environment variable") as caught:
+            load_settings(write(tmp_path, text), environment)
+        told.append(str(caught.value))
+    with pytest.raises(SettingsError, match=r"chat_model\.api_key_env: .*not the name") as made:
+        settings_for_model("test-chat", None, None, key)
+    assert not [line for line in [*told, str(made.value)] if key in line]
+
+
+@pytest.mark.parametrize("name", ["OPENAI_API_KEY", "my_key", "AZURE_OPENAI_KEY_2", "_K", "HF_TOKEN"])
+def test_names_of_variables_are_taken(name: str) -> None:
+    assert settings_for_model("test-chat", None, None, name).chat_model.api_key_env == name
+
+
+@pytest.mark.parametrize("url", ["foo", "localhost:11434/v1", "ftp://host/v1", "http://", "http://[half", ""])
+def test_what_is_no_web_address_is_no_base_url(tmp_path: Path, url: str) -> None:
+    with pytest.raises(SettingsError, match=r"chat_model\.base_url: "):
+        load_settings(write(tmp_path, f"chat_model:\n  base_url: '{url}'\n"), {})
+
+
+def test_settings_file_that_is_missing_or_not_text(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="graphrag-pipeline init"):
+        load_settings(tmp_path, {})
+    (tmp_path / "settings.yaml").write_bytes(b"\xff\xfe\x00\xd8")
+    with pytest.raises(SettingsError, match="cannot be read as UTF-8"):
+        load_settings(tmp_path, {})
+
+
+def test_sections_without_options_mean_their_defaults(tmp_path: Path) -> None:
+    assert load_settings(write(tmp_path, "text_units:\n"), {}) == Settings()
+    assert load_settings(write(tmp_path, ""), {}) == Settings()

@@ -1,0 +1,100 @@
+"""Vector tables: search, quoting, and folders that are never changed once they have their name."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphrag_pipeline.storage.vectors import folders as vectors_module
+from graphrag_pipeline.storage.vectors.folders import VectorFolder, build_vector_folder, vector_rows
+from graphrag_pipeline.storage.vectors.tables import VectorTable
+
+NAME = "default-text_unit-text"
+N_ROWS = 200
+
+
+@pytest.fixture
+def vectors() -> np.ndarray:
+    matrix = np.random.default_rng(7).normal(size=(N_ROWS, 16)).astype(np.float32)
+    matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
+    matrix[5] = 0
+    return matrix
+
+
+def build(parent: Path, vectors: np.ndarray, texts: dict[int, str] | None = None, previous: VectorFolder | None = None):
+    ids = [f"id{i:03d}" for i in range(len(vectors))]
+    ids[7] = "O'Brien"
+    words = [(texts or {}).get(i, f"plain words number {i}") for i in range(len(vectors))]
+    return build_vector_folder(parent, NAME, vector_rows(ids, words, vectors, ["{}"] * len(ids)), True, previous)
+
+
+def test_search_finds_by_cosine_and_keeps_ties_in_order(tmp_path: Path, vectors: np.ndarray) -> None:
+    table = VectorTable(tmp_path, build(tmp_path, vectors))
+    found = table.search(vectors[3] * 5, 10)
+    expected = np.argsort(-(vectors @ vectors[3]), kind="stable")[:10]
+    assert [i for i, _ in found] == [f"id{i:03d}" if i != 7 else "O'Brien" for i in expected]
+    assert found[0][1] == pytest.approx(1)
+
+
+def test_a_zero_vector_matches_nothing_and_is_never_matched(tmp_path: Path, vectors: np.ndarray) -> None:
+    table = VectorTable(tmp_path, build(tmp_path, vectors))
+    assert table.search(np.zeros(16, np.float32), 5) == []
+    assert "id005" not in {i for i, _ in table.search(vectors[3], N_ROWS)}
+    assert table.count() == N_ROWS == len(table.ids())
+
+
+def test_ids_are_data_not_syntax(tmp_path: Path, vectors: np.ndarray) -> None:
+    table = VectorTable(tmp_path, build(tmp_path, vectors))
+    assert [i for i, _ in table.search(vectors[7], 5, ids=["O'Brien", "x') OR ('1'='1"])] == ["O'Brien"]
+    assert table.search(vectors[7], 5, ids=[]) == []
+    assert np.array_equal(table.vectors(["O'Brien", "nobody"])[0], vectors[7])
+
+
+@pytest.mark.parametrize("query", ["dogs", 'DOG (AND "', "dog*'; DROP TABLE x --"])
+def test_full_text_takes_words_as_words(tmp_path: Path, vectors: np.ndarray, query: str) -> None:
+    table = VectorTable(tmp_path, build(tmp_path, vectors, {3: "the dogs barked"}))
+    assert [i for i, _ in table.search_text(query, 3)] == ["id003"]
+
+
+def test_full_text_finds_words_of_scripts_without_spaces(tmp_path: Path, vectors: np.ndarray) -> None:
+    table = VectorTable(tmp_path, build(tmp_path, vectors, {3: "萧炎修炼斗气", 4: "a café opened"}))
+    assert table.search_text("萧炎是谁？", 1)[0][0] == "id003"
+    assert table.search_text("cafe", 1)[0][0] == "id004"
+    assert table.search_text("?!", 3) == []
+
+
+def test_equal_rows_share_a_folder_and_other_rows_leave_it_alone(tmp_path: Path, vectors: np.ndarray) -> None:
+    first = build(tmp_path, vectors)
+    assert build(tmp_path, vectors, previous=first) == first
+    second = build(tmp_path, vectors[:-1], {3: "xylophone"}, previous=first)
+    assert second.content != first.content
+    assert second.n_unindexed == 2
+    new, old = VectorTable(tmp_path, second), VectorTable(tmp_path, first)
+    assert new.search_text("xylophone", 3)[0][0] == "id003"
+    assert old.search_text("xylophone", 3) == []
+    assert (new.count(), old.count()) == (N_ROWS - 1, N_ROWS)
+    assert new.search(vectors[3], 1)[0][0] == "id003"
+
+
+def test_many_changes_build_the_folder_anew(tmp_path: Path, vectors: np.ndarray) -> None:
+    first = build(tmp_path, vectors)
+    second = build(tmp_path, vectors, dict.fromkeys(range(50), "changed"), previous=first)
+    assert second.n_unindexed == 0
+    assert VectorTable(tmp_path, second).count() == N_ROWS
+
+
+def test_batches_leave_no_trace(tmp_path: Path, vectors: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors_module, "_BATCH_ROWS", 64)
+    first = build(tmp_path, vectors)
+    table = VectorTable(tmp_path, first)
+    assert np.array_equal(table.vectors(["id003", "O'Brien", "id199"]), vectors[[3, 7, 199]])
+    second = build(tmp_path, vectors[:-3], {100: "xylophone"}, previous=first)
+    assert second.n_unindexed == 4
+    assert VectorTable(tmp_path, second).search_text("xylophone", 1)[0][0] == "id100"
+
+
+def test_an_empty_table_answers_nothing(tmp_path: Path) -> None:
+    folder = build_vector_folder(tmp_path, NAME, vector_rows([], [], np.zeros((0, 16), np.float32), []), True)
+    table = VectorTable(tmp_path, folder)
+    assert table.search(np.ones(16, np.float32), 3) == table.search_text("word", 3) == []
+    assert table.count() == 0

@@ -1,0 +1,99 @@
+"""Rows beside a LanceDB table: what a search reads there is what LanceDB would have said, whatever was changed."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphrag_pipeline.storage.vectors import folders as vectors
+from graphrag_pipeline.storage.vectors import mapped_rows
+from graphrag_pipeline.storage.vectors import tables as vector_tables
+from graphrag_pipeline.storage.vectors.folders import VectorFolder, build_vector_folder, connect, vector_rows
+from graphrag_pipeline.storage.vectors.mapped_rows import MappedRows
+from graphrag_pipeline.storage.vectors.tables import VectorTable
+
+NAME = "default-text_unit-text"
+N_ROWS = 400
+
+
+@pytest.fixture(autouse=True)
+def index_from_256_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (vectors, vector_tables):
+        monkeypatch.setattr(module, "ANN_MIN_ROWS", 256)
+
+
+def make_matrix() -> np.ndarray:
+    matrix = np.random.default_rng(7).normal(size=(N_ROWS, 16)).astype(np.float32)
+    matrix[5] = 0
+    return matrix
+
+
+def build(parent: Path, matrix: np.ndarray, previous: VectorFolder | None = None) -> VectorFolder:
+    ids = [f"id{row:03d}" for row in range(len(matrix))]
+    texts = [f"words of {record_id}" for record_id in ids]
+    return build_vector_folder(parent, NAME, vector_rows(ids, texts, matrix, ["{}"] * len(ids)), True, previous)
+
+
+def change(matrix: np.ndarray) -> np.ndarray:
+    """Two rows changed, the last one gone."""
+    changed = matrix[:-1].copy()
+    changed[[3, 17]] = changed[[200, 201]] * 2
+    return changed
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[VectorFolder, VectorFolder]:
+    first = build(tmp_path, make_matrix())
+    return first, build(tmp_path, change(make_matrix()), first)
+
+
+def test_every_row_that_lancedb_has_is_there(tmp_path: Path, folders: tuple[VectorFolder, VectorFolder]) -> None:
+    for folder, matrix in zip(folders, (make_matrix(), change(make_matrix())), strict=True):
+        rows = MappedRows(folder.path(tmp_path), 16)
+        table = connect(folder.path(tmp_path)).open_table(NAME).search().select(["id"]).with_row_id(True)
+        stored = table.limit(N_ROWS).to_arrow()
+        ids = rows.ids(stored["_rowid"].to_numpy())
+        assert ids == stored["id"].to_pylist() and len(ids) == len(matrix)
+        assert np.array_equal(rows.vectors(stored["_rowid"].to_numpy()), matrix[[int(i[2:]) for i in ids]])
+
+
+def test_a_changed_table_links_the_rows_it_had(tmp_path: Path, folders: tuple[VectorFolder, VectorFolder]) -> None:
+    old, new = (sorted((folder.path(tmp_path) / "rows").glob("*/vectors.bin")) for folder in folders)
+    assert (len(old), len(new)) == (1, 2)
+    assert old[0].stat().st_ino == new[0].stat().st_ino
+    assert new[1].stat().st_size == 2 * 16 * 4
+
+
+def test_many_segments_become_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapped_rows, "MAX_SEGMENTS", 1)
+    folder = build(tmp_path, change(make_matrix()), build(tmp_path, make_matrix()))
+    assert [path.name for path in (folder.path(tmp_path) / "rows").iterdir()] == ["000000"]
+    assert VectorTable(tmp_path, folder).search(make_matrix()[200], 1)[0][0] == "id003"
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_search_says_what_one_without_mapped_rows_says(
+    tmp_path: Path, folders: tuple[VectorFolder, VectorFolder], which: int
+) -> None:
+    folder, matrix = folders[which], (make_matrix(), change(make_matrix()))[which]
+    mapped = VectorTable(tmp_path, folder)
+    answers = [mapped.search(vector, 7) for vector in matrix[:20]]
+    by_words = mapped.search_text("words of id003", N_ROWS)
+    shutil.rmtree(folder.path(tmp_path) / "rows")
+    plain = VectorTable(tmp_path, folder)
+    assert by_words == plain.search_text("words of id003", N_ROWS) and by_words[0][0] == "id003"
+    for vector, found in zip(matrix[:20], answers, strict=True):
+        expected = plain.search(vector, 7)
+        assert [record_id for record_id, _ in found] == [record_id for record_id, _ in expected]
+        assert [cosine for _, cosine in found] == pytest.approx([cosine for _, cosine in expected], abs=1e-5)
+
+
+def test_the_index_finds_the_nearest_in_order(tmp_path: Path, folders: tuple[VectorFolder, VectorFolder]) -> None:
+    matrix = change(make_matrix())
+    table = VectorTable(tmp_path, folders[1])
+    assert [record_id for record_id, _ in table.search(matrix[200], 3)][:2] == ["id003", "id200"]
+    only = table.search(matrix[200], 3, ids=["id200", "id017", "nobody"])
+    assert [record_id for record_id, _ in only] == ["id200", "id017"]
+    assert np.array_equal(table.vectors(["id017", "id399", "id004"]), [matrix[17], np.zeros(16), matrix[4]])
+    assert "id005" not in {record_id for record_id, _ in table.search(matrix[0], N_ROWS)}

@@ -1,0 +1,207 @@
+"""Work on a root in a process of its own that is killed (SIGKILL) at a chosen moment.
+
+A moment is counted in changes of files, not in seconds: the process dies just before its n-th open for writing, write,
+rename, link, removal or new folder, or in the middle of that write, or, where native code is at work (LanceDB, SQLite),
+some share of the usual time after it. So a kill hits what it is meant to hit, on any machine. Processes are forked from
+one that has imported everything. Keep out: what must hold afterwards.
+"""
+
+from __future__ import annotations
+
+import builtins
+import io
+import itertools
+import multiprocessing as mp
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline_tests.support.command_line import TIMEOUT_S
+
+Work = Callable[[Root], None]
+"""A function of a module, which finds what it needs in the root."""
+
+_PRELOADED = ["graphrag_pipeline_tests.support.preloaded"]
+_CHANGES = {"os.rename": 1, "os.link": 1, "os.remove": 0, "os.mkdir": 0, "os.rmdir": 0, "os.truncate": 0}
+"""Audit event -> which of its arguments is the path that changes."""
+_WRITING = os.O_WRONLY | os.O_RDWR
+
+
+@dataclass(frozen=True)
+class Change:
+    """What the process does to a file of the root, and how long it is until the next change."""
+
+    kind: str
+    path: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When to die.
+
+    Attributes:
+        n_change: just before this change, counted from 1.
+        is_halfway: after half of what that change writes.
+        delay_s: so long after that change was reached.
+    """
+
+    n_change: int
+    is_halfway: bool = False
+    delay_s: float = 0.0
+
+
+@dataclass
+class _Changes:
+    """Counts changes of files below a folder, and dies at a moment."""
+
+    folder: str
+    moment: Moment | None
+    told: Connection
+    seen: list[tuple[str, str, float]] = field(default_factory=list)
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))  # threads side by side get each its own
+
+    def watch(self) -> None:
+        sys.addaudithook(self._heed)
+        plain_open = builtins.open
+
+        def open_counted(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+            if "b" not in mode or not set(mode) & set("wxa+") or not self._is_ours(file):
+                return plain_open(file, mode, *args, **kwargs)
+            raw = _CountedFile(file, mode.replace("b", ""))
+            raw.changes, raw.path = self, str(file)
+            return io.BufferedRandom(raw) if "+" in mode else io.BufferedWriter(raw)
+
+        builtins.open = open_counted
+
+    def add(self, kind: str, path: Any) -> bool:
+        """Count a change; whether the process is to die halfway through it."""
+        self.seen.append((kind, str(path), time.perf_counter()))
+        if next(self.numbers) != (self.moment.n_change if self.moment else None):
+            return False
+        assert self.moment
+        if self.moment.is_halfway and kind == "write":
+            return True
+        if self.moment.delay_s:
+            self.told.send(None)  # who listens kills, also while this process is in native code
+        else:
+            die()
+        return False
+
+    def _heed(self, event: str, args: tuple[Any, ...]) -> None:
+        if event == "open":
+            path, mode, flags = args
+            is_writing = bool(flags & _WRITING) if isinstance(flags, int) else set(mode or "") & set("wxa+")
+            if is_writing and self._is_ours(path):
+                self.add("open", path)
+        elif event in _CHANGES and self._is_ours(args[_CHANGES[event]]):
+            self.add(event, args[_CHANGES[event]])
+
+    def _is_ours(self, path: Any) -> bool:
+        return isinstance(path, str | os.PathLike) and str(path).startswith(self.folder)
+
+
+class _CountedFile(io.FileIO):
+    """A file whose writes count."""
+
+    changes: _Changes
+    path: str
+
+    def write(self, data: Any) -> int:
+        if self.changes.add("write", self.path):
+            super().write(memoryview(data).cast("B")[: len(data) // 2])
+            die()
+        return super().write(data)
+
+
+def die() -> None:
+    """End this process at once, as `kill -9` does."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def index(root: Root) -> None:
+    """The work that is killed unless another is named."""
+    from graphrag_pipeline.defs.runs.index_run import run_index
+
+    run_index(root)
+
+
+def measure_run(root: Path, environment: Mapping[str, str] | None = None, work: Work = index) -> list[Change]:
+    """Do the work on a root undisturbed; gives what it did to files."""
+    process, told = _start(root, None, environment or {}, work)
+    seen = told.recv()
+    process.join(TIMEOUT_S)
+    assert process.exitcode == 0, process.exitcode
+    ends = [at for _, _, at in seen[1:]] + [seen[-1][2]]
+    return [Change(kind, path, end - at) for (kind, path, at), end in zip(seen, ends, strict=True)]
+
+
+def kill_run(root: Path, moment: Moment, environment: Mapping[str, str] | None = None, work: Work = index) -> bool:
+    """Do the work on a root and kill that at a moment; gives whether it was still running."""
+    process, told = _start(root, moment, environment or {}, work)
+    with suppress(EOFError):  # it died by itself
+        if told.recv() is None:
+            time.sleep(moment.delay_s)
+            process.kill()
+    process.join(TIMEOUT_S)
+    assert process.exitcode in (0, -signal.SIGKILL), process.exitcode
+    return process.exitcode != 0
+
+
+def _start(root: Path, moment: Moment | None, environment: Mapping[str, str], work: Work) -> tuple[Any, Connection]:
+    context = mp.get_context("forkserver")
+    context.set_forkserver_preload(_PRELOADED)
+    told, tells = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(work, str(root), moment, tells, dict(environment)), daemon=True)
+    process.start()
+    tells.close()
+    return process, told
+
+
+def _work(work: Work, root: str, moment: Moment | None, told: Connection, environment: Mapping[str, str]) -> None:
+    os.environ.pop("DAGSTER_HOME", None)
+    os.environ.update(environment)
+    changes = _Changes(root, moment, told)
+    changes.watch()
+    work(Root(Path(root)))
+    if moment and moment.delay_s and len(changes.seen) >= moment.n_change:
+        signal.pause()  # it was faster than usual: it dies with its work done
+    told.send(changes.seen)
+
+
+def draw_moments(changes: Sequence[Change], n: int, start: int = 0, seed: int = 0) -> list[Moment]:
+    """Random moments spread evenly over a run from a change on: by turns over its changes, and over their time."""
+    random = Random(seed)
+    n_by_time = n // 2
+    n_by_change = n - n_by_time
+    bounds = [start + (len(changes) - start) * i // n_by_change for i in range(n_by_change + 1)]
+    by_change = [_at_change(changes, range(*bounds[i : i + 2]), random) for i in range(n_by_change)]
+    by_time = [_at_time(changes, start, (i + random.random()) / n_by_time) for i in range(n_by_time)]
+    return sorted([*by_change, *by_time], key=lambda moment: (moment.n_change, moment.delay_s))
+
+
+def _at_change(changes: Sequence[Change], stretch: range, random: Random) -> Moment:
+    """Just before some change of a stretch of the run, or, as often, halfway through a write."""
+    writes = [number for number in stretch if changes[number].kind == "write"]
+    if writes and random.random() < 0.5:
+        return Moment(random.choice(writes) + 1, is_halfway=True)
+    return Moment(random.choice(stretch) + 1)
+
+
+def _at_time(changes: Sequence[Change], start: int, share: float) -> Moment:
+    """After this share of the time from a change to the last."""
+    left = share * sum(change.seconds for change in changes[start:])
+    for number in range(start, len(changes)):
+        if left < changes[number].seconds:
+            return Moment(number + 1, delay_s=left)
+        left -= changes[number].seconds
+    return Moment(len(changes))

@@ -1,0 +1,89 @@
+"""Headless Chromium over a live Dagster UI: open a page, wait for its text, keep a picture.
+
+Needs Debian's `chromium` and `chromium-driver`. Pictures are left in the folder that GRAPHRAG_SCREENSHOTS names, if it
+is set.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from graphrag_pipeline_tests.support.live_dagster import wait_until
+
+_ARGUMENTS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --hide-scrollbars"
+)
+_PATIENCE_S = 60
+
+
+@contextmanager
+def running_chromium(width: int = 1500, height: int = 1100) -> Iterator[Any]:
+    """A browser with a window of so many pixels.
+
+    Raises:
+        RuntimeError: it is not installed.
+    """
+    if not (shutil.which("chromium") and shutil.which("chromedriver")):
+        raise RuntimeError("needs Debian's packages: apt-get install chromium chromium-driver")
+    from selenium import webdriver
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.service import Service
+
+    options = Options()
+    options.binary_location = str(shutil.which("chromium"))
+    for argument in (*_ARGUMENTS.split(), f"--window-size={width},{height}"):
+        options.add_argument(argument)
+    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+def show(browser: Any, address: str, *expected: str) -> str:
+    """Open a page and wait until it shows every expected text."""
+    browser.get(address)
+    return wait_for_text(browser, *expected)
+
+
+def wait_for_text(browser: Any, *expected: str) -> str:
+    """The text of the page, once it shows every expected one.
+
+    Raises:
+        AssertionError: it never does; with what it shows.
+    """
+    from selenium.common.exceptions import StaleElementReferenceException
+
+    text = ""
+
+    def is_shown() -> bool:
+        nonlocal text
+        try:
+            text = browser.find_element("tag name", "body").text
+        except StaleElementReferenceException:
+            return False
+        return all(word in text for word in expected)
+
+    try:
+        wait_until(is_shown, _PATIENCE_S)
+    except TimeoutError:
+        keep(browser, "failed")
+        raise AssertionError(f"the page never showed all of {expected}; it shows: {text[:2000]}") from None
+    return text
+
+
+def click(browser: Any, xpath: str) -> None:
+    """Click the last element of a path that can be clicked, once there is one."""
+    wait_until(lambda: browser.find_elements("xpath", xpath), _PATIENCE_S)[-1].click()
+
+
+def keep(browser: Any, name: str) -> None:
+    """Leave a picture for a person who asked for it."""
+    if folder := os.environ.get("GRAPHRAG_SCREENSHOTS"):
+        browser.save_screenshot(str(Path(folder) / f"{name}.png"))

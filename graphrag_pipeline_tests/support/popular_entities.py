@@ -1,0 +1,99 @@
+"""Indexes of one popular entity and two rare ones, after the acceptance cases of local search (TU1, TU2, ...)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from graphrag_pipeline.identity import entity_id, relationship_id, stable_hash
+from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.publishing.contract_tables import JOINED_TABLES, join_contract_tables
+from graphrag_pipeline.query.context import PART_OVERHEAD, ROW_OVERHEAD
+from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.settings.settings import LocalSearchSettings, Settings
+from graphrag_pipeline.tables import STAGE_TABLES
+from graphrag_pipeline.text.tokens import count_tokens_each
+from graphrag_pipeline_tests.support.small_index import freeze
+
+N_TOKENS = 84
+"""Of each text unit, as the index counts them."""
+N_PARTS = 3
+"""Entities, relationships, text units."""
+
+GIVES_MAIN_ENTITY_MOST = {
+    "depth_first": True,
+    "weighted_quota": True,
+    "minimum_guarantee": True,
+    "balanced": True,
+    "graph": True,
+    "round_robin": False,
+    "per_entity_cap": False,
+}
+"""Strategy -> whether it gives the main entity more text units than any other (acceptance case ii)."""
+
+Pair = tuple[str, str]
+
+
+def open_index(
+    folder: Path,
+    units: Mapping[str, Iterable[int]],
+    descriptions: Mapping[str, str],
+    edges: Mapping[Pair, Collection[int]],
+) -> GraphIndex:
+    """An index of entities in numbered text units.
+
+    Args:
+        units: numbers of the text units of each entity.
+        edges: numbers of the text units that state each relationship.
+    """
+    units_of = {title: sorted(numbers) for title, numbers in units.items()}
+    names = {n: [t for t in units_of if n in units_of[t]] for numbers in units_of.values() for n in numbers}
+    texts = {n: f"{' and '.join(titles).capitalize()} are told of on page {n}." for n, titles in sorted(names.items())}
+    degree = {title: sum(title in pair for pair in edges) for title in units_of}
+    rows: dict[str, list[dict]] = {
+        "documents": [
+            {"id": stable_hash(str(n)), "title": f"TU{n}", "text": text, "path": f"{n:03}.txt", "record": "",
+             "content_hash": "x", "metadata": "{}"}
+            for n, text in texts.items()
+        ],
+        "text_units": [
+            {"id": unit_id(n), "document_id": stable_hash(str(n)), "position": 0, "start": 0, "end": len(text),
+             "text": text, "n_tokens": N_TOKENS}
+            for n, text in texts.items()
+        ],
+        "entities": [
+            {"id": entity_id(title), "title": title, "type": "CONCEPT", "types": ["CONCEPT"], "names": [title.title()],
+             "descriptions": [descriptions[title]], "description_key": title, "frequency": len(numbers),
+             "text_unit_ids": sorted(map(unit_id, numbers)), "n_mentions": len(numbers), "degree": degree[title]}
+            for title, numbers in units_of.items()
+        ],
+        "relationships": [
+            {"id": relationship_id(*pair), "source": pair[0], "target": pair[1], "source_id": entity_id(pair[0]),
+             "target_id": entity_id(pair[1]), "descriptions": [], "description_key": "/".join(pair), "weight": 1.0,
+             "n_mentions": len(numbers), "combined_degree": degree[pair[0]] + degree[pair[1]],
+             "text_unit_ids": sorted(map(unit_id, numbers))}
+            for pair, numbers in edges.items()
+        ],
+        "descriptions": [
+            {"description_key": key, "kind": kind, "description": text, "n_descriptions": 1, "is_fallback": False}
+            for kind, told in (("entity", descriptions), ("relationship", {"/".join(pair): "" for pair in edges}))
+            for key, text in told.items()
+        ],
+    }  # fmt: skip
+    stages = {name: STAGE_TABLES[name].from_rows(rows.get(name, [])) for name in JOINED_TABLES}
+    snapshot = freeze(folder, join_contract_tables(stages, None, count_tokens_each))
+    return GraphIndex(snapshot, Settings(), load_static_embeddings())
+
+
+def unit_id(number: int) -> str:
+    return stable_hash("unit", str(number))
+
+
+def search_units(index: GraphIndex, question: str, strategy: str, n_units: int) -> list[tuple[int, tuple[str, ...]]]:
+    """Numbers of the text units that local search takes of a budget of so many, and the entities that each informs."""
+    settings = LocalSearchSettings(
+        strategy=strategy, top_k_entities=3, community_share=0, text_unit_share=1,
+        max_context_tokens=n_units * (N_TOKENS + ROW_OVERHEAD) + N_PARTS * PART_OVERHEAD,
+    )  # fmt: skip
+    result = index.search(question, context_only=True, **settings.model_dump())
+    return [(int(unit.document_title.removeprefix("TU")), unit.entities) for unit in result.context.text_units]

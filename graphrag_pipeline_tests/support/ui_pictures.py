@@ -1,0 +1,131 @@
+"""The pictures of Dagster's UI in README: `python -m graphrag_pipeline_tests.support.ui_pictures`, run by hand; look at them.
+
+The sample corpus is indexed in a new root, so its own folder stays as it is. Needs Debian's `chromium` and
+`chromium-driver`, and Pillow.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphrag_pipeline.pipeline.root import Root, init_root
+from graphrag_pipeline.pipeline.stages import STAGES
+from graphrag_pipeline_tests.support.live_browser import click, running_chromium, show, wait_for_text
+from graphrag_pipeline_tests.support.live_dagster import launch_job, running_dagster, wait_for_run
+from graphrag_pipeline_tests.support.paths import SAMPLE_ROOT
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SAMPLE = SAMPLE_ROOT
+PICTURES = SAMPLE / "pictures"
+_WIDTH = 1200
+_COLORS = 128
+_MAX_BYTES = 120_000
+_MARGIN = 12
+_SETTLE_S = 4  # until the layout of a graph stands still
+_BOX_OF_GRAPH = """
+    const boxes = [...document.querySelectorAll('foreignObject')].map(node => node.getBoundingClientRect())
+        .filter(box => box.width > 0);
+    return [Math.min(...boxes.map(box => box.left)), Math.min(...boxes.map(box => box.top)),
+            Math.max(...boxes.map(box => box.right)), Math.max(...boxes.map(box => box.bottom))];"""
+
+
+def main() -> int:
+    """Take all pictures; 1 if one is too large for a README."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = index_sample(Path(folder) / "root")
+        with running_dagster(root) as server, running_chromium(1500, 2100) as browser:
+            pictures = {
+                "asset_graph.png": picture_asset_graph(browser, server),
+                "bucket.png": picture_bucket(browser, server, root),
+                "stale_report.png": picture_stale_report(browser, server, root),
+            }
+    PICTURES.mkdir(exist_ok=True)
+    sizes = {name: save(picture, PICTURES / name) for name, picture in pictures.items()}
+    for name, n_bytes in sizes.items():
+        print(f"{name}: {n_bytes:,} bytes")
+    return int(max(sizes.values()) > _MAX_BYTES)
+
+
+def index_sample(path: Path, n_buckets: int = 8) -> Root:
+    """The sample corpus, indexed in a root of its own."""
+    from graphrag_pipeline.defs.runs.index_run import run_index
+
+    shutil.copytree(SAMPLE / "input", path / "input")
+    settings = (SAMPLE / "settings.yaml").read_text(encoding="utf-8")
+    assert "n_buckets: 8" in settings
+    (path / "settings.yaml").write_text(settings.replace("n_buckets: 8", f"n_buckets: {n_buckets}"), encoding="utf-8")
+    init_root(path)
+    run_index(Root(path))
+    return Root(path)
+
+
+def picture_asset_graph(browser: Any, server: str) -> Image:
+    """All assets above the published snapshot, by group, from top to bottom."""
+    show(browser, f"{server}/jobs", "reindex_stale")
+    browser.execute_script("localStorage.setItem('asset-graph-direction', JSON.stringify('vertical'))")
+    page = f"{server}/assets/index_snapshot?view=lineage&lineageScope=upstream&lineageDepth=20"
+    show(browser, page, "index_candidate", "corpus_manifest")
+    time.sleep(_SETTLE_S)
+    left, top, right, bottom = browser.execute_script(_BOX_OF_GRAPH)
+    box = (int(left) - _MARGIN, int(top) - _MARGIN, int(right) + _MARGIN, int(bottom) + _MARGIN)
+    return picture_of(browser).crop(box)
+
+
+def picture_bucket(browser: Any, server: str, root: Root) -> Image:
+    """The page of one bucket's text units."""
+    buckets = STAGES["text_units"].partitions(root.settings)
+    bucket = max(buckets, key=lambda key: root.tables.need("text_units", key).n_rows)
+    browser.set_window_size(1280, 740)
+    show(browser, f"{server}/assets/text_units?view=partitions&partition={bucket}", "preview of text_units")
+    click(browser, "//*[text()='Hide navigation']")
+    time.sleep(1)
+    return picture_of(browser)
+
+
+def picture_stale_report(browser: Any, server: str, root: Root) -> Image:
+    """What `stale_report` shows after an edited document and a changed setting; the table alone."""
+    with (root.path / "input" / "stave_5.txt").open("a", encoding="utf-8") as file:
+        file.write("\nAnd so, as Tiny Tim observed, God bless Us, Every One!\n")
+    settings = root.path / "settings.yaml"
+    settings.write_text(settings.read_text(encoding="utf-8").replace("max_findings: 8", "max_findings: 5"), "utf-8")
+    run_id = launch_job(server, "stale_report")
+    assert wait_for_run(server, run_id) == "SUCCESS"
+    browser.set_window_size(1280, 1000)
+    show(browser, f"{server}/runs/{run_id}?selection=report_stale", "STEP_OUTPUT")
+    click(browser, "(//*[contains(text(), 'Show Markdown')])[1]")
+    wait_for_text(browser, "max_findings: 8 -> 5")
+    time.sleep(1)
+    return as_picture(browser.find_element("css selector", "[role=dialog], .bp5-dialog, .bp4-dialog").screenshot_as_png)
+
+
+def picture_of(browser: Any) -> Image:
+    return as_picture(browser.get_screenshot_as_png())
+
+
+def as_picture(png: bytes) -> Image:
+    from PIL import Image
+
+    return Image.open(io.BytesIO(png)).convert("RGB")
+
+
+def save(picture: Image, path: Path) -> int:
+    """Shrink to the width of a README and few colours; returns the size of the file."""
+    from PIL import Image
+
+    if picture.width > _WIDTH:
+        picture = picture.resize((_WIDTH, round(picture.height * _WIDTH / picture.width)), Image.Resampling.LANCZOS)
+    few = picture.quantize(_COLORS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)
+    return path.stat().st_size
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import pytest
+
+from graphrag_pipeline.text.sentence_forms import (
+    count_words,
+    is_cry,
+    is_sentence,
+    leans_on_context,
+    points_at_somebody,
+    weigh_form,
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Scrooge was a miser.",
+        '"Bah!" said Scrooge, "Humbug!"',
+        "“I wear the chain I forged in life,” replied the Ghost.",
+        "In 1843 the firm had been Scrooge and Marley for years.",
+        "The team is credited as a producer of the eBook",
+        "萧炎是乌坦城萧家的少爷。",
+        "Скрудж был скупым человеком.",
+    ],
+)
+def test_a_sentence_stands_alone(text):
+    assert is_sentence(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "   ",
+        "...",
+        "STAVE ONE",
+        "# Marley's Ghost",
+        "The Last of the Spirits.",
+        "A Christmas Carol in Prose, by Charles Dickens.",
+        "and so he went to bed.",
+        "He said:",
+        "Bah! Humbug!",
+        "| Name | Age | Town |",
+        "- a list item that goes on for a while",
+        "* * * * *",
+        "第一章",
+        "He stooped down to hear it, but at the first sound of",
+    ],
+)
+def test_a_heading_or_fragment_does_not(text):
+    assert not is_sentence(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("She also welcomes Martha.", True),
+        ("Through these actions, Fred shows affection.", True),
+        ("“He died seven years ago,” Scrooge replied.", True),
+        ("All the other ladies expressed the same opinion.", True),
+        ("Hermione reads.", False),
+        ("Hermione reads at the same time as Ron.", False),
+        ("他是萧家的少年。", True),
+        ("萧炎没有回答。", False),
+        ("Scrooge likes her.", False),
+    ],
+)
+def test_a_sentence_that_points_back_is_known(text, expected):
+    assert leans_on_context(text) is expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "She also welcomes her daughter Martha warmly.",
+        '"Bah!" said Scrooge to his nephew and the clerk.',
+        "Scrooge said, 'it is not my business to be kind.",
+        "Is there nobody who would keep Christmas with him?",
+        "Marley was dead.",
+        "Scrooge " + "and the clerk and the nephew and the ghost " * 8 + "met.",
+    ],
+)
+def test_a_sentence_that_reads_badly_alone_weighs_less(text):
+    assert (
+        weigh_form(text)
+        < weigh_form("Scrooge was the sole executor of Jacob Marley's will and his only mourner.")
+        == 1.0
+    )
+
+
+def test_words_are_counted_in_scripts_without_spaces():
+    assert count_words("Marley was dead.") == 3
+    assert 5 <= count_words("萧炎已经站在后山的石台上。") <= 8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'Not coming upon Christmas Day!'",
+        "'I'll give you Mr. Scrooge, the Founder of the Feast!'",
+        "'Why, bless my soul!' cried Fred",
+        "'Home, little Fan?' returned the boy.",
+        "'Why, it's Ali Baba!' 'It's dear old honest Ali Baba!",
+        '"No!" said he, "never!"',
+        "\u201eWer da?\u201c rief er.",
+        "\u00abQui va l\u00e0 ?\u00bb cria-t-il.",
+        "\u201c\u4ec0\u4e48\uff01\u201d\u8427\u708e\u559d\u9053\u3002",
+    ],
+)
+def test_direct_speech_alone_that_ends_as_a_cry_is_one(text):
+    assert is_cry(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Scrooge was the Ogre of the family!",
+        "'I'll retire to Bedlam.'",
+        "'Tis the season in which Scrooge learns to love the world.",
+        "'Humbug!' said Scrooge. He walked across the room.",
+        "'Belle,' said the husband, turning to his wife with a smile, 'I saw an old friend of yours this afternoon.'",
+        "'Not coming!' said Bob, with a sudden declension in his high spirits.",
+    ],
+)
+def test_what_tells_something_around_its_quotations_is_no_cry(text):
+    assert not is_cry(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The register of his burial was signed.", True),
+        ("Friedrich Merz folgte ihm im Mai 2025.", True),
+        ("\u4ed6\u524d\u5f80\u9b54\u517d\u5c71\u8109\u3002", True),
+        ("Der Zug war sp\u00e4t.", False),
+        ("The street was empty.", False),
+    ],
+)
+def test_a_pronoun_that_may_stand_for_a_name_is_found(text, expected):
+    assert points_at_somebody(text) == expected

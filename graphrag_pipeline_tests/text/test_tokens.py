@@ -1,0 +1,114 @@
+"""Counting is offline, exact on ordinary text and linear on pathological text."""
+
+import os
+import time
+
+import pytest
+import tiktoken
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.text import tokens
+from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each, load_encoding
+
+
+@pytest.fixture
+def unloaded(monkeypatch):
+    """Every encoding forgotten, and no network to fetch one from."""
+
+    def refuse(url):
+        raise ConnectionError(f"no network in tests: {url}")
+
+    monkeypatch.setattr("tiktoken.load.read_file", _only_local(tiktoken.load.read_file, refuse))
+    monkeypatch.setattr("tiktoken.registry.ENCODINGS", {})
+    tokens._load.cache_clear()
+    yield
+    tokens._load.cache_clear()
+
+
+def _only_local(read_file, refuse):
+    return lambda path: refuse(path) if "://" in path else read_file(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "n_tokens"), [("", 0), ("hello world", 2), ("<|endoftext|>", 7), ("萧炎是谁？", 5), ("\ud800", 1)]
+)
+def test_a_text_has_a_fixed_number_of_tokens_special_strings_included(text, n_tokens):
+    assert count_tokens(text) == n_tokens
+
+
+def test_many_texts_are_counted_in_order():
+    assert count_tokens_each(["hello world", "", "hello"]) == [2, 0, 1]
+
+
+def test_the_default_encoding_needs_no_network_and_leaves_the_environment_alone(unloaded, monkeypatch, tmp_path):
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    before = dict(os.environ)
+    assert count_tokens("hello world") == 2
+    assert dict(os.environ) == before
+    assert not list(tmp_path.iterdir())
+
+
+def test_damaged_ranks_are_an_error_not_a_download(unloaded, monkeypatch, tmp_path):
+    ranks = tmp_path / "ranks"
+    ranks.write_bytes(b"damaged")
+    monkeypatch.setattr(tokens, "_RANKS", ranks)
+    with pytest.raises(PipelineError, match="reinstall"):
+        load_encoding("o200k_base")
+    assert ranks.read_bytes() == b"damaged"
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "no_such_encoding"])
+def test_an_encoding_that_cannot_be_loaded_names_the_fix(unloaded, monkeypatch, tmp_path, name):
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    with pytest.raises(PipelineError, match=r"text_units\.encoding to 'o200k_base'"):
+        load_encoding(name)
+
+
+_WORDS = (
+    "word",
+    "Scrooge's",
+    "1843",
+    "counting-house",
+    "...",
+    "://",
+    "I'll",
+    "<|endoftext|>",
+    "x" * 40,
+    "a,b",
+    "1,400",
+)
+_PARTS = st.sampled_from([*"aZ9.,\"'-é萧\u0301\ud800 \n\t\u00a0\u3000\u2028\x1c", "  ", " \n ", "\r\n", *_WORDS])
+
+
+@given(st.lists(st.lists(_PARTS, max_size=12).map("".join), max_size=4))
+@example(["  two spaces  ", " \n \n a", "a\t b", "a \u00a0 b", "a\u00a0 b", "", " ", "a "])
+def test_counting_word_by_word_gives_what_encoding_gives(texts):
+    encode = load_encoding("o200k_base").encode_ordinary
+    assert count_tokens_each(texts) == [len(encode(text)) for text in texts]
+
+
+def test_an_encoding_is_loaded_once_by_whatever_name_it_is_asked_for():
+    assert load_encoding() is load_encoding("o200k_base") is load_encoding(name="o200k_base")
+
+
+def test_a_full_memory_of_words_changes_no_count(monkeypatch):
+    monkeypatch.setattr(tokens, "MAX_KNOWN_WORDS", 3)
+    texts = ["Marley was dead: to begin with.", "There is no doubt whatever about that."] * 2
+    counter = tokens._WordCounter(load_encoding())
+    assert [counter.count(text) for text in texts] == count_tokens_each(texts)
+    assert max(len(counter._opening), len(counter._following)) == 3
+
+
+def test_a_long_text_has_the_same_count_as_if_encoded_at_once():
+    text = "It was the best of times,\n\nit was the worst of times  (1859). " * 4_000
+    assert len(text) > 4 * tokens.MAX_PIECE
+    assert count_tokens(text) == len(load_encoding("o200k_base").encode_ordinary(text))
+
+
+@pytest.mark.parametrize("unit", ["a", " ", "\n", ".", "萧", "é", "ab\u0301", "{[("])
+def test_a_megabyte_without_a_place_to_cut_takes_no_more_than_seconds(unit):
+    start = time.perf_counter()
+    assert count_tokens(unit * (1_000_000 // len(unit)) + "x") > 0
+    assert time.perf_counter() - start < 10
