@@ -19,7 +19,10 @@ from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
 ROOT = REPOSITORY
 README = ROOT / "README.md"
-START, END = "<!-- sample: made by python -m graphrag_pipeline_tests.support.readme_sample -->", "<!-- end of sample -->"
+START, END = (
+    "<!-- sample: made by python -m graphrag_pipeline_tests.support.readme_sample -->",
+    "<!-- end of sample -->",
+)
 LOCAL_QUESTION = "Who is Ebenezer Scrooge's clerk?"
 GLOBAL_QUESTION = "What are the main themes of the story?"
 N_DESCRIPTIONS, N_SENTENCES = 20, 2

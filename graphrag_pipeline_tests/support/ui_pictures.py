@@ -1,7 +1,7 @@
-"""The pictures of Dagster's UI in README: `python -m graphrag_pipeline_tests.support.ui_pictures`, run by hand; look at them.
+"""The pictures of Dagster's UI in README: `python -m graphrag_pipeline_tests.support.ui_pictures`, run by hand.
 
-The sample corpus is indexed in a new root, so its own folder stays as it is. Needs Debian's `chromium` and
-`chromium-driver`, and Pillow.
+Look at them before you commit them. The sample corpus is indexed in a new root, so its own folder does not change.
+Needs Debian's `chromium` and `chromium-driver`, and Pillow.
 """
 
 from __future__ import annotations
