@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from graphrag_pipeline.arrow_columns import one_chunk, positions
 from graphrag_pipeline.citations import strip_citations
 from graphrag_pipeline.identity import entity_text, text_hash
 from graphrag_pipeline.models.ports import Embedder, Failure
-from graphrag_pipeline.publishing.adjacency import one_chunk, positions
 from graphrag_pipeline.tables import VECTOR_TABLES, Table
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphrag_pipeline.arrow_columns import positions
 from graphrag_pipeline.models.ports import Embedder
-from graphrag_pipeline.publishing.adjacency import positions
 from graphrag_pipeline.tables import SENTENCE_EMBEDDINGS
 from graphrag_pipeline.text.sentences import split_sentences
 

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from graphrag_pipeline.arrow_columns import compress, list_pairs, positions
 
 
 def build_adjacency(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
@@ -40,36 +41,3 @@ def build_adjacency(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
     ):
         arrays[f"{name}_indptr"], arrays[f"{name}_indices"] = compress(rows, values, n_rows)
     return arrays
-
-
-def positions(values: pa.ChunkedArray | pa.Array, keys: pa.ChunkedArray | pa.Array) -> np.ndarray:
-    """Row of each value among `keys`; -1 where there is none. int64."""
-    found = pc.fill_null(pc.index_in(values, value_set=one_chunk(keys)), -1)
-    return np.asarray(found).astype(np.int64)
-
-
-def one_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """A column as one array; unlike `combine_chunks` without a copy where it is one already."""
-    if isinstance(column, pa.Array):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def list_pairs(lists: pa.ChunkedArray, keys: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
-    """(row of the list, row of the key) for every list element that is a key. Both int64."""
-    column = one_chunk(lists)
-    parents = np.asarray(pc.list_parent_indices(column)).astype(np.int64)
-    values = positions(pc.list_flatten(column), keys)
-    return parents[values >= 0], values[values >= 0]
-
-
-def compress(rows: np.ndarray, values: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Compressed sparse rows of (row, value) pairs: int64 (n_rows + 1), and int32, distinct, ascending in each row."""
-    order = np.lexsort((values, rows))
-    rows, values = rows[order], values[order]
-    fresh = np.ones(len(rows), dtype=bool)
-    fresh[1:] = (rows[1:] != rows[:-1]) | (values[1:] != values[:-1])
-    rows, values = rows[fresh], values[fresh]
-    indptr = np.zeros(n_rows + 1, dtype=np.int64)
-    np.cumsum(np.bincount(rows, minlength=n_rows), out=indptr[1:])
-    return indptr, values.astype(np.int32)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from graphrag_pipeline.publishing.adjacency import list_pairs
+from graphrag_pipeline.arrow_columns import list_pairs
 from graphrag_pipeline.settings.settings import PublishingSettings
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES, VECTOR_TABLES

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphrag_pipeline.arrow_columns import compress, list_pairs, one_chunk, positions
 from graphrag_pipeline.citations import number_citations, parse_citations, render_full_content
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.failures import FAILURE_TABLES, join_failures
-from graphrag_pipeline.publishing.adjacency import compress, list_pairs, one_chunk, positions
 from graphrag_pipeline.tables import CONTRACT_TABLES, RECORD_NUMBERS
 
 TokenCounter = Callable[[Sequence[str]], list[int]]

@@ -30,7 +30,7 @@ _FIRST_UNSPACED = "\u2e80"
 
 def build_mentions(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
     """All arrays by name, for contract tables in file order."""
-    from graphrag_pipeline.publishing.adjacency import compress, list_pairs  # readers do without
+    from graphrag_pipeline.arrow_columns import compress, list_pairs  # readers do without
 
     entities, text_units = tables["entities"], tables["text_units"]
     n_entities, n_units = len(entities), len(text_units)
@@ -57,7 +57,7 @@ def build_mentions(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
 
 def _topics(tables: Mapping[str, pa.Table]) -> np.ndarray:
     """Row of the entity that the title of each text unit's document names, -1 where it names none. int64."""
-    from graphrag_pipeline.publishing.adjacency import positions
+    from graphrag_pipeline.arrow_columns import positions
 
     documents = tables["documents"]
     titles = pa.array([normalize_title(title) for title in documents["title"].to_pylist()], pa.string())

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from graphrag_pipeline.publishing.adjacency import list_pairs, one_chunk, positions
+from graphrag_pipeline.arrow_columns import list_pairs, one_chunk, positions
 
 
 def carry_community_numbers(numbers: pa.Table, old: pa.Table, new: pa.Table) -> pa.Table:

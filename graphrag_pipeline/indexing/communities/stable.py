@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
+from graphrag_pipeline.arrow_columns import list_pairs
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.communities.leiden import (
     Blocks,
@@ -29,7 +30,6 @@ from graphrag_pipeline.indexing.communities.leiden import (
     take_blocks,
 )
 from graphrag_pipeline.indexing.communities.local_moves import Clustering, find_restless, join_groups
-from graphrag_pipeline.publishing.adjacency import list_pairs
 from graphrag_pipeline.settings.settings import CommunitiesSettings
 
 LEAST_SHARE = 0.99

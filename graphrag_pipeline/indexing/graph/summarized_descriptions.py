@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphrag_pipeline.arrow_columns import one_chunk
 from graphrag_pipeline.models.ports import Embedder
-from graphrag_pipeline.publishing.adjacency import one_chunk
 from graphrag_pipeline.settings.settings import DescriptionsSettings
 from graphrag_pipeline.tables import DESCRIPTIONS
 from graphrag_pipeline.text.extractive import embed_distinct, is_near_repeat, rank_sentences, sentences_of, words_of

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphrag_pipeline.arrow_columns import one_chunk
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.reports.records import CommunityRows, GraphRecords
-from graphrag_pipeline.publishing.adjacency import one_chunk
 
 
 @dataclass(frozen=True)

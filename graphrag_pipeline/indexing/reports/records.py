@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphrag_pipeline.arrow_columns import one_chunk
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.publishing.adjacency import one_chunk
 
 TokenCounter = Callable[[Sequence[str]], Sequence[int]]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from graphrag_pipeline.publishing.adjacency import positions
+from graphrag_pipeline.arrow_columns import positions
 from graphrag_pipeline.storage import files
 
 KEYS_FILE = "row_keys.arrow"
