@@ -22,7 +22,7 @@ from graphrag_pipeline.commands.indexing import add_indexing_commands
 from graphrag_pipeline.commands.interchange import add_interchange_commands
 from graphrag_pipeline.commands.questions import add_question_commands
 from graphrag_pipeline.commands.snapshots import add_snapshot_commands
-from graphrag_pipeline.commands.terminal import RootOption, named_before
+from graphrag_pipeline.commands.terminal import RootOption
 from graphrag_pipeline.commands.tracing import add_tracing_commands
 from graphrag_pipeline.commands.trials import add_trial_commands
 from graphrag_pipeline.errors import PipelineError
@@ -45,13 +45,13 @@ def _print_version(is_asked: bool) -> None:
 
 
 @app.callback()
-def _remember_root(
+def _read_common_options(
     root: RootOption = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    named_before["root"] = root
+    """Read `--root` and `--version` in front of a command; a command takes this root from its context."""
 
 
 for add_commands in (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graphrag_pipeline.commands.snapshots import waiting_lines
+from graphrag_pipeline.commands.snapshots import render_pin
 from graphrag_pipeline.commands.terminal import JsonOption, RootOption, logging_costs, open_root, print_json
 from graphrag_pipeline.errors import PipelineError
 
@@ -105,7 +105,7 @@ def index(
     typer.echo(f"published snapshot {report.snapshot}")
     for line in _lag_lines(asdict(measure_lag(project))):
         typer.echo(line)
-    for line in waiting_lines(project.snapshots.pinned(), report.waiting):
+    for line in render_pin(project.snapshots.pinned(), report.waiting):
         typer.echo(line)
 
 
@@ -234,7 +234,7 @@ def status(
         return
     origin = " (imported; documents of the input folder are not in it)" if is_imported else ""
     typer.echo(f"root {values['root']}\nsnapshot {values['snapshot'] or 'none published'}{origin}")
-    for line in waiting_lines(values["pinned"], values["waiting"]):
+    for line in render_pin(values["pinned"], values["waiting"]):
         typer.echo(line)
     if layout_problem:
         typer.echo(layout_problem)

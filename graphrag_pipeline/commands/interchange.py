@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from graphrag_pipeline.commands.terminal import RootOption, logging_costs, named_before, open_root
+from graphrag_pipeline.commands.terminal import RootOption, logging_costs, open_root
 from graphrag_pipeline.errors import PipelineError
 
 
@@ -26,11 +26,10 @@ def import_index(
     from graphrag_pipeline.interchange.graphrag_import import import_graphrag
     from graphrag_pipeline.pipeline.root import init_root
 
-    target = root or named_before["root"]
-    if target is None:
+    if root is None:
         raise PipelineError("import needs --root DIR: the folder that becomes the root of the imported index")
-    init_root(target)
-    project = open_root(target)
+    init_root(root)
+    project = open_root(root)
     with project.writing(), logging_costs(project, "import", "embeddings"):
         report = import_graphrag(directory, project.path, project.embedder, project.settings, keep_vectors)
     for note in report.notes:

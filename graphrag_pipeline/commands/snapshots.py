@@ -24,7 +24,7 @@ def add_snapshot_commands(app: typer.Typer) -> None:
     app.command("forget")(forget)
 
 
-def waiting_lines(pinned: str | None, waiting: str | None) -> list[str]:
+def render_pin(pinned: str | None, waiting: str | None) -> list[str]:
     """What a pin means for the user, in lines; none without a pin."""
     if pinned is None:
         return []
@@ -121,7 +121,7 @@ def rollback(snapshot: _Id, root: RootOption = None) -> None:
         snapshot_id = find_snapshot(project.snapshots, snapshot)
         roll_back(project.snapshots, snapshot_id)
     typer.echo(f"published snapshot {snapshot_id}")
-    for line in waiting_lines(snapshot_id, find_waiting(project)):
+    for line in render_pin(snapshot_id, find_waiting(project)):
         typer.echo(line)
 
 

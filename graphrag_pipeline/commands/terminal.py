@@ -17,24 +17,32 @@ import typer
 if TYPE_CHECKING:
     from graphrag_pipeline.pipeline.root import Root
 
+
+def _prefer_own_root(context: typer.Context, root: Path | None) -> Path | None:
+    """Return `--root` of the command itself, else the `--root` given before the command."""
+    return root or context.find_root().params.get("root")
+
+
 RootOption = Annotated[
-    Path | None, typer.Option("--root", help="Project root; else $GRAPHRAG_ROOT, the current folder or ./data.")
+    Path | None,
+    typer.Option(
+        "--root",
+        callback=_prefer_own_root,
+        help="Project root; else $GRAPHRAG_ROOT, the current folder or ./data.",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-named_before: dict[str, Path | None] = {"root": None}
-"""--root given before the subcommand."""
-
 
 def open_root(root: Path | None) -> Root:
-    """The root named after the subcommand, or before it, or found.
+    """Open the named root, or find one.
 
     Raises:
         PipelineError: it has no settings that can be read.
     """
     from graphrag_pipeline.pipeline.root import Root, find_root
 
-    opened = Root(find_root(root or named_before["root"]))
+    opened = Root(find_root(root))
     opened.settings  # noqa: B018 - also where a command needs none: what is no root is told the same way everywhere
     return opened
 

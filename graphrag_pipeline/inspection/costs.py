@@ -53,7 +53,8 @@ def costs_logged(root: Root, command: str, about: str, say: Callable[[str], obje
                 try:
                     _append(root, command, {about: {"estimated": None, "actual": account.as_metadata()}})
                 except PipelineError as error:
-                    say(f"{command}: {_tell(account.as_metadata())}; not in `graphrag-pipeline costs`: {error}")
+                    spent = _render_account(account.as_metadata())
+                    say(f"{command}: {spent}; not in `graphrag-pipeline costs`: {error}")
 
 
 def _append(root: Root, command: str, stages: Mapping[str, Any]) -> None:
@@ -131,7 +132,7 @@ def render_costs(runs: Sequence[Mapping[str, Any]]) -> list[str]:
             lines.append(run["ended"])
             lines += [f"  {stage:26} {_compare(figures)}" for stage, figures in run["stages"].items()]
         else:
-            told = (f"{about}: {_tell(figures['actual'])}" for about, figures in run["stages"].items())
+            told = (f"{about}: {_render_account(figures['actual'])}" for about, figures in run["stages"].items())
             lines += [f"{run['ended']} {run['command']} {line}" for line in told]
     return [*lines, _WHAT_IS_SPENT] if lines else ["nothing asked a model yet"]
 
@@ -143,7 +144,7 @@ def _compare(figures: Mapping[str, Any]) -> str:
     return f"calls {calls}, tokens {tokens}, USD {_money(estimated.get('cost', 0.0))} -> {_paid(actual)}"
 
 
-def _tell(actual: Mapping[str, Any]) -> str:
+def _render_account(actual: Mapping[str, Any]) -> str:
     return f"calls {actual['calls']:,}, tokens {_tokens(actual):,}, USD {_paid(actual)}"
 
 

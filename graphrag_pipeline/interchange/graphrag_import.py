@@ -13,7 +13,7 @@ from pathlib import Path
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.interchange.graphrag_files import read_graphrag_tables
 from graphrag_pipeline.interchange.graphrag_vectors import choose_vectors, read_graphrag_vectors
-from graphrag_pipeline.interchange.imported_tables import mend_tables
+from graphrag_pipeline.interchange.imported_tables import repair_tables
 from graphrag_pipeline.models.ports import Embedder
 from graphrag_pipeline.publishing.candidates import freeze_candidate, publish
 from graphrag_pipeline.settings.file import render_settings
@@ -58,15 +58,15 @@ def import_graphrag(
     with one_writer(root):
         store = SnapshotStore(root, settings.vector_store)
         previous = _previous_import(root, store)
-        mended = mend_tables(
+        repaired = repair_tables(
             read_graphrag_tables(source),
             settings.reports.max_input_tokens,
             lambda texts: count_tokens_each(texts, settings.text_units.encoding),
         )
-        vectors = choose_vectors(mended, read_graphrag_vectors(source), embedder, keep_vectors)
-        notes = (*mended.notes, *vectors.notes)
-        counts = {name: rows.num_rows for name, rows in mended.tables.items()}
-        tables = dict(mended.tables)
+        vectors = choose_vectors(repaired, read_graphrag_vectors(source), embedder, keep_vectors)
+        notes = (*repaired.notes, *vectors.notes)
+        counts = {name: rows.num_rows for name, rows in repaired.tables.items()}
+        tables = dict(repaired.tables)
         snapshot_id = freeze_candidate(
             store, tables, vectors.matrices, vectors.fingerprint, previous=previous, origin="import", notes=notes
         )

@@ -16,7 +16,7 @@ import pyarrow as pa
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.interchange.graphrag_files import output_folder
-from graphrag_pipeline.interchange.imported_tables import MendedTables
+from graphrag_pipeline.interchange.imported_tables import RepairedTables
 from graphrag_pipeline.models.ports import Embedder
 from graphrag_pipeline.storage.vectors.folders import connect
 from graphrag_pipeline.tables import VECTOR_TABLES
@@ -33,14 +33,14 @@ _VECTOR_NAMES = {
 
 
 @dataclass(frozen=True)
-class StoredVectors:
+class ImportedVectors:
     """One vector table of the source: `matrix` is float32 of shape (len(ids), dimensions)."""
 
     ids: list[str]
     matrix: np.ndarray
 
 
-def read_graphrag_vectors(source: Path) -> dict[str, StoredVectors]:
+def read_graphrag_vectors(source: Path) -> dict[str, ImportedVectors]:
     """The vector tables of the source's `lancedb` folder that are known here, by our name; none if there is no folder.
 
     Raises:
@@ -59,7 +59,7 @@ def read_graphrag_vectors(source: Path) -> dict[str, StoredVectors]:
     return found
 
 
-def _read_vectors(folder: Path, stem: str) -> StoredVectors:
+def _read_vectors(folder: Path, stem: str) -> ImportedVectors:
     where = folder / f"{stem}.lance"
     try:
         rows = connect(folder).open_table(stem).to_arrow()
@@ -71,7 +71,7 @@ def _read_vectors(folder: Path, stem: str) -> StoredVectors:
     if len(flat) % max(len(ids), 1):
         raise PipelineError(f"{where}: its vectors differ in length; remove it, and the vectors are made anew")
     matrix = np.asarray(flat, dtype=np.float32).reshape(len(ids), -1) if ids else np.zeros((0, 0), np.float32)
-    return StoredVectors(ids, matrix)
+    return ImportedVectors(ids, matrix)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class ChosenVectors:
 
 
 def choose_vectors(
-    mended: MendedTables, stored: Mapping[str, StoredVectors], embedder: Embedder, keep_vectors: bool
+    repaired: RepairedTables, stored: Mapping[str, ImportedVectors], embedder: Embedder, keep_vectors: bool
 ) -> ChosenVectors:
     """Keep the stored vectors if `embedder` would make the same ones, or if told to; else make all anew.
 
@@ -92,18 +92,18 @@ def choose_vectors(
         PipelineError: `keep_vectors`, and the stored vectors are missing or differ in length.
     """
     dimensions = sorted({vectors.matrix.shape[1] for vectors in stored.values() if vectors.ids})
-    reason = _why_foreign(mended, stored, dimensions, embedder)
+    reason = _why_foreign(repaired, stored, dimensions, embedder)
     if reason and keep_vectors:
-        return _keep_foreign(mended, stored, dimensions, embedder.fingerprint)
+        return _keep_foreign(repaired, stored, dimensions, embedder.fingerprint)
     if reason:
-        rows_of = {name: mended.tables[table] for name, (table, _) in VECTOR_TABLES.items()}
+        rows_of = {name: repaired.tables[table] for name, (table, _) in VECTOR_TABLES.items()}
         matrices = {name: embedder.embed(embedded_texts(name, rows)) for name, rows in rows_of.items()}
         return ChosenVectors(matrices, embedder.fingerprint, (f"{reason}: all vectors were made here",))
-    return _complete(mended, stored, embedder)
+    return _complete(repaired, stored, embedder)
 
 
 def _why_foreign(
-    mended: MendedTables, stored: Mapping[str, StoredVectors], dimensions: list[int], embedder: Embedder
+    repaired: RepairedTables, stored: Mapping[str, ImportedVectors], dimensions: list[int], embedder: Embedder
 ) -> str | None:
     """Why the stored vectors cannot stand beside the embedder's; None if they can."""
     if not dimensions:
@@ -111,7 +111,7 @@ def _why_foreign(
     if dimensions != [embedder.dimensions]:
         lengths = " and ".join(f"{length}-dimensional" for length in dimensions)
         return f"lancedb/ holds {lengths} vectors of another model than the {embedder.dimensions}-dimensional one here"
-    nearest = [cosine for name in sorted(stored) for cosine in _sample_cosines(name, mended, stored[name], embedder)]
+    nearest = [cosine for name in sorted(stored) for cosine in _sample_cosines(name, repaired, stored[name], embedder)]
     if not nearest:
         return "lancedb/ holds no vector of a record that the import left as it was, so its model cannot be told"
     if min(nearest) < MIN_COSINE:
@@ -119,25 +119,25 @@ def _why_foreign(
     return None
 
 
-def _sample_cosines(name: str, mended: MendedTables, stored: StoredVectors, embedder: Embedder) -> list[float]:
+def _sample_cosines(name: str, repaired: RepairedTables, stored: ImportedVectors, embedder: Embedder) -> list[float]:
     """Similarity of stored and own vectors for some unchanged records, spread evenly over the table."""
     table = VECTOR_TABLES[name][0]
-    rows = mended.tables[table]
+    rows = repaired.tables[table]
     places = _places(rows, stored)
-    usable = np.flatnonzero((places >= 0) & ~_is_changed(table, rows, mended.changed))
+    usable = np.flatnonzero((places >= 0) & ~_is_changed(table, rows, repaired.changed))
     sample = usable[np.linspace(0, len(usable) - 1, min(len(usable), _MAX_SAMPLE)).astype(np.int64)]
     own = embedder.embed(embedded_texts(name, rows.take(pa.array(sample, pa.int64()))))
     theirs = _unit(stored.matrix[places[sample]])
     return [float(a @ b) for a, b in zip(own, theirs, strict=True) if a.any() or b.any()]
 
 
-def _complete(mended: MendedTables, stored: Mapping[str, StoredVectors], embedder: Embedder) -> ChosenVectors:
+def _complete(repaired: RepairedTables, stored: Mapping[str, ImportedVectors], embedder: Embedder) -> ChosenVectors:
     """The stored vectors, and own ones for records that have none or whose text was mended."""
     matrices, n_made, n_kept = {}, 0, 0
     for name, (table, _) in VECTOR_TABLES.items():
-        rows = mended.tables[table]
+        rows = repaired.tables[table]
         matrix, has_vector = _stored_matrix(rows, stored.get(name), embedder.dimensions)
-        missing = np.flatnonzero(~has_vector | _is_changed(table, rows, mended.changed))
+        missing = np.flatnonzero(~has_vector | _is_changed(table, rows, repaired.changed))
         if len(missing):
             matrix[missing] = embedder.embed(embedded_texts(name, rows.take(pa.array(missing, pa.int64()))))
         matrices[name] = matrix
@@ -147,7 +147,7 @@ def _complete(mended: MendedTables, stored: Mapping[str, StoredVectors], embedde
 
 
 def _keep_foreign(
-    mended: MendedTables, stored: Mapping[str, StoredVectors], dimensions: list[int], configured: str
+    repaired: RepairedTables, stored: Mapping[str, ImportedVectors], dimensions: list[int], configured: str
 ) -> ChosenVectors:
     """The stored vectors as they are; a record without one gets zeros, which match nothing."""
     if len(dimensions) != 1:
@@ -157,7 +157,7 @@ def _keep_foreign(
         )
     matrices, n_without = {}, 0
     for name, (table, _) in VECTOR_TABLES.items():
-        matrices[name], has_vector = _stored_matrix(mended.tables[table], stored.get(name), dimensions[0])
+        matrices[name], has_vector = _stored_matrix(repaired.tables[table], stored.get(name), dimensions[0])
         n_without += int((~has_vector).sum())
     notes = [f"the vectors of lancedb/ were kept; they are of another model than the configured one ({configured})"]
     if n_without:
@@ -165,7 +165,7 @@ def _keep_foreign(
     return ChosenVectors(matrices, f"imported:{dimensions[0]}", tuple(notes))
 
 
-def _stored_matrix(rows: pa.Table, stored: StoredVectors | None, dimensions: int) -> tuple[np.ndarray, np.ndarray]:
+def _stored_matrix(rows: pa.Table, stored: ImportedVectors | None, dimensions: int) -> tuple[np.ndarray, np.ndarray]:
     """Stored vectors in the order of `rows`, of length 1, zeros where there is none; and whether there is one."""
     matrix = np.zeros((len(rows), dimensions), dtype=np.float32)
     if stored is None or not stored.ids:
@@ -176,7 +176,7 @@ def _stored_matrix(rows: pa.Table, stored: StoredVectors | None, dimensions: int
     return matrix, found
 
 
-def _places(rows: pa.Table, stored: StoredVectors) -> np.ndarray:
+def _places(rows: pa.Table, stored: ImportedVectors) -> np.ndarray:
     """Row in `stored` of each record, -1 where there is none; reports are also known by their community's number."""
     place_of = {record_id: place for place, record_id in enumerate(stored.ids)}
     keys = [rows["id"].to_pylist()]

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.interchange.imported_graph import ImportedGraph
-from graphrag_pipeline.interchange.imported_rows import Notes, Row, order_rows
+from graphrag_pipeline.interchange.imported_rows import RepairNotes, Row, order_rows
 
 Branches = dict[str, list[int]]
 """Entity id -> numbers of its communities, root first."""
@@ -22,8 +22,8 @@ _Listed = dict[str, Counter[int]]
 """Entity id -> community number -> how often the community lists it."""
 
 
-def mend_communities(
-    rows: Iterable[Row], graph: ImportedGraph, text_unit_ids: Collection[str], notes: Notes
+def repair_communities(
+    rows: Iterable[Row], graph: ImportedGraph, text_unit_ids: Collection[str], notes: RepairNotes
 ) -> list[Row]:
     """Contract rows of the communities, lists as sets, and `is_new`; every entity of the graph is in one branch.
 
@@ -33,7 +33,7 @@ def mend_communities(
     """
     communities = _fold_numbers(rows, notes)
     following = itertools.count(1 + max(communities, default=-1))
-    _mend_parents(communities, notes)
+    _repair_parents(communities, notes)
     branches = _find_branches(communities, graph, notes)
     _place_lonely(communities, branches, graph, following, notes)
     _place_left_over(communities, branches, following, notes)
@@ -49,7 +49,7 @@ def mend_communities(
     return [communities[number] for number in sorted(communities)]
 
 
-def _fold_numbers(rows: Iterable[Row], notes: Notes) -> dict[int, Row]:
+def _fold_numbers(rows: Iterable[Row], notes: RepairNotes) -> dict[int, Row]:
     """Rows by number; negative ones, which older releases use for "no community", are left out."""
     communities: dict[int, Row] = {}
     n_folded = n_negative = 0
@@ -72,14 +72,14 @@ def _new_community(number: int, parent: int) -> Row:
     return columns | {"children": [], "relationship_ids": [], "text_unit_ids": []}
 
 
-def _mend_parents(communities: dict[int, Row], notes: Notes) -> None:
+def _repair_parents(communities: dict[int, Row], notes: RepairNotes) -> None:
     """Make `parent` a community of a coarser level, the one that shares most entities if none is named; else -1."""
     levels = sorted({row["level"] for row in communities.values()})
     coarser_of = dict(zip(levels[1:], levels, strict=False))
     home: dict[int, dict[str, int]] = {level: {} for level in levels}
     for number in sorted(communities, reverse=True):
         home[communities[number]["level"]].update(dict.fromkeys(communities[number]["entity_ids"], number))
-    n_mended = 0
+    n_repaired = 0
     for row in communities.values():
         stated = row["parent"]
         if stated in communities and communities[stated]["level"] < row["level"]:
@@ -87,11 +87,11 @@ def _mend_parents(communities: dict[int, Row], notes: Notes) -> None:
         around = home[coarser_of[row["level"]]] if row["level"] in coarser_of else {}
         shared = Counter(around[entity] for entity in set(row["entity_ids"]) if entity in around)
         row["parent"] = min(shared, key=lambda number: (-shared[number], number)) if shared else -1
-        n_mended += row["parent"] != (-1 if stated is None else stated)
-    notes.add(n_mended, "community", "whose parent was missing or not coarser {was} hung under the one that holds it")
+        n_repaired += row["parent"] != (-1 if stated is None else stated)
+    notes.add(n_repaired, "community", "whose parent was missing or not coarser {was} hung under the one that holds it")
 
 
-def _find_branches(communities: Mapping[int, Row], graph: ImportedGraph, notes: Notes) -> Branches:
+def _find_branches(communities: Mapping[int, Row], graph: ImportedGraph, notes: RepairNotes) -> Branches:
     listed = _listed_by_entity(communities, graph, notes)
     by_relationship = _listed_by_relationship(communities, graph, set(graph.entities) - set(listed), notes)
     branches = {e: _branch(counts, communities) for e, counts in (listed | by_relationship).items()}
@@ -106,7 +106,7 @@ def _find_branches(communities: Mapping[int, Row], graph: ImportedGraph, notes: 
     return branches
 
 
-def _listed_by_entity(communities: Mapping[int, Row], graph: ImportedGraph, notes: Notes) -> _Listed:
+def _listed_by_entity(communities: Mapping[int, Row], graph: ImportedGraph, notes: RepairNotes) -> _Listed:
     listed: _Listed = defaultdict(Counter)
     n_dangling = 0
     for number, row in communities.items():
@@ -120,7 +120,7 @@ def _listed_by_entity(communities: Mapping[int, Row], graph: ImportedGraph, note
 
 
 def _listed_by_relationship(
-    communities: Mapping[int, Row], graph: ImportedGraph, wanted: Collection[str], notes: Notes
+    communities: Mapping[int, Row], graph: ImportedGraph, wanted: Collection[str], notes: RepairNotes
 ) -> _Listed:
     """How many relationships of each wanted entity a community lists; both ends of a listed relationship are inside."""
     listed: _Listed = defaultdict(Counter)
@@ -162,7 +162,7 @@ def _branch(listed: Counter[int], communities: Mapping[int, Row]) -> list[int]:
 
 
 def _place_lonely(
-    communities: dict[int, Row], branches: Branches, graph: ImportedGraph, following: Iterator[int], notes: Notes
+    communities: dict[int, Row], branches: Branches, graph: ImportedGraph, following: Iterator[int], notes: RepairNotes
 ) -> None:
     lonely = set(graph.entities) - set(branches)
     for entity in sorted(lonely, key=lambda entity: graph.entities[entity]["title"]):
@@ -174,7 +174,9 @@ def _place_lonely(
     notes.add(len(lonely & graph.added), "added endpoint", "whose relationships no community lists " + rest)
 
 
-def _place_left_over(communities: dict[int, Row], branches: Branches, following: Iterator[int], notes: Notes) -> None:
+def _place_left_over(
+    communities: dict[int, Row], branches: Branches, following: Iterator[int], notes: RepairNotes
+) -> None:
     """Give what a split community has left over, in none of its children, a child of its own."""
     children = _children(communities)
     left_over: dict[int, list[str]] = defaultdict(list)
@@ -190,7 +192,7 @@ def _place_left_over(communities: dict[int, Row], branches: Branches, following:
     notes.add(sum(map(len, left_over.values())), "entity", rest)
 
 
-def _set_levels(communities: Mapping[int, Row], notes: Notes) -> None:
+def _set_levels(communities: Mapping[int, Row], notes: RepairNotes) -> None:
     n_other = 0
     children = _children(communities)
     for number, row in communities.items():
@@ -203,7 +205,7 @@ def _set_levels(communities: Mapping[int, Row], notes: Notes) -> None:
     notes.add(n_other, "community", "with another level than their depth in the hierarchy {was} given that")
 
 
-def _fill_members(communities: Mapping[int, Row], branches: Branches, graph: ImportedGraph, notes: Notes) -> None:
+def _fill_members(communities: Mapping[int, Row], branches: Branches, graph: ImportedGraph, notes: RepairNotes) -> None:
     inside: dict[int, set[str]] = defaultdict(set)
     for relationship in graph.relationships.values():
         ends = branches[relationship["source_id"]], branches[relationship["target_id"]]
@@ -222,7 +224,7 @@ def _fill_members(communities: Mapping[int, Row], branches: Branches, graph: Imp
 
 
 def _fill_text_units(
-    communities: Mapping[int, Row], graph: ImportedGraph, text_unit_ids: set[str], notes: Notes
+    communities: Mapping[int, Row], graph: ImportedGraph, text_unit_ids: set[str], notes: RepairNotes
 ) -> None:
     n_dangling = n_added = 0
     for row in communities.values():

@@ -10,13 +10,15 @@ import re
 from collections import defaultdict
 
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.interchange.imported_rows import Notes, Numbering, Row, Rows
+from graphrag_pipeline.interchange.imported_rows import ImportedNumbering, RepairNotes, Row, Rows
 
 _METADATA_LINE = re.compile(r"([^\n:]{1,80}): ([^\n]*)\n")
 _MAX_METADATA_LINES = 50
 
 
-def mend_documents(documents: list[Row], units: Rows, numbering: Numbering, notes: Notes) -> set[tuple[str, str]]:
+def repair_documents(
+    documents: list[Row], units: Rows, numbering: ImportedNumbering, notes: RepairNotes
+) -> set[tuple[str, str]]:
     """Give every text unit its document and its place in it; `documents` and `units` are changed.
 
     A text unit that is found only without the "title: ..." lines that GraphRAG puts on top of its text loses them to
@@ -51,7 +53,7 @@ def mend_documents(documents: list[Row], units: Rows, numbering: Numbering, note
     return changed
 
 
-def _find_documents(documents: list[Row], units: Rows, numbering: Numbering, notes: Notes) -> None:
+def _find_documents(documents: list[Row], units: Rows, numbering: ImportedNumbering, notes: RepairNotes) -> None:
     known = {document["id"] for document in documents}
     listed_in = {unit_id: d["id"] for d in reversed(documents) for unit_id in d["text_unit_ids"]}
     missing: dict[str, str] = {}  # id in the source ("" where it names none) -> id of the added document

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from graphrag_pipeline.identity import entity_id, normalize_title, stable_hash
-from graphrag_pipeline.interchange.imported_rows import Notes, Row, distinct_texts
+from graphrag_pipeline.interchange.imported_rows import RepairNotes, Row, distinct_texts
 
 UNKNOWN = "UNKNOWN"
 _UNNAMED = "UNNAMED"
@@ -53,12 +53,12 @@ def plain_title(name: str | None) -> str:
     return normalize_title(name or "") or _UNNAMED
 
 
-def mend_graph(
+def repair_graph(
     entities: Iterable[Row],
     relationships: Iterable[Row],
     text_unit_ids: set[str],
     next_number: Callable[[str], int],
-    notes: Notes,
+    notes: RepairNotes,
 ) -> ImportedGraph:
     """Fold entities and relationships, and give every endpoint an entity.
 
@@ -82,7 +82,7 @@ def mend_graph(
     return graph
 
 
-def _fold_entities(graph: ImportedGraph, rows: list[Row], notes: Notes) -> None:
+def _fold_entities(graph: ImportedGraph, rows: list[Row], notes: RepairNotes) -> None:
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         groups[plain_title(row["title"])].append(row)
@@ -125,7 +125,7 @@ def _descriptions(group: Iterable[Row]) -> Iterable[str | None]:
 
 
 def _add_unknown_endpoints(
-    graph: ImportedGraph, relationships: list[Row], next_number: Callable[[str], int], notes: Notes
+    graph: ImportedGraph, relationships: list[Row], next_number: Callable[[str], int], notes: RepairNotes
 ) -> None:
     names: dict[str, set[str]] = defaultdict(set)
     for row in relationships:
@@ -162,7 +162,7 @@ def _add_unknown_endpoints(
     )
 
 
-def _fold_loops(graph: ImportedGraph, relationships: list[Row], notes: Notes) -> list[Row]:
+def _fold_loops(graph: ImportedGraph, relationships: list[Row], notes: RepairNotes) -> list[Row]:
     """Relationships between two entities; what one from an entity to itself says moves into the entity."""
     between = []
     for row in relationships:
@@ -179,7 +179,7 @@ def _fold_loops(graph: ImportedGraph, relationships: list[Row], notes: Notes) ->
     return between
 
 
-def _fold_relationships(graph: ImportedGraph, relationships: list[Row], notes: Notes) -> None:
+def _fold_relationships(graph: ImportedGraph, relationships: list[Row], notes: RepairNotes) -> None:
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in relationships:
         source, target = sorted((plain_title(row["source"]), plain_title(row["target"])))
@@ -211,7 +211,7 @@ def _fold_relationships(graph: ImportedGraph, relationships: list[Row], notes: N
     notes.add(n_weightless, "relationship", "without a weight {was} given the weight 1")
 
 
-def _count_degrees(graph: ImportedGraph, rows: list[Row], notes: Notes) -> None:
+def _count_degrees(graph: ImportedGraph, rows: list[Row], notes: RepairNotes) -> None:
     degree = Counter(r[end] for r in graph.relationships.values() for end in ("source_id", "target_id"))
     for entity in graph.entities.values():
         entity["degree"] = degree[entity["id"]]

@@ -12,20 +12,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from graphrag_pipeline.citations import render_full_content
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.interchange.imported_graph import ImportedGraph
-from graphrag_pipeline.interchange.imported_rows import Notes, Row, TokenCounter, order_rows
+from graphrag_pipeline.interchange.imported_rows import RepairNotes, Row, TokenCounter, order_rows
 
 _CITATION = re.compile(r"\[\s*Data\s*:[^\[\]]*\]", re.IGNORECASE)
 _CITED = re.compile(r"\b(Entities|Relationships)(\s*\()([^()]*)(?=\))", re.IGNORECASE)
 
 
-def mend_reports(
-    rows: Iterable[Row], communities: Sequence[Row], graph: ImportedGraph, max_tokens: int, notes: Notes
+def repair_reports(
+    rows: Iterable[Row], communities: Sequence[Row], graph: ImportedGraph, max_tokens: int, notes: RepairNotes
 ) -> tuple[list[Row], set[str]]:
     """One report for each community.
 
     Args:
         rows: with `id` unique; any order.
-        communities: as `mend_communities` returns them.
+        communities: as `repair_communities` returns them.
         max_tokens: bound on the descriptions in a report that is made up.
 
     Returns:

@@ -28,7 +28,7 @@ _NOUNS = {
 }  # fmt: skip
 
 
-class Notes:
+class RepairNotes:
     """What was mended, in words, in the order in which it was found."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ def canonical(row: Row) -> str:
     return json.dumps(row, sort_keys=True, ensure_ascii=False)
 
 
-def give_ids(table: str, rows: Iterable[Row], notes: Notes) -> list[Row]:
+def give_ids(table: str, rows: Iterable[Row], notes: RepairNotes) -> list[Row]:
     """Copies of ordered rows, each with an id of its own; a row that is there word for word twice is kept once."""
     noun = _NOUNS[table]
     seen: set[str] = set()
@@ -82,10 +82,10 @@ def give_ids(table: str, rows: Iterable[Row], notes: Notes) -> list[Row]:
     return kept
 
 
-class Numbering:
+class ImportedNumbering:
     """Numbers of records: those of the source where they are unique, the next free ones for all others."""
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: RepairNotes) -> None:
         self._notes = notes
         self._next = dict.fromkeys(KINDS.values(), 0)
 

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from graphrag_pipeline.interchange.imported_communities import mend_communities
-from graphrag_pipeline.interchange.imported_documents import mend_documents
-from graphrag_pipeline.interchange.imported_graph import ImportedGraph, mend_graph, plain_title
-from graphrag_pipeline.interchange.imported_reports import count_report_tokens, mend_reports
+from graphrag_pipeline.interchange.imported_communities import repair_communities
+from graphrag_pipeline.interchange.imported_documents import repair_documents
+from graphrag_pipeline.interchange.imported_graph import ImportedGraph, plain_title, repair_graph
+from graphrag_pipeline.interchange.imported_reports import count_report_tokens, repair_reports
 from graphrag_pipeline.interchange.imported_rows import (
-    Notes,
-    Numbering,
+    ImportedNumbering,
+    RepairNotes,
     Row,
     Rows,
     TokenCounter,
@@ -35,7 +35,7 @@ _NUMBERED = ("documents", "text_units", "entities", "relationships", "covariates
 
 
 @dataclass(frozen=True)
-class MendedTables:
+class RepairedTables:
     """An imported index that meets the contract.
 
     Attributes:
@@ -49,9 +49,9 @@ class MendedTables:
     changed: frozenset[tuple[str, str]]
 
 
-def mend_tables(
+def repair_tables(
     source: Mapping[str, Sequence[Row]], max_report_tokens: int, count_tokens_each: TokenCounter
-) -> MendedTables:
+) -> RepairedTables:
     """Make contract tables from the rows of a GraphRAG index.
 
     Args:
@@ -59,32 +59,32 @@ def mend_tables(
         max_report_tokens: bound on a report that is made up of entity descriptions.
         count_tokens_each: counts the tokens of texts.
     """
-    notes = Notes()
-    numbering = Numbering(notes)
+    notes = RepairNotes()
+    numbering = ImportedNumbering(notes)
     rows = {name: give_ids(name, order_rows(source[name]), notes) for name in _NUMBERED}
     rows |= {n: give_ids(n, order_rows(source[n], "community"), notes) for n in ("communities", "community_reports")}
     documents, text_units, entities, relationships, covariates = (
         numbering.give_numbers(name, rows[name]) for name in _NUMBERED
     )
     units = {row["id"]: row for row in text_units}
-    changed = mend_documents(documents, units, numbering, notes)
-    graph = mend_graph(entities, relationships, set(units), numbering.next_number, notes)
+    changed = repair_documents(documents, units, numbering, notes)
+    graph = repair_graph(entities, relationships, set(units), numbering.next_number, notes)
     complete_links(graph, units, notes)
-    claims = mend_claims(covariates, graph, units, notes)
+    claims = repair_claims(covariates, graph, units, notes)
     _count_tokens(graph, claims, units, count_tokens_each, notes)
-    communities = mend_communities(rows["communities"], graph, set(units), notes)
+    communities = repair_communities(rows["communities"], graph, set(units), notes)
     numbering.use_up("community", max((row["community"] for row in communities), default=-1))
-    reports, rewritten = mend_reports(rows["community_reports"], communities, graph, max_report_tokens, notes)
+    reports, rewritten = repair_reports(rows["community_reports"], communities, graph, max_report_tokens, notes)
     count_report_tokens(reports, count_tokens_each)
     tables = _assemble(documents, units, graph, claims, communities, reports, numbering)
     changed |= graph.changed | {("community_reports", report_id) for report_id in rewritten}
-    return MendedTables(tables, tuple(notes.lines), frozenset(changed))
+    return RepairedTables(tables, tuple(notes.lines), frozenset(changed))
 
 
 # --------------------------------------------------------------------------------------------------- links and claims
 
 
-def complete_links(graph: ImportedGraph, units: Rows, notes: Notes) -> None:
+def complete_links(graph: ImportedGraph, units: Rows, notes: RepairNotes) -> None:
     """Unite what text units say of their entities and relationships with what these say of their text units."""
     for column, noun, records, became in (
         ("entity_ids", "entity", graph.entities, graph.entity_of),
@@ -103,7 +103,7 @@ def complete_links(graph: ImportedGraph, units: Rows, notes: Notes) -> None:
         notes.add(n_completed, "text unit id", f"that the text unit alone knew of {{was}} added to its {noun}")
 
 
-def mend_claims(rows: Sequence[Row], graph: ImportedGraph, units: Rows, notes: Notes) -> list[Row]:
+def repair_claims(rows: Sequence[Row], graph: ImportedGraph, units: Rows, notes: RepairNotes) -> list[Row]:
     """Contract rows of the claims whose text unit is there, without token counts."""
     columns = ("id", "human_readable_id", "start_date", "end_date", "text_unit_id")
     texts = ("type", "description", "status", "source_text")
@@ -125,7 +125,7 @@ def mend_claims(rows: Sequence[Row], graph: ImportedGraph, units: Rows, notes: N
 
 
 def _count_tokens(
-    graph: ImportedGraph, claims: list[Row], units: Rows, count_tokens_each: TokenCounter, notes: Notes
+    graph: ImportedGraph, claims: list[Row], units: Rows, count_tokens_each: TokenCounter, notes: RepairNotes
 ) -> None:
     uncounted = [unit for unit in units.values() if unit["n_tokens"] is None]
     for rows, columns in (
@@ -147,7 +147,7 @@ def _assemble(
     claims: list[Row],
     communities: list[Row],
     reports: list[Row],
-    numbering: Numbering,
+    numbering: ImportedNumbering,
 ) -> dict[str, pa.Table]:
     """Contract tables: references both ways, lists ordered by number, exactly the contract's columns."""
     for unit in units.values():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.identity import entity_id, normalize_title
 from graphrag_pipeline.interchange.imported_documents import locate_text
-from graphrag_pipeline.interchange.imported_tables import mend_tables
+from graphrag_pipeline.interchange.imported_tables import repair_tables
 from graphrag_pipeline.publishing import checks
 from graphrag_pipeline.tables import CONTRACT_TABLES
 
@@ -36,7 +36,7 @@ _DEFAULTS = {
 _KEY = {"communities": "community", "community_reports": "community"}
 
 
-def mend(**tables):
+def repair(**tables):
     """Mend rows that say only what matters; tables not named are empty, but for document `d` and text unit `t`."""
     tables = {"documents": [{"id": "d"}], "text_units": [{"id": "t"}]} | tables
     source = {}
@@ -44,22 +44,22 @@ def mend(**tables):
         numbered = enumerate(tables.get(name, []))
         rows = [{"id": f"{name}{i}", _KEY.get(name, "human_readable_id"): i} | defaults | row for i, row in numbered]
         source[name] = rows
-    return mend_tables(source, 1000, lambda texts: [len(text.split()) for text in texts])
+    return repair_tables(source, 1000, lambda texts: [len(text.split()) for text in texts])
 
 
-def rows_of(mended, table, *columns):
-    return [tuple(row[column] for column in columns) for row in mended.tables[table].to_pylist()]
+def rows_of(repaired, table, *columns):
+    return [tuple(row[column] for column in columns) for row in repaired.tables[table].to_pylist()]
 
 
-def failed_checks(mended):
-    snapshot = SimpleNamespace(table=mended.tables.__getitem__)
+def failed_checks(repaired):
+    snapshot = SimpleNamespace(table=repaired.tables.__getitem__)
     found = [check(snapshot) for check in (checks.check_unique_keys, checks.check_references)]
     found += [check(snapshot) for check in (checks.check_communities, checks.check_reports)]
     return [problem for problems in found for problem in problems]
 
 
 def test_entities_with_one_normalised_title_are_folded():
-    mended = mend(
+    repaired = repair(
         text_units=[{"id": "t"}, {"id": "u"}],
         entities=[
             {"id": "a", "title": "scrooge", "description": "B", "text_unit_ids": ["t"]},
@@ -67,13 +67,13 @@ def test_entities_with_one_normalised_title_are_folded():
         ],
     )
     columns = ("id", "title", "names", "description", "text_unit_ids")
-    assert rows_of(mended, "entities", *columns) == [("a", "SCROOGE", ["SCROOGE", "scrooge"], "A\nB", ["t", "u"])]
-    assert "1 entity with the title of another was folded into it" in mended.notes
-    assert ("entities", "a") in mended.changed
+    assert rows_of(repaired, "entities", *columns) == [("a", "SCROOGE", ["SCROOGE", "scrooge"], "A\nB", ["t", "u"])]
+    assert "1 entity with the title of another was folded into it" in repaired.notes
+    assert ("entities", "a") in repaired.changed
 
 
 def test_relationships_of_an_unordered_pair_are_folded_and_degrees_counted():
-    mended = mend(
+    repaired = repair(
         entities=[{"id": "a", "title": "A"}, {"id": "b", "title": "B"}],
         relationships=[
             {"id": "r", "source": "B", "target": "A", "description": "y", "weight": 2.0, "text_unit_ids": ["t"]},
@@ -81,11 +81,11 @@ def test_relationships_of_an_unordered_pair_are_folded_and_degrees_counted():
         ],
     )
     columns = ("id", "source", "target", "description", "weight", "combined_degree", "text_unit_ids")
-    assert rows_of(mended, "relationships", *columns) == [("r", "A", "B", "x\ny", 5.0, 2, ["t"])]
+    assert rows_of(repaired, "relationships", *columns) == [("r", "A", "B", "x\ny", 5.0, 2, ["t"])]
     assert (
-        mended.tables["record_numbers"]
+        repaired.tables["record_numbers"]
         .filter(
-            [k == "relationship" and i == "" for k, i, _ in rows_of(mended, "record_numbers", "kind", "id", "number")]
+            [k == "relationship" and i == "" for k, i, _ in rows_of(repaired, "record_numbers", "kind", "id", "number")]
         )
         .to_pylist()[0]["number"]
         == 2
@@ -93,7 +93,7 @@ def test_relationships_of_an_unordered_pair_are_folded_and_degrees_counted():
 
 
 def test_an_endpoint_without_a_row_is_placed_where_its_relationships_are_listed():
-    mended = mend(
+    repaired = repair(
         entities=[{"id": "a", "title": "A"}, {"id": "b", "title": "B"}],
         relationships=[{"id": "r", "source": "A", "target": "Ghost", "text_unit_ids": ["t"]}],
         communities=[
@@ -104,36 +104,36 @@ def test_an_endpoint_without_a_row_is_placed_where_its_relationships_are_listed(
         community_reports=[{"community": 0}, {"community": 1}, {"community": 2}],
     )
     ghost = entity_id("GHOST")
-    assert rows_of(mended, "communities", "entity_ids") == [(["a", "b", ghost],), (["a", ghost],), (["b"],)]
-    assert rows_of(mended, "entities", "type", "description", "text_unit_ids")[2] == ("UNKNOWN", "", ["t"])
-    assert rows_of(mended, "text_units", "entity_ids") == [([ghost],)]
-    assert not failed_checks(mended)
+    assert rows_of(repaired, "communities", "entity_ids") == [(["a", "b", ghost],), (["a", ghost],), (["b"],)]
+    assert rows_of(repaired, "entities", "type", "description", "text_unit_ids")[2] == ("UNKNOWN", "", ["t"])
+    assert rows_of(repaired, "text_units", "entity_ids") == [([ghost],)]
+    assert not failed_checks(repaired)
 
 
 def test_an_entity_in_no_community_gets_one_with_a_verbatim_report():
-    mended = mend(
+    repaired = repair(
         entities=[{"id": "a", "title": "A"}, {"id": "b", "title": "B", "description": "Lonely."}],
         communities=[{"community": 7, "entity_ids": ["a"]}],
         community_reports=[{"community": 7}],
     )
     columns = ("community", "title", "summary", "is_verbatim", "is_fallback")
-    assert rows_of(mended, "community_reports", *columns)[1] == (8, "B", "Lonely.", True, False)
-    assert rows_of(mended, "communities", "community", "level", "parent", "entity_ids")[1] == (8, 0, -1, ["b"])
+    assert rows_of(repaired, "community_reports", *columns)[1] == (8, "B", "Lonely.", True, False)
+    assert rows_of(repaired, "communities", "community", "level", "parent", "entity_ids")[1] == (8, 0, -1, ["b"])
 
 
 def test_a_community_without_a_report_gets_a_fallback():
-    mended = mend(
+    repaired = repair(
         entities=[{"id": "a", "title": "A", "description": "first"}, {"id": "b", "title": "B"}],
         communities=[{"community": 0, "entity_ids": ["a", "b"]}],
     )
     [(content, is_verbatim, is_fallback)] = rows_of(
-        mended, "community_reports", "full_content", "is_verbatim", "is_fallback"
+        repaired, "community_reports", "full_content", "is_verbatim", "is_fallback"
     )
     assert "first" in content and is_verbatim and is_fallback
 
 
 def test_parents_are_mended_to_contain_their_children():
-    mended = mend(
+    repaired = repair(
         entities=[{"id": i, "title": i} for i in "abc"],
         communities=[
             {"community": 0, "entity_ids": ["a", "c"]},
@@ -142,16 +142,16 @@ def test_parents_are_mended_to_contain_their_children():
         community_reports=[{"community": 0}, {"community": 1}],
     )
     columns = ("community", "level", "parent", "children", "entity_ids")
-    assert rows_of(mended, "communities", *columns) == [
+    assert rows_of(repaired, "communities", *columns) == [
         (0, 0, -1, [1, 2], ["a", "b", "c"]),
         (1, 1, 0, [], ["a", "b"]),
         (2, 1, 0, [], ["c"]),
     ]
-    assert not failed_checks(mended)
+    assert not failed_checks(repaired)
 
 
 def test_an_entity_in_two_branches_stays_in_the_one_that_lists_it_most():
-    mended = mend(
+    repaired = repair(
         entities=[{"id": "a", "title": "A"}, {"id": "b", "title": "B"}],
         communities=[
             {"community": 0, "entity_ids": ["a", "b"]},
@@ -160,22 +160,22 @@ def test_an_entity_in_two_branches_stays_in_the_one_that_lists_it_most():
         ],
         community_reports=[{"community": n} for n in range(3)],
     )
-    assert rows_of(mended, "communities", "entity_ids") == [(["b"],), (["a"],), (["a"],)]
-    assert any(note.startswith("1 entity listing was taken out of communities") for note in mended.notes)
+    assert rows_of(repaired, "communities", "entity_ids") == [(["b"],), (["a"],), (["a"],)]
+    assert any(note.startswith("1 entity listing was taken out of communities") for note in repaired.notes)
 
 
 def test_a_community_that_stands_for_none_is_left_out():
-    mended = mend(
+    repaired = repair(
         entities=[{"id": "a", "title": "A"}],
         communities=[{"community": -1, "entity_ids": ["a"]}],
         community_reports=[{"community": -1}],
     )
-    assert rows_of(mended, "communities", "community", "entity_ids") == [(0, ["a"])]
-    assert any("report of no community" in note for note in mended.notes)
+    assert rows_of(repaired, "communities", "community", "entity_ids") == [(0, ["a"])]
+    assert any("report of no community" in note for note in repaired.notes)
 
 
 def test_citations_of_a_folded_row_name_the_one_that_survives():
-    mended = mend(
+    repaired = repair(
         entities=[{"id": "a", "title": "A"}, {"id": "b", "title": "B"}],
         relationships=[{"id": "r", "source": "A", "target": "B"}, {"id": "s", "source": "B", "target": "A"}],
         communities=[{"community": 0, "entity_ids": ["a", "b"]}],
@@ -183,17 +183,17 @@ def test_citations_of_a_folded_row_name_the_one_that_survives():
             {"community": 0, "full_content": "In 1 (1) [Data: Entities (1); Relationships (1, 0, +more)]."}
         ],
     )
-    assert rows_of(mended, "community_reports", "full_content") == [
+    assert rows_of(repaired, "community_reports", "full_content") == [
         ("In 1 (1) [Data: Entities (1); Relationships (0, +more)].",)
     ]
 
 
 def test_numbers_are_kept_where_unique():
-    mended = mend(
+    repaired = repair(
         entities=[{"id": i, "title": i, "human_readable_id": n} for i, n in zip("abc", [5, 5, 9], strict=True)]
     )
-    assert rows_of(mended, "entities", "id", "human_readable_id") == [("a", 5), ("c", 9), ("b", 10)]
-    assert "1 entity whose human_readable_id was missing or taken was numbered anew" in mended.notes
+    assert rows_of(repaired, "entities", "id", "human_readable_id") == [("a", 5), ("c", 9), ("b", 10)]
+    assert "1 entity whose human_readable_id was missing or taken was numbered anew" in repaired.notes
 
 
 @pytest.mark.parametrize(
@@ -212,39 +212,41 @@ def test_a_text_unit_is_found_forward_then_anywhere_then_without_metadata(text, 
 
 
 def test_equal_text_units_stand_one_behind_the_other():
-    mended = mend(documents=[{"id": "d", "text": "no. no. no."}], text_units=[{"id": i, "text": "no."} for i in "abc"])
-    assert rows_of(mended, "text_units", "id", "start") == [("a", 0), ("b", 4), ("c", 8)]
+    repaired = repair(
+        documents=[{"id": "d", "text": "no. no. no."}], text_units=[{"id": i, "text": "no."} for i in "abc"]
+    )
+    assert rows_of(repaired, "text_units", "id", "start") == [("a", 0), ("b", 4), ("c", 8)]
 
 
 def test_metadata_lines_move_to_the_document():
-    mended = mend(
+    repaired = repair(
         documents=[{"id": "d", "title": "x.txt", "text": "Hello world. Bye."}],
         text_units=[{"id": "t", "text": "title: x.txt.\nsource: reuters.\nworld. Bye."}, {"id": "u", "text": "gone"}],
     )
-    assert rows_of(mended, "text_units", "text", "start", "end", "n_tokens") == [
+    assert rows_of(repaired, "text_units", "text", "start", "end", "n_tokens") == [
         ("world. Bye.", 6, 17, 2),
         ("gone", None, None, 1),
     ]
-    assert rows_of(mended, "documents", "metadata") == [('{"source": "reuters"}',)]
-    assert "1 text unit that was not found in the document's text have no character offsets" in mended.notes
+    assert rows_of(repaired, "documents", "metadata") == [('{"source": "reuters"}',)]
+    assert "1 text unit that was not found in the document's text have no character offsets" in repaired.notes
 
 
 def test_claims_keep_foreign_subjects_and_lose_only_missing_text_units():
-    mended = mend(
+    repaired = repair(
         entities=[{"id": "a", "title": "A"}],
         covariates=[{"subject_id": "a"}, {"subject_id": "Nobody", "object_id": None}, {"text_unit_id": "gone"}],
     )
-    assert rows_of(mended, "covariates", "subject_id", "object_id") == [("A", "NONE"), ("NOBODY", "")]
-    assert "1 claim of a text unit that is not there was left out" in mended.notes
-    assert "1 claim whose subject is no entity was kept" in mended.notes
+    assert rows_of(repaired, "covariates", "subject_id", "object_id") == [("A", "NONE"), ("NOBODY", "")]
+    assert "1 claim of a text unit that is not there was left out" in repaired.notes
+    assert "1 claim whose subject is no entity was kept" in repaired.notes
 
 
 def test_an_empty_index_is_mended_to_empty_tables():
-    mended = mend(documents=[], text_units=[])
-    assert {name: rows.num_rows for name, rows in mended.tables.items() if name != "record_numbers"} == dict.fromkeys(
+    repaired = repair(documents=[], text_units=[])
+    assert {name: rows.num_rows for name, rows in repaired.tables.items() if name != "record_numbers"} == dict.fromkeys(
         (name for name in CONTRACT_TABLES if name != "record_numbers"), 0
     )
-    assert mended.notes == ()
+    assert repaired.notes == ()
 
 
 # ----------------------------------------------------------------------------------------------- laws on broken indexes
@@ -301,20 +303,20 @@ def _broken_source(tables):
 @settings(max_examples=300, deadline=None)
 @given(_BROKEN)
 def test_whatever_is_broken_the_mended_index_passes_the_checks(tables):
-    mended = mend(**_broken_source(tables))
-    assert not failed_checks(mended)
-    documents = dict(rows_of(mended, "documents", "id", "text"))
-    for text, document_id, start, end in rows_of(mended, "text_units", "text", "document_id", "start", "end"):
+    repaired = repair(**_broken_source(tables))
+    assert not failed_checks(repaired)
+    documents = dict(rows_of(repaired, "documents", "id", "text"))
+    for text, document_id, start, end in rows_of(repaired, "text_units", "text", "document_id", "start", "end"):
         assert start is None or documents[document_id][start:end] == text
 
 
 @settings(max_examples=200, deadline=None)
 @given(_BROKEN)
 def test_no_entity_description_text_unit_or_relationship_is_lost(tables):
-    mended = mend(**_broken_source(tables))
-    units = set(mended.tables["text_units"]["id"].to_pylist())
-    entities = {row["title"]: row for row in mended.tables["entities"].to_pylist()}
-    pairs = {(row["source"], row["target"]): row for row in mended.tables["relationships"].to_pylist()}
+    repaired = repair(**_broken_source(tables))
+    units = set(repaired.tables["text_units"]["id"].to_pylist())
+    entities = {row["title"]: row for row in repaired.tables["entities"].to_pylist()}
+    pairs = {(row["source"], row["target"]): row for row in repaired.tables["relationships"].to_pylist()}
 
     def title(name):
         return normalize_title(name) or "UNNAMED"
@@ -335,6 +337,6 @@ def test_no_entity_description_text_unit_or_relationship_is_lost(tables):
 def test_the_order_of_rows_does_not_matter(tables, chance: random.Random):
     source = _broken_source(tables)
     shuffled = {name: chance.sample(rows, len(rows)) for name, rows in source.items()}
-    first, second = mend(**source), mend(**shuffled)
+    first, second = repair(**source), repair(**shuffled)
     assert first.notes == second.notes
     assert all(first.tables[name].equals(second.tables[name]) for name in CONTRACT_TABLES)
