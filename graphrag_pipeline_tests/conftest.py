@@ -43,7 +43,7 @@ class ModelIndex:
 @pytest.fixture(scope="session")
 def indexed_by_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelIndex]:
     """Six articles in two buckets, indexed by a model through Dagster; not to be changed."""
-    from graphrag_pipeline.defs.runs.index_run import run_index
+    from graphrag_pipeline.defs.index_runs.index_run import run_index
     from graphrag_pipeline_tests.model_server import running_model_server
     from graphrag_pipeline_tests.test_model_engine import KEY, KEY_VARIABLE, make_model_root
 

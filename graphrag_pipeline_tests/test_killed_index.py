@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from graphrag_pipeline.defs.runs.index_run import run_index
+from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.forgetting import forget_document
 from graphrag_pipeline.pipeline.retention import prune

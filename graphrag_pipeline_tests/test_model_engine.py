@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from graphrag_pipeline.defs.runs.index_run import IndexReport, run_index
+from graphrag_pipeline.defs.index_runs.index_run import IndexReport, run_index
 from graphrag_pipeline.defs.runs.instance import dagster_home
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.costs import read_costs

@@ -67,7 +67,7 @@ def index(
     """Detect what changed, materialise what is stale, check, publish."""
     from dataclasses import asdict
 
-    from graphrag_pipeline.defs.runs.index_run import run_index
+    from graphrag_pipeline.defs.index_runs.index_run import run_index
     from graphrag_pipeline.pipeline.progress import IndexProgress
     from graphrag_pipeline.pipeline.staleness import list_unused_overrides, measure_lag
 
@@ -111,7 +111,7 @@ def index(
 
 def _count_rows(project: Root, snapshot_id: str) -> dict[str, int]:
     """Rows of the tables that tell most about a snapshot; documents are told apart."""
-    from graphrag_pipeline.defs.published import COUNTED
+    from graphrag_pipeline.defs.assets.published import COUNTED
 
     manifest = project.snapshots.manifest(snapshot_id)
     return {name: manifest.tables[name]["n_rows"] for name in COUNTED if name != "documents"}

@@ -2,17 +2,17 @@
 
 import dagster as dg
 
-from graphrag_pipeline.defs import assets as _registered  # noqa: F401  (registers the bodies)
+from graphrag_pipeline.defs.assets import bodies as _registered  # noqa: F401  (registers the bodies)
+from graphrag_pipeline.defs.assets.checks import build_checks
+from graphrag_pipeline.defs.assets.sources import build_sources
+from graphrag_pipeline.defs.assets.stage_run import build_assets
 from graphrag_pipeline.defs.automation.notifications import build_notification_sensors
 from graphrag_pipeline.defs.automation.schedules import build_schedules
 from graphrag_pipeline.defs.automation.sensors import build_input_sensor
-from graphrag_pipeline.defs.automation.sources import build_sources
-from graphrag_pipeline.defs.checks import build_checks
 from graphrag_pipeline.defs.jobs.answers_asset import build_answers_asset
 from graphrag_pipeline.defs.jobs.build import build_jobs
-from graphrag_pipeline.defs.resources import IndexRoot
 from graphrag_pipeline.defs.runs.executor import build_executor
-from graphrag_pipeline.defs.runs.stage_run import build_assets
+from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.root import Root
 
 

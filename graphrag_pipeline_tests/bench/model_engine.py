@@ -109,7 +109,7 @@ def ask_many(folder: Path) -> list[Figure]:
 
 
 def _ask(root: Root) -> None:
-    from graphrag_pipeline.defs.runs.call_pool import ask_ahead, take_mentions
+    from graphrag_pipeline.defs.index_runs.call_pool import ask_ahead, take_mentions
     from graphrag_pipeline.identity import bucket_keys
     from graphrag_pipeline.models.ports import Failure
 

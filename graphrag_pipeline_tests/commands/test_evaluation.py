@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from graphrag_pipeline.defs.jobs.evaluation import evaluation_job
-from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline_tests.evaluation.test_generated_questions import benchmark
 from graphrag_pipeline_tests.model_server import running_model_server

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.defs.runs.index_run import run_index
+from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.graph_index import GraphIndex

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.defs.runs.index_run import run_index
-from graphrag_pipeline.defs.runs.stage_run import BODIES, StageRun
+from graphrag_pipeline.defs.assets.stage_run import BODIES, StageRun
+from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.forgetting import forget_document

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.defs.runs.index_run import run_index
+from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES

@@ -130,7 +130,7 @@ def die() -> None:
 
 def index(root: Root) -> None:
     """The work that is killed unless another is named."""
-    from graphrag_pipeline.defs.runs.index_run import run_index
+    from graphrag_pipeline.defs.index_runs.index_run import run_index
 
     run_index(root)
 

@@ -56,7 +56,7 @@ def main() -> int:
 
 def index_sample(path: Path, n_buckets: int = 8) -> Root:
     """The sample corpus, indexed in a root of its own."""
-    from graphrag_pipeline.defs.runs.index_run import run_index
+    from graphrag_pipeline.defs.index_runs.index_run import run_index
 
     shutil.copytree(SAMPLE / "input", path / "input")
     settings = (SAMPLE / "settings.yaml").read_text(encoding="utf-8")

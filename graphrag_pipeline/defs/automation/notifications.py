@@ -14,14 +14,14 @@ from typing import Any
 
 import dagster as dg
 
+from graphrag_pipeline.defs.assets.published import COUNTED
+from graphrag_pipeline.defs.index_runs.index_run import explain_error
 from graphrag_pipeline.defs.jobs.batch import batch_job
 from graphrag_pipeline.defs.jobs.build import ASSET_JOB, PUBLISHING_ASSET_JOBS
 from graphrag_pipeline.defs.jobs.evaluation import evaluation_job
 from graphrag_pipeline.defs.jobs.queries import QUERY_JOBS
 from graphrag_pipeline.defs.jobs.reindex import REINDEX_JOBS
-from graphrag_pipeline.defs.published import COUNTED
-from graphrag_pipeline.defs.resources import IndexRoot
-from graphrag_pipeline.defs.runs.index_run import explain_error
+from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT

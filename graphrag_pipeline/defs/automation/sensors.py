@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
+from graphrag_pipeline.defs.assets.published import confirm_now_and_then
 from graphrag_pipeline.defs.automation.input_watch import NOTHING_CHANGED, Watch, look_at_input
 from graphrag_pipeline.defs.jobs.build import ASSET_JOB, BUCKET_JOB, PUBLISHING_ASSET_JOBS
 from graphrag_pipeline.defs.jobs.reindex import REINDEX_JOBS, REINDEX_STALE, STARTED_BY_TAG
-from graphrag_pipeline.defs.published import confirm_now_and_then
-from graphrag_pipeline.defs.resources import IndexRoot
 from graphrag_pipeline.defs.runs.live import end_dead_runs
+from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.locks import is_index_running

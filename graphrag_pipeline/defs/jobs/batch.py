@@ -12,7 +12,7 @@ import dagster as dg
 from pydantic import Field
 
 from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, keep_answer
-from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_question_file
 from graphrag_pipeline.query.batch.run import CONCURRENCY, Answered, answer_into_file

@@ -3,7 +3,7 @@
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-from graphrag_pipeline.defs.automation.sources import observe_sources
+from graphrag_pipeline.defs.assets.sources import observe_sources
 from graphrag_pipeline.defs.jobs.batch import batch_job
 from graphrag_pipeline.defs.jobs.evaluation import evaluation_job
 from graphrag_pipeline.defs.jobs.queries import QUERY_JOBS

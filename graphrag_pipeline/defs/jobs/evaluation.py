@@ -8,8 +8,8 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from graphrag_pipeline.defs.metadata import as_table
-from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.defs.assets.metadata import as_table
+from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.figures_store import name_retrieval, save_retrieval
 from graphrag_pipeline.evaluation.questions import read_gold

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, keep_answer
 from graphrag_pipeline.defs.jobs.query_steps import Found, Query, Step, step
-from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.query.answers import answering as engines
 from graphrag_pipeline.query.answers.usage import EMBEDDED, Usage, embedded_usage

@@ -12,7 +12,7 @@ from typing import Any
 
 import dagster as dg
 
-from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.query.answers.model_accounts import Account, accounted
 from graphrag_pipeline.query.answers.token_budget import TokenBudget, limited
 from graphrag_pipeline.query.answers.usage import Usage

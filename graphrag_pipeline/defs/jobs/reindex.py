@@ -12,11 +12,11 @@ from typing import Any
 
 import dagster as dg
 
+from graphrag_pipeline.defs.assets.metadata import as_table, of_calls
+from graphrag_pipeline.defs.index_runs.index_run import IndexReport, run_index, run_stages
 from graphrag_pipeline.defs.jobs.stale_report import describe_definitions
-from graphrag_pipeline.defs.metadata import as_table, of_calls
-from graphrag_pipeline.defs.resources import IndexRoot
-from graphrag_pipeline.defs.runs.index_run import IndexReport, run_index, run_stages
 from graphrag_pipeline.defs.runs.loaded_code import LOADED_TAG, RELOAD, code_version_of_all, has_old_definitions
+from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, trying_again
 from graphrag_pipeline.inspection.estimates import asks_any_model
 from graphrag_pipeline.models.accounting import booked_by_process

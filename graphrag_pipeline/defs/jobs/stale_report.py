@@ -8,9 +8,9 @@ from typing import Any
 
 import dagster as dg
 
-from graphrag_pipeline.defs.metadata import as_table
-from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.defs.assets.metadata import as_table
 from graphrag_pipeline.defs.runs.loaded_code import LOADED_TAG, RELOAD, code_version_of_all, has_old_definitions
+from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.inspection.costs import render_estimates
 from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.pipeline.root import Root

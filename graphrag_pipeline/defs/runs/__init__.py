@@ -1,1 +1,1 @@
-"""Running the stages through Dagster: index runs, stage runs, their records, costs and locks."""
+"""Bookkeeping of Dagster runs: names, the Dagster home, run locks, loaded code, retries and records."""

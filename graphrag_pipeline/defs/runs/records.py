@@ -51,8 +51,8 @@ def report_missing_events(root: Root) -> int:
 def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versions: Mapping[str, str]) -> int:
     import dagster as dg
 
-    from graphrag_pipeline.defs.automation.sources import observe_what_was_read
-    from graphrag_pipeline.defs.published import published_event
+    from graphrag_pipeline.defs.assets.published import published_event
+    from graphrag_pipeline.defs.assets.sources import observe_what_was_read
 
     stage, key = ALL_STAGES[stage_name], dg.AssetKey(stage_name)
     version_tag, code_tag = "dagster/data_version", "dagster/code_version"

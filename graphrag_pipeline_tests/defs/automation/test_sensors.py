@@ -11,9 +11,9 @@ from graphrag_pipeline.defs.automation.input_watch import Watch
 from graphrag_pipeline.defs.automation.schedules import build_schedule
 from graphrag_pipeline.defs.automation.sensors import build_input_sensor
 from graphrag_pipeline.defs.build import build_definitions
+from graphrag_pipeline.defs.index_runs.index_run import open_instance
 from graphrag_pipeline.defs.jobs.reindex import REINDEX_STALE
-from graphrag_pipeline.defs.resources import IndexRoot
-from graphrag_pipeline.defs.runs.index_run import open_instance
+from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.locks import one_index_run
@@ -159,7 +159,7 @@ def test_assets_that_somebody_materializes_in_the_ui_are_waited_for(indexed_root
 def test_a_quiet_root_stays_fresh_by_looks_alone(indexed_root: Root) -> None:
     (indexed_root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nschedule: {fresh_within_hours: 2}\n")
     root = Root(indexed_root.path)
-    from graphrag_pipeline.defs.published import confirm_now_and_then
+    from graphrag_pipeline.defs.assets.published import confirm_now_and_then
 
     with open_instance(root) as instance:
 
@@ -176,7 +176,7 @@ def test_a_quiet_root_stays_fresh_by_looks_alone(indexed_root: Root) -> None:
         cursor = tick(root, instance, None).cursor
         assert "nothing changed" in str(tick(root, instance, cursor).skip_reason) and newest() == first
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("graphrag_pipeline.defs.published._HOUR_S", 0)
+            patch.setattr("graphrag_pipeline.defs.assets.published._HOUR_S", 0)
             tick(root, instance, cursor)
         assert newest() > first
     (root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\n")

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from graphrag_pipeline.defs.build import build_definitions, build_index_definitions
-from graphrag_pipeline.defs.runs.index_run import open_instance
+from graphrag_pipeline.defs.index_runs.index_run import open_instance
 from graphrag_pipeline.pipeline.root import Root, init_root
 from graphrag_pipeline.storage.snapshots import SnapshotStore
 from graphrag_pipeline_tests.model_server import running_model_server

@@ -8,9 +8,9 @@ import dagster as dg
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.definitions.observe import observe
 
-from graphrag_pipeline.defs.automation.sources import build_sources
+from graphrag_pipeline.defs.assets.sources import build_sources
 from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.defs.runs.index_run import open_instance, run_index
+from graphrag_pipeline.defs.index_runs.index_run import open_instance, run_index
 from graphrag_pipeline.defs.runs.records import report_missing_events
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
@@ -40,7 +40,7 @@ def _loading(instance: dg.DagsterInstance) -> object:
 
 def look(root: Root) -> None:
     """Observe the sources, as the button in the UI does."""
-    from graphrag_pipeline.defs.resources import IndexRoot
+    from graphrag_pipeline.defs.runs.resources import IndexRoot
 
     with open_instance(root) as instance:
         resources = {"index_root": IndexRoot(path=str(root.path))}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from graphrag_pipeline.defs.resources import booking
+from graphrag_pipeline.defs.runs.resources import booking
 from graphrag_pipeline.inspection.costs import append_costs, render_estimates
 from graphrag_pipeline.inspection.estimates import StageEstimate, asks_any_model, estimate_index
 from graphrag_pipeline.models.accounting import CallStats, booked_by_process

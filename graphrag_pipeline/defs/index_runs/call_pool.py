@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from graphrag_pipeline.defs.resources import book
+from graphrag_pipeline.defs.runs.resources import book
 from graphrag_pipeline.indexing.extraction.model import UnitMentions
 from graphrag_pipeline.indexing.model_stages import ask_about_units, extraction_works
 from graphrag_pipeline.models.accounting import CallStats, booked_to

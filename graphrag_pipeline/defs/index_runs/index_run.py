@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.defs.published import confirm_published
-from graphrag_pipeline.defs.runs.instance import open_instance
-from graphrag_pipeline.defs.runs.live import end_dead_runs, host_tags, working
-from graphrag_pipeline.defs.runs.records import prune_runs, report_missing_events
-from graphrag_pipeline.defs.runs.refusals import (
+from graphrag_pipeline.defs.assets.published import confirm_published
+from graphrag_pipeline.defs.index_runs.refusals import (
     refuse_empty,
     refuse_import,
     refuse_other_corpus,
     refuse_unreadable_gold,
 )
+from graphrag_pipeline.defs.runs.instance import open_instance
+from graphrag_pipeline.defs.runs.live import end_dead_runs, host_tags, working
+from graphrag_pipeline.defs.runs.records import prune_runs, report_missing_events
 from graphrag_pipeline.errors import InputChangedError, PipelineError
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.root import Root
@@ -189,9 +189,9 @@ def _materialize(
     """
     if not stale:
         return
-    from graphrag_pipeline.defs.resources import listening, telling
-    from graphrag_pipeline.defs.runs.call_pool import ask_ahead, pooled_stages
-    from graphrag_pipeline.defs.runs.costs import costs_kept
+    from graphrag_pipeline.defs.index_runs.call_pool import ask_ahead, pooled_stages
+    from graphrag_pipeline.defs.index_runs.costs import costs_kept
+    from graphrag_pipeline.defs.runs.resources import listening, telling
 
     whole = [item for item in stale if item.partition == WHOLE]
     pooled = pooled_stages(root)

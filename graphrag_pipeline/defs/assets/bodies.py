@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from graphrag_pipeline.defs import metadata
-from graphrag_pipeline.defs.runs.stage_run import StageRun, stage_body
+from graphrag_pipeline.defs.assets import metadata
+from graphrag_pipeline.defs.assets.stage_run import StageRun, stage_body
 from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.tables import STAGE_TABLES, VECTOR_TABLES
 
@@ -73,7 +73,7 @@ def _extract_by_rule(run: StageRun, units: pa.Table) -> None:
 
 
 def _extract_by_model(run: StageRun, units: pa.Table) -> None:
-    from graphrag_pipeline.defs.runs.call_pool import take_mentions
+    from graphrag_pipeline.defs.index_runs.call_pool import take_mentions
     from graphrag_pipeline.indexing.model_stages import ask_about_units, collect_extracted, extraction_works
     from graphrag_pipeline.pipeline.plans import is_extraction_proven, plan_extraction
 
@@ -300,8 +300,8 @@ def _carried_numbers(run: StageRun, previous: "Manifest | None") -> pa.Table | N
 
 @stage_body("index_snapshot")
 def index_snapshot(run: StageRun) -> None:
-    from graphrag_pipeline.defs.published import of_snapshot, open_published
-    from graphrag_pipeline.defs.runs.costs import paid_by_run
+    from graphrag_pipeline.defs.assets.published import of_snapshot, open_published
+    from graphrag_pipeline.defs.index_runs.costs import paid_by_run
     from graphrag_pipeline.evaluation.regression_gate import check_golden_questions
     from graphrag_pipeline.pipeline.stages import CANDIDATE
     from graphrag_pipeline.publishing.candidates import publish

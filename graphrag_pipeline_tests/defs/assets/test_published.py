@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.defs.runs.index_run import open_instance, run_index
+from graphrag_pipeline.defs.index_runs.index_run import open_instance, run_index
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.history import roll_back
 from graphrag_pipeline_tests.conftest import ModelIndex
@@ -94,7 +94,7 @@ def test_while_a_candidate_waits_for_unpin_nothing_counts_as_fresh(root: Root) -
 
 
 def test_a_published_snapshot_that_is_damaged_is_told_as_that(root: Root) -> None:
-    from graphrag_pipeline.defs.published import published_event
+    from graphrag_pipeline.defs.assets.published import published_event
 
     current = str(root.snapshots.current())
     root.snapshots.path_of(current).unlink()

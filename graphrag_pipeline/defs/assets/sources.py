@@ -11,8 +11,8 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from graphrag_pipeline.defs.resources import IndexRoot
 from graphrag_pipeline.defs.runs.records import prune_runs
+from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.identity import bucket_keys
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, Stage

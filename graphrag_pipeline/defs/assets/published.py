@@ -70,7 +70,7 @@ def _list_documents(snapshot: Snapshot) -> str:
 
 def _first_rows(names: Sequence[str], rows: Sequence[Sequence[Any]], n_rows: int | None = None) -> str:
     """A markdown table of the first rows, and how many more there are."""
-    from graphrag_pipeline.defs.metadata import as_table
+    from graphrag_pipeline.defs.assets.metadata import as_table
 
     n_more = (len(rows) if n_rows is None else n_rows) - _MAX_LISTED
     more = f"\n\nand {n_more:,} more" if n_more > 0 else ""

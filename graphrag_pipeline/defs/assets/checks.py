@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import dagster as dg
 
-from graphrag_pipeline.defs.resources import IndexRoot
+from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE
 from graphrag_pipeline.publishing.checks import CHECKS, POLICY_CHECKS

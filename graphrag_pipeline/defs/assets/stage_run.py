@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from graphrag_pipeline.defs import metadata
-from graphrag_pipeline.defs.automation.conditions import condition_of, freshness_policy_of
-from graphrag_pipeline.defs.automation.sources import observe_what_was_read, sources_of
-from graphrag_pipeline.defs.resources import IndexRoot, book, notify, tell
-from graphrag_pipeline.defs.runs.call_pool import take_account
-from graphrag_pipeline.defs.runs.index_run import ONLY_STALE_TAG, RECLUSTER_TAG
+from graphrag_pipeline.defs.assets import metadata
+from graphrag_pipeline.defs.assets.conditions import condition_of, freshness_policy_of
+from graphrag_pipeline.defs.assets.sources import observe_what_was_read, sources_of
+from graphrag_pipeline.defs.index_runs.call_pool import take_account
+from graphrag_pipeline.defs.index_runs.index_run import ONLY_STALE_TAG, RECLUSTER_TAG
 from graphrag_pipeline.defs.runs.loaded_code import LOADED_TAG, check_loaded_code, version_with_above
+from graphrag_pipeline.defs.runs.resources import IndexRoot, book, notify, tell
 from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, asks_endpoint, trying_again
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.identity import WHOLE, bucket_keys
