@@ -1,13 +1,16 @@
-"""Settings of all tests: property tests have no deadline (a loaded machine is no failure) and fixed examples.
+"""Fixtures that tests of several folders use, and the profile of all property tests.
 
-And a root that was indexed once by a model, for tests of what comes after.
+Property tests have no deadline, because a loaded machine is not a failure, and draw the same examples each time.
 """
 
 from __future__ import annotations
 
+import itertools
+import os
 import shutil
+import signal
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,29 +18,15 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.pipeline.root import Root
-    from graphrag_pipeline_tests.model_server import Asked, ModelServer
-    from graphrag_pipeline_tests.model_server.scripts import Script
+    from graphrag_pipeline_tests.model_server import Asked
+    from graphrag_pipeline_tests.support.command_line import Call, Outcome
+    from graphrag_pipeline_tests.support.model_roots import ModelIndex
+    from graphrag_pipeline_tests.support.object_server import ObjectServer
 
 settings.register_profile("graphrag_pipeline", deadline=None, derandomize=True)
 settings.load_profile("graphrag_pipeline")
 
-
-@dataclass
-class ModelIndex:
-    """A root that a model indexed, and the server behind it; `script` may be set to change replies from then on."""
-
-    root: Root
-    server: ModelServer
-    script: Script | None = None
-
-    def change_prompt(self, name: str) -> None:
-        """Edit a prompt; the opened root is a new one, as the next command's is."""
-        from graphrag_pipeline.pipeline.root import Root
-
-        path = self.root.path / "prompts" / f"{name}.txt"
-        path.write_text("Be brief.\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
-        self.root = Root(self.root.path)
+_place_numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +34,7 @@ def indexed_by_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model
     """Six articles in two buckets, indexed by a model through Dagster; not to be changed."""
     from graphrag_pipeline.defs.index_runs.index_run import run_index
     from graphrag_pipeline_tests.model_server import running_model_server
-    from graphrag_pipeline_tests.test_model_engine import KEY, KEY_VARIABLE, make_model_root
+    from graphrag_pipeline_tests.support.model_roots import KEY, KEY_VARIABLE, ModelIndex, make_model_root
 
     def reply(asked: Asked) -> object:
         return index.script(asked) if index.script else None
@@ -64,7 +53,7 @@ def indexed_by_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model
 def model_index(indexed_by_model: ModelIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelIndex]:
     """A copy to change; the server counts from here and answers as ever afterwards."""
     from graphrag_pipeline.pipeline.root import Root
-    from graphrag_pipeline_tests.test_model_engine import KEY, KEY_VARIABLE
+    from graphrag_pipeline_tests.support.model_roots import KEY, KEY_VARIABLE, ModelIndex
 
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
@@ -74,3 +63,49 @@ def model_index(indexed_by_model: ModelIndex, tmp_path: Path, monkeypatch: pytes
     indexed_by_model.script = lambda asked: changed.script(asked) if changed.script else None
     yield changed
     indexed_by_model.script = None
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Call]:
+    """`main` in this process: what a shell would see, without the second that a process takes to start."""
+    from graphrag_pipeline import cli
+    from graphrag_pipeline_tests.support.command_line import Outcome
+
+    for name in [name for name in os.environ if name.startswith("GRAPHRAG") or name == "DAGSTER_HOME"]:
+        monkeypatch.delenv(name)
+    handler = signal.getsignal(signal.SIGTERM)
+
+    def call_main(*arguments: str | Path) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["graphrag-pipeline", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        status = int(end.value.code or 0)
+        del end  # its traceback would keep the command's snapshot open
+        return Outcome(status, *capsys.readouterr())
+
+    yield call_main
+    signal.signal(signal.SIGTERM, handler)
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[ObjectServer]:
+    """An S3 server on loopback."""
+    from graphrag_pipeline_tests.support.object_server import running_object_server
+
+    with running_object_server() as server:
+        yield server
+
+
+@pytest.fixture
+def s3_url(s3: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An empty place on the S3 server, which counts requests from here."""
+    import fsspec
+
+    from graphrag_pipeline_tests.support.object_server import BUCKET
+
+    monkeypatch.setitem(fsspec.config.conf, "s3", s3.options)
+    monkeypatch.setenv("FSSPEC_S3", s3.environment["FSSPEC_S3"])  # for processes of their own
+    s3.requests.clear()
+    yield f"s3://{BUCKET}/test-{next(_place_numbers)}"
+    s3.fault = None
+    s3.ignores_conditions = False

@@ -13,56 +13,26 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from graphrag_pipeline import cli
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
-from graphrag_pipeline_tests.support.command_line import ONE_BUCKET, TIMEOUT_S, environment, run
+from graphrag_pipeline_tests.support.command_line import (
+    ONE_BUCKET,
+    TIMEOUT_S,
+    Call,
+    assert_one_line_error,
+    environment,
+    run,
+)
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
 from graphrag_pipeline_tests.support.roots import make_root
 
 IMPORTED = MICROSOFT_INDEX
 QUESTION = "Who is Bob Cratchit?"
-
-
-class Outcome(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-
-Call = Callable[..., Outcome]
-
-
-@pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Call]:
-    """`main` in this process: what a shell would see, without the second that a process takes to start."""
-    for name in [name for name in os.environ if name.startswith("GRAPHRAG") or name == "DAGSTER_HOME"]:
-        monkeypatch.delenv(name)
-    handler = signal.getsignal(signal.SIGTERM)
-
-    def call_main(*arguments: str | Path) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["graphrag-pipeline", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        status = int(end.value.code or 0)
-        del end  # its traceback would keep the command's snapshot open
-        return Outcome(status, *capsys.readouterr())
-
-    yield call_main
-    signal.signal(signal.SIGTERM, handler)
-
-
-def assert_one_line_error(outcome: Outcome, *words: str) -> None:
-    assert (outcome.status, outcome.out) == (1, "")
-    assert outcome.err.startswith("error: ") and outcome.err.count("\n") == 1, outcome.err
-    for word in words:
-        assert word in outcome.err
 
 
 @pytest.fixture(scope="module")

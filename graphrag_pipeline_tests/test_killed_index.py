@@ -23,11 +23,10 @@ from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.storage.files import TEMPORARY_PREFIX
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
 from graphrag_pipeline.storage.vectors.purge import holds_deleted
-from graphrag_pipeline_tests.conftest import ModelIndex
 from graphrag_pipeline_tests.support.killed_runs import Change, Moment, draw_moments, kill_run, measure_run
+from graphrag_pipeline_tests.support.model_roots import KEY, KEY_VARIABLE, ModelIndex
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, contract_bytes, make_root, put, table_bytes
 from graphrag_pipeline_tests.support.two_snapshots import files_of
-from graphrag_pipeline_tests.test_model_engine import KEY, KEY_VARIABLE
 
 N_KILLS = 20
 N_KILLS_PUBLISHING = 6

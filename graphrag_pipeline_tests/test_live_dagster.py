@@ -15,7 +15,6 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.pipeline.staleness import detect_input, find_stale
 from graphrag_pipeline.storage.locks import is_index_running
-from graphrag_pipeline_tests.defs.automation.test_notifications import Hook, running_hook
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
 from graphrag_pipeline_tests.support.live_dagster import (
     REPOSITORY,
@@ -26,6 +25,7 @@ from graphrag_pipeline_tests.support.live_dagster import (
     wait_until,
 )
 from graphrag_pipeline_tests.support.roots import make_root, put
+from graphrag_pipeline_tests.support.webhook import Hook, running_hook
 
 pytestmark = [pytest.mark.ui, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -21,39 +21,21 @@ from graphrag_pipeline.defs.runs.instance import dagster_home
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline.inspection.estimates import estimate_index
-from graphrag_pipeline.pipeline.root import Root, init_root
+from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.staleness import detect_input, find_stale
-from graphrag_pipeline.settings.settings import Settings, settings_for_model
 from graphrag_pipeline.tables import ASKING_STAGES
-from graphrag_pipeline_tests.bench.articles import iterate_articles, write_articles
+from graphrag_pipeline_tests.bench.articles import iterate_articles
 from graphrag_pipeline_tests.model_server import Asked, Fault, running_model_server
 from graphrag_pipeline_tests.model_server.server import ModelServer
 from graphrag_pipeline_tests.support.command_line import environment, run
 from graphrag_pipeline_tests.support.hostile_replies import HOSTILE_REPLIES
+from graphrag_pipeline_tests.support.model_roots import KEY, KEY_VARIABLE, TEXT, make_model_root
 from graphrag_pipeline_tests.support.roots import build_tables, contract_bytes, put
 
-KEY_VARIABLE = "GRAPHRAG_TESTS_KEY"
-KEY = "sk-test-0123456789abcdef-very-secret"
 FAULTS = {
     "429": 0.1, "500": 0.05, "drop": 0.05, "hang": 0.02, "garbage": 0.05, "truncated": 0.05, "fenced": 0.1,
     "refused": 0.02, "empty": 0.02,
 }  # fmt: skip
-TEXT = (
-    "Ada Lovelace wrote to Charles Babbage from London. Charles Babbage built the Difference Engine. "
-    "Ada Lovelace admired Mary Somerville, who taught Ada Lovelace."
-)
-
-
-def make_model_root(path: Path, base_url: str, n_articles: int = 12, **sections: dict) -> Root:
-    """A root whose stages all ask the model at an address."""
-    settings = settings_for_model("test-chat", "test-embedding", base_url, KEY_VARIABLE)
-    values = settings.model_dump(mode="json")
-    defaults = {"storage": {"n_buckets": 2}, "chat_model": {"timeout_s": 5, "backoff_s": 0.05}}
-    for section, options in {**defaults, **sections}.items():
-        values[section] |= options
-    init_root(path, Settings.model_validate(values))
-    write_articles(path / "input", n_articles)
-    return Root(path)
 
 
 def failures_of(root: Root) -> dict[str, list[dict]]:

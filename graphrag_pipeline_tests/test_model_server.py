@@ -19,22 +19,13 @@ import pytest
 
 from graphrag_pipeline_tests.model_server import Asked, Fault, ModelServer, Reply, running_model_server
 from graphrag_pipeline_tests.model_server.__main__ import main
-
-KEY = "sk-test-0123456789"
+from graphrag_pipeline_tests.support.openai_calls import KEY, ask, connect
 
 
 @pytest.fixture
 def server() -> Iterator[ModelServer]:
     with running_model_server(dimensions=8) as server:
         yield server
-
-
-def connect(server: ModelServer, key: str = KEY, **options: Any) -> openai.OpenAI:
-    return openai.OpenAI(base_url=server.base_url, api_key=key, **{"max_retries": 0, **options})
-
-
-def ask(client: openai.OpenAI, text: str = "Hello there", **options: Any) -> Any:
-    return client.chat.completions.create(model="m", messages=[{"role": "user", "content": text}], **options)
 
 
 def test_a_chat_completion_has_text_usage_and_an_id_of_its_request(server: ModelServer) -> None:

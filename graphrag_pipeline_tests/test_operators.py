@@ -21,16 +21,11 @@ from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.pipeline.root import DAGSTER_YAML, Root
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.bench.articles import write_articles
-from graphrag_pipeline_tests.conftest import ModelIndex
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
-from graphrag_pipeline_tests.pipeline.test_staleness import other_reports
-from graphrag_pipeline_tests.storage.shared.conftest import s3, s3_url
+from graphrag_pipeline_tests.support.command_line import Call, Outcome
+from graphrag_pipeline_tests.support.model_roots import KEY, KEY_VARIABLE, ModelIndex, make_model_root, other_reports
 from graphrag_pipeline_tests.support.paths import REPOSITORY
 from graphrag_pipeline_tests.support.roots import contract_bytes
-from graphrag_pipeline_tests.test_cli import Call, Outcome, call
-from graphrag_pipeline_tests.test_model_engine import KEY, KEY_VARIABLE, make_model_root
-
-__all__ = ["call", "s3", "s3_url"]
 
 README = REPOSITORY / "README.md"
 POSTGRES = os.environ.get("POSTGRES_TEST_URL", "")

@@ -11,9 +11,7 @@ import pytest
 from graphrag_pipeline.settings.file import render_settings
 from graphrag_pipeline.storage.snapshots import SnapshotStore
 from graphrag_pipeline_tests.support import small_index
-from graphrag_pipeline_tests.test_cli import Outcome, assert_one_line_error, call
-
-__all__ = ["call"]
+from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error
 
 Call = Callable[..., Outcome]
 

@@ -13,12 +13,12 @@ import yaml
 from graphrag_pipeline.defs.jobs.evaluation import evaluation_job
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.inspection.costs import read_costs
-from graphrag_pipeline_tests.evaluation.test_generated_questions import benchmark
 from graphrag_pipeline_tests.model_server import running_model_server
+from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error
+from graphrag_pipeline_tests.support.model_index import benchmark
 from graphrag_pipeline_tests.support.two_snapshots import _indexed_twice, first_of, root
-from graphrag_pipeline_tests.test_cli import Outcome, assert_one_line_error, call
 
-__all__ = ["_indexed_twice", "call", "root"]
+__all__ = ["_indexed_twice", "root"]
 
 Call = Callable[..., Outcome]
 GOLD = '{"question": "Who carried Tiny Tim home?", "evidence": ["two.txt"]}\n'

@@ -12,9 +12,7 @@ from graphrag_pipeline.settings.file import render_settings
 from graphrag_pipeline.storage.snapshots import SnapshotStore
 from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests.support import small_index
-from graphrag_pipeline_tests.test_cli import Outcome, assert_one_line_error, call
-
-__all__ = ["call"]
+from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error
 
 Call = Callable[..., Outcome]
 QUESTION = "Whom did Bob Cratchit love and who haunted Scrooge?"

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error
 from graphrag_pipeline_tests.support.paths import REPOSITORY
 from graphrag_pipeline_tests.support.roots import make_root, put
 from graphrag_pipeline_tests.support.two_snapshots import _indexed_twice, first_of, root
-from graphrag_pipeline_tests.test_cli import Outcome, assert_one_line_error, call
 
-__all__ = ["_indexed_twice", "call", "root"]
+__all__ = ["_indexed_twice", "root"]
 
 Call = Callable[..., Outcome]
 README = REPOSITORY / "README.md"

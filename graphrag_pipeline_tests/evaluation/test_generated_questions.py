@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +17,9 @@ from graphrag_pipeline.evaluation.questions import find_evidence
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline_tests.model_server import Asked, running_model_server
-from graphrag_pipeline_tests.support.model_index import open_with_model
+from graphrag_pipeline_tests.support.model_index import benchmark, open_with_model
 
 SMALL = {"evaluation": {"n_personas": 2, "n_tasks": 2}}
-
-
-def benchmark(asked: Asked) -> Any:
-    """Two readers with two tasks; questions that name task and number; the sources are the first passage shown."""
-    if '"personas"' in asked.prompt:
-        return {"personas": [{"persona": p, "tasks": [f"{p}'s first", f"{p}'s second"]} for p in ("Ada", "Bob")]}
-    found = re.search(r"The reader's task: (.*)\n", asked.prompt)
-    wanted = re.search(r"- (\d+) questions", asked.prompt)
-    if not found or not wanted:
-        return None
-    number = re.search(r"^\[(\d+)\]", asked.prompt, re.MULTILINE)
-    sources = [int(number[1]), 999] if number else []
-    kind = "whole" if "collection as a whole" in asked.prompt else "part"
-    return {"questions": [{"question": f"{kind} {found[1]} {i}?", "answer": "So.", "sources": sources}
-                          for i in range(int(wanted[1]))]}  # fmt: skip
 
 
 def test_questions_come_of_tasks_in_turn_and_local_ones_carry_their_evidence(index: GraphIndex, tmp_path: Path) -> None:

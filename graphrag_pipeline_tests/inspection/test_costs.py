@@ -12,11 +12,9 @@ import yaml
 from graphrag_pipeline.inspection.costs import append_costs, costs_logged, read_costs, render_costs
 from graphrag_pipeline.inspection.estimates import StageEstimate
 from graphrag_pipeline.models.accounting import CallStats
-from graphrag_pipeline_tests.conftest import ModelIndex
+from graphrag_pipeline_tests.support.command_line import Call
+from graphrag_pipeline_tests.support.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import make_root
-from graphrag_pipeline_tests.test_cli import Call, call
-
-__all__ = ["call"]
 
 
 def test_calls_without_a_known_price_are_no_free_calls(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from graphrag_pipeline.inspection.estimates import StageEstimate, estimate_index
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES, Stage
 from graphrag_pipeline.pipeline.staleness import detect_input, find_stale, list_failures
-from graphrag_pipeline_tests.conftest import ModelIndex
 from graphrag_pipeline_tests.model_server import Asked
 from graphrag_pipeline_tests.model_server.brains import reply_to
+from graphrag_pipeline_tests.support.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import build_tables, put
 
 BELOW_GRAPH = ("summarized_descriptions", "community_reports", "entity_embeddings", "relationship_embeddings",

@@ -14,12 +14,10 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.stage_trial import EMBEDDED, find_tried_stage, spread, try_stage
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
-from graphrag_pipeline_tests.conftest import ModelIndex
 from graphrag_pipeline_tests.model_server import Asked
+from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error
+from graphrag_pipeline_tests.support.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import build_tables, make_root, table_bytes
-from graphrag_pipeline_tests.test_cli import Call, assert_one_line_error, call
-
-__all__ = ["call"]
 
 EXTRACTED = '("entity"<|>ADA LOVELACE<|>PERSON<|>Wrote the first program.)##<|COMPLETE|>'
 

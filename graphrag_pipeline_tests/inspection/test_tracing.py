@@ -26,11 +26,9 @@ from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.settings.file import render_settings
 from graphrag_pipeline.storage.snapshots import SnapshotStore
 from graphrag_pipeline_tests.bench.articles import write_articles
-from graphrag_pipeline_tests.conftest import ModelIndex
 from graphrag_pipeline_tests.support import small_index
-from graphrag_pipeline_tests.test_cli import Call, assert_one_line_error, call
-
-__all__ = ["call"]
+from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error
+from graphrag_pipeline_tests.support.model_roots import ModelIndex
 
 
 def trace(root: Root, citation: str, n_most: int = 3, snapshot: str | None = None) -> Trace:

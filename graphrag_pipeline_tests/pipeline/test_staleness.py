@@ -24,14 +24,10 @@ from graphrag_pipeline.pipeline.staleness import (
     stage_data_version,
 )
 from graphrag_pipeline_tests.bench.articles import write_articles
-from graphrag_pipeline_tests.conftest import ModelIndex
 from graphrag_pipeline_tests.model_server import Asked
-from graphrag_pipeline_tests.model_server.brains import reply_to
-from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, environment
+from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, Call, environment
+from graphrag_pipeline_tests.support.model_roots import ModelIndex, other_reports
 from graphrag_pipeline_tests.support.roots import put, table_bytes
-from graphrag_pipeline_tests.test_cli import Call, call
-
-__all__ = ["call"]
 
 SENT = {2: signal.SIGINT, 3: signal.SIGTERM}
 """Signals to send, by the number of text units asked about."""
@@ -50,13 +46,6 @@ def versions(root: Root) -> dict[str, str | None]:
         for stage in STAGES.values()
         for key in stage.partitions(root.settings)
     }
-
-
-def other_reports(asked: Asked) -> str | None:
-    """The server's own reports, with something else in them."""
-    if asked.kind != "report":
-        return None
-    return reply_to(asked.kind, asked.conversation).replace("The community of", "A community around")
 
 
 def test_a_changed_report_prompt_makes_reports_and_what_is_below_stale_with_old_and_new_hash(

@@ -28,10 +28,8 @@ from graphrag_pipeline.storage.snapshots import SnapshotStore
 from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests.model_server import Asked, running_model_server
 from graphrag_pipeline_tests.support import small_index
+from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error
 from graphrag_pipeline_tests.support.model_index import open_with_model
-from graphrag_pipeline_tests.test_cli import Outcome, assert_one_line_error, call
-
-__all__ = ["call"]
 
 QUESTION = "Who haunted Scrooge, and what are the main themes?"
 HOSTILE = [

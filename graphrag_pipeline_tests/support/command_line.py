@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import graphrag_pipeline
 
@@ -60,3 +61,19 @@ def mount_namespace() -> tuple[str, ...]:
         except FileNotFoundError:
             pass
     return ()
+
+
+class Outcome(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+Call = Callable[..., Outcome]
+
+
+def assert_one_line_error(outcome: Outcome, *words: str) -> None:
+    assert (outcome.status, outcome.out) == (1, "")
+    assert outcome.err.startswith("error: ") and outcome.err.count("\n") == 1, outcome.err
+    for word in words:
+        assert word in outcome.err

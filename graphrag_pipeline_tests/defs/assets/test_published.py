@@ -11,7 +11,7 @@ from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.index_runs.index_run import open_instance, run_index
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.history import roll_back
-from graphrag_pipeline_tests.conftest import ModelIndex
+from graphrag_pipeline_tests.support.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import put
 
 SNAPSHOT = dg.AssetKey("index_snapshot")

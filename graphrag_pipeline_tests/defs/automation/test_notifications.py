@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import socket
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
 
 import dagster as dg
 import pytest
@@ -21,44 +16,9 @@ from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.schedule import NotificationsSettings
 from graphrag_pipeline_tests.support.roots import make_root
+from graphrag_pipeline_tests.support.webhook import Hook, running_hook
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-
-
-class Hook(HTTPServer):
-    """A webhook on loopback that keeps what it is told."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.told: list[dict[str, Any]] = []
-        self.status = 200
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/services/s3cret"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        assert isinstance(self.server, Hook)
-        self.server.told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-        self.send_response(self.server.status)
-        self.end_headers()
-
-    def log_message(self, *arguments: object) -> None:
-        pass
-
-
-@contextmanager
-def running_hook() -> Iterator[Hook]:
-    """A webhook that answers until the end of the block."""
-    server = Hook()
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 @pytest.fixture

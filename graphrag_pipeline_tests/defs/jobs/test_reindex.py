@@ -23,8 +23,8 @@ from graphrag_pipeline.pipeline.root import ROOT_VARIABLE, Root, find_root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.pipeline.staleness import detect_input, find_stale
 from graphrag_pipeline.settings.settings import Settings, settings_for_model
-from graphrag_pipeline_tests.conftest import ModelIndex
 from graphrag_pipeline_tests.model_server import Asked
+from graphrag_pipeline_tests.support.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import make_root, put
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}

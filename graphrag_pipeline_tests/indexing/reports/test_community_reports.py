@@ -19,25 +19,8 @@ from graphrag_pipeline.tables import COMMUNITY_REPORTS
 from graphrag_pipeline.text.extractive import sentences_of
 from graphrag_pipeline.text.sentence_forms import is_sentence
 from graphrag_pipeline_tests.support.hashing_embeddings import HashingEmbeddings
+from graphrag_pipeline_tests.support.random_graphs import NAMES, described_graphs
 from graphrag_pipeline_tests.support.stage_graph import describe, make_graph, read_christmas_carol, shuffled
-
-NAMES = ["SCROOGE", "BOB CRATCHIT", "TINY TIM", "FRED", "MARLEY", "PETER", "MARTHA"]
-sentences = st.builds(
-    "{} {} {}.".format,
-    st.sampled_from(["Scrooge", "Bob Cratchit", "Tiny Tim", "He"]),
-    st.sampled_from(["is visited by", "works hard for", "dines with"]),
-    st.sampled_from(["the ghost of Marley", "his nephew Fred", "the whole family"]),
-)
-graphs = st.builds(
-    make_graph,
-    st.dictionaries(
-        st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)).filter(lambda pair: pair[0] < pair[1]),
-        st.lists(sentences, max_size=3),
-        max_size=12,
-    ),
-    st.fixed_dictionaries({name: st.lists(sentences, max_size=3) for name in NAMES}),
-    st.lists(st.tuples(st.sampled_from(NAMES), st.just("NONE"), sentences), max_size=3, unique=True),
-)
 
 
 def communities_of(graph, max_cluster_size=3):
@@ -216,7 +199,7 @@ def test_an_empty_index_has_no_reports():
 
 
 @settings(max_examples=40, deadline=None)
-@given(graphs, st.integers(0, 99), st.sampled_from([200, 8000]))
+@given(described_graphs, st.integers(0, 99), st.sampled_from([200, 8000]))
 def test_row_order_does_not_matter(graph, seed, max_input_tokens):
     options = ReportsSettings(max_input_tokens=max_input_tokens)
     communities = communities_of(graph)
@@ -226,7 +209,7 @@ def test_row_order_does_not_matter(graph, seed, max_input_tokens):
 
 
 @settings(max_examples=40, deadline=None)
-@given(graphs, graphs)
+@given(described_graphs, described_graphs)
 def test_known_reports_are_reused_and_equal_fresh_ones(old, new):
     known = report(old)
     assert report(new, known=known).equals(report(new))

@@ -13,8 +13,8 @@ from graphrag_pipeline.indexing.reports.evidence import EarlierReports
 from graphrag_pipeline.indexing.reports.extractive import write_reports
 from graphrag_pipeline.settings.settings import CommunitiesSettings, ReportsSettings
 from graphrag_pipeline.tables import COMMUNITIES
-from graphrag_pipeline_tests.indexing.reports.test_community_reports import graphs
 from graphrag_pipeline_tests.support.hashing_embeddings import HashingEmbeddings
+from graphrag_pipeline_tests.support.random_graphs import described_graphs
 from graphrag_pipeline_tests.support.stage_graph import StageGraph, describe, make_graph
 
 PAIRS = {("ANN", "BOB"): ["Ann met Bob."], ("BOB", "CYD"): ["Bob met Cyd."], ("ANN", "CYD"): ["Ann met Cyd."]}
@@ -136,7 +136,7 @@ def test_a_change_that_is_taken_back_costs_nothing():
 
 
 @settings(max_examples=60, deadline=None)
-@given(graphs, graphs, st.sampled_from([0.05, 0.3, 0.9]))
+@given(described_graphs, described_graphs, st.sampled_from([0.05, 0.3, 0.9]))
 def test_every_report_is_fresh_or_rests_on_evidence_that_holds(old, new, share):
     options = BY_MODEL.model_copy(update={"rewrite_share": share})
     first, _ = report(old, options=options)

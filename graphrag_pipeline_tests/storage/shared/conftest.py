@@ -4,36 +4,16 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.machines import index, machine
-from graphrag_pipeline_tests.support.object_server import BUCKET, ObjectServer, running_object_server
 from graphrag_pipeline_tests.support.roots import make_root
 
 _numbers = itertools.count()
-
-
-@pytest.fixture(scope="session")
-def s3() -> Iterator[ObjectServer]:
-    with running_object_server() as server:
-        yield server
-
-
-@pytest.fixture
-def s3_url(s3: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """An empty place on the S3 server, which counts requests from here."""
-    import fsspec
-
-    monkeypatch.setitem(fsspec.config.conf, "s3", s3.options)
-    monkeypatch.setenv("FSSPEC_S3", s3.environment["FSSPEC_S3"])  # for processes of their own
-    s3.requests.clear()
-    yield f"s3://{BUCKET}/test-{next(_numbers)}"
-    s3.fault = None
-    s3.ignores_conditions = False
 
 
 @pytest.fixture(params=["file", "memory", "s3"])

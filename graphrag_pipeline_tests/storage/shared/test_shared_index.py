@@ -19,13 +19,10 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.storage.shared.numbered_states import STATES
-from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, environment
+from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, Call, environment
 from graphrag_pipeline_tests.support.machines import again, machine, reader
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.roots import contract_bytes, make_root, put
-from graphrag_pipeline_tests.test_cli import Call, call
-
-__all__ = ["call"]
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 KILLED = -signal.SIGKILL

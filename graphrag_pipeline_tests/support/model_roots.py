@@ -1,0 +1,66 @@
+"""Roots whose stages query the test model server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.pipeline.root import Root, init_root
+from graphrag_pipeline.settings.settings import Settings, settings_for_model
+from graphrag_pipeline_tests.bench.articles import write_articles
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.pipeline.root import Root
+    from graphrag_pipeline_tests.model_server import ModelServer
+    from graphrag_pipeline_tests.model_server.scripts import Script
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline_tests.model_server import Asked
+from graphrag_pipeline_tests.model_server.brains import reply_to
+
+KEY_VARIABLE = "GRAPHRAG_TESTS_KEY"
+
+
+KEY = "sk-test-0123456789abcdef-very-secret"
+
+
+TEXT = (
+    "Ada Lovelace wrote to Charles Babbage from London. Charles Babbage built the Difference Engine. "
+    "Ada Lovelace admired Mary Somerville, who taught Ada Lovelace."
+)
+
+
+def make_model_root(path: Path, base_url: str, n_articles: int = 12, **sections: dict) -> Root:
+    """A root whose stages all ask the model at an address."""
+    settings = settings_for_model("test-chat", "test-embedding", base_url, KEY_VARIABLE)
+    values = settings.model_dump(mode="json")
+    defaults = {"storage": {"n_buckets": 2}, "chat_model": {"timeout_s": 5, "backoff_s": 0.05}}
+    for section, options in {**defaults, **sections}.items():
+        values[section] |= options
+    init_root(path, Settings.model_validate(values))
+    write_articles(path / "input", n_articles)
+    return Root(path)
+
+
+@dataclass
+class ModelIndex:
+    """A root that a model indexed, and the server behind it; `script` may be set to change replies from then on."""
+
+    root: Root
+    server: ModelServer
+    script: Script | None = None
+
+    def change_prompt(self, name: str) -> None:
+        """Edit a prompt; the opened root is a new one, as the next command's is."""
+        from graphrag_pipeline.pipeline.root import Root
+
+        path = self.root.path / "prompts" / f"{name}.txt"
+        path.write_text("Be brief.\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
+        self.root = Root(self.root.path)
+
+
+def other_reports(asked: Asked) -> str | None:
+    """The server's own reports, with something else in them."""
+    if asked.kind != "report":
+        return None
+    return reply_to(asked.kind, asked.conversation).replace("The community of", "A community around")
