@@ -1,7 +1,7 @@
 """An S3 server on loopback for tests: moto's, which speaks the protocol over HTTP, with faults and a count of requests.
 
-`python -m graphrag_pipeline_tests.object_server` serves until it is stopped and prints its address. Keep out: what is
-stored in it.
+`python -m graphrag_pipeline_tests.support.object_server` serves until it is stopped and prints its address.
+Keep out: what is stored in it.
 """
 
 from __future__ import annotations

@@ -29,9 +29,9 @@ KILLED = """
 import os, signal, sys
 import dagster as dg
 from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.defs.index_run import open_instance
-from graphrag_pipeline.defs.stage_run import BODIES
-from graphrag_pipeline.root import Root, find_root
+from graphrag_pipeline.defs.runs.index_run import open_instance
+from graphrag_pipeline.defs.runs.stage_run import BODIES
+from graphrag_pipeline.pipeline.root import Root, find_root
 
 def job():
     return build_definitions(Root(find_root())).resolve_job_def("reindex_stale")

@@ -221,8 +221,8 @@ def test_a_kind_that_nobody_registered_is_told_with_those_there_are(tmp_path: Pa
 
 def test_a_module_registers_its_kind_and_gets_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my_vector_store.py").write_text(
-        "from graphrag_pipeline.storage.vector_stores import register_vector_store\n"
-        "from graphrag_pipeline_tests.memory_vectors import MemoryVectorStore\n"
+        "from graphrag_pipeline.storage.vectors.stores import register_vector_store\n"
+        "from graphrag_pipeline_tests.support.memory_vectors import MemoryVectorStore\n"
         "class Mine(MemoryVectorStore):\n"
         "    def __init__(self, endpoint='nowhere'):\n"
         "        super().__init__()\n"
