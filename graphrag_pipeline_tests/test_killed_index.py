@@ -14,13 +14,13 @@ import pytest
 
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.filesystem.files import TEMPORARY_PREFIX
 from graphrag_pipeline.pipeline.forgetting import forget_document
 from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.publishing.checks import check_snapshot
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.storage.files import TEMPORARY_PREFIX
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
 from graphrag_pipeline.storage.vectors.purge import holds_deleted
 from graphrag_pipeline_tests.support.killed_runs import Change, Moment, draw_moments, kill_run, measure_run

@@ -17,8 +17,8 @@ from typing import Any
 from graphrag_pipeline.evaluation.comparison import Comparison
 from graphrag_pipeline.evaluation.questions import Question
 from graphrag_pipeline.evaluation.retrieval_figures import RetrievalFigures
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.settings.settings import Settings
-from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.garbage import EVALUATIONS_FOLDER
 
 _DIGITS = 12

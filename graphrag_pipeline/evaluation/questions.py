@@ -89,7 +89,7 @@ def read_questions(path: Path) -> list[Question]:
 
 def write_questions(path: Path, questions: Sequence[Question]) -> None:
     """Write a JSONL file that `read_questions` reads."""
-    from graphrag_pipeline.storage import files
+    from graphrag_pipeline.filesystem import files
 
     rows = ({name: value for name, value in asdict(q).items() if value and name != "place"} for q in questions)
     files.replace(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode())

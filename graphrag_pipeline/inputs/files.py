@@ -25,13 +25,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import bucket_of, stable_hash
 from graphrag_pipeline.inputs.documents import SourceRecord, document_id_of, format_of, problem_record, read_records
 from graphrag_pipeline.inputs.formats import CONVERTED, FORMATS, STRUCTURED
 from graphrag_pipeline.inputs.paths import InputFile, is_excluded, is_ignored, label_of
 from graphrag_pipeline.inputs.remote import COPIES, fetch, list_remote
 from graphrag_pipeline.settings.settings import InputSettings
-from graphrag_pipeline.storage import files
 from graphrag_pipeline.tables import CHUNKS
 
 READER_VERSION = "3"

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.inputs.documents import format_of
 from graphrag_pipeline.inputs.formats import FORMATS
 from graphrag_pipeline.inputs.paths import InputFile, is_excluded, is_ignored, label_of
-from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.shared.faults import missing_package, reason_of
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from dataclasses import asdict
 from typing import Any
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.inspection.estimates import StageEstimate
 from graphrag_pipeline.models.accounting import CallStats, booked_by_process
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.storage import files
 
 _FILE = "costs.jsonl"
 _INDEX = "index"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.interchange.graphrag_files import read_graphrag_tables
 from graphrag_pipeline.interchange.graphrag_vectors import choose_vectors, read_graphrag_vectors
 from graphrag_pipeline.interchange.imported_tables import repair_tables
@@ -18,7 +19,6 @@ from graphrag_pipeline.models.ports import Embedder
 from graphrag_pipeline.publishing.candidates import freeze_candidate, publish
 from graphrag_pipeline.settings.file import render_settings
 from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
-from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.locks import one_writer
 from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.snapshots import SnapshotStore

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.interchange.graph_csv import write_graph_csv
 from graphrag_pipeline.interchange.graphml_file import write_graphml
 from graphrag_pipeline.interchange.graphrag_export import write_graphrag
-from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.snapshots import Snapshot
 
 MARKER = "graphrag_pipeline_export.json"

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import WHOLE, bucket_keys, bucket_of, stable_hash
 from graphrag_pipeline.indexing.graph.overrides import find_unused, read_overrides
 from graphrag_pipeline.inputs.documents import SourceRecord, build_corpus_manifest
@@ -29,7 +30,6 @@ from graphrag_pipeline.pipeline.stages import (
     owner_of,
 )
 from graphrag_pipeline.settings.settings import OVERRIDES_FILE
-from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.history import refusal_of
 from graphrag_pipeline.storage.table_store import Head, code_version_of, parquet_bytes
 from graphrag_pipeline.tables import ASKING_STAGES, CORPUS_MANIFEST

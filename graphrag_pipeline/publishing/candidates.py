@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.indexing.sentence_embeddings import embed_sentences, stack_sentences
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.publishing.adjacency import build_adjacency
 from graphrag_pipeline.publishing.checks import POLICY_CHECKS, CheckResult, check_snapshot
 from graphrag_pipeline.settings.settings import PublishingSettings
-from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.damage import find_damaged_parts
 from graphrag_pipeline.storage.lookups import build_lookups
 from graphrag_pipeline.storage.manifests import Manifest

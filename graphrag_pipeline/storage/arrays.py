@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from graphrag_pipeline.storage import files
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.storage.damage import find_damage, list_files
 
 

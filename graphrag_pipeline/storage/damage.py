@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from graphrag_pipeline.storage import files
+from graphrag_pipeline.filesystem import files
 
 if TYPE_CHECKING:
     from graphrag_pipeline.storage.snapshots import Snapshot

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.filesystem.files import TEMPORARY_PREFIX
 from graphrag_pipeline.pipeline.stages import CANDIDATE
-from graphrag_pipeline.storage.files import TEMPORARY_PREFIX
 from graphrag_pipeline.storage.locks import hold_alone
 from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.snapshots import SnapshotStore, mapped_name

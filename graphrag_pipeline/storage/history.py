@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
-from graphrag_pipeline.storage import files
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.storage.garbage import EVALUATIONS_FOLDER
 from graphrag_pipeline.storage.locks import is_held, one_writer
 from graphrag_pipeline.storage.snapshots import SnapshotStore

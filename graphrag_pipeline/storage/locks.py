@@ -15,8 +15,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.settings.settings import SETTINGS_FILE
-from graphrag_pipeline.storage import files
 
 _log = logging.getLogger(__name__)
 

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from graphrag_pipeline.arrow_columns import compress, list_pairs, positions
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.storage.arrays import ArrayFolder
 
@@ -30,8 +31,6 @@ _FIRST_UNSPACED = "\u2e80"
 
 def build_mentions(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
     """All arrays by name, for contract tables in file order."""
-    from graphrag_pipeline.arrow_columns import compress, list_pairs  # readers do without
-
     entities, text_units = tables["entities"], tables["text_units"]
     n_entities, n_units = len(entities), len(text_units)
     entity_rows, unit_rows = list_pairs(entities["text_unit_ids"], text_units["id"])
@@ -57,8 +56,6 @@ def build_mentions(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
 
 def _topics(tables: Mapping[str, pa.Table]) -> np.ndarray:
     """Row of the entity that the title of each text unit's document names, -1 where it names none. int64."""
-    from graphrag_pipeline.arrow_columns import positions
-
     documents = tables["documents"]
     titles = pa.array([normalize_title(title) for title in documents["title"].to_pylist()], pa.string())
     of_document = positions(titles, tables["entities"]["title"])

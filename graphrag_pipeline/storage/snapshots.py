@@ -25,8 +25,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.settings.settings import VectorStoreSettings
-from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.arrays import Adjacency, Sentences, write_arrays
 from graphrag_pipeline.storage.damage import find_damaged_parts, is_whole_arrow, tell_damage
 from graphrag_pipeline.storage.locks import hold_for_reading

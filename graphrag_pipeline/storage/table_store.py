@@ -20,8 +20,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import WHOLE, stable_hash
-from graphrag_pipeline.storage import files
 from graphrag_pipeline.tables import STAGE_TABLES, Table
 
 _LAYOUT_FORMAT = 1

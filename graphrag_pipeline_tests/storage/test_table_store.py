@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.storage import files
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.storage.table_store import Head, TableStore, parquet_bytes, put_parquet
 from graphrag_pipeline.tables import STAGE_TABLES
 
@@ -105,7 +105,7 @@ def test_a_writer_killed_while_replacing_leaves_the_old_file_or_the_new(tmp_path
     program = textwrap.dedent(
         f"""
         from pathlib import Path
-        from graphrag_pipeline.storage import files
+        from graphrag_pipeline.filesystem import files
         print("ready", flush=True)
         for i in range(10**9):
             files.replace(Path({str(path)!r}), str(i % 10).encode() * 1000)

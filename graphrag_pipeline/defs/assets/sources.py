@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from graphrag_pipeline.defs.runs.records import prune_runs
 from graphrag_pipeline.defs.runs.resources import IndexRoot
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import bucket_keys
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, Stage
 from graphrag_pipeline.pipeline.staleness import INPUT, detect_input, input_version, owned_tables
 from graphrag_pipeline.settings.settings import OVERRIDES_FILE
-from graphrag_pipeline.storage import files
 
 INPUT_FOLDER = "input_folder"
 ENTITY_OVERRIDES = "entity_overrides"

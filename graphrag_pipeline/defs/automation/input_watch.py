@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import WHOLE, stable_hash
 from graphrag_pipeline.inputs.files import fingerprint_input
 from graphrag_pipeline.pipeline.root import Root
@@ -24,7 +25,6 @@ from graphrag_pipeline.pipeline.staleness import (
     input_version,
 )
 from graphrag_pipeline.settings.settings import OVERRIDES_FILE
-from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.table_store import code_version_of
 

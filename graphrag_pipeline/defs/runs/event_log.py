@@ -15,8 +15,8 @@ from typing import Any
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from sqlalchemy import Connection, Engine, create_engine, event
 
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.settings.file import parse_yaml
-from graphrag_pipeline.storage import files
 
 _BUSY_TIMEOUT_S = 30
 _MAX_OPEN = 4  # the index, the run that is written, and some that are read

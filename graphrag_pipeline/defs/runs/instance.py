@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.pipeline.root import DAGSTER_YAML, Root
-from graphrag_pipeline.storage import files
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.storage import files
+from graphrag_pipeline.filesystem import files
 
 _OPENING = b'{"key": '
 

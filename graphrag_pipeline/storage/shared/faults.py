@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from graphrag_pipeline.errors import PipelineError, StoreError
-from graphrag_pipeline.storage import files
+from graphrag_pipeline.filesystem import files
 
 _OF_THIS_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 """What goes wrong with a disk here while something is fetched, not with a store."""

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from graphrag_pipeline.errors import NoSnapshotError
-from graphrag_pipeline.storage import files
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.storage.damage import find_damage
 
 

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from graphrag_pipeline.errors import LeaseLostError, PipelineError
-from graphrag_pipeline.storage import files
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.storage.shared.objects import Objects
 
 LEASE = "lease.json"

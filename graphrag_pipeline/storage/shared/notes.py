@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.shared.state import State
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from graphrag_pipeline.errors import NoSnapshotError
-from graphrag_pipeline.storage import files
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.storage.damage import find_damage, is_whole_parquet
 from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.shared.folders import pack, unpack

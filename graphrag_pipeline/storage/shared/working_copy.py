@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.stages import CANDIDATE
-from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.history import clear_refusal, record_refusal, refusal_of
 from graphrag_pipeline.storage.locks import is_held
 from graphrag_pipeline.storage.manifests import Manifest

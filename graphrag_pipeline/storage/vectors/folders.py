@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.arrow_columns import one_chunk
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.storage import files
 from graphrag_pipeline.storage.damage import LIST_FILE, find_damage, list_files
 from graphrag_pipeline.storage.vectors.mapped_rows import holds_rows, write_segment
 from graphrag_pipeline.storage.vectors.row_keys import KEYS_FILE, RowKeys, hash_rows, read_row_keys, write_row_keys

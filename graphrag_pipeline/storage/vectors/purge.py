@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.storage import files
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.storage.vectors.folders import VectorFolder, build_vector_folder, connect, vector_rows
 
 

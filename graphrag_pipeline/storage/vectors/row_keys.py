@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from graphrag_pipeline.arrow_columns import positions
-from graphrag_pipeline.storage import files
+from graphrag_pipeline.filesystem import files
 
 KEYS_FILE = "row_keys.arrow"
 _BYTES = 16

@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from graphrag_pipeline.storage import files
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.storage.vectors.folders import ANN_MIN_ROWS, SEARCHED, VectorFolder, connect, quote_ids
 from graphrag_pipeline.storage.vectors.mapped_rows import MappedRows
 
