@@ -20,9 +20,9 @@ from pydantic import BaseModel
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.questions import Question
-from graphrag_pipeline.models.endpoints.reply_json import clean_text, read_json
-from graphrag_pipeline.models.endpoints.structured import json_schema_format
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
+from graphrag_pipeline.models.reply_json import clean_text, read_json
+from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.answers.model_requests import as_data, ask_all, open_question, read_questions
 from graphrag_pipeline.query.context import pack_rows, render_context, row_costs

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from graphrag_pipeline.models.endpoints.reply_json import read_json
-from graphrag_pipeline.models.endpoints.structured import json_schema_format
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompts import AUTO
+from graphrag_pipeline.models.reply_json import read_json
+from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query.answers.model_requests import as_data, ask_all, open_question
 
 if TYPE_CHECKING:

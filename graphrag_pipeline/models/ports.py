@@ -179,3 +179,19 @@ class Embedder(Protocol):
             progress: told how many of the requests to be sent are done, where there are any.
         """
         ...
+
+
+def embed_distinct(texts: Sequence[str], embedder: Embedder) -> np.ndarray:
+    """Embed texts, a repeated text once.
+
+    Returns:
+        float32 (n texts, dimensions), rows in the order of `texts`.
+    """
+    import numpy as np
+
+    rows: dict[str, int] = {}
+    order = [rows.setdefault(text, len(rows)) for text in texts]
+    if not rows:
+        return np.zeros((0, embedder.dimensions), dtype=np.float32)
+    vectors = embedder.embed(list(rows))
+    return vectors if len(rows) == len(order) else vectors[order]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
-from graphrag_pipeline.models.clients import CACHE_FILE
+from graphrag_pipeline.models.endpoints.clients import CACHE_FILE
 from graphrag_pipeline.pipeline.document_traces import (
     StageFiles,
     find_needed_replies,

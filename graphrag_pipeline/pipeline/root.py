@@ -25,7 +25,7 @@ from graphrag_pipeline.storage.table_store import TableStore
 
 if TYPE_CHECKING:
     from graphrag_pipeline.inputs.documents import SourceRecord
-    from graphrag_pipeline.models.clients import ModelClients
+    from graphrag_pipeline.models.endpoints.clients import ModelClients
     from graphrag_pipeline.storage.shared.shared_store import SharedStore
 
 ROOT_VARIABLE = "GRAPHRAG_ROOT"
@@ -189,7 +189,7 @@ class Root:
     @functools.cached_property
     def models(self) -> ModelClients:
         """The clients of its models; opens the cache of replies."""
-        from graphrag_pipeline.models.clients import open_clients
+        from graphrag_pipeline.models.endpoints.clients import open_clients
 
         return open_clients(self.settings, self.path)
 

@@ -1,1 +1,1 @@
-"""Text processing that every layer shares: tokens, sentences, languages, dates, extractive summaries."""
+"""Text processing that every layer shares: tokens, sentences, languages, extractive summaries."""

@@ -21,7 +21,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from graphrag_pipeline.models.ports import Embedder
 from graphrag_pipeline.text.sentence_forms import (
     MAX_REMEMBERED,
     MAX_REMEMBERED_LENGTH,
@@ -53,16 +52,6 @@ def _split_and_fold(text: str) -> tuple[str, ...]:
 
 
 _remember_sentences = lru_cache(MAX_REMEMBERED)(_split_and_fold)
-
-
-def embed_distinct(texts: Sequence[str], embedder: Embedder) -> np.ndarray:
-    """Vectors of texts, float32 (n texts, dimensions); a repeated text is embedded once."""
-    rows: dict[str, int] = {}
-    order = [rows.setdefault(text, len(rows)) for text in texts]
-    if not rows:
-        return np.zeros((0, embedder.dimensions), dtype=np.float32)
-    vectors = embedder.embed(list(rows))
-    return vectors if len(rows) == len(order) else vectors[order]
 
 
 def words_of(text: str) -> frozenset[str]:

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.text.extractive import (
     MAX_CANDIDATES,
-    embed_distinct,
     pick_diverse,
     rank_sentences,
     sentences_of,
@@ -113,20 +112,6 @@ def test_never_more_than_asked_and_never_twice(texts, n):
     assert len(picked) <= n
     assert len({text.casefold() for text in picked}) == len(picked)
     assert bool(picked) == bool(texts)
-
-
-def test_a_repeated_text_is_embedded_once_and_every_place_has_its_vector():
-    embedded = []
-
-    class Counting(HashingEmbeddings):
-        def embed(self, texts):
-            embedded.extend(texts)
-            return super().embed(texts)
-
-    texts = [CAROL[1], CAROL[0], CAROL[1]]
-    assert np.array_equal(embed_distinct(texts, Counting()), HashingEmbeddings().embed(texts))
-    assert embedded == [CAROL[1], CAROL[0]]
-    assert embed_distinct([], Counting()).shape == (0, Counting().dimensions)
 
 
 def test_long_texts_are_read_like_short_ones():

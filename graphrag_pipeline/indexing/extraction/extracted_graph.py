@@ -26,9 +26,12 @@ from itertools import combinations, pairwise
 
 import pyarrow as pa
 
+from graphrag_pipeline.indexing.extraction.names.aliases import tie_names
 from graphrag_pipeline.indexing.extraction.names.cjk import find_chinese_names, find_japanese_names
 from graphrag_pipeline.indexing.extraction.names.concepts import find_concepts, find_speakers
 from graphrag_pipeline.indexing.extraction.names.cues import INITIAL_HONORIFICS
+from graphrag_pipeline.indexing.extraction.names.dates import find_dates
+from graphrag_pipeline.indexing.extraction.names.document_titles import DocumentTitle, find_title, read_title
 from graphrag_pipeline.indexing.extraction.names.finder import Name, find_names, take_in_articles, title_of
 from graphrag_pipeline.indexing.extraction.names.german import keep_german_names
 from graphrag_pipeline.indexing.extraction.names.phrases import is_heading
@@ -41,11 +44,8 @@ from graphrag_pipeline.indexing.extraction.names.types import (
     type_names,
     vote_types,
 )
-from graphrag_pipeline.indexing.graph.aliases import tie_names
-from graphrag_pipeline.inputs.titles import DocumentTitle, find_title, read_title
 from graphrag_pipeline.settings.settings import ExtractionSettings
 from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Table
-from graphrag_pipeline.text.dates import find_dates
 from graphrag_pipeline.text.languages import SMALL_WORDS, detect_language
 from graphrag_pipeline.text.sentences import split_sentences
 

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.models.endpoints.reply_json import clean_text
+from graphrag_pipeline.models.reply_json import clean_text
 
 MAX_NAME = 400  # characters
 MAX_TEXT = 20_000

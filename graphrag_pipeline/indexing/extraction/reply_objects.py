@@ -1,7 +1,7 @@
 """JSON instead of records: the objects of an extraction reply as the fields of records, whatever their keys are called.
 
 Objects are found at any depth: a list of them, lists under "entities" and "relationships", one object per line, or
-lists whose first item says what they are. Keep out: reading JSON (`models/endpoints/reply_json.py`) and fields
+lists whose first item says what they are. Keep out: reading JSON (`models/reply_json.py`) and fields
 (`reply_fields.py`).
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from graphrag_pipeline.models.endpoints.reply_json import read_json
+from graphrag_pipeline.models.reply_json import read_json
 
 _KEYS: dict[str, tuple[tuple[str, ...], ...]] = {
     "entity": (

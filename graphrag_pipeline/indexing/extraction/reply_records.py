@@ -28,7 +28,7 @@ from graphrag_pipeline.indexing.extraction.reply_fields import (
     read_relationship,
 )
 from graphrag_pipeline.indexing.extraction.reply_objects import iterate_objects
-from graphrag_pipeline.models.endpoints.reply_json import clean_text, strip_fences
+from graphrag_pipeline.models.reply_json import clean_text, strip_fences
 
 _N_FIELDS = {"entity": 3, "relationship": 4, "claim": 8}
 _LEAST_FIELDS = {"entity": 2, "relationship": 3, "claim": 7}

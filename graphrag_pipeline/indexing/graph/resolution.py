@@ -20,10 +20,10 @@ from itertools import combinations
 import regex
 
 from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.indexing.extraction.names.aliases import is_acronym_of, split_honorifics
 from graphrag_pipeline.indexing.extraction.names.cues import FEMALE_HONORIFICS, GIVEN_NAMES, LEGAL_SUFFIXES
+from graphrag_pipeline.indexing.extraction.names.dates import is_date
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
-from graphrag_pipeline.indexing.graph.aliases import is_acronym_of, split_honorifics
-from graphrag_pipeline.text.dates import is_date
 
 RULES = ("override", "unicode", "possessive", "alias", "acronym", "fuzzy", "embedding", "verdict")
 MIN_FUZZY_LENGTH = 10  # characters of the whole title

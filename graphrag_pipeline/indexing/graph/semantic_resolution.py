@@ -19,10 +19,10 @@ from pydantic import BaseModel
 
 from graphrag_pipeline.identity import entity_text
 from graphrag_pipeline.indexing.graph.resolution import Merge, numbers_of, types_agree
-from graphrag_pipeline.models.endpoints.structured import json_schema_format, parse_reply
 from graphrag_pipeline.models.pool import Progress, Work, run_all
 from graphrag_pipeline.models.ports import ChatModel, ChatReply, ChatRequest, Embedder, Failure
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
+from graphrag_pipeline.models.structured import json_schema_format, parse_reply
 from graphrag_pipeline.settings.settings import ResolutionSettings
 
 _MAX_DESCRIPTION = 1_500  # characters of an entity's descriptions that are compared and shown

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.arrow_columns import one_chunk
-from graphrag_pipeline.models.ports import Embedder
+from graphrag_pipeline.models.ports import Embedder, embed_distinct
 from graphrag_pipeline.settings.settings import DescriptionsSettings
 from graphrag_pipeline.tables import DESCRIPTIONS
-from graphrag_pipeline.text.extractive import embed_distinct, is_near_repeat, rank_sentences, sentences_of, words_of
+from graphrag_pipeline.text.extractive import is_near_repeat, rank_sentences, sentences_of, words_of
 from graphrag_pipeline.text.sentence_forms import is_sentence, weigh_form
 
 SLICE_ROWS = 20_000

@@ -31,10 +31,9 @@ from graphrag_pipeline.indexing.reports.findings import (
     make_findings,
 )
 from graphrag_pipeline.indexing.reports.records import Record
-from graphrag_pipeline.models.ports import Embedder
+from graphrag_pipeline.models.ports import Embedder, embed_distinct
 from graphrag_pipeline.settings.settings import ReportsSettings
 from graphrag_pipeline.text.extractive import (
-    embed_distinct,
     is_near_repeat,
     rank_sentences,
     sentences_of,

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from graphrag_pipeline.indexing.reports.community_reports import Report
 from graphrag_pipeline.indexing.reports.contexts import CommunityContext
 from graphrag_pipeline.indexing.reports.replies import ReportReply, WrittenReport, parse_reply
-from graphrag_pipeline.models.endpoints.structured import json_schema_format
 from graphrag_pipeline.models.ports import ChatModel, ChatRequest, Message
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
+from graphrag_pipeline.models.structured import json_schema_format
 
 RESPONSE_FORMAT = json_schema_format(ReportReply, "community_report")
 

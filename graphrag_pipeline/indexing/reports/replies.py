@@ -19,8 +19,8 @@ from pydantic import BaseModel
 from graphrag_pipeline.citations import Cited, render_citation, replace_written, strip_citations
 from graphrag_pipeline.indexing.reports.community_reports import Report
 from graphrag_pipeline.indexing.reports.contexts import CommunityContext
-from graphrag_pipeline.models.endpoints.reply_json import clean_text, read_json
 from graphrag_pipeline.models.ports import ReplyFormatError
+from graphrag_pipeline.models.reply_json import clean_text, read_json
 from graphrag_pipeline.text.extractive import sentences_of
 
 MAX_FINDINGS = 10

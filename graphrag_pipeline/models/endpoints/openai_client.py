@@ -28,10 +28,10 @@ from graphrag_pipeline.models.endpoints.replies import (
     read_answer,
 )
 from graphrag_pipeline.models.endpoints.streaming import Tell
-from graphrag_pipeline.models.endpoints.structured import describe_schema
 from graphrag_pipeline.models.ports import CallFailedError, ChatReply, ChatRequest, Message, ReplyFormatError
 from graphrag_pipeline.models.requests import canonical_json, request_key_of, sendable
 from graphrag_pipeline.models.spending import Spending
+from graphrag_pipeline.models.structured import describe_schema
 from graphrag_pipeline.settings.models import ChatModelSettings
 
 T = TypeVar("T")

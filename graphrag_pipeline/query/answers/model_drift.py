@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from graphrag_pipeline.models.endpoints.reply_json import clean_text, read_json
-from graphrag_pipeline.models.endpoints.structured import json_schema_format
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, Message, ReplyFormatError
+from graphrag_pipeline.models.reply_json import clean_text, read_json
+from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query.answers.model_citations import Shown, shown_numbers
 from graphrag_pipeline.query.answers.model_points import cite_shown, pack_batches, read_score
 from graphrag_pipeline.query.answers.model_requests import as_asked, as_data, ask_all, open_question, read_questions

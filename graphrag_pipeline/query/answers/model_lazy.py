@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import BaseModel
 
-from graphrag_pipeline.models.endpoints.reply_json import read_json
-from graphrag_pipeline.models.endpoints.structured import json_schema_format
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
+from graphrag_pipeline.models.reply_json import read_json
+from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.answers.model_points import MappedPoints, map_contexts, pack_batches
 from graphrag_pipeline.query.answers.model_requests import ask_all, open_question, read_questions

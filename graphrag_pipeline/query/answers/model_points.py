@@ -18,9 +18,9 @@ import numpy as np
 from pydantic import BaseModel
 
 from graphrag_pipeline.citations import Cited, render_citation, replace_written
-from graphrag_pipeline.models.endpoints.reply_json import clean_text, read_json
-from graphrag_pipeline.models.endpoints.structured import json_schema_format
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
+from graphrag_pipeline.models.reply_json import clean_text, read_json
+from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.answers.model_citations import Shown, keep_shown, shown_numbers
 from graphrag_pipeline.query.answers.model_requests import as_data, ask_all, open_question

@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from graphrag_pipeline.models.endpoints.reply_json import clean_text
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, Message
 from graphrag_pipeline.models.prompts import AUTO, Prompt, instruct_language
+from graphrag_pipeline.models.reply_json import clean_text
 from graphrag_pipeline.query.answers.model_accounts import booked
 from graphrag_pipeline.query.answers.token_budget import admit, refuse, reply_tokens, settle
 

@@ -14,9 +14,9 @@ from pydantic import BaseModel
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.models.endpoints.endpoint import MAX_UNREACHED
 from graphrag_pipeline.models.endpoints.openai_client import BOUNDED_COMPLETION
-from graphrag_pipeline.models.endpoints.structured import json_schema_format, parse_reply
 from graphrag_pipeline.models.ports import CallFailedError, ChatRequest
 from graphrag_pipeline.models.spending import BudgetExceededError, Spending
+from graphrag_pipeline.models.structured import json_schema_format, parse_reply
 from graphrag_pipeline.settings.models import BudgetSettings
 from graphrag_pipeline_tests.model_server import Asked, Fault, Reply, running_model_server
 from graphrag_pipeline_tests.support.model_clients import ask, chat_model, complete, in_loop, open_cache

@@ -35,9 +35,9 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     PLACE_TAILS,
     RANKS,
 )
+from graphrag_pipeline.indexing.extraction.names.dates import is_date
 from graphrag_pipeline.indexing.extraction.names.finder import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
-from graphrag_pipeline.text.dates import is_date
 
 PERSON, ORGANIZATION, GEO, EVENT, UNKNOWN = "PERSON", "ORGANIZATION", "GEO", "EVENT", "UNKNOWN"
 CONCEPT = "CONCEPT"  # of key phrases, which are no names (see `concepts.py`)

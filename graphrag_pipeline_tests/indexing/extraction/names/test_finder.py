@@ -1,8 +1,8 @@
 import pytest
 
+from graphrag_pipeline.indexing.extraction.names.dates import find_dates
 from graphrag_pipeline.indexing.extraction.names.finder import find_names, take_in_articles
 from graphrag_pipeline.indexing.extraction.names.phrases import is_heading
-from graphrag_pipeline.text.dates import find_dates
 from graphrag_pipeline.text.sentences import split_sentences
 
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from graphrag_pipeline.models.endpoints.reply_json import LARGEST, MAX_DEPTH, clean_text, read_json
-from graphrag_pipeline.models.endpoints.structured import parse_json, parse_reply
 from graphrag_pipeline.models.ports import ReplyFormatError
+from graphrag_pipeline.models.reply_json import LARGEST, MAX_DEPTH, clean_text, read_json
+from graphrag_pipeline.models.structured import parse_json, parse_reply
 
 SIZE = 2_000_000
 

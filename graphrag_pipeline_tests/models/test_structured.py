@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel, Field
 
-from graphrag_pipeline.models.endpoints.structured import describe_schema, json_schema_format, parse_json, parse_reply
 from graphrag_pipeline.models.ports import ReplyFormatError
+from graphrag_pipeline.models.structured import describe_schema, json_schema_format, parse_json, parse_reply
 
 
 class Finding(BaseModel):

@@ -1,6 +1,6 @@
 import pytest
 
-from graphrag_pipeline.inputs.titles import DocumentTitle, find_title, read_title
+from graphrag_pipeline.indexing.extraction.names.document_titles import DocumentTitle, find_title, read_title
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 
+from graphrag_pipeline.indexing.extraction.names.aliases import is_acronym_of, tie_names
 from graphrag_pipeline.indexing.extraction.names.finder import Name
-from graphrag_pipeline.indexing.graph.aliases import is_acronym_of, tie_names
 
 
 def tie(*forms: str, text: str = "", **types: str) -> dict[str, str]:

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from graphrag_pipeline.models.endpoints.reply_json import read_json
 from graphrag_pipeline.models.ports import ReplyFormatError
+from graphrag_pipeline.models.reply_json import read_json
 
 M = TypeVar("M", bound=BaseModel)
 
