@@ -68,9 +68,11 @@ def query(
         return
     is_model = index.settings.answers.engine == "model" and not (context_only or as_json)
     is_streamed = is_model and (sys.stdout.isatty() if stream is None else stream)
-    say = _print_piece if is_streamed else None
+    on_token = _print_piece if is_streamed else None
     with logging_costs(project, "query", method):
-        result = index.search(_as_text(question), method, strategy, context_only, say, conditions, **options)
+        result = index.search(
+            _as_text(question), method, strategy, context_only, conditions, on_token=on_token, **options
+        )
     if as_json:
         print_json(result.to_dict())
         return
@@ -112,12 +114,13 @@ def _as_text(argument: str) -> str:
 def _parse_option(text: str) -> tuple[str, Any]:
     import yaml
 
+    from graphrag_pipeline.query.batch.question_files import OWN_NAMES
     from graphrag_pipeline.settings.file import parse_yaml
 
     key, equals, value = (part.strip() for part in text.partition("="))
     if not key or not equals:
         raise typer.BadParameter(f"{text!r} is not KEY=VALUE, such as top_k_entities=20", param_hint="--option")
-    if key in ("question", "method", "strategy", "context_only", "say", "filters", "callbacks"):
+    if key in OWN_NAMES:
         raise typer.BadParameter(f"{key!r} has an option or argument of its own", param_hint="--option")
     try:
         return key, parse_yaml(value)

@@ -142,7 +142,7 @@ def rank_text_units(condition: Condition, index: GraphIndex, question: str, k: i
 
 
 @dataclass(frozen=True)
-class Answered:
+class ConditionAnswer:
     """An answer, in markdown without its list of sources, and the seconds it took."""
 
     text: str
@@ -150,7 +150,7 @@ class Answered:
     failure: str = ""
 
 
-def answer_question(condition: Condition, index: GraphIndex, question: str) -> Answered:
+def answer_question(condition: Condition, index: GraphIndex, question: str) -> ConditionAnswer:
     """Answer by a condition.
 
     Raises:
@@ -163,7 +163,7 @@ def answer_question(condition: Condition, index: GraphIndex, question: str) -> A
     else:
         answer = _answer_from_text(condition, index, question)
         text, failure = answer.text, answer.failure
-    return Answered(text, time.perf_counter() - started, failure)
+    return ConditionAnswer(text, time.perf_counter() - started, failure)
 
 
 def _answer_from_text(condition: Condition, index: GraphIndex, question: str) -> Any:

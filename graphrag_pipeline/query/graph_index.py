@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,14 +22,14 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.endpoints.spans import parent_span
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.answers.extractive import EMPTY_INDEX
-from graphrag_pipeline.query.answers.model import Say
+from graphrag_pipeline.query.answers.model import OnToken
 from graphrag_pipeline.query.answers.model_accounts import EMBEDDINGS, accounted, booked
-from graphrag_pipeline.query.answers.model_streams import Callbacks, Listener, aiterate_said, await_search, iterate_said
+from graphrag_pipeline.query.answers.model_streams import Listener, aiterate_tokens, await_search, iterate_tokens
 from graphrag_pipeline.query.answers.token_budget import limited
-from graphrag_pipeline.query.answers.usage import EMBEDDED, Usage, embedded_usage
+from graphrag_pipeline.query.answers.usage import EMBEDDED, QueryUsage, embedded_usage
 from graphrag_pipeline.query.methods import Found, look_up_method
 from graphrag_pipeline.query.results import Answer, Context, SearchResult
-from graphrag_pipeline.query.understanding.document_mask import Passing, document_rows, find_passing
+from graphrag_pipeline.query.understanding.document_mask import DocumentMask, document_rows, find_document_mask
 from graphrag_pipeline.query.understanding.filters import DocumentFields
 from graphrag_pipeline.query.understanding.question import NameIndex, read_question, valid_unicode
 from graphrag_pipeline.query.understanding.time_scope import read_time_scope
@@ -63,7 +63,7 @@ class GraphIndex:
 
     def __init__(self, snapshot: Snapshot, settings: Settings, embedder: Embedder, root: Root | None = None) -> None:
         _check_fingerprint(snapshot, embedder)
-        self.passing: Passing | None = None
+        self.document_mask: DocumentMask | None = None
         self._root = root
         self.snapshot = snapshot
         self.settings = settings
@@ -113,9 +113,9 @@ class GraphIndex:
         method: str = "local",
         strategy: str | None = None,
         context_only: bool = False,
-        say: Say | None = None,
         filters: Sequence[str] = (),
-        callbacks: Callbacks | None = None,
+        on_context: Callable[[Context], None] | None = None,
+        on_token: OnToken | None = None,
         **options: Any,
     ) -> SearchResult:
         """Answer a question.
@@ -125,9 +125,9 @@ class GraphIndex:
             method: local, global, basic, drift, lazy or auto (which picks one of the others).
             strategy: local search, also where auto picks it: how text units are chosen; None is the one in settings.
             context_only: select the context and write no answer.
-            say: gets the answer in pieces: a model's as it comes, and in the end all of it.
             filters: only documents that pass all of them are read, such as ["year>=2024", "source=reuters"] (`where`).
-            callbacks: get the context once it is chosen, and the answer in pieces.
+            on_context: gets the context once it is chosen, before the answer is written.
+            on_token: gets the answer in pieces: a model's as it comes, and in the end all of it.
             options: override the method's section of the settings, such as `top_k_entities=20`.
 
         Raises:
@@ -141,7 +141,7 @@ class GraphIndex:
         index = self.where(filters)
         timed = read_time_scope(index, asked, search_method.now_of(settings))
         asked, index = timed.question, index.where(timed.filters)
-        listener = Listener(say, context_only, callbacks)
+        listener = Listener(context_only, on_context, on_token)
         span = parent_span(self.settings.use_spans, f"query {method}", snapshot=self.snapshot.id)
         with accounted() as account, limited(search_method.budget_of(settings)), span:
             if index.nothing_to_read:
@@ -156,12 +156,12 @@ class GraphIndex:
             answer=answer.text,
             citations=answer.citations,
             context=context,
-            usage=Usage({**embedded, **account.by_model(self.settings)}),
+            usage=QueryUsage({**embedded, **account.by_model(self.settings)}),
             seconds=time.perf_counter() - started,
             method=method,
             question=valid_unicode(question),
             snapshot=self.snapshot.id,
-            selection=found.selection | (index.passing.account() if index.passing else {}) | timed.account,
+            selection=found.selection | (index.document_mask.account() if index.document_mask else {}) | timed.account,
             answering={
                 "engine": answer.engine,
                 "invented_citations": answer.n_invented,
@@ -172,7 +172,7 @@ class GraphIndex:
 
     def stream(self, question: str, method: str = "local", **options: Any) -> Iterator[str | SearchResult]:
         """Answer a question: the answer in pieces as they come, and at last the result (see `search`)."""
-        return iterate_said(lambda say: self.search(question, method, say=say, **options))
+        return iterate_tokens(lambda on_token: self.search(question, method, on_token=on_token, **options))
 
     async def asearch(self, question: str, method: str = "local", **options: Any) -> SearchResult:
         """`search` for code that is async; cancelled, it gives up its calls to models."""
@@ -180,14 +180,14 @@ class GraphIndex:
 
     def astream(self, question: str, method: str = "local", **options: Any) -> AsyncIterator[str | SearchResult]:
         """`stream` for code that is async."""
-        return aiterate_said(lambda say: self.search(question, method, say=say, **options))
+        return aiterate_tokens(lambda on_token: self.search(question, method, on_token=on_token, **options))
 
     # --------------------------------------------------------------------------------------------------------- filters
 
     def where(self, filters: Sequence[str]) -> GraphIndex:
         """This index as if it held only the documents that pass all of some filters; itself if there are none.
 
-        Every step of a search takes one in place of the whole (`filters.py`, `passing.py`, `restricted_snapshot.py`).
+        Every step of a search takes one in place of the whole (`document_mask.py`, `restricted_snapshot.py`).
 
         Raises:
             PipelineError: what is no filter, an unknown field, or a value that does not compare.
@@ -196,8 +196,8 @@ class GraphIndex:
         wanted = tuple(dict.fromkeys(text.strip() for text in listed))
         if not wanted:
             return self
-        if self._whole and self.passing:
-            return self._whole.where([*self.passing.filters, *wanted])
+        if self._whole and self.document_mask:
+            return self._whole.where([*self.document_mask.filters, *wanted])
         view = self._views.get(wanted)
         if view is None:
             for oldest in list(self._views)[: 1 - MAX_VIEWS]:
@@ -208,9 +208,9 @@ class GraphIndex:
     def _restrict(self, filters: tuple[str, ...]) -> GraphIndex:
         from graphrag_pipeline.query.understanding.restricted_snapshot import RestrictedSnapshot
 
-        passing = find_passing(self.snapshot, self.document_fields, self._document_rows, filters)
-        view = GraphIndex(RestrictedSnapshot(self.snapshot, passing), self.settings, self.embedder, self._root)
-        view._columns, view._whole, view.passing = self._columns, self, passing
+        document_mask = find_document_mask(self.snapshot, self.document_fields, self._document_rows, filters)
+        view = GraphIndex(RestrictedSnapshot(self.snapshot, document_mask), self.settings, self.embedder, self._root)
+        view._columns, view._whole, view.document_mask = self._columns, self, document_mask
         return view
 
     @functools.cached_property
@@ -227,7 +227,7 @@ class GraphIndex:
         """Why no question can be answered: no documents, or none that passes; "" if there are some."""
         if not self.snapshot.n_rows("documents"):
             return EMPTY_INDEX
-        return self.passing.why_nothing() if self.passing and not self.passing.n_documents else ""
+        return self.document_mask.why_nothing() if self.document_mask and not self.document_mask.n_documents else ""
 
     # ----------------------------------------------------------------------------------------- what the methods read
 
@@ -275,13 +275,13 @@ class GraphIndex:
         if not len(values):
             return np.full(len(wanted), -1, dtype=np.int64)
         found = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
-        return np.where((values[found] == wanted) & self.passes(table)[found], found, -1)
+        return np.where((values[found] == wanted) & self.row_mask(table)[found], found, -1)
 
-    def passes(self, table: str) -> np.ndarray:
+    def row_mask(self, table: str) -> np.ndarray:
         """Which rows of a contract table may be read, bool (n rows,)."""
-        if self.passing is None:
+        if self.document_mask is None:
             return np.broadcast_to(True, self.snapshot.n_rows(table))
-        return self.passing.masks[table]
+        return self.document_mask.masks[table]
 
     def documents(self, ids: Iterable[str]) -> dict[str, tuple[str, str]]:
         """Title and path of documents by id."""
@@ -294,8 +294,8 @@ class GraphIndex:
         """Entities by their names."""
         arrays = self.snapshot.lookups
         hashes, rows = arrays.array("name_hashes"), arrays.array("name_rows")
-        if self.passing is not None:
-            is_kept = self.passing.masks["entities"][rows]
+        if self.document_mask is not None:
+            is_kept = self.document_mask.masks["entities"][rows]
             hashes, rows = hashes[is_kept], rows[is_kept]
         return NameIndex.stored(hashes, rows)
 

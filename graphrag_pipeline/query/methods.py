@@ -70,50 +70,54 @@ class Found:
 
 def _search_locally(index: GraphIndex, question: str, settings: LocalSearchSettings, listener: Listener) -> Found:
     context, candidates = local_search.select_with_candidates(index, question, settings)
-    listener.tell_context(context)
+    listener.on_context(context)
     selection: dict[str, Any] = {"strategy": settings.strategy}
     if set(settings.shown_columns) != set(SHOWN_COLUMNS):
         selection["shown_columns"] = list(settings.shown_columns)
     if unknown := unknown_names(index, (*settings.include_entity_names, *settings.exclude_entity_names)):
         selection["unknown_entity_names"] = unknown
     is_wanted = listener.is_wanted
-    answer = write_answer(index, question, context, listener.say, settings) if is_wanted else NO_ANSWER
+    answer = write_answer(index, question, context, listener.on_token, settings) if is_wanted else NO_ANSWER
     return Found(answer, context, selection, candidates)
 
 
 def _search_globally(index: GraphIndex, question: str, settings: GlobalSearchSettings, listener: Listener) -> Found:
     selection = global_search.rate_reports(index, question, settings)
     context = select_global_context(index, question, selection, settings)
-    listener.tell_context(context)
+    listener.on_context(context)
     if not listener.is_wanted:
         return Found(NO_ANSWER, context, selection.account())
     mapped = map_points(index, question, selection, settings)
-    answer = write_global_answer(index, question, mapped, selection, settings, listener.say)
+    answer = write_global_answer(index, question, mapped, selection, settings, listener.on_token)
     context = replace(context, text_units=(*context.text_units, *answer.text_units))
     return Found(answer, context, {**selection.account(), **mapped.details()})
 
 
 def _search_basically(index: GraphIndex, question: str, settings: BasicSearchSettings, listener: Listener) -> Found:
     context = basic_search.select_basic_context(index, question, settings)
-    listener.tell_context(context)
-    return Found(write_answer(index, question, context, listener.say) if listener.is_wanted else NO_ANSWER, context)
+    listener.on_context(context)
+    return Found(
+        write_answer(index, question, context, listener.on_token) if listener.is_wanted else NO_ANSWER, context
+    )
 
 
 def _search_by_drift(index: GraphIndex, question: str, settings: DriftSearchSettings, listener: Listener) -> Found:
     drift = follow_drift(index, question, start_drift(index, question, settings), settings)
-    listener.tell_context(drift.context)
-    answer = write_drift_answer(index, question, drift, settings, listener.say) if listener.is_wanted else NO_ANSWER
+    listener.on_context(drift.context)
+    answer = (
+        write_drift_answer(index, question, drift, settings, listener.on_token) if listener.is_wanted else NO_ANSWER
+    )
     return Found(answer, drift.context, drift.account())
 
 
 def _search_lazily(index: GraphIndex, question: str, settings: LazySearchSettings, listener: Listener) -> Found:
     selection = find_relevant(index, question, settings)
     context = select_lazy_context(index, selection, settings.max_context_tokens)
-    listener.tell_context(context)
+    listener.on_context(context)
     if not listener.is_wanted:
         return Found(NO_ANSWER, context, selection.account())
     mapped = map_relevant(index, question, selection, settings)
-    answer = write_lazy_answer(index, question, mapped, selection, settings, listener.say)
+    answer = write_lazy_answer(index, question, mapped, selection, settings, listener.on_token)
     return Found(answer, context, {**selection.account(), **mapped.details()})
 
 

@@ -99,11 +99,11 @@ def _renamed(record: dict, **names: str) -> dict:
 def root_mask(index: GraphIndex) -> np.ndarray:
     """Which communities are roots: those without a parent that may be read. bool (n,)."""
     is_root = index.column("communities", "level") == 0
-    if index.passing is None:
+    if index.document_mask is None:
         return is_root
-    passes = index.passes("communities")
+    row_mask = index.row_mask("communities")
     parents = np.searchsorted(index.column("communities", "community"), index.column("communities", "parent"))
-    return passes & (is_root | ~np.r_[passes, False][parents])
+    return row_mask & (is_root | ~np.r_[row_mask, False][parents])
 
 
 def frontier_mask(index: GraphIndex, level: int) -> np.ndarray:
@@ -114,6 +114,6 @@ def frontier_mask(index: GraphIndex, level: int) -> np.ndarray:
     levels = index.column("communities", "level")
     n_children = np.asarray(pc.list_value_length(index.snapshot.table("communities")["children"]))
     is_frontier = (levels == level) | ((levels < level) & (n_children == 0))
-    if index.passing is None:
+    if index.document_mask is None:
         return is_frontier
-    return (is_frontier & index.passes("communities")) | (root_mask(index) & (levels > level))
+    return (is_frontier & index.row_mask("communities")) | (root_mask(index) & (levels > level))

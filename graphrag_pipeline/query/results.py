@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from graphrag_pipeline.citations import KIND_OF_RECORD, render_citation
-from graphrag_pipeline.query.answers.usage import Usage
+from graphrag_pipeline.query.answers.usage import QueryUsage
 
 MAX_QUOTE_SHOWN = 160
 """Characters of a quote in a list of sources; the citation holds all of it."""
@@ -235,7 +235,7 @@ class SearchResult:
     answer: str
     citations: tuple[Citation, ...]
     context: Context
-    usage: Usage
+    usage: QueryUsage
     seconds: float
     method: str
     question: str

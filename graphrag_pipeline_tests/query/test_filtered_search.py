@@ -139,15 +139,15 @@ def test_what_does_not_pass_cannot_be_read_or_found(news: GraphIndex) -> None:
     for table in ("entities", "text_units", "community_reports", "relationships"):
         numbers = news.column(table, "human_readable_id").tolist()
         rows = view.rows_of_numbers(table, "human_readable_id", numbers)
-        assert (rows >= 0).tolist() == view.passes(table).tolist()
+        assert (rows >= 0).tolist() == view.row_mask(table).tolist()
 
 
 def test_filters_are_anded_whatever_their_order_and_nest(news: GraphIndex) -> None:
     both = news.where(["year>=2024", "source=bbc"])
     other = news.where(["source=bbc"]).where(["year>=2024"])
-    assert both.passing is not None and other.passing is not None
-    for table, mask in both.passing.masks.items():
-        assert np.array_equal(mask, other.passing.masks[table])
+    assert both.document_mask is not None and other.document_mask is not None
+    for table, mask in both.document_mask.masks.items():
+        assert np.array_equal(mask, other.document_mask.masks[table])
     assert news.where([]) is news and news.where(["source=bbc"]) is news.where(" source=bbc ")
 
 
@@ -169,9 +169,9 @@ def test_streams_async_code_and_explanations_hold_filters(news: GraphIndex) -> N
 @pytest.mark.parametrize("kept", ["a.txt", "b.txt", "c.txt", "a.txt,b.txt", "a.txt,c.txt", "b.txt,c.txt"])
 def test_masks_say_what_the_tables_say(small: GraphIndex, kept: str) -> None:
     """By hand, from the lists of ids in the contract tables."""
-    passing = small.where([f"title in {kept}"]).passing
-    assert passing is not None
-    tables = {name: small.snapshot.table(name).to_pylist() for name in passing.masks}
+    document_mask = small.where([f"title in {kept}"]).document_mask
+    assert document_mask is not None
+    tables = {name: small.snapshot.table(name).to_pylist() for name in document_mask.masks}
     documents = {d["id"] for d in tables["documents"] if d["title"] in kept.split(",")}
     units = {u["id"] for u in tables["text_units"] if u["document_id"] in documents}
     whole = {e["id"] for e in tables["entities"] if set(e["text_unit_ids"]) <= units}
@@ -191,7 +191,7 @@ def test_masks_say_what_the_tables_say(small: GraphIndex, kept: str) -> None:
         "communities": [c["community"] in communities for c in tables["communities"]],
         "community_reports": [r["community"] in communities for r in tables["community_reports"]],
     }
-    assert {name: mask.tolist() for name, mask in passing.masks.items()} == expected
+    assert {name: mask.tolist() for name, mask in document_mask.masks.items()} == expected
 
 
 # ---------------------------------------------------------------------------------------------- k of a large index
@@ -213,10 +213,10 @@ def test_a_search_finds_exactly_k_that_pass(
     """Told the ids of what passes, or looking for more than k: the k best of what passes."""
     monkeypatch.setattr(restricted_snapshot, "MAX_IDS", max_ids)
     view = large.where([condition])
-    assert view.passes("documents").mean() == pytest.approx(share, abs=0.001)
+    assert view.row_mask("documents").mean() == pytest.approx(share, abs=0.001)
     question = large.embed([f"What did {name_of(3)} write?"])[0]
     for name, table, k in (("default-text_unit-text", "text_units", 5), ("default-entity-description", "entities", 9)):
-        ids = np.array(large.snapshot.table(table)["id"].to_pylist())[view.passes(table)]
+        ids = np.array(large.snapshot.table(table)["id"].to_pylist())[view.row_mask(table)]
         scores = large.snapshot.vectors(name).vectors(ids.tolist()) @ question
         found = view.snapshot.vectors(name).search(question, k)
         assert len(found) == k and {record_id for record_id, _ in found} <= set(ids)

@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
-from graphrag_pipeline.query.answers.usage import ModelUsage, Usage
+from graphrag_pipeline.query.answers.usage import ModelUsage, QueryUsage
 
 ANSWERS = "answers"
 _MAX_SHOWN = 50_000
@@ -36,7 +36,7 @@ class KeptAnswer:
     markdown: str
     method: str
     snapshot: str
-    usage: Usage
+    usage: QueryUsage
     seconds: float
     n_citations: int
     selection: Mapping[str, Any]

@@ -15,7 +15,7 @@ from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, keep_answer
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_question_file
-from graphrag_pipeline.query.batch.run import CONCURRENCY, Answered, answer_into_file
+from graphrag_pipeline.query.batch.run import CONCURRENCY, BatchAnswer, answer_into_file
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.methods import look_up_method
 from graphrag_pipeline.query.results import SearchResult
@@ -62,7 +62,7 @@ def open_batch(context: dg.OpExecutionContext, config: BatchConfig, index_root: 
 
 @dg.op(description="Answer what the file of answers does not hold yet; each answer goes into the asset `answers`.")
 def answer_batch(context: dg.OpExecutionContext, index_root: IndexRoot, batch: Batch) -> dict[str, Any]:
-    def keep(answered: Answered) -> None:
+    def keep(answered: BatchAnswer) -> None:
         if answered.result is None:
             context.log.warning(f"{answered.asked.question[:200]!r}: {answered.error}")
         else:

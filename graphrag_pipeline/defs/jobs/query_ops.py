@@ -16,7 +16,7 @@ from graphrag_pipeline.defs.jobs.query_steps import Found, Query, Step, step
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.query.answers import answering as engines
-from graphrag_pipeline.query.answers.usage import EMBEDDED, Usage, embedded_usage
+from graphrag_pipeline.query.answers.usage import EMBEDDED, QueryUsage, embedded_usage
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.methods import METHODS, settings_of_choice
 from graphrag_pipeline.query.results import Answer, Context
@@ -59,8 +59,8 @@ def _pin(context: dg.OpExecutionContext, root: IndexRoot, config: QuestionConfig
     time = read_time_scope(index, asked, METHODS[method].now_of(settings))
     filters = (*config.filters, *time.filters)
     shown = {"snapshot": index.snapshot.id, "question": asked, "job": context.job_name}
-    if passing := index.where(time.filters).passing:
-        shown |= {"filters": " and ".join(filters), "documents passing": str(passing.n_documents)}
+    if document_mask := index.where(time.filters).document_mask:
+        shown |= {"filters": " and ".join(filters), "documents passing": str(document_mask.n_documents)}
     context.log_event(dg.AssetObservation(asset_key=SNAPSHOT.name, metadata=shown))
     budget = METHODS[method].budget_of(settings)
     return Query(time.question, method, index.snapshot.id, settings, budget, filters, asked, time)
@@ -236,7 +236,7 @@ def _show(
     if answer.n_invented:
         shown["invented citations removed"] = answer.n_invented
     context.add_output_metadata(shown)
-    usage = now.usage() + (embedded_usage(read.n_tokens, 0) if answer.engine == EMBEDDED else Usage())
+    usage = now.usage() + (embedded_usage(read.n_tokens, 0) if answer.engine == EMBEDDED else QueryUsage())
     kept = KeptAnswer(
         question=query.asked,
         markdown=markdown,

@@ -15,7 +15,7 @@ import dagster as dg
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.query.answers.model_accounts import Account, accounted
 from graphrag_pipeline.query.answers.token_budget import TokenBudget, limited
-from graphrag_pipeline.query.answers.usage import Usage
+from graphrag_pipeline.query.answers.usage import QueryUsage
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.understanding.time_scope import TimeScope
 
@@ -50,7 +50,7 @@ class Found:
 
     value: Any
     spent: int
-    usage: Usage
+    usage: QueryUsage
     seconds: float
 
 
@@ -66,7 +66,7 @@ class Step:
 
     def paid(self) -> dict[str, Any]:
         """What models were asked for in this op; empty where none was."""
-        line = Usage(self.account.by_model(self.index.settings)).to_line()
+        line = QueryUsage(self.account.by_model(self.index.settings)).to_line()
         return {"models": line} if line else {}
 
     def found(self, context: dg.OpExecutionContext, value: Any, told: dict[str, Any]) -> Found:
@@ -74,16 +74,16 @@ class Step:
         context.add_output_metadata(told | self.paid())
         return Found(value, self.budget.spent, self.usage(), self.seconds())
 
-    def usage(self) -> Usage:
+    def usage(self) -> QueryUsage:
         """What models were asked for by now, for this question."""
-        return self.before.usage + Usage(self.account.by_model(self.index.settings))
+        return self.before.usage + QueryUsage(self.account.by_model(self.index.settings))
 
     def seconds(self) -> float:
         """Time of the question's steps by now."""
         return self.before.seconds + time.perf_counter() - self.started
 
 
-_NOTHING = Found(None, 0, Usage(), 0.0)
+_NOTHING = Found(None, 0, QueryUsage(), 0.0)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.query.answers import extractive as answers
-from graphrag_pipeline.query.answers.model import Say, replaced_answer, write_from_context, write_from_points
+from graphrag_pipeline.query.answers.model import OnToken, replaced_answer, write_from_context, write_from_points
 from graphrag_pipeline.query.answers.model_drift import ModelFollower, imagine_answer, points_of
 from graphrag_pipeline.query.answers.model_lazy import estimate_map, find_by_model, map_text_units
 from graphrag_pipeline.query.answers.model_points import MappedPoints, estimate_static, map_reports
@@ -18,7 +18,7 @@ from graphrag_pipeline.query.answers.token_budget import is_affordable
 from graphrag_pipeline.query.results import Answer, Context
 from graphrag_pipeline.query.search import global_ as global_search
 from graphrag_pipeline.query.search.basic import select_basic_context
-from graphrag_pipeline.query.search.drift import Drift, Primer, Step, find_primer, follow_up, read_locally
+from graphrag_pipeline.query.search.drift import Drift, DriftStep, Primer, find_primer, follow_up, read_locally
 from graphrag_pipeline.query.search.drift_follow_ups import GraphFollower
 from graphrag_pipeline.query.search.lazy import (
     LazySelection,
@@ -43,10 +43,10 @@ def write_answer(
     index: GraphIndex,
     question: str,
     context: Context,
-    say: Say | None = None,
+    on_token: OnToken | None = None,
     local: LocalSearchSettings | None = None,
 ) -> Answer:
-    """The answer to a local or basic search; `say` gets a model's text as it comes.
+    """The answer to a local or basic search; `on_token` gets a model's text as it comes.
 
     Args:
         local: the settings of a local search, by which a model is told more than the context.
@@ -57,14 +57,14 @@ def write_answer(
     if index.settings.answers.engine == "embedded" or context.is_empty:
         return _quote(index, question, context)
     try:
-        return write_from_context(index, question, context, say, local)
+        return write_from_context(index, question, context, on_token, local)
     except CallFailedError as error:
         return replaced_answer(_quote(index, question, context), error.reason)
 
 
 def _quote(index: GraphIndex, question: str, context: Context) -> Answer:
     """Passages that answer; of an overview question about some of the documents, what their texts say most."""
-    is_about_some = index.passing is not None and context.text_units and is_overview(question)
+    is_about_some = index.document_mask is not None and context.text_units and is_overview(question)
     write = answers.write_overview if is_about_some else answers.write_answer
     return write(index, question, context, index.settings.answers)
 
@@ -99,19 +99,19 @@ def _read_basically(index: GraphIndex, question: str, max_tokens: int) -> Contex
 
 
 def _are_texts_read(index: GraphIndex, selection: Selection) -> bool:
-    return index.passing is not None and not index.nothing_to_read and not selection.kept
+    return index.document_mask is not None and not index.nothing_to_read and not selection.kept
 
 
-def _tell_without_reports(index: GraphIndex, answer: Answer, say: Say | None) -> Answer:
+def _tell_without_reports(index: GraphIndex, answer: Answer, on_token: OnToken | None) -> Answer:
     """An answer with a line under it that says why the texts were read."""
-    filters = " and ".join(index.passing.filters) if index.passing else ""
-    n_left = int(index.passes("community_reports").sum())
+    filters = " and ".join(index.document_mask.filters) if index.document_mask else ""
+    n_left = int(index.row_mask("community_reports").sum())
     why = (
         "No community report is" if not n_left else f"Only {n_left} community report{'s are' if n_left > 1 else ' is'}"
     )
     line = f"{why} wholly within {filters}: the texts themselves were read."
-    if say and answer.engine == "model" and not answer.failure:
-        say(f"\n\n{line}")
+    if on_token and answer.engine == "model" and not answer.failure:
+        on_token(f"\n\n{line}")
     return replace(answer, text=f"{answer.text}\n\n{line}")
 
 
@@ -121,16 +121,16 @@ def write_global_answer(
     mapped: MappedPoints,
     selection: Selection,
     settings: GlobalSearchSettings,
-    say: Say | None = None,
+    on_token: OnToken | None = None,
 ) -> Answer:
-    """The answer to a global search; `say` gets a model's text as it comes.
+    """The answer to a global search; `on_token` gets a model's text as it comes.
 
     Raises:
         PipelineError: no call to the model can be answered, or the budget is spent.
     """
     if _are_texts_read(index, selection):
         context = select_global_context(index, question, selection, settings)
-        return _tell_without_reports(index, write_answer(index, question, context, say), say)
+        return _tell_without_reports(index, write_answer(index, question, context, on_token), on_token)
     if index.settings.answers.engine == "embedded" or not selection.kept:
         return _write_extractive(index, question, mapped, selection, settings)
     if mapped.has_failed:
@@ -141,7 +141,7 @@ def write_global_answer(
     else:
         try:
             looked = _looked(mapped, selection)
-            return write_from_points(index, question, mapped.points, settings.max_answer_tokens, looked, say)
+            return write_from_points(index, question, mapped.points, settings.max_answer_tokens, looked, on_token)
         except CallFailedError as error:
             reason = error.reason
     points = MappedPoints(global_search.map_points(index, question, selection))
@@ -193,7 +193,7 @@ def follow_drift(index: GraphIndex, question: str, primer: Primer, settings: Dri
         return drift
     reason = drift.failures[0] if drift.failures else "no step was made"
     read = read_locally(index, question, settings.max_context_tokens)
-    return replace(drift, steps=(*drift.steps, Step(question, 0, read, failure=reason)))
+    return replace(drift, steps=(*drift.steps, DriftStep(question, 0, read, failure=reason)))
 
 
 def _follower(index: GraphIndex, question: str, settings: DriftSearchSettings) -> GraphFollower | ModelFollower:
@@ -202,20 +202,20 @@ def _follower(index: GraphIndex, question: str, settings: DriftSearchSettings) -
 
 
 def write_drift_answer(
-    index: GraphIndex, question: str, drift: Drift, settings: DriftSearchSettings, say: Say | None = None
+    index: GraphIndex, question: str, drift: Drift, settings: DriftSearchSettings, on_token: OnToken | None = None
 ) -> Answer:
-    """The answer to a DRIFT search; `say` gets a model's text as it comes.
+    """The answer to a DRIFT search; `on_token` gets a model's text as it comes.
 
     Raises:
         PipelineError: no call to the model can be answered, or the budget of the root is spent.
     """
-    answer = _write_drift_answer(index, question, drift, settings, say)
+    answer = _write_drift_answer(index, question, drift, settings, on_token)
     is_without = is_overview(question) and _are_texts_read(index, drift.selection)
-    return _tell_without_reports(index, answer, say) if is_without else answer
+    return _tell_without_reports(index, answer, on_token) if is_without else answer
 
 
 def _write_drift_answer(
-    index: GraphIndex, question: str, drift: Drift, settings: DriftSearchSettings, say: Say | None
+    index: GraphIndex, question: str, drift: Drift, settings: DriftSearchSettings, on_token: OnToken | None
 ) -> Answer:
     if index.settings.answers.engine == "embedded":
         return _write_drift_extractive(index, question, drift, settings)
@@ -224,7 +224,7 @@ def _write_drift_answer(
         return Answer(f"Not in the index: {looked}; none says anything about the question.", engine="model")
     try:
         if points:
-            return write_from_points(index, question, points, settings.max_answer_tokens, looked, say)
+            return write_from_points(index, question, points, settings.max_answer_tokens, looked, on_token)
         reason = "; ".join(drift.failures)
     except CallFailedError as error:
         reason = error.reason
@@ -279,9 +279,9 @@ def write_lazy_answer(
     mapped: MappedPoints,
     selection: LazySelection,
     settings: LazySearchSettings,
-    say: Say | None = None,
+    on_token: OnToken | None = None,
 ) -> Answer:
-    """The answer to a lazy search; `say` gets a model's text as it comes.
+    """The answer to a lazy search; `on_token` gets a model's text as it comes.
 
     Raises:
         PipelineError: no call to the model can be answered, or the budget of the root is spent.
@@ -297,9 +297,9 @@ def write_lazy_answer(
         return Answer(f"Not in the index: {looked}; none says anything about the question.", engine="model")
     try:
         if mapped.points:
-            return write_from_points(index, question, mapped.points, settings.max_answer_tokens, looked, say)
+            return write_from_points(index, question, mapped.points, settings.max_answer_tokens, looked, on_token)
         if not mapped.has_failed:
-            return write_from_context(index, question, context, say)
+            return write_from_context(index, question, context, on_token)
         reason = "; ".join(mapped.failures)
     except CallFailedError as error:
         reason = error.reason

@@ -18,12 +18,12 @@ import numpy as np
 
 from graphrag_pipeline.citations import split_cited, strip_citations
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite, passages_of, sentences_of, text_of
-from graphrag_pipeline.query.answers.quoting import IS_NEAREST, Said, quote_passages, quote_runs, state_graph
+from graphrag_pipeline.query.answers.quoting import IS_NEAREST, Quote, quote_passages, quote_runs, state_graph
 from graphrag_pipeline.query.results import Answer, Citation, Context, TextUnitRecord
 from graphrag_pipeline.query.search.basic import select_basic_context
 from graphrag_pipeline.query.selection.windows import is_latin
 from graphrag_pipeline.query.understanding.question import asked_words, stem
-from graphrag_pipeline.query.understanding.question_analysis import Asked, read_asked
+from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis, analyze_question
 from graphrag_pipeline.settings.settings import AnswersSettings
 from graphrag_pipeline.text.extractive import is_near_repeat, rank_sentences, words_of
 from graphrag_pipeline.text.sentence_forms import is_sentence
@@ -57,17 +57,17 @@ def write_answer(index: GraphIndex, question: str, context: Context, settings: A
     if not asked_words(question):
         return Answer(NOTHING_TO_LOOK_FOR)
     units = context.text_units
-    asked = read_asked(index, question, units)
-    stated = state_graph(index, asked, context)
+    analysis = analyze_question(index, question, units)
+    stated = state_graph(index, analysis, context)
     n_left = settings.max_sentences - len(stated)
-    said = stated + quote_passages(index, asked, units, n_left, stated)
-    if not said or _absent_words(asked, units):
-        said = stated + _answer_from_units(index, asked, units, n_left, stated)
+    said = stated + quote_passages(index, analysis, units, n_left, stated)
+    if not said or _absent_words(analysis, units):
+        said = stated + _answer_from_units(index, analysis, units, n_left, stated)
     if said:
-        return _compose(_introduce_passages(asked, units, said), said)
+        return _compose(_introduce_passages(analysis, units, said), said)
     if not units:
         return Answer(NOTHING_READ)
-    return _say_what_was_looked_at(index, asked, units, f"looked at {_count(len(units), 'text unit')}")
+    return _say_what_was_looked_at(index, analysis, units, f"looked at {_count(len(units), 'text unit')}")
 
 
 def write_overview(index: GraphIndex, question: str, context: Context, settings: AnswersSettings) -> Answer:
@@ -90,38 +90,40 @@ def write_overview(index: GraphIndex, question: str, context: Context, settings:
 
 
 def _answer_from_units(
-    index: GraphIndex, asked: Asked, units: Sequence[TextUnitRecord], n: int, said: Sequence[Said] = ()
-) -> list[Said]:
+    index: GraphIndex, analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], n: int, said: Sequence[Quote] = ()
+) -> list[Quote]:
     """The n passages that answer; where no text unit has all that is asked about, the nearest are among them."""
-    quoted = quote_passages(index, asked, units, n, said)
-    if quoted and is_latin(asked.question) and _absent_words(asked, units):
-        return quote_passages(index, asked, units, n, said, IS_NEAREST) or quoted
+    quoted = quote_passages(index, analysis, units, n, said)
+    if quoted and is_latin(analysis.question) and _absent_words(analysis, units):
+        return quote_passages(index, analysis, units, n, said, IS_NEAREST) or quoted
     return quoted
 
 
-def _absent_words(asked: Asked, units: Sequence[TextUnitRecord], said: Sequence[Said] = ()) -> list[str]:
+def _absent_words(analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], said: Sequence[Quote] = ()) -> list[str]:
     """The words a question asks about that no text says, quoted, in alphabetical order."""
     texts = [*(unit.text for unit in units), *(text for text, _ in said)]
-    missing = asked.words.difference(*(asked.words_in(text) for text in texts))
-    return [f'"{word}"' for word in sorted(words_of(asked.question)) if stem(word) in missing]
+    missing = analysis.words.difference(*(analysis.words_in(text) for text in texts))
+    return [f'"{word}"' for word in sorted(words_of(analysis.question)) if stem(word) in missing]
 
 
-def _introduce_passages(asked: Asked, units: Sequence[TextUnitRecord], said: Sequence[Said]) -> str:
-    absent = _absent_words(asked, units, said)
-    without = f"; none of them says {' or '.join(absent)}" if absent and is_latin(asked.question) else ""
+def _introduce_passages(analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], said: Sequence[Quote]) -> str:
+    absent = _absent_words(analysis, units, said)
+    without = f"; none of them says {' or '.join(absent)}" if absent and is_latin(analysis.question) else ""
     return f"Extractive answer (no model): what the sources say nearest to the question{without}."
 
 
-def _say_what_was_looked_at(index: GraphIndex, asked: Asked, units: Sequence[TextUnitRecord], looked: str) -> Answer:
+def _say_what_was_looked_at(
+    index: GraphIndex, analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], looked: str
+) -> Answer:
     """An answer that is none: the nearest passages, if any are near, or that no word of the question is there."""
-    if not asked.words & frozenset().union(*(asked.words_in(unit.text) for unit in units)):
+    if not analysis.words & frozenset().union(*(analysis.words_in(unit.text) for unit in units)):
         return Answer(f"Not in the index: {looked}; no word of the question is there.")
     introduction = f"Nothing in the index is near enough to this question; {looked}."
-    said = quote_passages(index, asked, units, MAX_NEAREST, floor=IS_NEAREST)
+    said = quote_passages(index, analysis, units, MAX_NEAREST, floor=IS_NEAREST)
     return _compose(f"{introduction} The nearest (extractive, no model):", said) if said else Answer(introduction)
 
 
-def _compose(introduction: str, said: Sequence[Said]) -> Answer:
+def _compose(introduction: str, said: Sequence[Quote]) -> Answer:
     """One line per statement under the title of its document, numbered in that order."""
     lines = [introduction]
     document = None
@@ -176,11 +178,11 @@ def _answer_from_texts(index: GraphIndex, question: str, selection: Selection, m
     units = select_basic_context(index, question, index.settings.basic_search.model_copy(update=limit)).text_units
     if not units:
         return Answer(f"{NOTHING_READ} {looked}; no finding answers.")
-    asked = read_asked(index, question, units)
-    said = _answer_from_units(index, asked, units, index.settings.answers.max_sentences)
+    analysis = analyze_question(index, question, units)
+    said = _answer_from_units(index, analysis, units, index.settings.answers.max_sentences)
     introduction = f"Extractive answer (no model): {looked}, but no finding answers. The texts themselves say:"
     looked = f"{looked}, then {_count(len(units), 'text unit')}"
-    answer = _compose(introduction, said) if said else _say_what_was_looked_at(index, asked, units, looked)
+    answer = _compose(introduction, said) if said else _say_what_was_looked_at(index, analysis, units, looked)
     return replace(answer, text_units=units)
 
 

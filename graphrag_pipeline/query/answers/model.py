@@ -31,7 +31,7 @@ NOT_IN_INDEX = "NOT IN THE INDEX"
 UNCITED = "\n\n(No statement of this answer cites a record of the index.)"
 _AROUND = " \t\r\n*#_`>\"'.:"
 
-Say = Callable[[str], None]
+OnToken = Callable[[str], None]
 """Gets the answer's text as it comes."""
 
 
@@ -39,7 +39,7 @@ def write_from_context(
     index: GraphIndex,
     question: str,
     context: Context,
-    say: Say | None = None,
+    on_token: OnToken | None = None,
     local: LocalSearchSettings | None = None,
 ) -> Answer:
     """The answer to a local, basic or lazy search.
@@ -55,11 +55,16 @@ def write_from_context(
     shown = [read_history(local).render(), render_context(context, local.shown_columns)]
     data = {"context_data": as_data("\n\n".join(filter(None, shown)))}
     messages = _open(index, name, question, local.response_type, **data)
-    return _write(index, messages, shown_numbers(context), f"looked at {_count_records(context)}", say)
+    return _write(index, messages, shown_numbers(context), f"looked at {_count_records(context)}", on_token)
 
 
 def write_from_points(
-    index: GraphIndex, question: str, points: Sequence[Point], max_tokens: int, looked: str, say: Say | None = None
+    index: GraphIndex,
+    question: str,
+    points: Sequence[Point],
+    max_tokens: int,
+    looked: str,
+    on_token: OnToken | None = None,
 ) -> Answer:
     """The answer to a global search, from points by score, best first, within `max_tokens`.
 
@@ -73,7 +78,7 @@ def write_from_points(
         for number, point in enumerate(chosen, start=1)
     ]
     messages = _open(index, "global_search_reduce", question, report_data=as_data("\n\n".join(texts)))
-    return _write(index, messages, cited_numbers("\n".join(texts)), looked, say)
+    return _write(index, messages, cited_numbers("\n".join(texts)), looked, on_token)
 
 
 def replaced_answer(extractive: Answer, reason: str) -> Answer:
@@ -88,32 +93,32 @@ def _open(index: GraphIndex, name: str, question: str, response_type: str | None
     return open_question(index.prompt(name), settings.language, question, **form, **data)
 
 
-def _write(index: GraphIndex, messages: list[Message], shown: Shown, looked: str, say: Say | None) -> Answer:
+def _write(index: GraphIndex, messages: list[Message], shown: Shown, looked: str, on_token: OnToken | None) -> Answer:
     request = ChatRequest("answer", messages, str)
     cited = CitedText(index, shown)
     written: list[str] = []
     opening, is_open = "", False
-    for piece in _pieces(index, request, say is not None):
+    for piece in _pieces(index, request, on_token is not None):
         opening += piece
         if not is_open and NOT_IN_INDEX.startswith(opening.lstrip(_AROUND)[: len(NOT_IN_INDEX)]):
             continue  # may yet be that there is no answer
-        _tell(cited.add(piece if is_open else opening), written, say)
+        _tell(cited.add(piece if is_open else opening), written, on_token)
         is_open = True
     bare = opening.lstrip(_AROUND)
     if not is_open and bare.startswith(NOT_IN_INDEX):
         rest = cited.add(bare[len(NOT_IN_INDEX) :].lstrip(_AROUND)) + cited.rest()
-        _tell(f"Not in the index: {looked}. {rest}".strip(), written, say)
+        _tell(f"Not in the index: {looked}. {rest}".strip(), written, on_token)
     else:
-        _tell(("" if is_open else cited.add(opening)) + cited.rest(), written, say)
-        _tell("" if cited.citations else UNCITED, written, say)
+        _tell(("" if is_open else cited.add(opening)) + cited.rest(), written, on_token)
+        _tell("" if cited.citations else UNCITED, written, on_token)
     return Answer("".join(written), tuple(cited.citations), "model", cited.n_invented)
 
 
-def _tell(text: str, written: list[str], say: Say | None) -> None:
+def _tell(text: str, written: list[str], on_token: OnToken | None) -> None:
     if text:
         written.append(text)
-        if say:
-            say(text)
+        if on_token:
+            on_token(text)
 
 
 def _pieces(index: GraphIndex, request: ChatRequest[str], is_streamed: bool) -> Iterator[str]:

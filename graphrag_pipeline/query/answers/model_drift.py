@@ -27,7 +27,7 @@ from graphrag_pipeline.query.answers.model_requests import as_asked, as_data, as
 from graphrag_pipeline.query.answers.token_budget import admit, answer_cost, reply_tokens
 from graphrag_pipeline.query.context import render_context, row_costs
 from graphrag_pipeline.query.results import Context
-from graphrag_pipeline.query.search.drift import Primer, Step, read_locally, read_primer
+from graphrag_pipeline.query.search.drift import DriftStep, Primer, read_locally, read_primer
 from graphrag_pipeline.query.search.global_ import NO_REPORT, Point, Selection, select_global_context
 from graphrag_pipeline.settings.settings import DriftSearchSettings
 
@@ -100,7 +100,7 @@ class ModelFollower:
         requests = [self._build_request("drift_primer", q, context, q) for q, context in pairs]
         return Primer(selection, tuple(self._ask(requests, pairs, 0)))
 
-    def follow(self, questions: Sequence[str], depth: int, steps: Sequence[Step]) -> list[Step]:
+    def follow(self, questions: Sequence[str], depth: int, steps: Sequence[DriftStep]) -> list[DriftStep]:
         """See `drift_search.Follower.follow`.
 
         Raises:
@@ -113,7 +113,7 @@ class ModelFollower:
 
     def _ask(
         self, requests: Sequence[ChatRequest[ReadStep]], pairs: Sequence[tuple[str, Context]], depth: int
-    ) -> list[Step]:
+    ) -> list[DriftStep]:
         replies = ask_all(self._index, "answers", requests, self._reserve)
         return [_make_step(*pair, depth, reply) for pair, reply in zip(pairs, replies, strict=True)]
 
@@ -137,14 +137,14 @@ class ModelFollower:
         return ChatRequest(f"question {question[:80]!r}", messages, partial(read_step, shown=shown), RESPONSE_FORMAT)
 
 
-def _make_step(question: str, context: Context, depth: int, reply: ChatReply[ReadStep] | Failure) -> Step:
+def _make_step(question: str, context: Context, depth: int, reply: ChatReply[ReadStep] | Failure) -> DriftStep:
     if isinstance(reply, Failure):
-        return Step(question, depth, context, failure=reply.reason)
+        return DriftStep(question, depth, context, failure=reply.reason)
     read = reply.value
-    return Step(question, depth, context, read.answer, read.score, read.follow_ups, n_invented=read.n_invented)
+    return DriftStep(question, depth, context, read.answer, read.score, read.follow_ups, n_invented=read.n_invented)
 
 
-def points_of(steps: Sequence[Step]) -> list[Point]:
+def points_of(steps: Sequence[DriftStep]) -> list[Point]:
     """What the steps say, best first; a step of score 0 says nothing."""
     answered = [step for step in steps if step.score and step.answer]
     return [Point(NO_REPORT, "", step.answer, step.score) for step in sorted(answered, key=lambda step: -step.score)]

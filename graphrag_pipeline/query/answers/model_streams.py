@@ -13,11 +13,10 @@ import queue
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TypeVar
 
 from graphrag_pipeline.models.event_loop import CallScope
-from graphrag_pipeline.query.answers.model import Say
+from graphrag_pipeline.query.answers.model import OnToken
 from graphrag_pipeline.query.results import Answer, Context
 
 T = TypeVar("T")
@@ -27,79 +26,79 @@ MAX_AT_ONCE = 32
 """Searches of one process at a time; others wait. A search by a model does little but wait itself."""
 
 
-@dataclass(frozen=True)
-class Callbacks:
-    """Who is told of a search while it runs, in its thread.
+class Listener:
+    """The receivers of one search's context and answer.
+
+    Args:
+        context_only: no answer is wanted.
+        on_context: gets the context once it is chosen, before the answer is written.
+        on_token: gets the answer's text in pieces.
 
     Attributes:
-        context: gets the context once it is chosen, before the answer is written.
-        token: gets the answer's text in pieces, as `say` of `GraphIndex.search` does.
+        is_wanted: whether an answer is wanted.
+        on_token: gets a model's text as it comes; None where no receiver was given.
     """
 
-    context: Callable[[Context], None] | None = None
-    token: Say | None = None
-
-
-class Listener:
-    """Who hears the answer to one question; `is_wanted` is False where only the context is."""
-
-    def __init__(self, say: Say | None, context_only: bool, callbacks: Callbacks | None = None) -> None:
+    def __init__(
+        self,
+        context_only: bool = False,
+        on_context: Callable[[Context], None] | None = None,
+        on_token: OnToken | None = None,
+    ) -> None:
         self.is_wanted = not context_only
-        told = callbacks or Callbacks()
-        self._tell_context = told.context
-        self._hearers = [hear for hear in (say, told.token) if hear]
-        self.say = self._pass_on if self._hearers else None
-        self._has_said = False
+        self._on_context = on_context
+        self._receive = on_token
+        self.on_token = self._pass_on if on_token else None
+        self._has_written = False
 
-    def tell_context(self, context: Context) -> None:
-        """Tell whoever asked for it what the answer will be written from."""
-        if self._tell_context:
-            self._tell_context(context)
+    def on_context(self, context: Context) -> None:
+        """Pass on what the answer will be written from."""
+        if self._on_context:
+            self._on_context(context)
 
     def finish(self, answer: Answer, note: str = "") -> None:
-        """Say what no piece has said: an answer that came whole, or replaces one that broke off; a note under it."""
-        if answer.text and (answer.failure or not self._has_said):
-            self._hear(f"\n\n{answer.text}" if self._has_said else answer.text)
+        """Pass on what no piece held: an answer that came whole, or replaces one that broke off; a note under it."""
+        if self._receive is None:
+            return
+        if answer.text and (answer.failure or not self._has_written):
+            self._receive(f"\n\n{answer.text}" if self._has_written else answer.text)
         if answer.text and note:
-            self._hear(f"\n\n{note}")
+            self._receive(f"\n\n{note}")
 
     def _pass_on(self, text: str) -> None:
-        self._has_said = True
-        self._hear(text)
-
-    def _hear(self, text: str) -> None:
-        for hear in self._hearers:
-            hear(text)
+        self._has_written = True
+        if self._receive:
+            self._receive(text)
 
 
-def iterate_said(work: Callable[[Say], T]) -> Iterator[str | T]:
-    """Yield what `work` says, and at last what it returns.
+def iterate_tokens(work: Callable[[OnToken], T]) -> Iterator[str | T]:
+    """Yield the pieces that `work` hands on, and at last what it returns.
 
     Raises:
         Exception: what `work` raises.
     """
-    said: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-    with _started(lambda: work(said.put)) as result:
-        result.add_done_callback(lambda _: said.put(None))
-        while (text := said.get()) is not None:
+    pieces: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    with _started(lambda: work(pieces.put)) as result:
+        result.add_done_callback(lambda _: pieces.put(None))
+        while (text := pieces.get()) is not None:
             yield text
         yield result.result()
 
 
-async def aiterate_said(work: Callable[[Say], T]) -> AsyncIterator[str | T]:
+async def aiterate_tokens(work: Callable[[OnToken], T]) -> AsyncIterator[str | T]:
     """`iterate_said` for code that is async."""
     loop = asyncio.get_running_loop()
-    said: asyncio.Queue[str | None] = asyncio.Queue()
+    pieces: asyncio.Queue[str | None] = asyncio.Queue()
     is_read = True
 
     def pass_on(text: str | None) -> None:
         if is_read:  # the loop may be closed otherwise
-            loop.call_soon_threadsafe(said.put_nowait, text)
+            loop.call_soon_threadsafe(pieces.put_nowait, text)
 
     with _started(lambda: work(pass_on)) as result:
         result.add_done_callback(lambda _: pass_on(None))
         try:
-            while (text := await said.get()) is not None:
+            while (text := await pieces.get()) is not None:
                 yield text
             yield result.result()
         finally:

@@ -1,7 +1,7 @@
 """Which texts answer a question: passages of text units and sentences of descriptions, chosen and cited.
 
     worth = relevance (`relevance.py`) x form (`evidence.telling`)
-            x `NAMES_NO_ANSWER`, where a text names nothing that an answer would (`asked.py`)
+            x `NAMES_NO_ANSWER`, where a text names nothing that an answer would (`question_analysis.py`)
             x `ONLY_NAMES`, where it shares a name with the question and nothing that is asked about it
 
 Where a question is about names alone, every text that has them shares all its words: there sentences of their
@@ -37,7 +37,7 @@ from graphrag_pipeline.query.answers.evidence import (
 )
 from graphrag_pipeline.query.results import Citation, Context, TextUnitRecord
 from graphrag_pipeline.query.selection.windows import is_latin
-from graphrag_pipeline.query.understanding.question_analysis import Asked
+from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
 from graphrag_pipeline.query.understanding.relevance import make_background, score_relevance
 from graphrag_pipeline.text.extractive import pick_diverse
 from graphrag_pipeline.text.sentence_forms import (
@@ -52,7 +52,7 @@ from graphrag_pipeline.text.sentences import split_sentences
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_index import GraphIndex
 
-Said = tuple[str, Citation]
+Quote = tuple[str, Citation]
 """A statement and where it comes from, not yet numbered."""
 
 
@@ -84,12 +84,12 @@ MAX_PASSAGE_WORDS = 90
 
 def quote_passages(
     index: GraphIndex,
-    asked: Asked,
+    analysis: QuestionAnalysis,
     units: Sequence[TextUnitRecord],
     n: int,
-    said: Sequence[Said] = (),
+    said: Sequence[Quote] = (),
     floor: Floor = ANSWERS,
-) -> list[Said]:
+) -> list[Quote]:
     """At most n passages that answer best, in reading order. Nothing in `said` is repeated.
 
     A passage is a sentence and, where it is short, those behind it, so that "Marley was dead." is not left without its
@@ -98,8 +98,8 @@ def quote_passages(
     passages = [passage for unit in units for passage in passages_of(sentences_of(unit))]
     known = {text for text, _ in said}
     passages = [passage for passage in passages if not any(sentence.folded in known for sentence in passage)]
-    picked = _pick_texts(index, asked, [text_of(passage) for passage in passages], n, floor)
-    trimmed = [_trim(asked, passages[i]) for i in picked]
+    picked = _pick_texts(index, analysis, [text_of(passage) for passage in passages], n, floor)
+    trimmed = [_trim(analysis, passages[i]) for i in picked]
     runs = _runs(trimmed)
     while len(runs) > n:  # a long run became several: what answers least goes
         trimmed.pop()
@@ -107,17 +107,17 @@ def quote_passages(
     return [_quote(run) for run in runs]
 
 
-def quote_runs(passages: Sequence[Sequence[Sentence]]) -> list[Said]:
+def quote_runs(passages: Sequence[Sequence[Sentence]]) -> list[Quote]:
     """Passages in reading order, as they are; neighbours become one quotation."""
     return [_quote(run) for run in _runs(passages)]
 
 
-def _trim(asked: Asked, passage: Sequence[Sentence]) -> list[Sentence]:
+def _trim(analysis: QuestionAnalysis, passage: Sequence[Sentence]) -> list[Sentence]:
     """Without the sentences at its ends that say nothing of the question; as it is where none says anything.
 
     What follows may say it of "him", what leads may be whom "he" stands for, and a quotation is not broken.
     """
-    says = [_says_something(asked, sentence.folded) for sentence in passage]
+    says = [_says_something(analysis, sentence.folded) for sentence in passage]
     if not any(says):
         return list(passage)
     first, last = says.index(True), len(says) - 1
@@ -130,12 +130,14 @@ def _trim(asked: Asked, passage: Sequence[Sentence]) -> list[Sentence]:
     return list(passage) if is_broken else trimmed
 
 
-def _says_something(asked: Asked, text: str) -> bool:
+def _says_something(analysis: QuestionAnalysis, text: str) -> bool:
     """Whether a sentence has a word of the question, or names what an answer would."""
-    return bool(asked.words & asked.words_in(text)) or (asked.answer is not None and asked.is_answered_by(text))
+    return bool(analysis.words & analysis.words_in(text)) or (
+        analysis.answer is not None and analysis.is_answered_by(text)
+    )
 
 
-def state_graph(index: GraphIndex, asked: Asked, context: Context) -> list[Said]:
+def state_graph(index: GraphIndex, analysis: QuestionAnalysis, context: Context) -> list[Quote]:
     """Sentences from descriptions: of entities that the question names, and of their relationships in the network.
 
     A sentence of a text unit in the context is left to the passages, which show what stands around it.
@@ -145,7 +147,7 @@ def state_graph(index: GraphIndex, asked: Asked, context: Context) -> list[Said]
     in_context = {unit.id for unit in context.text_units}
     finder = EvidenceFinder(index)
     said = []
-    for i in _pick_texts(index, asked, texts, MAX_GRAPH_STATEMENTS, ANSWERS):
+    for i in _pick_texts(index, analysis, texts, MAX_GRAPH_STATEMENTS, ANSWERS):
         kind, record_id, _, text = statements[i]
         cited = finder.read_record(kind, record_id)
         found = finder.find(text, [cited])
@@ -176,37 +178,41 @@ def _is_left_to_passages(text: str, passage: Sequence[Sentence], in_context: set
     return is_verbatim and passage[0].unit.id in in_context
 
 
-def _pick_texts(index: GraphIndex, asked: Asked, texts: list[str], n: int, floor: Floor) -> list[int]:
+def _pick_texts(index: GraphIndex, analysis: QuestionAnalysis, texts: list[str], n: int, floor: Floor) -> list[int]:
     """The n texts that answer best and repeat least; none below the floor.
 
     A question in another script than the Latin one, which vectors know little of, needs a word in common.
     """
     if n < 1 or not texts:
         return []
-    vectors, words = index.embed_passages(texts), [asked.words_in(text) for text in texts]
-    background = make_background(asked.question, index.embed_passages, words, vectors)
-    rest = asked.words - asked.name_words
-    n_shared = np.array([len(asked.words & held) for held in words])
-    names_answer = np.array([asked.is_answered_by(text) for text in texts])
-    relevance = _lift(score_relevance(background, words, vectors), n_shared == len(asked.words), names_answer, asked)
-    if asked.description:
-        is_described = np.array([asked.is_described_by(text) for text in texts])
+    vectors, words = index.embed_passages(texts), [analysis.words_in(text) for text in texts]
+    background = make_background(analysis.question, index.embed_passages, words, vectors)
+    rest = analysis.words - analysis.name_words
+    n_shared = np.array([len(analysis.words & held) for held in words])
+    names_answer = np.array([analysis.is_answered_by(text) for text in texts])
+    relevance = _lift(
+        score_relevance(background, words, vectors), n_shared == len(analysis.words), names_answer, analysis
+    )
+    if analysis.description:
+        is_described = np.array([analysis.is_described_by(text) for text in texts])
         relevance = np.where(is_described, np.maximum(relevance, DESCRIBES), relevance)
         relevance *= np.sqrt([weigh_form(text) for text in texts])
     only_names = np.array([bool(rest) and not rest & held for held in words])
     worth = relevance * np.array([telling(text) for text in texts])
     worth *= np.where(names_answer, 1.0, NAMES_NO_ANSWER) * np.where(only_names, ONLY_NAMES, 1.0)
-    n_needed = max(floor.words * len(asked.words), 0 if is_latin(asked.question) else 1)
+    n_needed = max(floor.words * len(analysis.words), 0 if is_latin(analysis.question) else 1)
     worth[(relevance < floor.relevance) | (n_shared < n_needed)] = 0.0
     near = np.flatnonzero((worth > 0) & (worth >= RELATIVE_FLOOR * worth.max())).tolist()
     return [near[i] for i in pick_diverse([texts[i] for i in near], vectors[near], worth[near], n)]
 
 
-def _lift(relevance: np.ndarray, says_all: np.ndarray, names_answer: np.ndarray, asked: Asked) -> np.ndarray:
+def _lift(
+    relevance: np.ndarray, says_all: np.ndarray, names_answer: np.ndarray, analysis: QuestionAnalysis
+) -> np.ndarray:
     """Who says all that was asked is near, however common those words are in a corpus that repeats itself."""
-    if len(asked.words) < 2:
+    if len(analysis.words) < 2:
         return relevance
-    least = np.where(names_answer & (asked.answer is not None), SAYS_ALL_AND_ANSWERS, SAYS_ALL)
+    least = np.where(names_answer & (analysis.answer is not None), SAYS_ALL_AND_ANSWERS, SAYS_ALL)
     return np.where(says_all, np.maximum(relevance, least), relevance)
 
 
@@ -232,7 +238,7 @@ def _divide(run: Sequence[Sentence]) -> list[list[Sentence]]:
     return [list(run[start:end]) for start, end in pairwise(cuts)]
 
 
-def _quote(run: Sequence[Sentence]) -> Said:
+def _quote(run: Sequence[Sentence]) -> Quote:
     unit = run[0].unit
     record = CitedRecord("text_unit", unit.id, unit.human_readable_id, ())
     return text_of(run), cite(0, unit, run[0].start, run[-1].end, record)

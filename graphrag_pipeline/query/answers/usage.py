@@ -44,15 +44,15 @@ EMBEDDED = "embedded"
 
 
 @dataclass(frozen=True)
-class Usage:
+class QueryUsage:
     """Calls, tokens and cost of a query, by model."""
 
     by_model: dict[str, ModelUsage] = field(default_factory=dict)
 
-    def __add__(self, other: Usage) -> Usage:
+    def __add__(self, other: QueryUsage) -> QueryUsage:
         names = sorted({*self.by_model, *other.by_model})
         none = ModelUsage()
-        return Usage({name: self.by_model.get(name, none) + other.by_model.get(name, none) for name in names})
+        return QueryUsage({name: self.by_model.get(name, none) + other.by_model.get(name, none) for name in names})
 
     def to_dict(self) -> dict[str, Any]:
         total = sum(self.by_model.values(), ModelUsage())
@@ -70,6 +70,6 @@ class Usage:
         return "; ".join(f"{name}: {used}" for name, used in asked)
 
 
-def embedded_usage(n_read: int, n_written: int) -> Usage:
+def embedded_usage(n_read: int, n_written: int) -> QueryUsage:
     """Usage of the embedded engine: tokens read and written, no call, no cost."""
-    return Usage({EMBEDDED: ModelUsage(input_tokens=n_read, output_tokens=n_written)})
+    return QueryUsage({EMBEDDED: ModelUsage(input_tokens=n_read, output_tokens=n_written)})

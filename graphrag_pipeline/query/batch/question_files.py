@@ -18,7 +18,7 @@ from typing import Any
 from graphrag_pipeline.errors import PipelineError
 
 FIELDS = ("id", "question", "method", "strategy", "filters", "options")
-OWN_NAMES = ("question", "method", "strategy", "context_only", "say", "filters", "callbacks")
+OWN_NAMES = ("question", "method", "strategy", "context_only", "filters", "on_context", "on_token")
 """Arguments of a search, which no option can name."""
 _MAX_FIELD_CHARS = 100_000_000
 

@@ -23,7 +23,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.event_loop import CallScope
 from graphrag_pipeline.models.prompts import PROMPT_NAMES
-from graphrag_pipeline.query.answers.usage import Usage
+from graphrag_pipeline.query.answers.usage import QueryUsage
 from graphrag_pipeline.query.batch.answer_file import AnswerFile
 from graphrag_pipeline.query.batch.question_files import BatchQuestion
 from graphrag_pipeline.query.methods import METHODS
@@ -45,7 +45,7 @@ _PROMPTS = tuple(
 
 
 @dataclass(frozen=True)
-class Answered:
+class BatchAnswer:
     """A question of a batch with its result, or with why there is none.
 
     Attributes:
@@ -91,10 +91,10 @@ class BatchAccount:
     kept: int = 0
     failed: int = 0
     replaced: int = 0
-    usage: Usage = field(default_factory=Usage)
+    usage: QueryUsage = field(default_factory=QueryUsage)
     errors: tuple[str, ...] = ()
 
-    def add(self, answered: Answered) -> BatchAccount:
+    def add(self, answered: BatchAnswer) -> BatchAccount:
         """The account with one more question."""
         result = answered.result
         if result is None:
@@ -124,7 +124,7 @@ def answer_all(
     questions: Iterable[str | BatchQuestion],
     concurrency: int = CONCURRENCY,
     known: Collection[str] = (),
-) -> Iterator[Answered]:
+) -> Iterator[BatchAnswer]:
     """Answer questions, `concurrency` at a time; yields in their order.
 
     Args:
@@ -136,7 +136,7 @@ def answer_all(
     """
     settings = _settings_hash(index)
     scope = CallScope()
-    under_way: deque[Future[Answered]] = deque()
+    under_way: deque[Future[BatchAnswer]] = deque()
     with ThreadPoolExecutor(concurrency, thread_name_prefix="batch") as pool:
         try:
             for question in questions:
@@ -159,7 +159,7 @@ def answer_into_file(
     questions: list[BatchQuestion],
     path: Path,
     concurrency: int = CONCURRENCY,
-    tell: Callable[[Answered], None] = lambda answered: None,
+    tell: Callable[[BatchAnswer], None] = lambda answered: None,
 ) -> BatchAccount:
     """Answer what a file of answers has no answer to; it ends with one line a question, in their order.
 
@@ -198,8 +198,8 @@ def _settings_hash(index: GraphIndex) -> str:
     return stable_hash(json.dumps(sections, sort_keys=True), *prompts)
 
 
-def _answer(index: GraphIndex, asked: BatchQuestion, key: str, scope: CallScope) -> Answered:
-    failed = Answered(asked, key, index.snapshot.id, None, asked.problem)
+def _answer(index: GraphIndex, asked: BatchQuestion, key: str, scope: CallScope) -> BatchAnswer:
+    failed = BatchAnswer(asked, key, index.snapshot.id, None, asked.problem)
     if asked.problem:
         return failed
     try:

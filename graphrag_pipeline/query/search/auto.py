@@ -71,9 +71,9 @@ def choose_method(index: GraphIndex, question: str, settings: AutoSearchSettings
 def _workable(index: GraphIndex) -> set[str]:
     """Methods that find something to read."""
     methods = {"basic", "lazy"}
-    if index.passes("entities").any():
+    if index.row_mask("entities").any():
         methods.add("local")
-    if index.passes("community_reports").any():
+    if index.row_mask("community_reports").any():
         methods |= {"global", "drift"}
     return methods
 

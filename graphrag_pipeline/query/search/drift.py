@@ -33,7 +33,7 @@ REPORTS_PER_PRIMER = 8
 
 
 @dataclass(frozen=True)
-class Step:
+class DriftStep:
     """One question asked on the way.
 
     Attributes:
@@ -61,7 +61,7 @@ class Primer:
     """Where a search starts: reports, and the first steps, those of the question itself."""
 
     selection: Selection
-    steps: tuple[Step, ...]
+    steps: tuple[DriftStep, ...]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Drift:
     """
 
     selection: Selection
-    steps: tuple[Step, ...]
+    steps: tuple[DriftStep, ...]
     stopped_by: str
 
     @property
@@ -116,7 +116,7 @@ class Drift:
 class Follower(Protocol):
     """Asks follow-up questions."""
 
-    def follow(self, questions: Sequence[str], depth: int, steps: Sequence[Step]) -> list[Step]:
+    def follow(self, questions: Sequence[str], depth: int, steps: Sequence[DriftStep]) -> list[DriftStep]:
         """A step for each of the first questions that the budget allows, in order.
 
         Args:
@@ -176,7 +176,7 @@ def follow_up(primer: Primer, follower: Follower, settings: DriftSearchSettings)
     return Drift(primer.selection, tuple(steps), "depth")
 
 
-def open_questions(steps: Sequence[Step]) -> list[str]:
+def open_questions(steps: Sequence[DriftStep]) -> list[str]:
     """Follow-up questions that nobody has asked yet, those of the best step first, each once."""
     asked = {fold(step.question) for step in steps}
     found: dict[str, str] = {}
@@ -205,7 +205,7 @@ def read_primer(index: GraphIndex, question: str, selection: Selection, max_toke
     """
     if selection.kept:
         return select_global_context(index, selection)
-    if index.passing is not None and selection.is_overview:
+    if index.document_mask is not None and selection.is_overview:
         return read_overview(index, question, max_tokens)
     return read_locally(index, question, max_tokens)
 

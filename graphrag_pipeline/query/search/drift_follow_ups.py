@@ -17,7 +17,7 @@ import numpy as np
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder
 from graphrag_pipeline.query.results import Context
-from graphrag_pipeline.query.search.drift import Primer, Step, merge_contexts, read_locally, read_primer
+from graphrag_pipeline.query.search.drift import DriftStep, Primer, merge_contexts, read_locally, read_primer
 from graphrag_pipeline.query.search.global_ import Selection, map_points, point_score, select_global_context
 from graphrag_pipeline.query.selection.windows import is_latin
 from graphrag_pipeline.query.understanding.question import content_words
@@ -60,13 +60,13 @@ class GraphFollower:
         limit = min(self._settings.budget, self._index.settings.local_search.max_context_tokens)
         if selection.is_overview:
             context = read_primer(self._index, self._question, selection, limit)
-            return Primer(selection, (Step(self._question, 0, context),))
+            return Primer(selection, (DriftStep(self._question, 0, context),))
         primer = select_global_context(self._index, selection)
         context = read_locally(self._index, self._question, limit)
         leads = [*self._lead_from_findings(selection), *self._lead_from_relationships(context)]
         return Primer(selection, (self._step(self._question, 0, merge_contexts([context, primer]), leads),))
 
-    def follow(self, questions: Sequence[str], depth: int, steps: Sequence[Step]) -> list[Step]:
+    def follow(self, questions: Sequence[str], depth: int, steps: Sequence[DriftStep]) -> list[DriftStep]:
         """See `drift_search.Follower.follow`."""
         left = self._settings.budget - sum(step.context.n_tokens for step in steps)
         made = []
@@ -78,12 +78,12 @@ class GraphFollower:
             left -= context.n_tokens
         return made
 
-    def _step(self, question: str, depth: int, context: Context, leads: Sequence[_Lead]) -> Step:
+    def _step(self, question: str, depth: int, context: Context, leads: Sequence[_Lead]) -> DriftStep:
         asked = {*self._named, *self._index.names.find(question)}
         best = sorted(leads, key=lambda lead: (-lead.score, lead.entities))
         new = [lead for lead in best if not asked.issuperset(lead.entities)][:MAX_FOLLOW_UPS]
         follow_ups = tuple(dict.fromkeys(self._ask_about(lead) for lead in new))
-        return Step(question, depth, context, score=new[0].score if new else 0, follow_ups=follow_ups)
+        return DriftStep(question, depth, context, score=new[0].score if new else 0, follow_ups=follow_ups)
 
     def _ask_about(self, lead: _Lead) -> str:
         """Names stand in the order of their rows, so that two leads to the same entities ask the same."""

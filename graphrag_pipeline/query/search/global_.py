@@ -5,7 +5,7 @@ result is a frozen value. In the embedded engine a report's rating is its releva
 (`report_rating.py`), a point is a finding, and its score is its relevance above `POINT_FLOOR` on a scale of 0 to 100;
 of a question that names nothing specific ("What are the main themes?") the reports' own ranks count. A chat model may
 rate (`model_rating.py`), map (`model_points.py`) and answer (`model_answers.py`) instead. Where filters leave too few
-reports for an overview none is kept: `engines.py` reads the texts.
+reports for an overview none is kept: `answering.py` reads the texts.
 """
 
 from __future__ import annotations

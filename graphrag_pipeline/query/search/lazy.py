@@ -29,7 +29,7 @@ from graphrag_pipeline.query.answers.evidence import passages_of, sentences_of, 
 from graphrag_pipeline.query.context import pack_rows, row_costs
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.global_ import MAX_UNSEPARATED_ROOTS
-from graphrag_pipeline.query.search.lazy_candidates import Candidates, group_by_community, rank_candidates
+from graphrag_pipeline.query.search.lazy_candidates import RankedUnits, group_by_community, rank_candidates
 from graphrag_pipeline.query.search.relevance_tests import explore
 from graphrag_pipeline.query.search.report_rating import RATING_STEPS
 from graphrag_pipeline.query.selection.local_text_units import N_BASIC
@@ -126,7 +126,11 @@ def select_lazy_context(index: GraphIndex, selection: LazySelection, max_tokens:
 
 
 def find_relevant_units(
-    index: GraphIndex, subqueries: Sequence[str], candidates: Candidates, rater: UnitRater, settings: LazySearchSettings
+    index: GraphIndex,
+    subqueries: Sequence[str],
+    candidates: RankedUnits,
+    rater: UnitRater,
+    settings: LazySearchSettings,
 ) -> LazySelection:
     """Test candidates best first within the budget (see the module)."""
     rows = candidates.rows
@@ -159,7 +163,7 @@ class RelevanceUnitRater:
     words with it. The `N_BASIC` nearest rate `NEAREST_RATING` at least, so that the search is not below basic search.
     """
 
-    def __init__(self, index: GraphIndex, subqueries: Sequence[str], candidates: Candidates) -> None:
+    def __init__(self, index: GraphIndex, subqueries: Sequence[str], candidates: RankedUnits) -> None:
         self.account: Mapping[str, int] = {}
         self._index = index
         self._place = {row: place for place, row in enumerate(candidates.rows.tolist())}
@@ -203,7 +207,7 @@ def find_by_relevance(index: GraphIndex, question: str, settings: LazySearchSett
 
 def _add_documents(index: GraphIndex, chosen: list[int], n_relationships: np.ndarray) -> list[int]:
     """The text units chosen, then that with most relationships of each other document, then the next."""
-    rows = np.flatnonzero(index.passes("text_units"))
+    rows = np.flatnonzero(index.row_mask("text_units"))
     rows = rows[np.argsort(-n_relationships[rows], kind="stable")]
     documents = document_rows(index.snapshot)
     seen = Counter(documents[chosen].tolist())
@@ -235,14 +239,14 @@ def select_overview(index: GraphIndex, question: str, settings: LazySearchSettin
         rows = np.sort(index.snapshot.rows_of("text_units", list(community["text_unit_ids"] or ())))
         rows = rows[(rows >= 0) & ~np.isin(rows, chosen)]
         chosen += rows[np.argsort(-n_relationships[rows], kind="stable")[:1]].tolist()
-    if index.passing is not None and len(chosen) < MAX_UNSEPARATED_ROOTS:  # few communities may be read
+    if index.document_mask is not None and len(chosen) < MAX_UNSEPARATED_ROOTS:  # few communities may be read
         chosen = _add_documents(index, chosen, n_relationships)
     return LazySelection(
         subqueries=(question,),
         tested=tuple(RatedUnit(row, settings.threshold, place) for place, row in enumerate(chosen)),
         threshold=settings.threshold,
         budget=settings.budget,
-        n_candidates=int(index.passes("text_units").sum()),
+        n_candidates=int(index.row_mask("text_units").sum()),
         n_entered=len(largest),
         is_overview=True,
     )

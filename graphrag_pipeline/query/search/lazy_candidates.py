@@ -15,7 +15,7 @@ import numpy as np
 from graphrag_pipeline.query.search.basic import rank_text_units
 from graphrag_pipeline.query.search.relevance_tests import Communities
 from graphrag_pipeline.query.selection.local_text_units import N_SEEDS
-from graphrag_pipeline.query.selection.pagerank import rank_by_walk
+from graphrag_pipeline.query.selection.pagerank import rank_by_pagerank
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_index import GraphIndex
@@ -26,7 +26,7 @@ MIN_CANDIDATES = 100
 
 
 @dataclass(frozen=True)
-class Candidates:
+class RankedUnits:
     """Text units that may be tested, best first.
 
     Attributes:
@@ -38,7 +38,7 @@ class Candidates:
     nearness: np.ndarray
 
 
-def rank_candidates(index: GraphIndex, subqueries: Sequence[str], budget: int) -> Candidates:
+def rank_candidates(index: GraphIndex, subqueries: Sequence[str], budget: int) -> RankedUnits:
     """Enough text units for so many tests, by their best place among those that answer a subquery, then by nearness."""
     n = max(MIN_CANDIDATES, CANDIDATES_PER_TEST * budget)
     place: dict[int, int] = {}
@@ -49,7 +49,7 @@ def rank_candidates(index: GraphIndex, subqueries: Sequence[str], budget: int) -
             place[row] = min(place.get(row, i), i)
             nearness[row] = max(nearness.get(row, 0.0), score)
     order = sorted(place, key=lambda row: (place[row], -nearness[row], row))[:n]
-    return Candidates(np.array(order, dtype=np.int64), np.array([nearness[row] for row in order]))
+    return RankedUnits(np.array(order, dtype=np.int64), np.array([nearness[row] for row in order]))
 
 
 def _rank(index: GraphIndex, subquery: str, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -60,8 +60,8 @@ def _rank(index: GraphIndex, subquery: str, n: int) -> tuple[np.ndarray, np.ndar
     if not named.names:
         return rows, np.zeros(len(rows))
     scores = [score for _, score in ranked]
-    reached, nearness = rank_by_walk(index, named, list(zip(rows.tolist(), scores, strict=True))[:N_SEEDS])
-    is_reached = (nearness > 0) & index.passes("text_units")[reached]
+    reached, nearness = rank_by_pagerank(index, named, list(zip(rows.tolist(), scores, strict=True))[:N_SEEDS])
+    is_reached = (nearness > 0) & index.row_mask("text_units")[reached]
     reached, nearness = reached[is_reached], nearness[is_reached]
     rest = rows[~np.isin(rows, reached)]
     return np.r_[reached, rest], np.r_[nearness, np.zeros(len(rest))]

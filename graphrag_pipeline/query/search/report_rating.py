@@ -66,13 +66,13 @@ def are_telling(index: GraphIndex) -> bool:
     What many documents speak of lies in communities that filters keep back whole, and left are reports on what one
     document alone names.
     """
-    if index.passing is None:
+    if index.document_mask is None:
         return True
     adjacency, n_entities = index.snapshot.adjacency, index.snapshot.n_rows("entities")
     mentioned = adjacency.of_all("entity_text_units", np.arange(n_entities))[0]
     in_community = np.zeros(n_entities, dtype=bool)
     in_community[adjacency.of_all("entity_communities", np.arange(n_entities))[0]] = True
-    has_reports = bool(index.passes("community_reports").any())
+    has_reports = bool(index.row_mask("community_reports").any())
     return has_reports and float(in_community[mentioned].mean()) >= TELLING_SHARE
 
 

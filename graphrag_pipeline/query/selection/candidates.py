@@ -17,7 +17,7 @@ class Candidates:
         similarity: (n_entities,) of each entity to the question.
         n_relationships: (n,) relationships of the matched entities in each text unit.
         costs: (n,) what each text unit takes of the budget: tokens, or ones where the budget counts text units.
-        relevance: (n,) 0 to 1 from a walk over the graph (`walk.py`); None where there was none.
+        relevance: (n,) 0 to 1 from a walk over the graph (`pagerank.py`); None where there was none.
         read_vectors: unit vectors, float32 (k, d), of k positions; None where nothing tells texts apart.
     """
 

@@ -18,7 +18,7 @@ import numpy as np
 from graphrag_pipeline.query.context import ROW_OVERHEAD, pack_rows
 from graphrag_pipeline.query.search.basic import rank_text_units
 from graphrag_pipeline.query.selection.candidates import Candidates, Limits, Pick
-from graphrag_pipeline.query.selection.pagerank import rank_by_walk
+from graphrag_pipeline.query.selection.pagerank import rank_by_pagerank
 from graphrag_pipeline.query.selection.strategies import RANKED, select_text_units
 from graphrag_pipeline.query.understanding.question import NamedQuestion
 from graphrag_pipeline.storage.arrays import distinct
@@ -73,8 +73,8 @@ def gather_text_units(
         rows, candidates = gather_candidates(index, matches, found)
         return Gathered(rows, candidates, np.searchsorted(rows, found))
     scored = list(zip(found.tolist(), [score for _, score in ranked], strict=True))
-    reached, scores = rank_by_walk(index, named, scored)
-    may_be_read = index.passes("text_units")[reached]  # a full walk has a score, 0, for those too that may not
+    reached, scores = rank_by_pagerank(index, named, scored)
+    may_be_read = index.row_mask("text_units")[reached]  # a full walk has a score, 0, for those too that may not
     reached, scores = reached[may_be_read], scores[may_be_read]
     rows, candidates = gather_candidates(index, matches, reached)
     relevance = np.zeros(len(rows))

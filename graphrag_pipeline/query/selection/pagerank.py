@@ -47,7 +47,7 @@ MAX_UNITS = 160
 """Text units in the neighbourhood: what two hops from four names need; twice or half as many give the same ranks."""
 
 
-def rank_by_walk(
+def rank_by_pagerank(
     index: GraphIndex, named: NamedQuestion, found: Sequence[tuple[int, float]], max_units: int | None = MAX_UNITS
 ) -> tuple[np.ndarray, np.ndarray]:
     """Text units by the walk from a question, best first.
@@ -66,7 +66,7 @@ def rank_by_walk(
     units = np.arange(len(mentions.unit_indptr) - 1)
     if max_units is not None and max_units < len(units):
         units = find_neighbourhood(mentions, seeds, max_units)
-    scores = _walk(index, mentions, seeds, units, named.words)
+    scores = _pagerank(index, mentions, seeds, units, named.words)
     of_basic = np.zeros(len(units))
     of_basic[np.searchsorted(units, seeds.text_units)] = seeds.unit_weights
     combined = seeds.trust * _to_one(scores) + (1 - seeds.trust) * _to_one(of_basic)
@@ -106,7 +106,9 @@ def _make_seeds(mentions: Mentions, named: NamedQuestion, found: Sequence[tuple[
 # ---------------------------------------------------------------------------------------------------------------- walk
 
 
-def _walk(index: GraphIndex, mentions: Mentions, seeds: Seeds, units: np.ndarray, words: Sequence[str]) -> np.ndarray:
+def _pagerank(
+    index: GraphIndex, mentions: Mentions, seeds: Seeds, units: np.ndarray, words: Sequence[str]
+) -> np.ndarray:
     """Probability of the walk to be at each text unit of its neighbourhood, float (len(units),)."""
     positions, edges = expand_rows(mentions.unit_indptr, units)
     entities, ends = np.unique(np.r_[mentions.entities[edges], seeds.entities], return_inverse=True)
@@ -127,10 +129,10 @@ def _walk(index: GraphIndex, mentions: Mentions, seeds: Seeds, units: np.ndarray
     start_entities, start_units = np.zeros(len(entities)), np.zeros(len(units))
     start_entities[np.searchsorted(entities, seeds.entities)] = seeds.entity_weights / (1 + UNIT_SEED)
     start_units[np.searchsorted(units, seeds.text_units)] = UNIT_SEED * seeds.unit_weights / (1 + UNIT_SEED)
-    return walk_edges(positions, ends, to_unit, to_entity, start_units, start_entities)
+    return run_pagerank(positions, ends, to_unit, to_entity, start_units, start_entities)
 
 
-def walk_edges(
+def run_pagerank(
     units: np.ndarray,
     entities: np.ndarray,
     to_unit: np.ndarray,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Passing:
+class DocumentMask:
     """What passes.
 
     Attributes:
@@ -66,9 +66,9 @@ def document_rows(snapshot: Snapshot) -> np.ndarray:
     return _positions(snapshot.table("text_units")["document_id"], snapshot.table("documents")["id"])
 
 
-def find_passing(
+def find_document_mask(
     snapshot: Snapshot, fields: DocumentFields, of_document: np.ndarray, filters: Sequence[str]
-) -> Passing:
+) -> DocumentMask:
     """What passes all of some filters.
 
     Args:
@@ -78,9 +78,9 @@ def find_passing(
     Raises:
         PipelineError: what is no filter, an unknown field, or a value that does not compare.
     """
-    each = [fields.passing(parse_filter(text)) for text in filters]
+    each = [fields.mask_of(parse_filter(text)) for text in filters]
     masks, whole = mask_records(snapshot, of_document, np.logical_and.reduce(each))
-    return Passing(tuple(filters), tuple(int(mask.sum()) for mask in each), masks, whole)
+    return DocumentMask(tuple(filters), tuple(int(mask.sum()) for mask in each), masks, whole)
 
 
 def mask_records(

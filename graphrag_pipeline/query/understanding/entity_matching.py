@@ -62,7 +62,7 @@ def find_named(index: GraphIndex, names: Sequence[str]) -> list[tuple[int, ...]]
         written = [
             r for span in index.names.find_spans(words) if span.end - span.start == len(words) for r in span.rows
         ]
-        rows = [row, *written] if row >= 0 and index.passes("entities")[row] else written
+        rows = [row, *written] if row >= 0 and index.row_mask("entities")[row] else written
         found.append(tuple(dict.fromkeys(rows)))
     return found
 

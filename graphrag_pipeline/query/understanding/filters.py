@@ -7,7 +7,7 @@ they are those of the creation date, or of the first field in `DATED`.
 Values are compared by type: numbers as numbers; ISO dates as spans of time, so that "date<=2024" holds all of 2024;
 everything else as text, whatever its case. `=` and `!=` take several values with commas between them ("in" is the same
 as "="), `~` means contains. A list has a value if one of its elements has. A missing value passes `!=` and nothing
-else. Filters are ANDed. Keep out: what a document's passing means for the records made of it (`passing.py`).
+else. Filters are ANDed. Keep out: what a document's passing means for the records made of it (`document_mask.py`).
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class DocumentFields:
         derived = [name for name in _DERIVED if name not in self._keys and self._dated]
         return [*COLUMNS, *derived, *(key for key in self._keys if key not in COLUMNS)]
 
-    def passing(self, condition: Filter) -> np.ndarray:
+    def mask_of(self, condition: Filter) -> np.ndarray:
         """Which documents pass, bool (n documents,).
 
         Raises:

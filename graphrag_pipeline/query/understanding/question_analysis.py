@@ -48,7 +48,7 @@ _NUMBER = re.compile(
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionAnalysis:
     """A question as passages are compared with it.
 
     Attributes:
@@ -80,7 +80,7 @@ class Asked:
         return text.startswith(self.description) if self.description else False
 
 
-def read_asked(index: GraphIndex, question: str, units: Sequence[TextUnitRecord]) -> Asked:
+def analyze_question(index: GraphIndex, question: str, units: Sequence[TextUnitRecord]) -> QuestionAnalysis:
     """Look up whom a question names, and what of the kind it asks for the text units name."""
     words = asked_words(question)
     named = index.names.find(question)
@@ -96,7 +96,7 @@ def read_asked(index: GraphIndex, question: str, units: Sequence[TextUnitRecord]
     kind = "" if asks_about_names else kind_of(question)
     answer = _NUMBER if kind == "number" else _pattern_of_others(index, kind, named, units)
     description = [s for e in entities for s in sentences_of(e["description"] or "")] if asks_about_names else []
-    return Asked(question, words, name_words, tuple(forms), answer, tuple(description))
+    return QuestionAnalysis(question, words, name_words, tuple(forms), answer, tuple(description))
 
 
 def kind_of(question: str) -> str:

@@ -5,7 +5,7 @@ ones only, and records that do not pass cannot be read. So every search method h
 entity or relationship that other documents speak of too, the description is made again from sentences of its passing
 text units: those that name it, or both its entities; none where no sentence does. Its title, type, weight and rank are
 those of the whole index, and so is the place of its vector. Whole columns (`table`, `sentences`) are as they are: a
-step that goes over all rows asks `passing` first. Keep out: which records pass (`passing.py`).
+step that goes over all rows asks `document_mask` first. Keep out: which records pass (`document_mask.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.query.understanding.document_mask import Passing
+from graphrag_pipeline.query.understanding.document_mask import DocumentMask
 from graphrag_pipeline.query.understanding.partial_descriptions import describe_by_text_units
 from graphrag_pipeline.storage.arrays import Adjacency, ArrayFolder, Sentences, expand_rows
 from graphrag_pipeline.storage.mentions import Mentions
@@ -42,25 +42,25 @@ class RestrictedSnapshot(Snapshot):
         whole: what it is a part of; what that has loaded is shared.
     """
 
-    def __init__(self, whole: Snapshot, passing: Passing) -> None:
+    def __init__(self, whole: Snapshot, document_mask: DocumentMask) -> None:
         super().__init__(whole.folder, whole.id, whole.manifest, whole._vector_settings)
         self._tables, self._id_sets = whole._tables, whole._id_sets
         self._whole = whole
         self._descriptions: dict[tuple[str, int], str] = {}
-        self.passing = passing
+        self.document_mask = document_mask
 
     def vectors(self, name: str) -> VectorCollection:
         """A vector table of which passing rows alone are found."""
         table = VECTOR_TABLES[name][0]
-        return PassingVectors(self._whole.vectors(name), self._whole, table, self.passing.masks[table])
+        return MaskedVectors(self._whole.vectors(name), self._whole, table, self.document_mask.masks[table])
 
     @functools.cached_property
     def adjacency(self) -> Adjacency:
-        return RestrictedAdjacency(self._whole.adjacency, self.passing.masks)
+        return RestrictedAdjacency(self._whole.adjacency, self.document_mask.masks)
 
     @functools.cached_property
     def mentions(self) -> Mentions:
-        return Mentions(restrict_mentions(self._whole.mentions, self.passing.masks["text_units"]))
+        return Mentions(restrict_mentions(self._whole.mentions, self.document_mask.masks["text_units"]))
 
     @functools.cached_property
     def sentences(self) -> Sentences:
@@ -73,14 +73,14 @@ class RestrictedSnapshot(Snapshot):
             PipelineError: one of them does not pass.
         """
         wanted = np.asarray(rows, dtype=np.int64)
-        mask = self.passing.masks.get(name)
+        mask = self.document_mask.masks.get(name)
         refused = wanted[~mask[wanted]] if mask is not None else wanted[:0]
         if len(refused):
-            raise PipelineError(f"{name}: row {refused[0]} does not pass {' and '.join(self.passing.filters)}")
+            raise PipelineError(f"{name}: row {refused[0]} does not pass {' and '.join(self.document_mask.filters)}")
         found = self._whole.take(name, rows, columns)
-        if name in self.passing.whole and (columns is None or "description" in columns):
+        if name in self.document_mask.whole and (columns is None or "description" in columns):
             for row, record in zip(wanted.tolist(), found, strict=True):
-                if not self.passing.whole[name][row]:
+                if not self.document_mask.whole[name][row]:
                     record["description"] = self._describe(name, row, record["description"] or "")
         return found
 
@@ -95,7 +95,7 @@ class RestrictedSnapshot(Snapshot):
 # ------------------------------------------------------------------------------------------------------------- vectors
 
 
-class PassingVectors:
+class MaskedVectors:
     """A vector collection of which only passing rows are found; exactly k where there are as many.
 
     Args:
@@ -147,8 +147,8 @@ class PassingVectors:
             n_wanted *= 4
 
     def _passing(self, near: Found) -> Found:
-        passing = set(self._keep([record_id for record_id, _ in near]))
-        return [(record_id, score) for record_id, score in near if record_id in passing]
+        kept = set(self._keep([record_id for record_id, _ in near]))
+        return [(record_id, score) for record_id, score in near if record_id in kept]
 
     def _keep(self, ids: Sequence[str]) -> list[str]:
         rows = self._snapshot.rows_of(self._table, list(ids))

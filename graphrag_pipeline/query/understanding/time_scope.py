@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ANY_DAY = date(2000, 1, 1)
 """Where no document has a date, only the words of a phrase count."""
-Told = dict[str, str | int | None]
+TimeAccount = dict[str, str | int | None]
 WIDER_DAYS = 365
 """How far "latest news" about a name goes back where the first days say nothing of it."""
 
@@ -71,7 +71,7 @@ def read_time_scope(index: GraphIndex, question: str, now: date | None = None) -
         filters = _filters_of(dates.field, span)
         told = _told(span, today)
         view = index.where(filters)
-        n_documents = view.passing.n_documents if view.passing else 0
+        n_documents = view.document_mask.n_documents if view.document_mask else 0
         dropped = _why_not(index, view, span, n_documents)
         if not dropped:
             note = f"Time: “{span.text}” is {_written(span)}{_since(dates, today)}; read: {_count(n_documents)}."
@@ -81,7 +81,7 @@ def read_time_scope(index: GraphIndex, question: str, now: date | None = None) -
     return _drop(asked, told, f"{dropped}{_since(dates, today)}", is_told)
 
 
-def _drop(asked: str, told: Told, why: str, is_told: bool) -> TimeScope:
+def _drop(asked: str, told: TimeAccount, why: str, is_told: bool) -> TimeScope:
     """All documents are read."""
     note = f"Time: {why}; all documents were read." if is_told else ""
     return TimeScope(asked, account={"time": {**told, "dropped": why}}, note=note)
@@ -100,7 +100,7 @@ def _filters_of(name: str, phrase: TimePhrase) -> tuple[str, ...]:
     return first + last
 
 
-def _told(phrase: TimePhrase, now: date) -> Told:
+def _told(phrase: TimePhrase, now: date) -> TimeAccount:
     ends = {"from": phrase.start, "to": phrase.end, "now": now}
     return {"phrase": phrase.text, **{name: day.isoformat() if day else None for name, day in ends.items()}}
 

@@ -13,7 +13,7 @@ from graphrag_pipeline.query.answers.model_drift import points_of, read_step
 from graphrag_pipeline.query.answers.model_requests import as_asked
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.results import Context, SearchResult
-from graphrag_pipeline.query.search.drift import Step
+from graphrag_pipeline.query.search.drift import DriftStep
 from graphrag_pipeline_tests.model_server import Asked, Fault, running_model_server
 from graphrag_pipeline_tests.support.model_index import open_with_model
 
@@ -38,8 +38,8 @@ def test_a_reply_without_a_response_is_refused(reply: str) -> None:
 
 
 def test_a_step_of_score_zero_says_nothing() -> None:
-    steps = [Step("q", 0, Context(), answer="Low", score=3), Step("q", 1, Context(), answer="None"),
-             Step("q", 1, Context(), answer="High", score=9)]  # fmt: skip
+    steps = [DriftStep("q", 0, Context(), answer="Low", score=3), DriftStep("q", 1, Context(), answer="None"),
+             DriftStep("q", 1, Context(), answer="High", score=9)]  # fmt: skip
     assert [point.explanation for point in points_of(steps)] == ["High", "Low"]
 
 

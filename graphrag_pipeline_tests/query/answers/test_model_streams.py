@@ -13,8 +13,8 @@ import pytest
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.event_loop import start_in_loop
-from graphrag_pipeline.query.answers.model import Say
-from graphrag_pipeline.query.answers.model_streams import Callbacks, aiterate_said, await_search, iterate_said
+from graphrag_pipeline.query.answers.model import OnToken
+from graphrag_pipeline.query.answers.model_streams import aiterate_tokens, await_search, iterate_tokens
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.methods import METHODS
 from graphrag_pipeline.query.results import Context, SearchResult
@@ -33,8 +33,8 @@ class EndlessSearch:
         self.is_asking = threading.Event()
         self.is_given_up = threading.Event()
 
-    def run(self, say: Say = lambda text: None) -> NoReturn:
-        say("A piece.")
+    def run(self, on_token: OnToken = lambda text: None) -> NoReturn:
+        on_token("A piece.")
         future = start_in_loop(asyncio.Event().wait())
         self.is_asking.set()
         try:
@@ -118,7 +118,7 @@ def test_an_async_stream_that_is_left_gives_up_its_calls() -> None:
     search = EndlessSearch()
 
     async def leave() -> None:
-        pieces = aiterate_said(search.run)
+        pieces = aiterate_tokens(search.run)
         assert await anext(pieces) == "A piece."
         assert await asyncio.to_thread(search.is_asking.wait, SAFE_S)
         await pieces.aclose()  # type: ignore[attr-defined]
@@ -129,7 +129,7 @@ def test_an_async_stream_that_is_left_gives_up_its_calls() -> None:
 
 def test_a_stream_that_is_left_gives_up_its_calls() -> None:
     search = EndlessSearch()
-    for piece in iterate_said(search.run):
+    for piece in iterate_tokens(search.run):
         assert piece == "A piece." and search.is_asking.wait(SAFE_S)
         break
     assert search.is_given_up.wait(SAFE_S)
@@ -139,9 +139,12 @@ def test_a_stream_that_is_left_gives_up_its_calls() -> None:
 def test_callbacks_get_the_context_before_the_answer_and_then_its_pieces(small: GraphIndex, method: str) -> None:
     heard: list[object] = []
     pieces: list[str] = []
-    result = small.search(
-        QUESTION, method, say=pieces.append, callbacks=Callbacks(context=heard.append, token=heard.append)
-    )
+
+    def on_token(text: str) -> None:
+        pieces.append(text)
+        heard.append(text)
+
+    result = small.search(QUESTION, method, on_context=heard.append, on_token=on_token)
     context, *said = heard
     # Global search may read the texts themselves afterwards, where no finding answers.
     expected = replace(result.context, text_units=()) if method in ("global", "auto") else result.context
@@ -152,11 +155,11 @@ def test_callbacks_get_the_context_before_the_answer_and_then_its_pieces(small: 
 def test_callbacks_get_a_models_pieces(small: GraphIndex, tmp_path: Path) -> None:
     pieces: list[str] = []
     with running_model_server(lambda asked: "Nobody did, so far as the data says.") as server:
-        result = open_with_model(small, tmp_path, server).search(QUESTION, callbacks=Callbacks(token=pieces.append))
+        result = open_with_model(small, tmp_path, server).search(QUESTION, on_token=pieces.append)
     assert len(pieces) > 2 and "".join(pieces) == result.answer
 
 
 def test_a_context_alone_is_told_too(small: GraphIndex) -> None:
     contexts: list[Context] = []
-    result = small.search(QUESTION, context_only=True, callbacks=Callbacks(context=contexts.append))
+    result = small.search(QUESTION, context_only=True, on_context=contexts.append)
     assert contexts == [result.context]

@@ -5,7 +5,7 @@ from graphrag_pipeline.query.answers.evidence import MAX_PASSAGE_SENTENCES
 from graphrag_pipeline.query.answers.quoting import MAX_PASSAGE_WORDS, Floor, quote_passages
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.search.basic import select_basic_context
-from graphrag_pipeline.query.understanding.question_analysis import read_asked
+from graphrag_pipeline.query.understanding.question_analysis import analyze_question
 from graphrag_pipeline.text.sentence_forms import count_words
 from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
@@ -31,7 +31,7 @@ def short_texts(tmp_path_factory):
 
 def quote(index, question, n=6, said=(), **floor):
     units = select_basic_context(index, question, index.settings.basic_search).text_units
-    return quote_passages(index, read_asked(index, question, units), units, n, said, **floor)
+    return quote_passages(index, analyze_question(index, question, units), units, n, said, **floor)
 
 
 def test_quotations_are_verbatim_and_in_reading_order(carol):

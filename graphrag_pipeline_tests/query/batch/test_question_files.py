@@ -48,7 +48,7 @@ def test_csv_and_json_lines_say_how_each_question_is_asked(tmp_path: Path) -> No
         ('{"question": 7}', "its question is no text: 7"),
         ('{"question": "Who?", "filters": [1]}', "its filters are no list of texts"),
         ('{"question": "Who?", "options": [1]}', "its options are no object"),
-        ('{"question": "Who?", "options": {"say": "x"}}', "'say' is no option"),
+        ('{"question": "Who?", "options": {"on_token": "x"}}', "'on_token' is no option"),
         ("[" * 100_000, "is no JSON"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.query.batch.answer_file import AnswerFile
 from graphrag_pipeline.query.batch.question_files import BatchQuestion
-from graphrag_pipeline.query.batch.run import Answered, BatchAccount, answer_all, answer_into_file, answer_key
+from graphrag_pipeline.query.batch.run import BatchAccount, BatchAnswer, answer_all, answer_into_file, answer_key
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.model_server import Fault, running_model_server
@@ -62,7 +62,7 @@ def test_a_file_of_answers_has_a_line_a_question_in_their_order(small: GraphInde
 
 
 def test_what_is_answered_is_kept_and_what_failed_is_asked_again(small: GraphIndex, tmp_path: Path) -> None:
-    path, told = tmp_path / "answers.jsonl", list[Answered]()
+    path, told = tmp_path / "answers.jsonl", list[BatchAnswer]()
     answer_into_file(small, [WHO, BAD], path)
     before = path.read_bytes().splitlines()
     account = answer_into_file(small, [LOVED, BAD, WHO], path, tell=told.append)
@@ -146,6 +146,6 @@ def test_the_account_tells_calls_and_tokens_by_model(small: GraphIndex, tmp_path
 
 
 def test_errors_are_told_once() -> None:
-    answered = Answered(BAD, "k", "s", None, "no such method")
+    answered = BatchAnswer(BAD, "k", "s", None, "no such method")
     account = BatchAccount().add(answered).add(answered)
     assert (account.failed, account.errors) == (2, ("no such method",))

@@ -6,7 +6,14 @@ import pytest
 
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.results import Context
-from graphrag_pipeline.query.search.drift import Primer, Step, find_primer, follow_up, merge_contexts, open_questions
+from graphrag_pipeline.query.search.drift import (
+    DriftStep,
+    Primer,
+    find_primer,
+    follow_up,
+    merge_contexts,
+    open_questions,
+)
 from graphrag_pipeline.query.search.drift_follow_ups import GraphFollower
 from graphrag_pipeline.query.search.global_ import Selection
 from graphrag_pipeline.settings.settings import DriftSearchSettings
@@ -75,10 +82,10 @@ def test_the_same_question_has_the_same_answer(carol: GraphIndex) -> None:
 
 def test_open_questions_come_from_the_best_step_and_are_asked_once() -> None:
     steps = [
-        Step("Who?", 0, EMPTY, score=10, follow_ups=("Why?", "Where?")),
-        Step("When?", 1, EMPTY, score=90, follow_ups=("who ?", "How?", "Why?")),
+        DriftStep("Who?", 0, EMPTY, score=10, follow_ups=("Why?", "Where?")),
+        DriftStep("When?", 1, EMPTY, score=90, follow_ups=("who ?", "How?", "Why?")),
     ]
-    assert open_questions([*steps, Step("how", 1, EMPTY)]) == ["Why?", "Where?"]
+    assert open_questions([*steps, DriftStep("how", 1, EMPTY)]) == ["Why?", "Where?"]
 
 
 class Endless:
@@ -87,15 +94,15 @@ class Endless:
     def __init__(self, most: int) -> None:
         self.left = most
 
-    def follow(self, questions: list[str], depth: int, steps: list[Step]) -> list[Step]:
+    def follow(self, questions: list[str], depth: int, steps: list[DriftStep]) -> list[DriftStep]:
         asked = questions[: self.left]
         self.left -= len(asked)
-        return [Step(q, depth, EMPTY, score=1, follow_ups=(f"{q} a?", f"{q} b?")) for q in asked]
+        return [DriftStep(q, depth, EMPTY, score=1, follow_ups=(f"{q} a?", f"{q} b?")) for q in asked]
 
 
 @pytest.mark.parametrize(("most", "stopped_by", "n_steps"), [(100, "depth", 5), (3, "budget", 4)])
 def test_rounds_end_at_the_depth_or_where_no_more_is_allowed(most: int, stopped_by: str, n_steps: int) -> None:
-    start = Primer(NO_REPORTS, (Step("q", 0, EMPTY, follow_ups=("a", "b", "c")),))
+    start = Primer(NO_REPORTS, (DriftStep("q", 0, EMPTY, follow_ups=("a", "b", "c")),))
     drift = follow_up(start, Endless(most), DriftSearchSettings(breadth=2, depth=2))
     assert (drift.stopped_by, len(drift.steps)) == (stopped_by, n_steps)
 

@@ -33,7 +33,7 @@ def walked_titles(index, question, **limits):
     ranked = rank_text_units(index, question, 30)
     rows = index.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked]).tolist()
     found = list(zip(rows, [score for _, score in ranked], strict=True))
-    rows, scores = walk.rank_by_walk(index, index.names.take_apart(question), found, **limits)
+    rows, scores = walk.rank_by_pagerank(index, index.names.take_apart(question), found, **limits)
     assert scores.tolist() == sorted(scores, reverse=True)
     ids = [record["document_id"] for record in index.snapshot.take("text_units", rows, ["document_id"])]
     documents = index.documents(ids)
@@ -74,8 +74,8 @@ def test_the_best_of_the_full_walk_are_in_the_neighbourhood(carol):
         rows = carol.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked]).tolist()
         found = list(zip(rows, [score for _, score in ranked], strict=True))
         named = carol.names.take_apart(question)
-        full, _ = walk.rank_by_walk(carol, named, found, max_units=None)
-        local, _ = walk.rank_by_walk(carol, named, found, max_units=30)
+        full, _ = walk.rank_by_pagerank(carol, named, found, max_units=None)
+        local, _ = walk.rank_by_pagerank(carol, named, found, max_units=30)
         assert len(full) == carol.snapshot.n_rows("text_units")
         assert len(local) < len(full) or len(full) <= 30
         assert set(local[:5].tolist()) == set(full[:5].tolist())
@@ -87,12 +87,12 @@ def test_nothing_named_keeps_the_order_of_basic_search(films):
     rows = films.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked]).tolist()
     named = films.names.take_apart(question)
     assert not named.names
-    found, _ = walk.rank_by_walk(films, named, list(zip(rows, [score for _, score in ranked], strict=True)))
+    found, _ = walk.rank_by_pagerank(films, named, list(zip(rows, [score for _, score in ranked], strict=True)))
     assert found.tolist() == rows
 
 
 def test_nothing_found_is_nothing_ranked(films):
-    rows, scores = walk.rank_by_walk(films, films.names.take_apart("!!!"), [])
+    rows, scores = walk.rank_by_pagerank(films, films.names.take_apart("!!!"), [])
     assert len(rows) == len(scores) == 0
 
 
@@ -114,5 +114,5 @@ def test_the_walk_is_the_solution_of_personalised_pagerank(edges, start):
     transition[units, 6 + entities] = to_unit
     transition[6 + entities, units] = to_entity
     exact = np.linalg.solve(np.eye(12) - walk.DAMPING * transition, (1 - walk.DAMPING) * starts)
-    walked = walk.walk_edges(units, entities, to_unit, to_entity, starts[:6], starts[6:])
+    walked = walk.run_pagerank(units, entities, to_unit, to_entity, starts[:6], starts[6:])
     assert np.allclose(walked, exact[:6], atol=walk.DAMPING**walk.N_STEPS)

@@ -31,7 +31,7 @@ def fields_of(documents: dict[str, tuple[dict, str | None]]) -> DocumentFields:
 
 
 def passing(text: str, documents: dict[str, tuple[dict, str | None]] = NEWS) -> str:
-    mask = fields_of(documents).passing(parse_filter(text))
+    mask = fields_of(documents).mask_of(parse_filter(text))
     return "".join(name for name, passes in zip(documents, mask, strict=True) if passes)
 
 
@@ -129,7 +129,7 @@ VALUES = st.one_of(
 def test_equal_and_not_equal_part_the_documents(stored: list, value: str) -> None:
     documents = {f"{number}": ({"x": held, "y": 1}, None) for number, held in enumerate(stored)}
     try:
-        mask, rest = (fields_of(documents).passing(parse_filter(f"x{sign}{value}")) for sign in ("=", "!="))
+        mask, rest = (fields_of(documents).mask_of(parse_filter(f"x{sign}{value}")) for sign in ("=", "!="))
     except PipelineError:
         return  # nothing to compare with
     assert (mask != rest).all()
@@ -138,5 +138,5 @@ def test_equal_and_not_equal_part_the_documents(stored: list, value: str) -> Non
 @given(st.lists(st.integers(-9, 9) | st.none(), min_size=1, max_size=8), st.integers(-9, 9))
 def test_a_number_is_less_equal_or_greater(stored: list, value: int) -> None:
     documents = {f"{number}": ({"x": held, "y": 1}, None) for number, held in enumerate([*stored, 0])}
-    masks = [fields_of(documents).passing(parse_filter(f"x{sign}{value}")) for sign in ("<", "=", ">")]
+    masks = [fields_of(documents).mask_of(parse_filter(f"x{sign}{value}")) for sign in ("<", "=", ">")]
     assert [sum(passes) for passes in zip(*masks, strict=True)] == [held is not None for held in [*stored, 0]]

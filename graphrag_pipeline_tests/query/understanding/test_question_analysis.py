@@ -2,7 +2,7 @@ import pytest
 
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.search.basic import select_basic_context
-from graphrag_pipeline.query.understanding.question_analysis import read_asked
+from graphrag_pipeline.query.understanding.question_analysis import analyze_question
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
 OFFICE = {
@@ -24,15 +24,15 @@ def office(tmp_path_factory):
 
 def ask(index, question):
     units = select_basic_context(index, question, index.settings.basic_search).text_units
-    return read_asked(index, question, units)
+    return analyze_question(index, question, units)
 
 
 def test_another_name_of_whom_the_question_names_stands_for_its_words(office):
-    asked = ask(office, "Where did Ebenezer Scrooge work?")
-    assert asked.words == {"ebenezer", "scroog", "work"}
-    assert asked.name_words == {"ebenezer", "scroog"}
-    assert {"ebenezer", "scroog"} <= asked.words_in("Scrooge kept an office.")
-    assert "ebenezer" not in asked.words_in("Bob kept an office.")
+    analysis = ask(office, "Where did Ebenezer Scrooge work?")
+    assert analysis.words == {"ebenezer", "scroog", "work"}
+    assert analysis.name_words == {"ebenezer", "scroog"}
+    assert {"ebenezer", "scroog"} <= analysis.words_in("Scrooge kept an office.")
+    assert "ebenezer" not in analysis.words_in("Bob kept an office.")
 
 
 @pytest.mark.parametrize(
@@ -45,16 +45,16 @@ def test_another_name_of_whom_the_question_names_stands_for_its_words(office):
     ],
 )
 def test_an_answer_names_somebody_somewhere_or_a_number_that_the_question_does_not(office, question, answers, does_not):
-    asked = ask(office, question)
-    assert asked.is_answered_by(answers)
-    assert not asked.is_answered_by(does_not)
+    analysis = ask(office, question)
+    assert analysis.is_answered_by(answers)
+    assert not analysis.is_answered_by(does_not)
 
 
 @pytest.mark.parametrize("question", ["Who is Bob Cratchit?", "What did the clerk copy?", "Scrooge"])
 def test_nothing_can_be_told_of_other_questions(office, question):
-    asked = ask(office, question)
-    assert asked.answer is None
-    assert asked.is_answered_by("anything")
+    analysis = ask(office, question)
+    assert analysis.answer is None
+    assert analysis.is_answered_by("anything")
 
 
 def test_the_answer_to_who_names_somebody(office):
@@ -63,9 +63,9 @@ def test_the_answer_to_who_names_somebody(office):
 
 
 def test_a_question_about_a_name_alone_asks_for_the_description(office):
-    asked = ask(office, "Who is Ebenezer Scrooge?")
-    assert asked.is_described_by("They say that Ebenezer Scrooge kept an office in London. And so on.")
-    assert not asked.is_described_by("And so on. They say that Ebenezer Scrooge kept an office in London.")
+    analysis = ask(office, "Who is Ebenezer Scrooge?")
+    assert analysis.is_described_by("They say that Ebenezer Scrooge kept an office in London. And so on.")
+    assert not analysis.is_described_by("And so on. They say that Ebenezer Scrooge kept an office in London.")
     assert not ask(office, "Who met Ebenezer Scrooge?").is_described_by(
         "They say that Ebenezer Scrooge kept an office."
     )
