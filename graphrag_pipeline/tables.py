@@ -31,6 +31,9 @@ CHUNKS = pa.list_(
     )
 )
 """The chunks that a document came in, in order."""
+TITLE_CHUNK = "title"
+CHUNK_TYPES = frozenset({TITLE_CHUNK, "paragraph", "table", "list"})
+"""The types of chunks that have a meaning."""
 FINDINGS = pa.list_(pa.struct([("summary", pa.string()), ("explanation", pa.string())]))
 
 

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
-from graphrag_pipeline.inputs.chunks import TITLE
 from graphrag_pipeline.models.pieces import split_to_pieces
 from graphrag_pipeline.settings.settings import TextUnitsSettings
+from graphrag_pipeline.tables import TITLE_CHUNK
 from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each
 
 _SLACK = 8  # tokens that joining two texts may add
@@ -129,7 +129,7 @@ def _group_chunks(text: str, chunks: Sequence[Mapping[str, Any]], settings: Text
     titles: list[tuple[_Block, int]] = []
     for chunk, n_tokens in zip(chunks, counts, strict=True):
         pages = None if chunk["page"] is None else (chunk["page"], chunk["page"])
-        is_title = chunk["type"] == TITLE and n_tokens <= most_titles
+        is_title = chunk["type"] == TITLE_CHUNK and n_tokens <= most_titles
         block = _Block(chunk["start"], chunk["end"], pages, is_title=is_title, is_open=is_title)
         if is_title:
             titles.append((block, n_tokens))

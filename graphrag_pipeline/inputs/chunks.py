@@ -25,9 +25,8 @@ from graphrag_pipeline.inputs.record_values import (
     without_columns,
 )
 from graphrag_pipeline.settings.settings import InputSettings
+from graphrag_pipeline.tables import CHUNK_TYPES, TITLE_CHUNK
 
-TITLE = "title"
-TYPES = frozenset({TITLE, "paragraph", "table", "list"})
 BETWEEN = "\n\n"
 _MAX_PAGE = 2**31 - 1
 _MAX_TITLE = 200  # characters
@@ -153,7 +152,7 @@ class _Draft:
             return "paragraph"
         written = normalize_text(as_text(value_of(values, self.settings.type_column))).replace("\x00", "").strip()
         kind = written.casefold()
-        if kind not in TYPES:
+        if kind not in CHUNK_TYPES:
             self.notes.append(f"{where}: type {written!r} is not known, read as a paragraph")
         return kind or "paragraph"
 
@@ -172,7 +171,7 @@ class _Draft:
     def _title(self) -> str:
         """The title that a row has, else the first chunk that is one, else the document's id."""
         named = (" ".join(as_text(value_of(values, self.settings.title_column)).split()) for values in self.rows)
-        written = (text for text, chunk in zip(self.texts, self.chunks, strict=True) if chunk["type"] == TITLE)
+        written = (text for text, chunk in zip(self.texts, self.chunks, strict=True) if chunk["type"] == TITLE_CHUNK)
         return next(filter(None, named), "") or " ".join(next(written, "").split())[:_MAX_TITLE] or self.record
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from graphrag_pipeline.citations import render_full_content
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.interchange.imported_graph import ImportedGraph
-from graphrag_pipeline.interchange.imported_rows import RepairNotes, Row, TokenCounter, order_rows
+from graphrag_pipeline.interchange.imported_rows import RepairNotes, Row, order_rows
+from graphrag_pipeline.text.tokens import TokenCounter
 
 _CITATION = re.compile(r"\[\s*Data\s*:[^\[\]]*\]", re.IGNORECASE)
 _CITED = re.compile(r"\b(Entities|Relationships)(\s*\()([^()]*)(?=\))", re.IGNORECASE)

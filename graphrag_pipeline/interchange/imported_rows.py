@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from graphrag_pipeline.identity import stable_hash
 
 Row = dict[str, Any]
 Rows = dict[str, Row]  # by id, in the order of their numbers
-TokenCounter = Callable[[Sequence[str]], list[int]]
 
 KINDS = {
     "documents": "document", "text_units": "text_unit", "entities": "entity", "relationships": "relationship",

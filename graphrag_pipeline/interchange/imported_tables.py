@@ -20,16 +20,9 @@ from graphrag_pipeline.interchange.imported_communities import repair_communitie
 from graphrag_pipeline.interchange.imported_documents import repair_documents
 from graphrag_pipeline.interchange.imported_graph import ImportedGraph, plain_title, repair_graph
 from graphrag_pipeline.interchange.imported_reports import count_report_tokens, repair_reports
-from graphrag_pipeline.interchange.imported_rows import (
-    ImportedNumbering,
-    RepairNotes,
-    Row,
-    Rows,
-    TokenCounter,
-    give_ids,
-    order_rows,
-)
+from graphrag_pipeline.interchange.imported_rows import ImportedNumbering, RepairNotes, Row, Rows, give_ids, order_rows
 from graphrag_pipeline.tables import CONTRACT_TABLES, Table
+from graphrag_pipeline.text.tokens import TokenCounter
 
 _NUMBERED = ("documents", "text_units", "entities", "relationships", "covariates")
 

@@ -20,8 +20,7 @@ from graphrag_pipeline.citations import number_citations, parse_citations, rende
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.failures import FAILURE_TABLES, join_failures
 from graphrag_pipeline.tables import CONTRACT_TABLES, RECORD_NUMBERS
-
-TokenCounter = Callable[[Sequence[str]], list[int]]
+from graphrag_pipeline.text.tokens import TokenCounter
 
 JOINED_TABLES = (
     "documents", "text_units", "entities", "relationships", "covariates", "descriptions", "communities",

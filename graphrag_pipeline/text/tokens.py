@@ -18,7 +18,7 @@ import binascii
 import functools
 import hashlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,9 @@ from graphrag_pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
     import tiktoken
+
+TokenCounter = Callable[[Sequence[str]], list[int]]
+"""Number of tokens of each text, in order."""
 
 DEFAULT_ENCODING = "o200k_base"
 MAX_PIECE = 50_000  # characters encoded at once

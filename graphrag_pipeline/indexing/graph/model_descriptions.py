@@ -20,12 +20,11 @@ import pyarrow as pa
 
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.extraction.reply_fields import MAX_TEXT
-from graphrag_pipeline.indexing.reports.records import TokenCounter
 from graphrag_pipeline.models.ports import ChatModel, ChatRequest, Message, ReplyFormatError
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
 from graphrag_pipeline.models.reply_json import clean_text, strip_fences
 from graphrag_pipeline.text.sentences import grapheme_start
-from graphrag_pipeline.text.tokens import count_tokens_each
+from graphrag_pipeline.text.tokens import TokenCounter, count_tokens_each
 
 _ITEM_TOKENS = 3  # of the quotes and comma around a description in a list
 _WORD_TOKENS = 1.5  # per word of a summary, at most, as a rule

@@ -24,15 +24,10 @@ from graphrag_pipeline.indexing.reports.contexts import (
 )
 from graphrag_pipeline.indexing.reports.evidence import EarlierReports, Evidence, ReportReuse, weigh_known
 from graphrag_pipeline.indexing.reports.inputs import InputHashes
-from graphrag_pipeline.indexing.reports.records import (
-    CommunityRows,
-    GraphRecords,
-    TokenCounter,
-    iterate_levels,
-)
+from graphrag_pipeline.indexing.reports.records import CommunityRows, GraphRecords, iterate_levels
 from graphrag_pipeline.settings.settings import ReportsSettings
 from graphrag_pipeline.tables import COMMUNITY_REPORTS
-from graphrag_pipeline.text.tokens import count_tokens_each
+from graphrag_pipeline.text.tokens import TokenCounter, count_tokens_each
 
 BATCH_COMMUNITIES = 500
 

@@ -9,7 +9,7 @@ made.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.arrow_columns import one_chunk
 from graphrag_pipeline.identity import normalize_title
-
-TokenCounter = Callable[[Sequence[str]], Sequence[int]]
+from graphrag_pipeline.text.tokens import TokenCounter
 
 _ENTITY_COLUMNS = ["id", "title", "type", "names", "description_key"]
 _RELATIONSHIP_COLUMNS = ["id", "source_id", "target_id", "description_key"]
