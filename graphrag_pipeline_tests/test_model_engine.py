@@ -23,7 +23,7 @@ from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.staleness import detect_input, find_stale
-from graphrag_pipeline.tables import ASKING_STAGES
+from graphrag_pipeline.tables import MODEL_STAGES
 from graphrag_pipeline_tests.bench.articles import iterate_articles
 from graphrag_pipeline_tests.model_server import Asked, Fault, running_model_server
 from graphrag_pipeline_tests.model_server.server import ModelServer
@@ -41,7 +41,7 @@ FAULTS = {
 def failures_of(root: Root) -> dict[str, list[dict]]:
     """The rows of every table of failures that has any, by stage."""
     found = {}
-    for stage in ASKING_STAGES:
+    for stage in MODEL_STAGES:
         heads = (root.path / "heads" / f"{stage}_failures").glob("*.json")
         tables = [root.tables.read(f"{stage}_failures", head.stem) for head in heads]
         rows = [row for table in tables for row in table.to_pylist()]

@@ -21,6 +21,27 @@ def test_keys_order_and_references_name_columns_that_exist(tables: dict) -> None
             assert key in tables[other].schema.names, f"{table.name}.{column}"
 
 
+@pytest.mark.parametrize("tables", [STAGE_TABLES, CONTRACT_TABLES])
+def test_every_table_and_column_has_a_description_that_is_no_part_of_the_schema(tables: dict) -> None:
+    for table in tables.values():
+        assert table.description.endswith("."), table.name
+        assert not [column.name for column in table.columns if not column.description.endswith(".")], table.name
+        assert table.schema.metadata is None
+        assert all(field.metadata is None for field in table.schema)
+        assert table.schema.names == [column.name for column in table.columns]
+
+
+def test_contract_columns_have_the_type_of_the_stage_column_they_are_derived_from() -> None:
+    differing = {
+        (name, field.name)
+        for name in CONTRACT_TABLES.keys() & STAGE_TABLES.keys()
+        for field in CONTRACT_TABLES[name].schema
+        if field.name in STAGE_TABLES[name].schema.names and field != STAGE_TABLES[name].schema.field(field.name)
+    }
+    # GraphRAG counts in int64; offsets of an import may be unknown.
+    assert differing == {("text_units", "n_tokens"), ("text_units", "start"), ("text_units", "end")}
+
+
 def test_every_stage_table_is_owned_by_the_stage_that_lists_it() -> None:
     assert {table: stage.name for stage in STAGES.values() for table in stage.tables} == {
         name: table.owner for name, table in STAGE_TABLES.items()

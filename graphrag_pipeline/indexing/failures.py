@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.models.ports import Failure
-from graphrag_pipeline.tables import ASKING_STAGES, CONTRACT_FAILURES, failures_table
+from graphrag_pipeline.tables import CONTRACT_FAILURES, MODEL_STAGES, failures_table
 
-FAILURE_TABLES = tuple(f"{stage}_failures" for stage in ASKING_STAGES)
+FAILURE_TABLES = tuple(f"{stage}_failures" for stage in MODEL_STAGES)
 _WRITTEN_TABLES = {"summarized_descriptions": "descriptions", "community_reports": "community_reports"}
 """Stage that writes only some of its rows by a model -> its table."""
 _ASKED_TABLES = {
@@ -45,7 +45,7 @@ def join_failures(stage: Mapping[str, pa.Table]) -> pa.Table:
         stage: by name, all partitions in one, the tables of failures and what `contract_tables` joins.
     """
     parts = [CONTRACT_FAILURES.empty()]
-    for name in ASKING_STAGES:
+    for name in MODEL_STAGES:
         failures = stage[f"{name}_failures"]
         if failures.num_rows:
             n_asked = pa.repeat(pa.scalar(_n_asked(name, stage)), failures.num_rows)

@@ -32,7 +32,7 @@ from graphrag_pipeline.pipeline.stages import (
 from graphrag_pipeline.settings.settings import OVERRIDES_FILE
 from graphrag_pipeline.storage.history import refusal_of
 from graphrag_pipeline.storage.table_store import Head, code_version_of, parquet_bytes
-from graphrag_pipeline.tables import ASKING_STAGES, CORPUS_MANIFEST
+from graphrag_pipeline.tables import CORPUS_MANIFEST, MODEL_STAGES
 
 INPUT = "input folder"
 """Name of the input folder among a head's inputs."""
@@ -111,7 +111,7 @@ def measure_lag(root: Root) -> ReportLag:
 def list_failures(root: Root) -> list[dict[str, str]]:
     """What got no usable reply of a model, as the heads have it: stage, partition and the columns of its table."""
     failures = []
-    for name in ASKING_STAGES:
+    for name in MODEL_STAGES:
         for partition in STAGES[name].partitions(root.settings):
             head = root.tables.head(f"{name}_failures", partition)
             rows = root.tables.read_head(head).to_pylist() if head and head.n_rows else []

@@ -37,7 +37,7 @@ from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, Stage, asks_
 from graphrag_pipeline.pipeline.staleness import file_versions, owned_tables, stage_data_version, why_stale
 from graphrag_pipeline.storage.locks import one_writer
 from graphrag_pipeline.storage.table_store import Head, code_version_of
-from graphrag_pipeline.tables import ASKING_STAGES, STAGE_TABLES
+from graphrag_pipeline.tables import MODEL_STAGES, STAGE_TABLES
 
 
 class StageRun:
@@ -175,7 +175,7 @@ class StageRun:
 
     def write(self, failures: Iterable[Failure] = (), **tables: pa.Table) -> None:
         """Save every table the stage owns, in the order of `stage.tables`; that of failures comes from `failures`."""
-        if self.stage.name in ASKING_STAGES:
+        if self.stage.name in MODEL_STAGES:
             rows = tables[f"{self.stage.name}_failures"] = failure_rows(self.stage.name, failures)
             self.details["failures"] = rows.num_rows
         if tuple(tables) != self.stage.tables:

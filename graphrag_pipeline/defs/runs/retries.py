@@ -15,7 +15,7 @@ from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.models.spending import BudgetExceededError
 from graphrag_pipeline.pipeline.stages import Stage, asks_model, embeds
 from graphrag_pipeline.settings.settings import Settings
-from graphrag_pipeline.tables import ASKING_STAGES
+from graphrag_pipeline.tables import MODEL_STAGES
 
 RETRY_POLICY = dg.RetryPolicy(max_retries=2, delay=30, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
 
@@ -26,7 +26,7 @@ _STAYING = (SettingsError, BudgetExceededError, OldDefinitionsError)
 def asks_endpoint(stage: Stage, settings: Settings) -> bool:
     """Whether a stage asks a model behind an endpoint; what this machine computes fails again."""
     has_model = asks_model(stage, settings) or (embeds(stage, settings) and settings.embeddings.engine == "model")
-    return has_model and stage.name in ASKING_STAGES
+    return has_model and stage.name in MODEL_STAGES
 
 
 @contextmanager
