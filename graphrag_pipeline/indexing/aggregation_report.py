@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphrag_pipeline.models.pieces import Piece, average_vectors, pack_batches, split_to_pieces
+from graphrag_pipeline.models.pieces import TextPiece, average_vectors, pack_batches, split_to_pieces
 from graphrag_pipeline.models.ports import Embedder
 from graphrag_pipeline.settings.models import EmbeddingModelSettings
 from graphrag_pipeline.text.tokens import count_tokens_each
@@ -69,7 +69,7 @@ def compare_averages(texts: Sequence[str], embedder: Embedder, encoding: str, ma
     return np.array([_nearness(pieces, embedder) for pieces in split])
 
 
-def _nearness(pieces: Sequence[Piece], embedder: Embedder) -> float:
+def _nearness(pieces: Sequence[TextPiece], embedder: Embedder) -> float:
     vectors = embedder.embed([piece.text for piece in pieces])
     average = average_vectors(list(vectors), [piece.n_tokens for piece in pieces])
     return float(np.mean(vectors @ average))

@@ -28,7 +28,7 @@ from graphrag_pipeline.indexing.graph.model_descriptions import (
 from graphrag_pipeline.indexing.reports.community_reports import Report, Writer
 from graphrag_pipeline.indexing.reports.contexts import CommunityContext
 from graphrag_pipeline.indexing.reports.model import ModelReport, ReportPlan, write_report
-from graphrag_pipeline.models.pool import FirstLook, Progress, Work, run_all
+from graphrag_pipeline.models.pool import EarlyCheck, Progress, Work, run_all
 from graphrag_pipeline.models.ports import ChatModel, Failure
 from graphrag_pipeline.tables import CLAIM_MENTIONS, DESCRIPTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
 
@@ -96,8 +96,8 @@ def ask_about_units(
         PipelineError: the first text units all yield nothing, or the model cannot be asked at all.
     """
     asked = f"model {model_name!r}, asked with {plan.prompt.path}"
-    first_look = None if is_proven else FirstLook(FIRST_UNITS, partial(_refuse_nothing, asked))
-    return run_all(model.stage, works, model.max_concurrency, progress, first_look)
+    early_check = None if is_proven else EarlyCheck(FIRST_UNITS, partial(_refuse_nothing, asked))
+    return run_all(model.stage, works, model.max_concurrency, progress, early_check)
 
 
 def _refuse_nothing(asked: str, results: Sequence[UnitMentions | Failure]) -> None:

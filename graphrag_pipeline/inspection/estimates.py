@@ -129,7 +129,7 @@ class _Estimator:
     def _extraction(self) -> StageEstimate:
         units, plan = self._units.read("extracted_graph"), plan_extraction(self._root)
         model = StoredReplies(self._root.models.chat_model("extraction"))
-        model.ask_all(extraction_works(units, plan, model))
+        model.run_works(extraction_works(units, plan, model))
         tokens_of = dict(zip(units["id"].to_pylist(), units["n_tokens"].to_pylist(), strict=True))
         reply_tokens = self._reply_tokens("extracted_graph")
         n_calls = prompt_tokens = 0
@@ -153,7 +153,7 @@ class _Estimator:
         plan, model = plan_summaries(self._root), StoredReplies(self._root.models.chat_model("descriptions"))
         tables = self._root.tables.read("entities"), self._root.tables.read("relationships")
         subjects = list(iterate_subjects(*tables))
-        model.ask_all(summary_works(subjects, plan, model))
+        model.run_works(summary_works(subjects, plan, model))
         written = self._count_written(subjects)
         self._n_written |= {f"{kind}_embeddings": written[kind] for kind in ("entity", "relationship")}
         return self._counted(name, model)
@@ -180,7 +180,7 @@ class _Estimator:
 
         def count(contexts: Sequence[CommunityContext]) -> list[Report]:
             asked = [c for c in contexts if c.n_entities >= settings.min_report_size]
-            model.ask_all([Work(c.community_id, partial(model.complete, build_request(c, plan))) for c in asked])
+            model.run_works([Work(c.community_id, partial(model.complete, build_request(c, plan))) for c in asked])
             return [Report(", ".join(c.central), c.text[:2000], (), 0.0, "") for c in contexts]
 
         report_communities(

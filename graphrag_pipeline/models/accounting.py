@@ -48,7 +48,7 @@ class CallStats:
         """Count one answered call."""
         latency = round(math.log(max(seconds, _SHORTEST_S)) / _CLASS)
         with _lock:
-            for stats in self._all_told():
+            for stats in self._accounts_to_update():
                 stats.n_calls += 1
                 stats.prompt_tokens += prompt_tokens
                 stats.completion_tokens += completion_tokens
@@ -60,16 +60,16 @@ class CallStats:
     def add_retry(self) -> None:
         """Count one attempt that has to be repeated."""
         with _lock:
-            for stats in self._all_told():
+            for stats in self._accounts_to_update():
                 stats.n_retries += 1
 
     def add_cached(self, n: int = 1) -> None:
         """Count requests answered from the store."""
         with _lock:
-            for stats in self._all_told():
+            for stats in self._accounts_to_update():
                 stats.n_cached += n
 
-    def _all_told(self) -> Iterator[CallStats]:
+    def _accounts_to_update(self) -> Iterator[CallStats]:
         yield from (self, *_accounts.get(), *_of_process)
 
     def merge(self, other: CallStats) -> CallStats:

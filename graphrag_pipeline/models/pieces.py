@@ -22,18 +22,18 @@ NEAR = 0.1  # of a piece: how far a cut moves to meet a sentence end
 
 
 @dataclass(frozen=True)
-class Piece:
+class TextPiece:
     """A part of a text and its number of tokens."""
 
     text: str
     n_tokens: int
 
 
-def split_to_pieces(text: str, max_tokens: int, encoding: str = DEFAULT_ENCODING) -> list[Piece]:
+def split_to_pieces(text: str, max_tokens: int, encoding: str = DEFAULT_ENCODING) -> list[TextPiece]:
     """Cut a text into the fewest near-equal pieces of at most `max_tokens` tokens; together they are the text."""
     n_tokens = count_tokens(text, encoding)
     if n_tokens <= max_tokens:
-        return [Piece(text, n_tokens)]
+        return [TextPiece(text, n_tokens)]
     n_pieces = math.ceil(n_tokens / max_tokens)
     while True:
         pieces = _cut(text, n_pieces, max_tokens, encoding)
@@ -42,7 +42,7 @@ def split_to_pieces(text: str, max_tokens: int, encoding: str = DEFAULT_ENCODING
         n_pieces += 1
 
 
-def halve(piece: Piece, encoding: str = DEFAULT_ENCODING) -> list[Piece]:
+def halve(piece: TextPiece, encoding: str = DEFAULT_ENCODING) -> list[TextPiece]:
     """A piece in two, for an endpoint that counts otherwise; in one if there is nothing to cut."""
     return _cut(piece.text, 2, piece.n_tokens, encoding)
 
@@ -70,10 +70,10 @@ def pack_batches(n_tokens: Sequence[int], max_items: int, max_tokens: int) -> li
     return batches
 
 
-def _cut(text: str, n_pieces: int, max_tokens: int, encoding: str) -> list[Piece]:
+def _cut(text: str, n_pieces: int, max_tokens: int, encoding: str) -> list[TextPiece]:
     places = [0, *_cut_places(text, n_pieces, max_tokens, encoding), len(text)]
     parts = [text[start:end] for start, end in pairwise(places) if end > start]
-    return [Piece(part, n) for part, n in zip(parts, count_tokens_each(parts, encoding), strict=True)]
+    return [TextPiece(part, n) for part, n in zip(parts, count_tokens_each(parts, encoding), strict=True)]
 
 
 def _cut_places(text: str, n_pieces: int, max_tokens: int, encoding: str) -> Iterator[int]:

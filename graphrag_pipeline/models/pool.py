@@ -45,7 +45,7 @@ class Work(Generic[T]):
 
 
 @dataclass(frozen=True)
-class FirstLook(Generic[T]):
+class EarlyCheck(Generic[T]):
     """A look at the first results, to stop a run that pays for nothing.
 
     Attributes:
@@ -61,7 +61,7 @@ def complete_all(
     chat: ChatModel,
     requests: Sequence[ChatRequest[T]],
     progress: Progress | None = None,
-    first_look: FirstLook[ChatReply[T]] | None = None,
+    early_check: EarlyCheck[ChatReply[T]] | None = None,
     max_concurrency: int | None = None,
 ) -> list[ChatReply[T] | Failure]:
     """Answer all requests, in order: stored replies are looked up together, the others are sent.
@@ -80,7 +80,7 @@ def complete_all(
     n_known = len(requests) - len(missing)
     told = (lambda done, _: progress(n_known + done, len(requests))) if progress else None
     n_at_once = min(chat.max_concurrency, max_concurrency or chat.max_concurrency)
-    sent = run_all(chat.stage, works, n_at_once, told, first_look)
+    sent = run_all(chat.stage, works, n_at_once, told, early_check)
     for index, result in zip(missing, sent, strict=True):
         results[index] = result
     return [result for result in results if result is not None]
@@ -91,7 +91,7 @@ def run_all(
     works: Sequence[Work[T]],
     max_concurrency: int,
     progress: Progress | None = None,
-    first_look: FirstLook[T] | None = None,
+    early_check: EarlyCheck[T] | None = None,
 ) -> list[T | Failure]:
     """Do all works, `max_concurrency` at once; a CallFailedError becomes a Failure of its record.
 
@@ -100,7 +100,7 @@ def run_all(
     """
     if not works:
         return []
-    run = _Run(stage, works, first_look)
+    run = _Run(stage, works, early_check)
     with _terminated_as_interrupt():
         future = start_in_loop(run.do(min(max_concurrency, len(works))))
         try:
@@ -121,15 +121,15 @@ def run_all(
 class _Run(Generic[T]):
     """The state of one `run_all`; its methods but `stop` run in the loop."""
 
-    def __init__(self, stage: str, works: Sequence[Work[T]], first_look: FirstLook[T] | None) -> None:
+    def __init__(self, stage: str, works: Sequence[Work[T]], early_check: EarlyCheck[T] | None) -> None:
         self.n_done = 0
         self._stage = stage
         self._works = works
         self._left = iter(enumerate(works))
         self._results: list[Any] = [None] * len(works)
         self._is_stopped = threading.Event()
-        self._first_look = first_look
-        self._n_awaited = min(first_look.n, len(works)) if first_look else 0
+        self._early_check = early_check
+        self._n_awaited = min(early_check.n, len(works)) if early_check else 0
         self._error: PipelineError | None = None
 
     async def do(self, n_workers: int) -> None:
@@ -183,12 +183,12 @@ class _Run(Generic[T]):
 
     def _look(self, index: int) -> None:
         """Check the first results once they are all there; not those that came first, which are the short ones."""
-        if self._first_look is None or index >= self._first_look.n:
+        if self._early_check is None or index >= self._early_check.n:
             return
         self._n_awaited -= 1
         if not self._n_awaited:
             try:
-                self._first_look.check(self._results[: self._first_look.n])
+                self._early_check.check(self._results[: self._early_check.n])
             except PipelineError as error:
                 self._fail(error)
 

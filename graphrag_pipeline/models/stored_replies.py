@@ -31,7 +31,7 @@ class StoredReplies:
         self.missing: list[ChatRequest[Any]] = []
         self.n_cached = 0
 
-    def ask_all(self, works: Sequence[Work[Any]]) -> None:
+    def run_works(self, works: Sequence[Work[Any]]) -> None:
         """Do works that ask this model, as far as there are replies."""
         run_all(self.stage, works, self.max_concurrency)
 

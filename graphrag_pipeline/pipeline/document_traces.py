@@ -94,7 +94,7 @@ def recall_extraction(root: Root, units: pa.Table) -> set[str]:
     if not asks_model(STAGES["extracted_graph"], root.settings):
         return set()
     model = StoredReplies(root.models.chat_model("extraction"))
-    model.ask_all(extraction_works(units, plan_extraction(root), model))
+    model.run_works(extraction_works(units, plan_extraction(root), model))
     return model.keys
 
 
@@ -103,5 +103,5 @@ def recall_summaries(root: Root, entities: pa.Table, relationships: pa.Table) ->
     if not asks_model(STAGES["summarized_descriptions"], root.settings):
         return set()
     model = StoredReplies(root.models.chat_model("descriptions"))
-    model.ask_all(summary_works(iterate_subjects(entities, relationships), plan_summaries(root), model))
+    model.run_works(summary_works(iterate_subjects(entities, relationships), plan_summaries(root), model))
     return model.keys

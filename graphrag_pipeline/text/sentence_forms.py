@@ -126,7 +126,7 @@ def leans_on_context(text: str) -> bool:
     return bool(_LEANING.match(text)) or bool(_POINTS_BACK.search(text))
 
 
-def points_at_somebody(text: str) -> bool:
+def has_pronoun(text: str) -> bool:
     """Whether a sentence holds a pronoun that may stand for whom the sentence before it names.
 
     English, German, French, Spanish, Italian and Chinese.

@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.indexing.extraction.reply_fields import EntityRecord, RelationshipRecord
+from graphrag_pipeline.indexing.extraction.reply_fields import ExtractedEntity, ExtractedRelationship
 from graphrag_pipeline.indexing.extraction.reply_records import parse_claims_reply, parse_graph_reply
 
 letters = string.ascii_letters + string.digits + "äß萧炎م"
 words = st.text(letters, min_size=1, max_size=12).filter(lambda word: word.upper() != "NAME")
 names = st.lists(words, min_size=1, max_size=3).map(" ".join)
 descriptions = st.lists(words, min_size=1, max_size=8).map(" ".join).map("{}.".format)
-entities = st.builds(EntityRecord, names, words.map(str.upper), descriptions)
-pairs = st.builds(RelationshipRecord, names, names, descriptions, st.integers(1, 100).map(lambda n: n / 10))
+entities = st.builds(ExtractedEntity, names, words.map(str.upper), descriptions)
+pairs = st.builds(ExtractedRelationship, names, names, descriptions, st.integers(1, 100).map(lambda n: n / 10))
 
 
-def render(record: EntityRecord | RelationshipRecord) -> str:
-    if isinstance(record, EntityRecord):
+def render(record: ExtractedEntity | ExtractedRelationship) -> str:
+    if isinstance(record, ExtractedEntity):
         return f'("entity"<|>{record.name}<|>{record.type}<|>{record.description})'
     return f'("relationship"<|>{record.source}<|>{record.target}<|>{record.description}<|>{record.strength})'
 

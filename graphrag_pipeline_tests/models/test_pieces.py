@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.models.pieces import Piece, average_vectors, halve, pack_batches, split_to_pieces
+from graphrag_pipeline.models.pieces import TextPiece, average_vectors, halve, pack_batches, split_to_pieces
 from graphrag_pipeline.text.tokens import count_tokens
 
 
@@ -41,7 +41,7 @@ def test_600_and_1200_tokens_with_the_margin_for_an_unknown_tokenizer_are_cut_th
 
 
 def test_a_text_that_fits_is_one_piece() -> None:
-    assert split_to_pieces(words(450), 450) == [Piece(words(450), 450)]
+    assert split_to_pieces(words(450), 450) == [TextPiece(words(450), 450)]
     assert len(split_to_pieces(words(451), 450)) == 2
 
 
@@ -82,8 +82,8 @@ def test_prose_is_cut_into_the_fewest_pieces_of_near_equal_size(lengths: list[in
 
 
 def test_half_a_piece_is_half_its_tokens() -> None:
-    assert [piece.n_tokens for piece in halve(Piece(words(101), 101))] in ([50, 51], [51, 50])
-    assert halve(Piece("a", 1)) == [Piece("a", 1)]
+    assert [piece.n_tokens for piece in halve(TextPiece(words(101), 101))] in ([50, 51], [51, 50])
+    assert halve(TextPiece("a", 1)) == [TextPiece("a", 1)]
 
 
 def test_the_mean_is_weighted_by_tokens_and_normalised() -> None:

@@ -17,7 +17,7 @@ import pytest
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models import pool as pool_module
 from graphrag_pipeline.models.event_loop import start_in_loop
-from graphrag_pipeline.models.pool import FirstLook, Work, complete_all, run_all
+from graphrag_pipeline.models.pool import EarlyCheck, Work, complete_all, run_all
 from graphrag_pipeline.models.ports import CallFailedError, ChatReply, Failure
 from graphrag_pipeline.models.spending import BudgetExceededError
 from graphrag_pipeline.settings.models import BudgetSettings
@@ -123,10 +123,10 @@ def test_a_run_whose_first_replies_say_nothing_is_stopped(tmp_path: Path) -> Non
     with running_model_server(answer, latency_s=0.01) as server:
         chat = chat_model(server.base_url, tmp_path, max_concurrency=2)
         with pytest.raises(PipelineError, match="first 5 replies say nothing"):
-            complete_all(chat, questions(300), first_look=FirstLook(5, check))
+            complete_all(chat, questions(300), early_check=EarlyCheck(5, check))
         assert server.count() <= 10
         with pytest.raises(PipelineError, match="say nothing"):
-            complete_all(chat_model(server.base_url, tmp_path / "b"), questions(3), first_look=FirstLook(5, check))
+            complete_all(chat_model(server.base_url, tmp_path / "b"), questions(3), early_check=EarlyCheck(5, check))
     assert seen == [5, 3]
 
 

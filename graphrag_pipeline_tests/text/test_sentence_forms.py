@@ -4,10 +4,10 @@ import pytest
 
 from graphrag_pipeline.text.sentence_forms import (
     count_words,
+    has_pronoun,
     is_cry,
     is_sentence,
     leans_on_context,
-    points_at_somebody,
     weigh_form,
 )
 
@@ -139,4 +139,4 @@ def test_what_tells_something_around_its_quotations_is_no_cry(text):
     ],
 )
 def test_a_pronoun_that_may_stand_for_a_name_is_found(text, expected):
-    assert points_at_somebody(text) == expected
+    assert has_pronoun(text) == expected

@@ -32,7 +32,7 @@ from graphrag_pipeline.indexing.extraction.names.concepts import find_concepts, 
 from graphrag_pipeline.indexing.extraction.names.cues import INITIAL_HONORIFICS
 from graphrag_pipeline.indexing.extraction.names.dates import find_dates
 from graphrag_pipeline.indexing.extraction.names.document_titles import DocumentTitle, find_title, read_title
-from graphrag_pipeline.indexing.extraction.names.finder import Name, find_names, take_in_articles, title_of
+from graphrag_pipeline.indexing.extraction.names.finder import Name, find_names, include_articles, title_of
 from graphrag_pipeline.indexing.extraction.names.german import keep_german_names
 from graphrag_pipeline.indexing.extraction.names.phrases import is_heading
 from graphrag_pipeline.indexing.extraction.names.predicates import find_predicate
@@ -136,7 +136,7 @@ def read_document(title: str, text: str) -> tuple[list[_Sentence], _About | None
     about = read_title(title, text)
     names, ties, types = _name_things(text, spans, headings, about)
     by_sentence: defaultdict[int, list[_Occurrence]] = defaultdict(list)
-    for name in sorted(take_in_articles(names, text), key=lambda name: (name.start, name.end)):
+    for name in sorted(include_articles(names, text), key=lambda name: (name.start, name.end)):
         form = ties[name.form]
         by_sentence[name.sentence].append(
             _Occurrence(title_of(form), form, types[form], name.start, name.end, text[name.start : name.end])

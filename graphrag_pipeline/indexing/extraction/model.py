@@ -22,7 +22,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.indexing.extraction.reply_fields import ClaimRecord, EntityRecord, RelationshipRecord, read_type
+from graphrag_pipeline.indexing.extraction.reply_fields import (
+    ExtractedClaim,
+    ExtractedEntity,
+    ExtractedRelationship,
+    read_type,
+)
 from graphrag_pipeline.indexing.extraction.reply_records import Reply, parse_claims_reply, parse_graph_reply
 from graphrag_pipeline.models.ports import EXCERPT, ChatModel, ChatReply, ChatRequest, Message, ReplyFormatError
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
@@ -30,7 +35,7 @@ from graphrag_pipeline.models.prompts import Prompt, open_conversation
 MAX_SPECIFIED = 100  # entities of a text unit that the claims prompt names
 
 Row = dict[str, Any]
-_Record = EntityRecord | RelationshipRecord | ClaimRecord
+_Record = ExtractedEntity | ExtractedRelationship | ExtractedClaim
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ _NOTHING = {"", "NONE", "N/A", "NA", "NULL", "UNKNOWN", "NOT SPECIFIED", "-"}
 
 
 @dataclass(frozen=True)
-class EntityRecord:
+class ExtractedEntity:
     """What one reply says about one entity; `type` is upper case, `UNKNOWN` where the reply does not say."""
 
     name: str
@@ -37,7 +37,7 @@ class EntityRecord:
 
 
 @dataclass(frozen=True)
-class RelationshipRecord:
+class ExtractedRelationship:
     """What one reply says about one pair; `strength` is within `MIN_STRENGTH` and `MAX_STRENGTH`."""
 
     source: str
@@ -47,7 +47,7 @@ class RelationshipRecord:
 
 
 @dataclass(frozen=True)
-class ClaimRecord:
+class ExtractedClaim:
     """One claim; `object` is NONE where nobody is named, `status` one of `STATUSES`, dates as the reply writes them."""
 
     subject: str
@@ -60,7 +60,7 @@ class ClaimRecord:
     source_text: str
 
 
-def read_entity(name: str, kind: str, description: str, problems: Counter[str]) -> EntityRecord | None:
+def read_entity(name: str, kind: str, description: str, problems: Counter[str]) -> ExtractedEntity | None:
     """The entity, or None, counted, if it has no usable name or repeats the format."""
     title = read_name(name, problems)
     entity_type = read_type(kind, problems)
@@ -69,12 +69,12 @@ def read_entity(name: str, kind: str, description: str, problems: Counter[str]) 
     if (title.upper(), entity_type) == ("NAME", "TYPE"):
         problems["format repeated"] += 1
         return None
-    return EntityRecord(title, entity_type, read_text(description, problems))
+    return ExtractedEntity(title, entity_type, read_text(description, problems))
 
 
 def read_relationship(
     source: str, target: str, description: str, strength: str, problems: Counter[str]
-) -> RelationshipRecord | None:
+) -> ExtractedRelationship | None:
     """The relationship, or None, counted, if an end has no usable name or it repeats the format."""
     ends = read_name(source, problems), read_name(target, problems)
     if ends[0] is None or ends[1] is None:
@@ -82,10 +82,10 @@ def read_relationship(
     if (ends[0].upper(), ends[1].upper()) == ("SOURCE", "TARGET"):
         problems["format repeated"] += 1
         return None
-    return RelationshipRecord(ends[0], ends[1], read_text(description, problems), read_strength(strength, problems))
+    return ExtractedRelationship(ends[0], ends[1], read_text(description, problems), read_strength(strength, problems))
 
 
-def read_claim(fields: list[str], problems: Counter[str]) -> ClaimRecord | None:
+def read_claim(fields: list[str], problems: Counter[str]) -> ExtractedClaim | None:
     """The claim of eight fields in the order of `ClaimRecord`, or None, counted, if its subject has no usable name."""
     subject = read_name(fields[0], problems)
     if subject is None:
@@ -94,7 +94,7 @@ def read_claim(fields: list[str], problems: Counter[str]) -> ClaimRecord | None:
         problems["format repeated"] += 1
         return None
     target = clean_name(fields[1])
-    return ClaimRecord(
+    return ExtractedClaim(
         subject,
         target if 0 < len(target) <= MAX_NAME and normalize_title(target) else "NONE",
         read_type(fields[2], problems),

@@ -20,9 +20,9 @@ from typing import TypeVar
 
 from graphrag_pipeline.indexing.extraction.reply_fields import (
     QUOTES,
-    ClaimRecord,
-    EntityRecord,
-    RelationshipRecord,
+    ExtractedClaim,
+    ExtractedEntity,
+    ExtractedRelationship,
     read_claim,
     read_entity,
     read_relationship,
@@ -59,7 +59,7 @@ _SEPARATOR = re.compile(r"(?<!\w)##")
 _EMPTY_JSON = re.compile(r'(?=[\[{])(?:[\s\[\]{},]|"[^"\n]{0,60}"\s{0,8}:)++')  # brackets and keys, no value
 _OPENED = re.compile(rf"[(\[]\s{{0,4}}{_QUOTED}\w{{0,24}}{_QUOTED}\s{{0,4}}(?:<\|?)?\s*\Z")
 
-R = TypeVar("R", EntityRecord, RelationshipRecord, ClaimRecord)
+R = TypeVar("R", ExtractedEntity, ExtractedRelationship, ExtractedClaim)
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ class Reply:
         problems: reason -> number of records that were left out or mended for it.
     """
 
-    entities: tuple[EntityRecord, ...]
-    relationships: tuple[RelationshipRecord, ...]
-    claims: tuple[ClaimRecord, ...]
+    entities: tuple[ExtractedEntity, ...]
+    relationships: tuple[ExtractedRelationship, ...]
+    claims: tuple[ExtractedClaim, ...]
     is_complete: bool
     is_bare: bool
     problems: Mapping[str, int]
@@ -129,7 +129,7 @@ def _is_bare(rest: str) -> bool:
 
 def _read_record(
     kind: str, fields: list[str], problems: Counter[str]
-) -> EntityRecord | RelationshipRecord | ClaimRecord | None:
+) -> ExtractedEntity | ExtractedRelationship | ExtractedClaim | None:
     if len(fields) < _LEAST_FIELDS[kind]:
         problems["too few fields"] += 1
         return None

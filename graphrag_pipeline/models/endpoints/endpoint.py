@@ -22,9 +22,9 @@ from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.endpoints.limits import AdaptiveLimit, backoff_s
 from graphrag_pipeline.models.endpoints.problems import Problem, attempt_errors, describe_problem
-from graphrag_pipeline.models.endpoints.sdk_client import make_client, say_if_unset
+from graphrag_pipeline.models.endpoints.sdk_client import make_client, unset_hint
 from graphrag_pipeline.models.endpoints.spans import AttemptSpan, attempt_span
-from graphrag_pipeline.models.endpoints.streaming import Post, Tell, make_post
+from graphrag_pipeline.models.endpoints.streaming import OnToken, Post, make_post
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.prices import Price, find_price
 from graphrag_pipeline.models.requests import sendable
@@ -55,7 +55,7 @@ class RejectedError(CallFailedError):
 
 
 @dataclass(frozen=True)
-class Usage:
+class TokenUsage:
     """Tokens of one call, expected or reported."""
 
     prompt_tokens: int
@@ -71,7 +71,7 @@ class Sent(Generic[T]):
     """An answered call: what was read from the body, and what it took."""
 
     value: T
-    usage: Usage
+    usage: TokenUsage
     seconds: float
     cost: float | None
 
@@ -128,9 +128,9 @@ class Endpoint:
         path: str,
         body: Mapping[str, Any],
         key: str,
-        expected: Usage,
+        expected: TokenUsage,
         read: Callable[[object], T],
-        tell: Tell | None = None,
+        on_token: OnToken | None = None,
     ) -> Sent[T]:
         """Send a request until it is answered.
 
@@ -148,7 +148,7 @@ class Endpoint:
             PipelineError: the endpoint cannot be used, or the budget is spent.
         """
         n_failed = n_limited = n_adapted = 0
-        post = make_post(path, key, self._settings.timeout_s, tell)
+        post = make_post(path, key, self._settings.timeout_s, on_token)
         while True:
             n_attempt = n_failed + n_limited + n_adapted + 1
             outcome = await self._attempt(post, body, expected, read, n_attempt)
@@ -177,7 +177,7 @@ class Endpoint:
         return problem.is_unreachable and not self._has_answered
 
     async def _attempt(
-        self, post: Post, body: Mapping[str, Any], expected: Usage, read: Callable[[object], T], number: int
+        self, post: Post, body: Mapping[str, Any], expected: TokenUsage, read: Callable[[object], T], number: int
     ) -> Sent[T] | Problem:
         client = self._connect()  # before anything is reserved: without a key nothing is sent
         await self._spending.wait_for_turn(self._rate, expected.tokens)
@@ -187,7 +187,7 @@ class Endpoint:
             try:
                 with attempt_span(self._stage, self._settings, number) as span:
                     outcome = await self._send(client, post, body, expected, read)
-                    _tell(span, outcome)
+                    _record_outcome(span, outcome)
             finally:
                 self._book(outcome, expected, reservation)
             if isinstance(outcome, Sent):
@@ -202,7 +202,7 @@ class Endpoint:
         client: openai.AsyncOpenAI,
         post: Post,
         body: Mapping[str, Any],
-        expected: Usage,
+        expected: TokenUsage,
         read: Callable[[object], T],
     ) -> Sent[T] | Problem:
         loop = asyncio.get_running_loop()
@@ -219,23 +219,23 @@ class Endpoint:
         usage = _read_usage(answer, expected)
         return Sent(value, usage, loop.time() - started, self._cost(usage))
 
-    async def _reserve(self, expected: Usage) -> str:
+    async def _reserve(self, expected: TokenUsage) -> str:
         if not self._spending.has_ceiling:
             return ""
         most = self._cost(expected) or 0.0
         return await self._spending.reserve(expected.tokens, most, self._settings.timeout_s + SETTLE_S)
 
-    def _book(self, outcome: Sent[Any] | Problem, expected: Usage, reservation: str) -> None:
+    def _book(self, outcome: Sent[Any] | Problem, expected: TokenUsage, reservation: str) -> None:
         if isinstance(outcome, Sent):
             usage, cost = outcome.usage, outcome.cost
             self._stats.add_call(usage.prompt_tokens, usage.completion_tokens, outcome.cost, outcome.seconds)
         else:
-            usage = Usage(expected.prompt_tokens if outcome.may_be_paid else 0)
+            usage = TokenUsage(expected.prompt_tokens if outcome.may_be_paid else 0)
             cost = self._cost(usage)
         if reservation or usage.tokens:
             self._spending.settle(reservation, usage.tokens, cost or 0.0)
 
-    def _cost(self, usage: Usage) -> float | None:
+    def _cost(self, usage: TokenUsage) -> float | None:
         return self._price.cost(usage.prompt_tokens, usage.completion_tokens) if self._price else None
 
     def _adapt(self, problem: Problem) -> bool:
@@ -256,7 +256,7 @@ class Endpoint:
         if problem.is_fatal:
             raise PipelineError(
                 f"{where}: {str(problem).rstrip('.')}. Check the key in the environment variable "
-                f"{self._settings.api_key_env}{say_if_unset(self._settings.api_key_env)}, the model's name and "
+                f"{self._settings.api_key_env}{unset_hint(self._settings.api_key_env)}, the model's name and "
                 "base_url; every reply so far is kept"
             )
         if (problem.retry_after_s or 0.0) > MAX_RETRY_AFTER_S:
@@ -281,14 +281,14 @@ class Endpoint:
         return self._client
 
 
-def _tell(span: AttemptSpan, outcome: Sent[Any] | Problem) -> None:
+def _record_outcome(span: AttemptSpan, outcome: Sent[Any] | Problem) -> None:
     if isinstance(outcome, Sent):
         span.add_answer(outcome.usage.prompt_tokens, outcome.usage.completion_tokens, outcome.cost)
     else:
         span.add_problem(outcome)
 
 
-def _read_usage(answer: object, expected: Usage) -> Usage:
+def _read_usage(answer: object, expected: TokenUsage) -> TokenUsage:
     """What the endpoint reports; where it reports nothing sensible, what was expected of the prompt and what came."""
     reported = answer.get("usage") if isinstance(answer, Mapping) else None
     usage = reported if isinstance(reported, Mapping) else {}
@@ -296,7 +296,7 @@ def _read_usage(answer: object, expected: Usage) -> Usage:
     if completion is None:
         choices = answer.get("choices") if isinstance(answer, Mapping) else None
         completion = estimate_tokens(str(choices)) if choices else 0
-    return Usage(expected.prompt_tokens if prompt is None else prompt, completion)
+    return TokenUsage(expected.prompt_tokens if prompt is None else prompt, completion)
 
 
 def _count(value: object) -> int | None:

@@ -19,15 +19,15 @@ from typing import Any, TypeVar
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.cache import ResponseCache, StoredReply
-from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent, Usage, estimate_tokens
+from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent, TokenUsage, estimate_tokens
 from graphrag_pipeline.models.endpoints.replies import (
-    Answer,
+    Completion,
     add_to_last,
     correct_messages,
     find_fault,
-    read_answer,
+    read_completion,
 )
-from graphrag_pipeline.models.endpoints.streaming import Tell
+from graphrag_pipeline.models.endpoints.streaming import OnToken
 from graphrag_pipeline.models.ports import CallFailedError, ChatReply, ChatRequest, Message, ReplyFormatError
 from graphrag_pipeline.models.requests import canonical_json, request_key_of, sendable
 from graphrag_pipeline.models.spending import Spending
@@ -75,21 +75,21 @@ class OpenAIChatModel:
     async def stream(self, request: ChatRequest[Any]) -> AsyncIterator[str]:
         """See `ports.StreamingChatModel.stream`."""
         told: asyncio.Queue[str | None] = asyncio.Queue()
-        n_told = 0
+        n_passed_on = 0
         asking = asyncio.create_task(self._complete(request, told.put_nowait))
         asking.add_done_callback(lambda _: told.put_nowait(None))
         try:
             while (piece := await told.get()) is not None:
-                n_told += bool(piece.strip())
+                n_passed_on += bool(piece.strip())
                 yield piece
             reply = await asking
         finally:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
-        if not n_told:  # it was stored, or came whole
+        if not n_passed_on:  # it was stored, or came whole
             yield reply.text
 
-    async def _complete(self, request: ChatRequest[T], tell: Tell | None) -> ChatReply[T]:
+    async def _complete(self, request: ChatRequest[T], on_token: OnToken | None) -> ChatReply[T]:
         key = self._key_of(request)
         under_way = self._cache.in_flight
         while True:
@@ -106,7 +106,7 @@ class OpenAIChatModel:
         under_way[key] = done
         failure = None
         try:
-            return await self._ask(request, key, tell)
+            return await self._request_reply(request, key, on_token)
         except CallFailedError as error:
             failure = error
             raise
@@ -130,13 +130,13 @@ class OpenAIChatModel:
             for key, request in zip(keys, requests, strict=True)
         ]
 
-    async def _ask(self, request: ChatRequest[T], key: str, tell: Tell | None) -> ChatReply[T]:
+    async def _request_reply(self, request: ChatRequest[T], key: str, on_token: OnToken | None) -> ChatReply[T]:
         """Ask, and once more where the first reply cannot be used and was not read; store what can."""
-        first = await self._send_first(request, key, tell)
+        first = await self._send_first(request, key, on_token)
         judged = _judge(request, first.value)
         calls = [first]
         if isinstance(judged, _Fault):
-            has_readers = tell is not None and bool(first.value.text.strip())
+            has_readers = on_token is not None and bool(first.value.text.strip())
             messages = None if has_readers else correct_messages(request.messages, first.value, judged.reason)
             if messages is None:
                 raise CallFailedError(judged.reason, key, first.value.text or first.value.refusal)
@@ -159,11 +159,11 @@ class OpenAIChatModel:
         await asyncio.wrap_future(self._cache.write(key, stored))
         return _reply_of(stored, judged, key, is_cached=False)
 
-    async def _send_first(self, request: ChatRequest[Any], key: str, tell: Tell | None) -> Sent[Answer]:
+    async def _send_first(self, request: ChatRequest[Any], key: str, on_token: OnToken | None) -> Sent[Completion]:
         """Streamed if somebody listens; whole where the endpoint knows no streams."""
-        if tell is not None and request.response_format is None:
+        if on_token is not None and request.response_format is None:
             try:
-                return await self._post(request.messages, {}, key, tell)
+                return await self._post(request.messages, {}, key, on_token)
             except RejectedError as error:
                 if "stream" not in str(error.problem):
                     raise
@@ -171,7 +171,7 @@ class OpenAIChatModel:
 
     async def _send(
         self, messages: Sequence[Message], response_format: Mapping[str, Any] | None, key: str
-    ) -> Sent[Answer]:
+    ) -> Sent[Completion]:
         if response_format is not None and self._has_response_format:
             try:
                 return await self._post(messages, {"response_format": response_format}, key)
@@ -188,12 +188,12 @@ class OpenAIChatModel:
         return await self._post(messages, {}, key)
 
     async def _post(
-        self, messages: Sequence[Message], more: Mapping[str, Any], key: str, tell: Tell | None = None
-    ) -> Sent[Answer]:
+        self, messages: Sequence[Message], more: Mapping[str, Any], key: str, on_token: OnToken | None = None
+    ) -> Sent[Completion]:
         turns = [{"role": message["role"], "content": sendable(message["content"])} for message in messages]
         prompt_tokens = sum(estimate_tokens(turn["content"]) for turn in turns)
-        expected = Usage(prompt_tokens, self._most or self._longest_completion)
-        sent = await self._endpoint.post(_PATH, {"messages": turns, **more}, key, expected, read_answer, tell)
+        expected = TokenUsage(prompt_tokens, self._most or self._longest_completion)
+        sent = await self._endpoint.post(_PATH, {"messages": turns, **more}, key, expected, read_completion, on_token)
         self._longest_completion = max(self._longest_completion, sent.usage.completion_tokens)
         return sent
 
@@ -203,7 +203,7 @@ class _Fault:
     reason: str
 
 
-def _judge(request: ChatRequest[T], answer: Answer) -> T | _Fault:
+def _judge(request: ChatRequest[T], answer: Completion) -> T | _Fault:
     """What the request makes of an answer, or why it cannot be used."""
     fault = find_fault(answer)
     if fault:
@@ -218,7 +218,7 @@ def _judge(request: ChatRequest[T], answer: Answer) -> T | _Fault:
 
 def _revive(request: ChatRequest[T], key: str, stored: StoredReply) -> ChatReply[T] | None:
     """A stored reply, unless the request's `parse` has become stricter since."""
-    value = _judge(request, Answer(stored.text, stored.finish_reason))
+    value = _judge(request, Completion(stored.text, stored.finish_reason))
     return None if isinstance(value, _Fault) else _reply_of(stored, value, key, is_cached=True)
 
 

@@ -26,8 +26,8 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash, text_hash
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.cache import ResponseCache
-from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Usage, estimate_tokens
-from graphrag_pipeline.models.pieces import Piece, average_vectors, halve, pack_batches, split_to_pieces
+from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, TokenUsage, estimate_tokens
+from graphrag_pipeline.models.pieces import TextPiece, average_vectors, halve, pack_batches, split_to_pieces
 from graphrag_pipeline.models.pool import Progress, Work, run_all
 from graphrag_pipeline.models.ports import CallFailedError, Failure, ReplyFormatError
 from graphrag_pipeline.models.requests import canonical_json, sendable
@@ -86,10 +86,10 @@ class OpenAIEmbedder:
         """
         if self._dimensions is None:
             stored = self._cache.read_any_vector(self.fingerprint)
-            self._dimensions = len(stored) if stored is not None else len(self._ask_for_one())
+            self._dimensions = len(stored) if stored is not None else len(self._request_one())
         return self._dimensions
 
-    def _ask_for_one(self) -> np.ndarray:
+    def _request_one(self) -> np.ndarray:
         vectors: dict[str, np.ndarray] = {}
         failures = self._embed_missing({text_hash("dimensions"): "dimensions"}, vectors)
         if failures:
@@ -151,12 +151,12 @@ class OpenAIEmbedder:
                 failed |= result
         return list(failed.values())
 
-    def _split(self, text: str) -> list[Piece]:
+    def _split(self, text: str) -> list[TextPiece]:
         """The pieces of a text that are worth sending."""
         text = sendable(text)
         longest = self._settings.batch_max_tokens
         if len(text.encode()) <= longest / MARGIN:  # a token has at least a byte: no need to count
-            return [Piece(text, estimate_tokens(text))]
+            return [TextPiece(text, estimate_tokens(text))]
         encoding, margin = _find_encoding(self._settings.model)
         return [piece for piece in split_to_pieces(text, int(longest / margin), encoding) if piece.text.strip()]
 
@@ -176,7 +176,7 @@ class OpenAIEmbedder:
             vectors.update(finished)
         return failed
 
-    async def _embed_pieces(self, pieces: Sequence[Piece]) -> list[np.ndarray | CallFailedError]:
+    async def _embed_pieces(self, pieces: Sequence[TextPiece]) -> list[np.ndarray | CallFailedError]:
         """A vector for each piece, or why it has none; what is refused is sent in halves."""
         try:
             return [*await self._request(pieces)]
@@ -188,7 +188,7 @@ class OpenAIEmbedder:
         except CallFailedError as error:
             return [error] * len(pieces)
 
-    async def _embed_refused(self, piece: Piece, error: RejectedError) -> np.ndarray | CallFailedError:
+    async def _embed_refused(self, piece: TextPiece, error: RejectedError) -> np.ndarray | CallFailedError:
         """The vector of a piece by its halves, if it was refused for its length."""
         halves = halve(piece) if error.problem.is_too_long and piece.n_tokens >= 2 * MIN_PIECE else []
         halves = [half for half in halves if half.text.strip() and half.text != piece.text]
@@ -201,11 +201,11 @@ class OpenAIEmbedder:
             vectors.append(outcome)
         return average_vectors(vectors, [half.n_tokens for half in halves])
 
-    async def _request(self, pieces: Sequence[Piece]) -> list[np.ndarray]:
+    async def _request(self, pieces: Sequence[TextPiece]) -> list[np.ndarray]:
         """One request; asked again where a vector's length is not that of the others."""
         texts = [piece.text for piece in pieces]
         key = stable_hash("embedding", self._settings.model, *texts)
-        expected = Usage(sum(piece.n_tokens for piece in pieces))
+        expected = TokenUsage(sum(piece.n_tokens for piece in pieces))
         read = partial(read_vectors, n=len(pieces))
         for _ in range(MAX_ASKED):
             vectors = (await self._endpoint.post(_PATH, {"input": texts}, key, expected, read)).value
@@ -235,13 +235,13 @@ class _Place:
 
     key: str
     number: int
-    piece: Piece
+    piece: TextPiece
 
 
 class _PiecedTexts:
     """Texts in pieces, whose vectors arrive in any order."""
 
-    def __init__(self, pieces_of: Mapping[str, Sequence[Piece]]) -> None:
+    def __init__(self, pieces_of: Mapping[str, Sequence[TextPiece]]) -> None:
         self.places = [
             _Place(key, number, piece) for key, pieces in pieces_of.items() for number, piece in enumerate(pieces)
         ]

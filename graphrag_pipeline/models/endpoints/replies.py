@@ -19,7 +19,7 @@ THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)  # local reasoning
 
 
 @dataclass(frozen=True)
-class Answer:
+class Completion:
     """The text of one completion and how it ended."""
 
     text: str
@@ -27,7 +27,7 @@ class Answer:
     refusal: str = ""
 
 
-def read_answer(body: object) -> Answer:
+def read_completion(body: object) -> Completion:
     """The first choice of a chat completion.
 
     Raises:
@@ -40,14 +40,14 @@ def read_answer(body: object) -> Answer:
     text = sendable(_text_of(message.get("content")))
     thoughts = THOUGHTS.match(text) if text.lstrip().startswith("<think>") else None
     refusal = message.get("refusal")
-    return Answer(
+    return Completion(
         text[thoughts.end() :] if thoughts else text,
         str(choice.get("finish_reason") or "stop"),
         sendable(refusal) if isinstance(refusal, str) else "",
     )
 
 
-def find_fault(answer: Answer) -> str:
+def find_fault(answer: Completion) -> str:
     """Why an answer cannot be used, whatever it is about; empty if it can."""
     if answer.refusal or answer.finish_reason == "content_filter":
         return f"the model refused: {answer.refusal[:200] or 'content filter'}"
@@ -58,7 +58,7 @@ def find_fault(answer: Answer) -> str:
     return ""
 
 
-def correct_messages(messages: Sequence[Message], answer: Answer, reason: str) -> list[Message] | None:
+def correct_messages(messages: Sequence[Message], answer: Completion, reason: str) -> list[Message] | None:
     """The conversation to try once more with; None where another try is not worth its money (a refusal)."""
     if answer.refusal or answer.finish_reason == "content_filter":
         return None

@@ -38,7 +38,7 @@ def make_client(settings: ChatModelSettings | EmbeddingModelSettings, host: str)
     return openai.AsyncOpenAI(base_url=settings.base_url, api_key=key, **shared)
 
 
-def say_if_unset(variable: str) -> str:
+def unset_hint(variable: str) -> str:
     """A remark for a message that names the variable of the key."""
     return "" if os.environ.get(variable, "").strip() else " (which is not set)"
 

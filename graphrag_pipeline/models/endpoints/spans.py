@@ -25,24 +25,24 @@ class AttemptSpan:
 
     def __init__(self, span: Any = None) -> None:
         self._span = span
-        self._is_told = False
+        self._has_outcome = False
 
     def add_answer(self, input_tokens: int, output_tokens: int, cost: float | None) -> None:
         """Tell that the model answered: tokens of prompt and completion, and US dollars if the price is known."""
-        self._is_told = True
+        self._has_outcome = True
         if self._span is not None:
             tokens = {"gen_ai.usage.input_tokens": input_tokens, "gen_ai.usage.output_tokens": output_tokens}
             self._span.set_attributes(tokens | ({} if cost is None else {"graphrag.cost_usd": cost}))
 
     def add_problem(self, problem: Problem) -> None:
         """Tell that the attempt failed; `error.type` is the HTTP status, or what kind of failure it was."""
-        self._is_told = True
+        self._has_outcome = True
         if problem.status is not None and self._span is not None:
             self._span.set_attribute("http.response.status_code", problem.status)
         self._fail(problem.kind, str(problem))
 
     def close(self) -> None:
-        if not self._is_told:
+        if not self._has_outcome:
             self._fail(ABANDONED, "the request was abandoned")
 
     def _fail(self, kind: str, message: str) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import openai
 
 T = TypeVar("T")
-Tell = Callable[[str], None]
+OnToken = Callable[[str], None]
 """Told each piece of text, in the loop of model calls."""
 Post = Callable[["openai.AsyncOpenAI", Mapping[str, Any]], Awaitable[object]]
 
@@ -36,7 +36,7 @@ _OPENING = "<think>"
 _END = object()
 
 
-def make_post(path: str, key: str, timeout_s: float, tell: Tell | None) -> Post:
+def make_post(path: str, key: str, timeout_s: float, on_token: OnToken | None) -> Post:
     """How a whole body is sent: for one answer, or as a stream that somebody listens to.
 
     Args:
@@ -45,8 +45,8 @@ def make_post(path: str, key: str, timeout_s: float, tell: Tell | None) -> Post:
     """
 
     async def post(client: openai.AsyncOpenAI, body: Mapping[str, Any]) -> object:
-        if tell is not None:
-            return await post_streamed(client, path, {**body, **STREAM_OPTIONS}, tell, timeout_s, key)
+        if on_token is not None:
+            return await post_streamed(client, path, {**body, **STREAM_OPTIONS}, on_token, timeout_s, key)
         async with asyncio.timeout(timeout_s):
             return await client.post(path, cast_to=object, body=dict(body))
 
@@ -54,7 +54,7 @@ def make_post(path: str, key: str, timeout_s: float, tell: Tell | None) -> Post:
 
 
 async def post_streamed(
-    client: openai.AsyncOpenAI, path: str, body: Mapping[str, Any], tell: Tell, timeout_s: float, key: str
+    client: openai.AsyncOpenAI, path: str, body: Mapping[str, Any], on_token: OnToken, timeout_s: float, key: str
 ) -> object:
     """Send a chat request and read its stream.
 
@@ -72,7 +72,7 @@ async def post_streamed(
     """
     import openai
 
-    pieces = _Pieces(tell)
+    pieces = _StreamedReply(on_token)
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(timeout_s) as silence:
@@ -88,7 +88,7 @@ async def post_streamed(
         if not pieces.finish_reason:
             raise ReplyFormatError("the stream ended too early")
     except attempt_errors() as error:
-        if not pieces.n_told:
+        if not pieces.n_passed_on:
             raise
         reason = str(describe_problem(error, client.api_key, timeout_s))
         raise CallFailedError(f"the reply broke off: {reason}", key, pieces.text) from None
@@ -100,7 +100,7 @@ async def _post_whole(client: openai.AsyncOpenAI, path: str, body: Mapping[str, 
     return await client.post(path, cast_to=object, body=plain)
 
 
-class _Pieces:
+class _StreamedReply:
     """What has arrived of one stream.
 
     Attributes:
@@ -108,11 +108,11 @@ class _Pieces:
         n_told: pieces of text that somebody has read.
     """
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, on_token: OnToken) -> None:
         self.is_empty = True
-        self.n_told = 0
+        self.n_passed_on = 0
         self.finish_reason = ""
-        self._tell = tell
+        self._on_token = on_token
         self._thoughts = _ThoughtFilter()
         self._text: list[str] = []
         self._refusal: list[str] = []
@@ -140,7 +140,7 @@ class _Pieces:
 
     def whole(self) -> dict[str, Any]:
         """The completion; what was held back as a thought that never ended is told now."""
-        self._say(self._thoughts.rest())
+        self._pass_on(self._thoughts.rest())
         message = {"role": "assistant", "content": self.text, "refusal": "".join(self._refusal) or None}
         choice = {"index": 0, "message": message, "finish_reason": self.finish_reason}
         return {"choices": [choice], "usage": self._usage}
@@ -148,12 +148,12 @@ class _Pieces:
     def _add_text(self, content: object) -> None:
         if isinstance(content, str) and content:
             self._text.append(content)
-            self._say(self._thoughts.pass_on(sendable(content)))
+            self._pass_on(self._thoughts.pass_on(sendable(content)))
 
-    def _say(self, text: str) -> None:
+    def _pass_on(self, text: str) -> None:
         if text:
-            self.n_told += 1
-            self._tell(text)
+            self.n_passed_on += 1
+            self._on_token(text)
 
 
 class _ThoughtFilter:

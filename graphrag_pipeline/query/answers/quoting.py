@@ -43,8 +43,8 @@ from graphrag_pipeline.text.extractive import pick_diverse
 from graphrag_pipeline.text.sentence_forms import (
     count_words,
     has_open_quote,
+    has_pronoun,
     leans_on_context,
-    points_at_somebody,
     weigh_form,
 )
 from graphrag_pipeline.text.sentences import split_sentences
@@ -123,7 +123,7 @@ def _trim(analysis: QuestionAnalysis, passage: Sequence[Sentence]) -> list[Sente
     first, last = says.index(True), len(says) - 1
     while first and leans_on_context(passage[first].folded):
         first -= 1
-    while not says[last] and not points_at_somebody(passage[last].folded):
+    while not says[last] and not has_pronoun(passage[last].folded):
         last -= 1
     trimmed = list(passage[first : last + 1])
     is_broken = has_open_quote(text_of(trimmed)) and not has_open_quote(text_of(passage))

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from graphrag_pipeline.indexing.extraction.reply_fields import ClaimRecord, EntityRecord, RelationshipRecord
+from graphrag_pipeline.indexing.extraction.reply_fields import ExtractedClaim, ExtractedEntity, ExtractedRelationship
 from graphrag_pipeline.indexing.extraction.reply_records import parse_claims_reply, parse_graph_reply
 
-SCROOGE = EntityRecord("Scrooge", "PERSON", "A miser.")
-MARLEY = EntityRecord("Marley", "PERSON", "A ghost.")
-PARTNERS = RelationshipRecord("Scrooge", "Marley", "They were partners.", 9.0)
+SCROOGE = ExtractedEntity("Scrooge", "PERSON", "A miser.")
+MARLEY = ExtractedEntity("Marley", "PERSON", "A ghost.")
+PARTNERS = ExtractedRelationship("Scrooge", "Marley", "They were partners.", 9.0)
 REPLY = """("entity"<|>Scrooge<|>PERSON<|>A miser.)
 ##
 ("entity"<|>Marley<|>PERSON<|>A ghost.)
@@ -88,8 +88,8 @@ def test_brackets_and_words_may_be_of_another_script():
         "（“实体”＜｜＞萧炎＜｜＞人物＜｜＞斗者）\n＃＃\n（“关系”＜｜＞萧炎＜｜＞药老＜｜＞师徒＜｜＞９）＜｜完成｜＞"
     )
     parsed = parse_graph_reply(reply)
-    assert parsed.entities == (EntityRecord("萧炎", "人物", "斗者"),)
-    assert parsed.relationships == (RelationshipRecord("萧炎", "药老", "师徒", 9.0),)
+    assert parsed.entities == (ExtractedEntity("萧炎", "人物", "斗者"),)
+    assert parsed.relationships == (ExtractedRelationship("萧炎", "药老", "师徒", 9.0),)
     assert parsed.is_complete
 
 
@@ -158,7 +158,7 @@ def test_strengths_are_read_as_written_and_brought_into_range(written, strength,
 
 def test_a_relationship_without_strength_gets_one():
     parsed = parse_graph_reply('("relationship"<|>A<|>B<|>d)\n<|COMPLETE|>')
-    assert parsed.relationships == (RelationshipRecord("A", "B", "d", 1.0),)
+    assert parsed.relationships == (ExtractedRelationship("A", "B", "d", 1.0),)
     assert parsed.problems == {"strength not a number": 1}
 
 
@@ -168,8 +168,8 @@ def test_delimiters_and_brackets_inside_text_stay_there():
         '("relationship"<|>C##<|>F(x)<|>Uses <|endoftext|> (see\n1) now<|>7)\n<|COMPLETE|>'
     )
     parsed = parse_graph_reply(reply)
-    assert parsed.entities == (EntityRecord("C##", "TOOL", "Writes a <| b, (c) and C## and\n(more) of it"),)
-    assert parsed.relationships == (RelationshipRecord("C##", "F(x)", "Uses <|endoftext|> (see\n1) now", 7.0),)
+    assert parsed.entities == (ExtractedEntity("C##", "TOOL", "Writes a <| b, (c) and C## and\n(more) of it"),)
+    assert parsed.relationships == (ExtractedRelationship("C##", "F(x)", "Uses <|endoftext|> (see\n1) now", 7.0),)
 
 
 def test_what_cannot_be_used_is_counted_by_reason():
@@ -179,7 +179,7 @@ def test_what_cannot_be_used_is_counted_by_reason():
         '("entity"<|>A<|>PERSON<|>d)##("entity"<|>A<|>PERSON<|>d)<|COMPLETE|>'
     )
     parsed = parse_graph_reply(reply)
-    assert parsed.entities == (EntityRecord("A", "PERSON", "d"),)
+    assert parsed.entities == (ExtractedEntity("A", "PERSON", "d"),)
     assert parsed.problems == {
         "format repeated": 1,
         "name too long": 1,
@@ -192,7 +192,7 @@ def test_what_cannot_be_used_is_counted_by_reason():
 
 def test_an_entity_without_type_is_unknown_and_one_without_description_stays():
     parsed = parse_graph_reply('("entity"<|>A<|><|>d)##("entity"<|>B<|>PERSON)<|COMPLETE|>')
-    assert parsed.entities == (EntityRecord("A", "UNKNOWN", "d"), EntityRecord("B", "PERSON", ""))
+    assert parsed.entities == (ExtractedEntity("A", "UNKNOWN", "d"), ExtractedEntity("B", "PERSON", ""))
 
 
 def test_signs_that_are_not_seen_leave_names_and_joiners_stay():
@@ -245,7 +245,7 @@ def test_nothing_is_not_complete_if_it_does_not_say_so(reply):
     assert (parsed.n_records, parsed.is_complete) == (0, False)
 
 
-CLAIM = ClaimRecord("ACME (UK)", "NONE", "FRAUD", "TRUE", "2022-01-10", None, "ACME (UK) lied.", "it lied")
+CLAIM = ExtractedClaim("ACME (UK)", "NONE", "FRAUD", "TRUE", "2022-01-10", None, "ACME (UK) lied.", "it lied")
 
 
 @pytest.mark.parametrize(

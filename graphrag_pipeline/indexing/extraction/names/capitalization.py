@@ -27,7 +27,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     STOPWORDS,
     words,
 )
-from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, Piece
+from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, PhrasePiece
 from graphrag_pipeline.text.tokens import load_encoding
 
 _LOWER = regex.compile(r"(?<![\p{L}'’])\p{Ll}[\p{L}\p{M}]++")
@@ -68,7 +68,7 @@ def token_rank(word: str) -> int | None:
     return tokens[0] if len(tokens) == 1 else None
 
 
-class Evidence:
+class CapitalizationEvidence:
     """What the document's own use of capitals says about a word."""
 
     def __init__(self, text: str, phrases: list[Phrase], small_words: frozenset[str] = frozenset()) -> None:
@@ -135,7 +135,7 @@ class Evidence:
             return False
         return not (self.may_open(first.key) or first.key in STOPWORDS or first.key in LONERS)
 
-    def is_emphasis(self, piece: Piece) -> bool:
+    def is_emphasis(self, piece: PhrasePiece) -> bool:
         """A word in capitals that the document also writes in lower case: shouted, no acronym."""
         if not piece.text.isupper() or len(piece.text) < 2 or "." in piece.text or piece.key in ACRONYMS:
             return False
@@ -144,7 +144,7 @@ class Evidence:
     def is_name(self, key: str) -> bool:
         return self.capital[key] > 0 and self.capital[key] >= self.lower[key.lower()]
 
-    def is_common(self, piece: Piece) -> bool:
+    def is_common(self, piece: PhrasePiece) -> bool:
         """A word mostly written without a capital, by the document or by English: "Man" in one pious sentence."""
         key = piece.key
         if key in GIVEN_NAMES or key in ACRONYMS or key in self.family_names:
@@ -158,7 +158,7 @@ class Evidence:
             return True
         return self.alone[key] < _ENOUGH_CAPITALS and not piece.text.isupper() and is_common_word(key)
 
-    def is_only_stressed(self, pieces: list[Piece]) -> bool:
+    def is_only_stressed(self, pieces: list[PhrasePiece]) -> bool:
         """Common words with capitals once, and each also without: "the Unseen Eyes" of a ghost."""
         if pieces[0].key == "NEW" or pieces[-1].key in _TAILS:
             return False

@@ -20,7 +20,7 @@ import regex
 
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.extraction.names.capitalization import (
-    Evidence,
+    CapitalizationEvidence,
     is_common_word,
     is_proper_word,
     token_rank,
@@ -45,7 +45,13 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     STOPWORDS,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
-from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, Piece, ends_sentence, find_phrases, parts_person
+from graphrag_pipeline.indexing.extraction.names.phrases import (
+    Phrase,
+    PhrasePiece,
+    ends_sentence,
+    find_phrases,
+    splits_after_person,
+)
 
 _CALENDAR = DAYS | MONTHS | SEASONS
 _NO_NAMES = _CALENDAR | HONORIFICS | LONERS
@@ -91,11 +97,11 @@ def find_names(
         small_words: the commonest words of the document's language, in small letters: never a name at its start.
     """
     phrases = list(find_phrases(text, sentences, headings))
-    evidence = Evidence(text, phrases, small_words)
+    evidence = CapitalizationEvidence(text, phrases, small_words)
     names: list[Name] = []
     for phrase in phrases:
         for pieces in _split_phrase(phrase, evidence):
-            name = _mend_break(_name_of(pieces, phrase), text, evidence)
+            name = _join_line_break(_name_of(pieces, phrase), text, evidence)
             if len(pieces) == 1 and text.startswith(("-", "—"), name.end) and evidence.is_cut_off(pieces[0].key):
                 continue
             names.append(name)
@@ -104,7 +110,7 @@ def find_names(
     return _drop_kinds(names, text, evidence)
 
 
-def take_in_articles(names: Iterable[Name], text: str) -> list[Name]:
+def include_articles(names: Iterable[Name], text: str) -> list[Name]:
     """Names of one word that the document mostly writes after "the" ("the Ghost") with their article.
 
     The form stays "Ghost": the article is part of what is written, not of the key. Only of common words: the article
@@ -133,7 +139,7 @@ def _is_also_a_word(form: str) -> bool:
     return token_rank(form.lower()) is not None and not is_proper_word(form.upper())
 
 
-def _drop_kinds(names: list[Name], text: str, evidence: Evidence) -> list[Name]:
+def _drop_kinds(names: list[Name], text: str, evidence: CapitalizationEvidence) -> list[Name]:
     """Without bare plurals that are listed together, one of them of a name: "Cains and Abels" are kinds of people."""
     kinds: set[Name] = set()
     for a, b in pairwise(names):
@@ -143,7 +149,7 @@ def _drop_kinds(names: list[Name], text: str, evidence: Evidence) -> list[Name]:
     return [name for name in names if name not in kinds] if kinds else names
 
 
-def _may_be_kind(name: Name, evidence: Evidence) -> bool:
+def _may_be_kind(name: Name, evidence: CapitalizationEvidence) -> bool:
     key = name.form.upper()
     return key.endswith("S") and key.isalpha() and evidence.capital[key] == 1 and not is_proper_word(key)
 
@@ -153,14 +159,14 @@ def _is_plural_of_name(form: str) -> bool:
     return singular in GIVEN_NAMES or is_proper_word(singular)
 
 
-def _split_phrase(phrase: Phrase, evidence: Evidence) -> Iterator[list[Piece]]:
+def _split_phrase(phrase: Phrase, evidence: CapitalizationEvidence) -> Iterator[list[PhrasePiece]]:
     """The names in a phrase: cut at possessives and stop words, stripped of what only the sentence put there."""
-    run: list[Piece] = []
+    run: list[PhrasePiece] = []
     for number, piece in enumerate(phrase.pieces):
         if piece.is_connector:
-            is_cut = bool(run) and parts_person(run, piece, phrase.pieces[number + 1 :])
+            is_cut = bool(run) and splits_after_person(run, piece, phrase.pieces[number + 1 :])
         else:
-            is_cut = _parts_phrase(piece, phrase, evidence, run)
+            is_cut = _splits_phrase(piece, phrase, evidence, run)
         if is_cut:
             yield from _trim(run, phrase, evidence)
             run = []
@@ -169,14 +175,16 @@ def _split_phrase(phrase: Phrase, evidence: Evidence) -> Iterator[list[Piece]]:
             yield from _trim(run, phrase, evidence)
             run = []
         run.append(piece)
-        is_parted = piece.is_possessive and not _keeps_possessive(piece, phrase, run)
-        if is_parted or (piece.text[-1] == "." and ends_sentence(run, phrase.pieces[number + 1 :])):
+        is_split = piece.is_possessive and not _keeps_possessive(piece, phrase, run)
+        if is_split or (piece.text[-1] == "." and ends_sentence(run, phrase.pieces[number + 1 :])):
             yield from _trim(run, phrase, evidence)
             run = []
     yield from _trim(run, phrase, evidence)
 
 
-def _parts_phrase(piece: Piece, phrase: Phrase, evidence: Evidence, run: list[Piece]) -> bool:
+def _splits_phrase(
+    piece: PhrasePiece, phrase: Phrase, evidence: CapitalizationEvidence, run: list[PhrasePiece]
+) -> bool:
     if piece.key == "I" and run:  # "World War I", but not "the Scrooge I know"
         return phrase.is_before_verb
     if _is_stopword(piece):  # inside a title it stays: "Ghost of Christmas Yet To Come"
@@ -186,14 +194,14 @@ def _parts_phrase(piece: Piece, phrase: Phrase, evidence: Evidence, run: list[Pi
     return evidence.is_emphasis(piece) and not evidence.is_name(piece.key) and not is_place(piece.key)
 
 
-def _repeats(piece: Piece, run: list[Piece]) -> bool:
+def _repeats(piece: PhrasePiece, run: list[PhrasePiece]) -> bool:
     """ "called Scrooge Scrooge", or a title line and the first words of the text."""
     if len(piece.key) == 1:  # J. R. R. Tolkien
         return False
     return bool(run) and piece.key in ((run[-1].key, run[0].key) if piece.is_after_break else (run[-1].key,))
 
 
-def _is_stopword(piece: Piece) -> bool:
+def _is_stopword(piece: PhrasePiece) -> bool:
     if piece.key in ACRONYMS and piece.text.isupper():
         return False
     key = piece.key.replace("’", "'")
@@ -202,7 +210,7 @@ def _is_stopword(piece: Piece) -> bool:
     return key.split("'")[0] in STOPWORDS or key.endswith("N'T")
 
 
-def _keeps_possessive(piece: Piece, phrase: Phrase, run: list[Piece]) -> bool:
+def _keeps_possessive(piece: PhrasePiece, phrase: Phrase, run: list[PhrasePiece]) -> bool:
     """ "St. Paul's Churchyard" and "King's College" are one name, "Scrooge's Ghost" is two."""
     following = [other for other in phrase.pieces if other.start > piece.start]
     if not following or following[0].is_connector:
@@ -211,7 +219,7 @@ def _keeps_possessive(piece: Piece, phrase: Phrase, run: list[Piece]) -> bool:
     return (run[0].key in {"ST", "SAINT"} or len(run) == 1) and last in _AFTER_POSSESSIVE
 
 
-def _trim(run: list[Piece], phrase: Phrase, evidence: Evidence) -> Iterator[list[Piece]]:
+def _trim(run: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence) -> Iterator[list[PhrasePiece]]:
     pieces = run
     while pieces and _drops_first(pieces, phrase, evidence):
         pieces = pieces[1:]
@@ -221,7 +229,7 @@ def _trim(run: list[Piece], phrase: Phrase, evidence: Evidence) -> Iterator[list
         yield pieces
 
 
-def _drops_first(pieces: list[Piece], phrase: Phrase, evidence: Evidence) -> bool:
+def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence) -> bool:
     first = pieces[0]
     if first.is_connector or (first.key in GREETINGS and len(pieces) > 1):
         return True
@@ -238,14 +246,14 @@ def is_place(key: str) -> bool:
     return key in load_places() and len(key) > 3 and not is_common_word(key)
 
 
-def _drops_last(pieces: list[Piece]) -> bool:
+def _drops_last(pieces: list[PhrasePiece]) -> bool:
     last = pieces[-1]
     if last.is_connector or (len(pieces) > 1 and last.key in STOPWORDS and last.key != "I"):
         return True
     return last.key in DAYS and len(pieces) > 1 and pieces[-2].key not in DAY_NAMES_BEFORE
 
 
-def _is_entity(pieces: list[Piece], phrase: Phrase, evidence: Evidence) -> bool:
+def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence) -> bool:
     """Whether what is left of a phrase names anything."""
     if all(p.is_connector or p.key in _NO_NAMES for p in pieces):
         return False
@@ -266,7 +274,7 @@ def _is_entity(pieces: list[Piece], phrase: Phrase, evidence: Evidence) -> bool:
     return True
 
 
-def _name_of(pieces: list[Piece], phrase: Phrase) -> Name:
+def _name_of(pieces: list[PhrasePiece], phrase: Phrase) -> Name:
     form = " ".join(piece.text + ("'s" if piece.is_possessive and piece is not pieces[-1] else "") for piece in pieces)
     return Name(_fold_form(form), phrase.start + pieces[0].start, phrase.start + pieces[-1].end, phrase.sentence)
 
@@ -277,7 +285,7 @@ def _fold_form(form: str) -> str:
     )
 
 
-def _mend_break(name: Name, text: str, evidence: Evidence) -> Name:
+def _join_line_break(name: Name, text: str, evidence: CapitalizationEvidence) -> Name:
     """ "Cratch-", end of line, "it" is "Cratchit" if the document knows it; "Christmas-", "time" stays "Christmas"."""
     match = _BREAK.match(text, name.end) if text[name.end : name.end + 1] in ("-", "\u2010", "\u00ad") else None
     if match is None or not evidence.capital[f"{name.form.split()[-1]}{match.group(1)}".upper()]:

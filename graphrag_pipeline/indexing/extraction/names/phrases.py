@@ -62,7 +62,7 @@ _QUOTES = '"“”„«»‘(['
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PhrasePiece, ...]
     start: int
     end: int
     sentence: int
@@ -72,7 +72,7 @@ class Phrase:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PhrasePiece:
     text: str  # white space folded, possessive dropped
     key: str  # upper case, without final full stop
     start: int  # offsets within the phrase
@@ -103,7 +103,7 @@ def find_phrases(text: str, sentences: list[tuple[int, int]], headings: list[boo
             yield Phrase(_pieces(words), first, last, number, weak, heading, verb)
 
 
-def parts_person(run: list[Piece], connector: Piece, following: tuple[Piece, ...]) -> bool:
+def splits_after_person(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[PhrasePiece, ...]) -> bool:
     """Whether a name with a form of address ends before a connector: "Mr. Smith of Deutsche Bank", "Frau Müller von
     der Siemens AG", but not "Duke of York", "Lord Byron of Rochdale" and "Frau Müller von der Heide"."""
     if connector.key == "Y":
@@ -117,7 +117,7 @@ def parts_person(run: list[Piece], connector: Piece, following: tuple[Piece, ...
     return is_known and connector.key in _OFS and any(piece.key in _ORGANIZATION_WORDS for piece in following)
 
 
-def ends_sentence(run: list[Piece], following: tuple[Piece, ...]) -> bool:
+def ends_sentence(run: list[PhrasePiece], following: tuple[PhrasePiece, ...]) -> bool:
     """Whether a full stop in a phrase is that of its sentence: "World War I. World War II", "Acme Corp. Sales fell"."""
     last = run[-1]
     if len(run) < 2 or not last.text.endswith(".") or not following or following[0].is_connector:
@@ -139,8 +139,8 @@ def _is_weak(text: str, place: int, sentence_start: int) -> bool:
 
 
 @lru_cache(maxsize=1 << 15)
-def _pieces(phrase: str) -> tuple[Piece, ...]:
-    pieces: list[Piece] = []
+def _pieces(phrase: str) -> tuple[PhrasePiece, ...]:
+    pieces: list[PhrasePiece] = []
     for match in _PIECE.finditer(_HYPHEN_GAP.sub(lambda gap: _JOIN * len(gap.group()), phrase)):
         written = match.group().replace(_JOIN, "").rstrip(",")
         body = _POSSESSIVE.sub("", written)
@@ -148,5 +148,5 @@ def _pieces(phrase: str) -> tuple[Piece, ...]:
         connector = body.islower() or body == "&"
         broken = bool(pieces) and "\n" in phrase[pieces[-1].end : match.start()]
         key = body.upper().rstrip(".")
-        pieces.append(Piece(body, key, match.start(), end, body != written, connector, broken))
+        pieces.append(PhrasePiece(body, key, match.start(), end, body != written, connector, broken))
     return tuple(pieces)

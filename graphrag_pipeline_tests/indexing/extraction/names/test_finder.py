@@ -1,7 +1,7 @@
 import pytest
 
 from graphrag_pipeline.indexing.extraction.names.dates import find_dates
-from graphrag_pipeline.indexing.extraction.names.finder import find_names, take_in_articles
+from graphrag_pipeline.indexing.extraction.names.finder import find_names, include_articles
 from graphrag_pipeline.indexing.extraction.names.phrases import is_heading
 from graphrag_pipeline.text.sentences import split_sentences
 
@@ -116,7 +116,7 @@ def test_full_dates_are_names(text: str, expected: list[str]) -> None:
 def test_an_article_is_written_with_a_common_word_that_mostly_has_it(text: str, written: list[str]) -> None:
     spans = split_sentences(text)
     names = find_names(text, spans, [False] * len(spans))
-    found = take_in_articles(names, text)
+    found = include_articles(names, text)
     assert [text[name.start : name.end] for name in found] == written
     assert [name.form for name in found] == [name.form for name in names]
 
