@@ -44,7 +44,7 @@ class TextSpan:
 
 
 @dataclass(frozen=True)
-class _Segment:
+class _TextSegment:
     """A sentence, or a part of an over-long one: the smallest thing a text unit is made of."""
 
     start: int  # first and behind last character that is not white space
@@ -205,10 +205,10 @@ class _Splitter:
         return [hashlib.blake2b(piece.encode("utf-8", "surrogatepass"), digest_size=8).digest() for piece in pieces]
 
 
-def _cut_segments(text: str, size: int, encoding: str) -> Iterator[_Segment]:
+def _cut_segments(text: str, size: int, encoding: str) -> Iterator[_TextSegment]:
     for start, end in (_trim(text, start, end) for start, end in split_sentences(text)):
         for part_start, part_end in _cut_by_tokens(text, start, end, size, encoding):
-            yield _Segment(part_start, part_end, starts_sentence=part_start == start)
+            yield _TextSegment(part_start, part_end, starts_sentence=part_start == start)
 
 
 def _cut_by_tokens(text: str, start: int, end: int, size: int, encoding: str) -> Iterator[tuple[int, int]]:

@@ -63,14 +63,14 @@ def is_chunk_file(rows: Sequence[dict[str, Any]], settings: InputSettings) -> bo
 
 def join_chunks(rows: Iterable[Row], settings: InputSettings) -> list[ChunkedDocument]:
     """Documents in the order in which they start; rows of several may be mixed."""
-    drafts: dict[tuple[str, int], _Draft] = {}
+    drafts: dict[tuple[str, int], _DocumentDraft] = {}
     for row in rows:
         if row.values is None:
             continue
         own_id = normalize_text(as_text(value_of(row.values, settings.document_id_column))).strip()
         key = (own_id, 0 if own_id else row.number)
         if key not in drafts:
-            drafts[key] = _Draft(own_id or f"#{row.number}", settings)
+            drafts[key] = _DocumentDraft(own_id or f"#{row.number}", settings)
             if not own_id:
                 drafts[key].notes.append(f"{row.where}: no {settings.document_id_column!r}, a document of its own")
         drafts[key].add(row.where, row.values)
@@ -87,7 +87,7 @@ def describe_notes(document: ChunkedDocument) -> str:
 
 
 @dataclass
-class _Draft:
+class _DocumentDraft:
     """A document while its rows come in."""
 
     record: str

@@ -21,7 +21,14 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.indexing.communities.leiden import Blocks, Care, build_graph, form_blocks, induce, take_blocks
+from graphrag_pipeline.indexing.communities.leiden import (
+    Blocks,
+    LeidenEffort,
+    build_graph,
+    form_blocks,
+    induce,
+    take_blocks,
+)
 from graphrag_pipeline.indexing.communities.stable import LEAST_SHARE, Divider, Hierarchy, PublishedGraph
 from graphrag_pipeline.settings.settings import CommunitiesSettings
 from graphrag_pipeline.tables import COMMUNITIES
@@ -32,7 +39,7 @@ def detect_communities(
     relationships: pa.Table,
     settings: CommunitiesSettings,
     published: PublishedGraph | None = None,
-    say: Callable[[str], None] = lambda line: None,
+    progress: Callable[[str], None] = lambda line: None,
 ) -> pa.Table:
     """Cluster the graph into a hierarchy of communities.
 
@@ -57,7 +64,7 @@ def detect_communities(
     parts = []
     parent_ids: list[str] = []
     graph = build_graph(ids, relationships)
-    for level, blocks in enumerate(_iterate_levels(graph, names, settings, previous, say)):
+    for level, blocks in enumerate(_iterate_levels(graph, names, settings, previous, progress)):
         own_ids = _identify(blocks, level, names, previous)
         parents = [None if parent < 0 else parent_ids[parent] for parent in blocks.parents.tolist()]
         parts.append(_level_rows(level, blocks, own_ids, parents, ids))
@@ -70,15 +77,15 @@ def _iterate_levels(
     names: list[str],
     settings: CommunitiesSettings,
     previous: Hierarchy | None,
-    say: Callable[[str], None],
+    progress: Callable[[str], None],
 ) -> Iterator[Blocks]:
     """The levels of the hierarchy, coarsest first, until no community is split."""
     size = graph.shape[0]
     whole = Blocks(np.arange(size), np.array([0, size]), np.array([-1]), graph)
-    make_divider = partial(Divider, names=names, settings=settings, care=Care.for_graph(graph))
+    make_divider = partial(Divider, names=names, settings=settings, effort=LeidenEffort.for_graph(graph))
     division = make_divider(0).divide(whole, previous)
     if previous and not division.is_stable.all():
-        say(f"clustered from cold: what was published has less than {LEAST_SHARE:.0%} of a cold run's modularity")
+        progress(f"clustered from cold: what was published has less than {LEAST_SHARE:.0%} of a cold run's modularity")
         previous = None
     blocks: Blocks | None = form_blocks(whole.nodes, graph, division.labels, np.full(size, -1))
     level = 0

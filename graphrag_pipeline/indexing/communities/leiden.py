@@ -127,7 +127,7 @@ def induce(graph: sparse.csr_matrix, order: np.ndarray) -> sparse.csr_matrix:
 
 
 @dataclass(frozen=True)
-class Care:
+class LeidenEffort:
     """How thoroughly Leiden looks: the best of some runs (`trials`) of some rounds (`iterations`) each.
 
     One run of one round varies by 1.4 % of its modularity with its seed, so that a published hierarchy may look worse
@@ -139,14 +139,16 @@ class Care:
     iterations: int
 
     @classmethod
-    def for_graph(cls, graph: sparse.csr_matrix) -> Care:
+    def for_graph(cls, graph: sparse.csr_matrix) -> LeidenEffort:
         """What a graph allows; its parts are clustered with the same care."""
         n_rounds = min(_MOST_CARE, max(1, _CARE // max(1, graph.nnz // 2)))
         iterations = max(1, math.isqrt(n_rounds // 2))
         return cls(n_rounds // iterations, iterations)
 
 
-def cluster(graph: sparse.csr_matrix, start: int, end: int, resolution: float, seed: int, care: Care) -> np.ndarray:
+def cluster(
+    graph: sparse.csr_matrix, start: int, end: int, resolution: float, seed: int, effort: LeidenEffort
+) -> np.ndarray:
     """Leiden labels of the positions from `start` to `end`, which have no edges to others; any numbering."""
     from graspologic_native import leiden_csr
 
@@ -160,8 +162,8 @@ def cluster(graph: sparse.csr_matrix, start: int, end: int, resolution: float, s
         end - start,
         resolution=resolution,
         seed=seed % 2**64,
-        trials=care.trials,
-        iterations=care.iterations,
+        trials=effort.trials,
+        iterations=effort.iterations,
     )
     return np.fromiter(map(found.__getitem__, range(end - start)), dtype=np.int64, count=end - start)
 

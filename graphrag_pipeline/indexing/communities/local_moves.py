@@ -63,7 +63,7 @@ class Clustering:
         return (self.graph[positions] @ members).tocsr()
 
 
-def find_restless(clustering: Clustering, positions: np.ndarray) -> np.ndarray:
+def find_local_moves(clustering: Clustering, positions: np.ndarray) -> np.ndarray:
     """(p,) which of some clustered positions gain modularity by moving to another cluster they touch."""
     weights, totals = clustering.weights_of(positions), clustering.cluster_degrees()
     own, pulls, degrees = (values[positions] for values in (clustering.labels, clustering.pulls, clustering.degrees))

@@ -21,7 +21,7 @@ from graphrag_pipeline.arrow_columns import list_pairs
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.communities.leiden import (
     Blocks,
-    Care,
+    LeidenEffort,
     build_graph,
     cluster,
     induce,
@@ -29,7 +29,7 @@ from graphrag_pipeline.indexing.communities.leiden import (
     score_modularity,
     take_blocks,
 )
-from graphrag_pipeline.indexing.communities.local_moves import Clustering, find_restless, join_groups
+from graphrag_pipeline.indexing.communities.local_moves import Clustering, find_local_moves, join_groups
 from graphrag_pipeline.settings.settings import CommunitiesSettings
 
 LEAST_SHARE = 0.99
@@ -127,7 +127,7 @@ class Divider:
     level: int
     names: list[str]
     settings: CommunitiesSettings
-    care: Care
+    effort: LeidenEffort
 
     def divide(self, blocks: Blocks, previous: Hierarchy | None) -> Division:
         """Divide every block as it was divided in `previous`, if that is possible and good; without it, from cold."""
@@ -151,7 +151,7 @@ class Divider:
         labels = np.empty(len(blocks.nodes), dtype=np.int64)
         for start, end in blocks.bounds():
             seed = self._seed(blocks.nodes[start:end])
-            labels[start:end] = cluster(blocks.graph, start, end, self.settings.resolution, seed, self.care)
+            labels[start:end] = cluster(blocks.graph, start, end, self.settings.resolution, seed, self.effort)
         return label_components(blocks.graph, labels)
 
     def _seed(self, nodes: np.ndarray) -> int:
@@ -174,7 +174,7 @@ class Divider:
         """(m,) the old clusters, without touched entities that gain by leaving and with everybody who is in none."""
         clustering = Clustering.of(blocks, old, self.settings.resolution)
         movers = np.flatnonzero(touched & (clustering.labels >= 0))
-        loose = np.union1d(movers[find_restless(clustering, movers)], np.flatnonzero(clustering.labels < 0))
+        loose = np.union1d(movers[find_local_moves(clustering, movers)], np.flatnonzero(clustering.labels < 0))
         if not len(loose):
             return clustering.labels
         owners = blocks.owners[loose]

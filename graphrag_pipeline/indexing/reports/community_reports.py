@@ -22,7 +22,7 @@ from graphrag_pipeline.indexing.reports.contexts import (
     CommunityContext,
     build_context,
 )
-from graphrag_pipeline.indexing.reports.evidence import EarlierReports, Evidence, ReportReuse, weigh_known
+from graphrag_pipeline.indexing.reports.evidence import CommunityEvidence, EarlierReports, ReportReuse, weigh_known
 from graphrag_pipeline.indexing.reports.inputs import InputHashes
 from graphrag_pipeline.indexing.reports.records import CommunityRows, GraphRecords, iterate_levels
 from graphrag_pipeline.settings.settings import ReportsSettings
@@ -83,7 +83,7 @@ def report_communities(
     records = GraphRecords(entities, relationships, covariates, descriptions, count_tokens)
     reporter = _Reporter(
         records,
-        Evidence(records, entities, relationships, descriptions, earlier.basis) if is_paid else None,
+        CommunityEvidence(records, entities, relationships, descriptions, earlier.basis) if is_paid else None,
         ReportReuse(earlier, settings.rewrite_share if is_paid else 0.0),
         write,
         settings,
@@ -105,7 +105,7 @@ def _batched(rows: Sequence, size: int) -> Iterator[Sequence]:
 
 
 @dataclass(frozen=True)
-class _Draft:
+class _ReportDraft:
     """A whole row, or, with a context to write from, what is known of the row before.
 
     Attributes:
@@ -127,7 +127,7 @@ class _Reporter:
     def __init__(
         self,
         records: GraphRecords,
-        evidence: Evidence | None,
+        evidence: CommunityEvidence | None,
         reuse: ReportReuse,
         write: Writer,
         settings: ReportsSettings,
@@ -152,23 +152,23 @@ class _Reporter:
                 self._unknown[community.id] = np.setdiff1d(draft.evidence, rows[-1]["evidence"])
         return rows
 
-    def _draft(self, community: CommunityRows, finer: Mapping[str, ChildReport]) -> _Draft:
+    def _draft(self, community: CommunityRows, finer: Mapping[str, ChildReport]) -> _ReportDraft:
         """The earlier row that speaks for a community, else the context to write from."""
         inputs_key, evidence = self._inputs.of(community, finer), self._evidence_of(community)
         if row := self._reuse.find_unchanged(inputs_key):
             may_lag = self._reuse.max_new_share > 0
             now = weigh_known(np.intersect1d(row["evidence"], evidence) if may_lag else evidence, evidence)
             if now["new_share"] <= self._reuse.max_new_share:
-                return _Draft(row | now, evidence)
+                return _ReportDraft(row | now, evidence)
         context = build_context(community, self._records, finer, self._settings.max_input_tokens)
         retold = (self._unknown[child.community_id] for child in context.reports if child.community_id in self._unknown)
         known = np.setdiff1d(evidence, np.concatenate([np.zeros(0, dtype=np.int64), *retold]))
         now = {"inputs_key": inputs_key} | weigh_known(known, evidence)
         if row := self._reuse.find_equal(context.context_key):
-            return _Draft(row | now, evidence)
+            return _ReportDraft(row | now, evidence)
         if row := self._reuse.find_sufficient(evidence):
-            return _Draft(row, evidence)
-        return _Draft(now, evidence, context)
+            return _ReportDraft(row, evidence)
+        return _ReportDraft(now, evidence, context)
 
     def _evidence_of(self, community: CommunityRows) -> np.ndarray:
         """All that is known of a community; nothing where its report costs nothing and so has no reason to wait."""

@@ -38,7 +38,7 @@ class EarlierReports:
     may_lag: bool = True
 
 
-class Evidence:
+class CommunityEvidence:
     """The evidence behind every record of a graph.
 
     Args:
