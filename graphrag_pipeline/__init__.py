@@ -1,22 +1,101 @@
 """graphrag_pipeline: documents indexed as a knowledge graph by Dagster, and questions answered over it.
 
-The map: `settings`, `tables`, `stages` (contracts) -> `indexing` (pure steps) -> `defs` (Dagster assets) -> `storage`
-(stage tables, candidate, snapshot) -> `query` (searches) ; `models` holds the ports to models and the embedded
-engine, `cli` the commands.
+The public Python API: every name in `__all__`. Other modules are private and may change. Names are imported at first
+use, so `import graphrag_pipeline` loads no other package. Add a public name here and in `_MODULES`.
+
+The data flows one way: `settings` and `tables` (contracts), `inputs` and `indexing` (pure steps), `pipeline` and `defs`
+(roots, stages, Dagster assets), `storage` and `publishing` (stage tables, snapshots), `query` (searches).
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.errors import NoSnapshotError, PipelineError, SettingsError
+    from graphrag_pipeline.pipeline.root import Root, find_root, init_root
+    from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_question_file
+    from graphrag_pipeline.query.batch.run import BatchAccount, BatchAnswer, answer_all, answer_into_file
     from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.query.results import (
+        Citation,
+        ClaimRecord,
+        Context,
+        EntityRecord,
+        RelationshipRecord,
+        ReportRecord,
+        SearchResult,
+        TextUnitRecord,
+    )
+    from graphrag_pipeline.settings.file import load_settings
+    from graphrag_pipeline.settings.settings import Settings
+    from graphrag_pipeline.storage.vectors.stores import (
+        VectorCollection,
+        VectorRecord,
+        VectorStore,
+        register_vector_store,
+    )
 
-__all__ = ["GraphIndex"]
+_MODULES = {
+    "errors": ("NoSnapshotError", "PipelineError", "SettingsError"),
+    "pipeline.root": ("Root", "find_root", "init_root"),
+    "query.batch.question_files": ("BatchQuestion", "read_question_file"),
+    "query.batch.run": ("BatchAccount", "BatchAnswer", "answer_all", "answer_into_file"),
+    "query.graph_index": ("GraphIndex",),
+    "query.results": (
+        "Citation",
+        "ClaimRecord",
+        "Context",
+        "EntityRecord",
+        "RelationshipRecord",
+        "ReportRecord",
+        "SearchResult",
+        "TextUnitRecord",
+    ),
+    "settings.file": ("load_settings",),
+    "settings.settings": ("Settings",),
+    "storage.vectors.stores": ("VectorCollection", "VectorRecord", "VectorStore", "register_vector_store"),
+}
+"""Module -> its public names."""
+
+_MODULE_OF = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
+
+__all__ = [
+    "BatchAccount",
+    "BatchAnswer",
+    "BatchQuestion",
+    "Citation",
+    "ClaimRecord",
+    "Context",
+    "EntityRecord",
+    "GraphIndex",
+    "NoSnapshotError",
+    "PipelineError",
+    "RelationshipRecord",
+    "ReportRecord",
+    "Root",
+    "SearchResult",
+    "Settings",
+    "SettingsError",
+    "TextUnitRecord",
+    "VectorCollection",
+    "VectorRecord",
+    "VectorStore",
+    "answer_all",
+    "answer_into_file",
+    "find_root",
+    "init_root",
+    "load_settings",
+    "read_question_file",
+    "register_vector_store",
+]
 
 
 def __getattr__(name: str) -> Any:
-    # Lazily, so that importing the package costs nothing.
-    if name == "GraphIndex":
-        from graphrag_pipeline.query.graph_index import GraphIndex
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+    return value
 
-        return GraphIndex
-    raise AttributeError(name)
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]
