@@ -28,12 +28,8 @@ if TYPE_CHECKING:
     )
     from graphrag_pipeline.settings.file import load_settings
     from graphrag_pipeline.settings.settings import Settings
-    from graphrag_pipeline.storage.vectors.stores import (
-        VectorCollection,
-        VectorRecord,
-        VectorStore,
-        register_vector_store,
-    )
+    from graphrag_pipeline.storage.vectors.registry import register_vector_store
+    from graphrag_pipeline.storage.vectors.stores import VectorCollection, VectorRecord, VectorStore
 
 _MODULES = {
     "errors": ("NoSnapshotError", "PipelineError", "SettingsError"),
@@ -53,7 +49,8 @@ _MODULES = {
     ),
     "settings.file": ("load_settings",),
     "settings.settings": ("Settings",),
-    "storage.vectors.stores": ("VectorCollection", "VectorRecord", "VectorStore", "register_vector_store"),
+    "storage.vectors.registry": ("register_vector_store",),
+    "storage.vectors.stores": ("VectorCollection", "VectorRecord", "VectorStore"),
 }
 """Module -> its public names."""
 

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.filesystem.fsspec_errors import describe_error, missing_package_message
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.inputs.documents import format_of
 from graphrag_pipeline.inputs.formats import FORMATS
 from graphrag_pipeline.inputs.paths import InputFile, is_excluded, is_ignored, label_of
-from graphrag_pipeline.storage.shared.faults import missing_package, reason_of
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -128,8 +128,8 @@ def _fetch_batch(url: str, missing: Sequence[InputFile], copies: Path) -> frozen
             gone.add(file.path)
         elif isinstance(content, Exception):
             raise PipelineError(
-                f"{url}: {file.path} cannot be read ({reason_of(content)}); nothing was changed. Run again, mend its "
-                "rights, or leave it out with input.exclude of settings.yaml"
+                f"{url}: {file.path} cannot be read ({describe_error(content)}); nothing was changed. Run again, mend "
+                "its rights, or leave it out with input.exclude of settings.yaml"
             ) from content
         else:
             files.replace(copies / os.fsdecode(os.path.basename(file.location)), content)
@@ -149,14 +149,14 @@ def _explained(url: str, done: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise PipelineError(missing_package(url, error)) from None
+        raise PipelineError(missing_package_message(url, error)) from None
     except FileNotFoundError as error:
         raise PipelineError(
-            f"{url}: no such input folder ({reason_of(error)}); create it, or name another in input.folder of "
+            f"{url}: no such input folder ({describe_error(error)}); create it, or name another in input.folder of "
             "settings.yaml"
         ) from error
     except Exception as error:  # each store's package has errors of its own for rights, names and networks
         raise PipelineError(
-            f"{url}: the input folder cannot be {done} ({reason_of(error)}); check the URL, the network and the "
+            f"{url}: the input folder cannot be {done} ({describe_error(error)}); check the URL, the network and the "
             "credentials, then run again: nothing was changed"
         ) from error

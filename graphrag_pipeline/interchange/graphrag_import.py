@@ -21,7 +21,7 @@ from graphrag_pipeline.settings.file import render_settings
 from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
 from graphrag_pipeline.storage.locks import one_writer
 from graphrag_pipeline.storage.manifests import Manifest
-from graphrag_pipeline.storage.snapshots import SnapshotStore
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 

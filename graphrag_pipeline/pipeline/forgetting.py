@@ -33,7 +33,8 @@ from graphrag_pipeline.storage.locks import hold_alone, is_held, one_index_run, 
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
 from graphrag_pipeline.storage.vectors.purge import holds_deleted, rewrite_whole
-from graphrag_pipeline.storage.vectors.stores import LANCEDB, collection_of
+from graphrag_pipeline.storage.vectors.registry import LANCEDB
+from graphrag_pipeline.storage.vectors.stores import collection_of
 
 _SPARED_STAGES = ("resolution",)
 """Verdicts on whether two names are one: they quote descriptions, but no row names them."""
@@ -122,7 +123,7 @@ def _snapshots(root: Root) -> Iterator[Snapshot]:
             snapshot = Snapshot(store.folder, snapshot_id, store.manifest(snapshot_id), store.vector_store)
         except NoSnapshotError:
             continue
-        if not snapshot.missing_files():
+        if not snapshot.missing_parts():
             yield snapshot
 
 

@@ -20,7 +20,7 @@ from graphrag_pipeline.models.prompts import Prompt, default_prompts, load_promp
 from graphrag_pipeline.pipeline.stages import Stage, code_of, embeds, prompts_of
 from graphrag_pipeline.settings.file import load_settings, render_settings
 from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
-from graphrag_pipeline.storage.snapshots import SnapshotStore
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.table_store import TableStore
 
 if TYPE_CHECKING:

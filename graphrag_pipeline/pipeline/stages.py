@@ -15,7 +15,7 @@ from typing import Any
 
 from graphrag_pipeline.identity import WHOLE, bucket_keys
 from graphrag_pipeline.settings.settings import OVERRIDES_FILE, Settings
-from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES
+from graphrag_pipeline.tables import CONTRACT_TABLES, INDEX_CANDIDATE, STAGE_TABLES
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ STAGES: dict[str, Stage] = {
 """Stages that own stage tables, in an order in which they can run."""
 
 CANDIDATE = Stage(
-    "index_candidate",
+    INDEX_CANDIDATE,
     "publish",
     "The frozen candidate: contract tables, vectors and adjacency; carries every blocking check.",
     reads=tuple(STAGE_TABLES),

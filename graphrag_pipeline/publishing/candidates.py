@@ -20,11 +20,11 @@ from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.publishing.adjacency import build_adjacency
 from graphrag_pipeline.publishing.checks import POLICY_CHECKS, CheckResult, check_snapshot
 from graphrag_pipeline.settings.settings import PublishingSettings
-from graphrag_pipeline.storage.damage import find_damaged_parts
 from graphrag_pipeline.storage.lookups import build_lookups
 from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.mentions import build_mentions
-from graphrag_pipeline.storage.snapshots import Snapshot, SnapshotStore
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
+from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.storage.vectors.folders import VectorFolder, VectorMatrix, vector_rows
 from graphrag_pipeline.tables import VECTOR_TABLES
 
@@ -159,7 +159,7 @@ def _map_rows(rows: pa.Table, write: Callable[[pa.Table], list[str]]) -> pa.Chun
 def verify(store: SnapshotStore, snapshot: Snapshot) -> list[CheckResult]:
     """Run every check on a snapshot; a pass is remembered, since a snapshot never changes."""
     passed = store.folder / f"{snapshot.id}.checked"
-    if store.is_checked(snapshot.id) and not find_damaged_parts(snapshot):
+    if store.is_checked(snapshot.id) and not snapshot.damaged_parts():
         return [CheckResult(name, []) for name in json.loads(passed.read_bytes())]
     results = check_snapshot(snapshot)
     if all(result.passed for result in results):

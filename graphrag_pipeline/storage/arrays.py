@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.storage.damage import find_damage, list_files
+from graphrag_pipeline.filesystem.listed_folders import find_damaged_files, write_file_list
 
 
 def write_arrays(parent: Path, arrays: Mapping[str, np.ndarray]) -> str:
@@ -31,8 +31,8 @@ def write_arrays(parent: Path, arrays: Mapping[str, np.ndarray]) -> str:
         working = Path(tempfile.mkdtemp(prefix=files.TEMPORARY_PREFIX, dir=parent))
         try:
             content = _save_arrays(working, arrays)
-            if find_damage(parent / content):
-                list_files(working)
+            if find_damaged_files(parent / content):
+                write_file_list(working)
                 working.chmod(0o755)
                 shutil.rmtree(parent / content, ignore_errors=True)
                 os.replace(working, parent / content)

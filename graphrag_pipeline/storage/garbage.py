@@ -18,14 +18,14 @@ from pathlib import Path
 
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.filesystem.files import TEMPORARY_PREFIX
-from graphrag_pipeline.pipeline.stages import CANDIDATE
 from graphrag_pipeline.storage.locks import hold_alone
 from graphrag_pipeline.storage.manifests import Manifest
-from graphrag_pipeline.storage.snapshots import SnapshotStore, mapped_name
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.table_store import Head, TableStore
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
-from graphrag_pipeline.storage.vectors.stores import LANCEDB, collection_of, open_vector_store
-from graphrag_pipeline.tables import VECTOR_TABLES
+from graphrag_pipeline.storage.vectors.registry import LANCEDB, open_vector_store
+from graphrag_pipeline.storage.vectors.stores import collection_of
+from graphrag_pipeline.tables import INDEX_CANDIDATE, VECTOR_TABLES
 
 EVALUATIONS_FOLDER = "evaluations"
 """In the root: figures of each snapshot, in a folder of its id."""
@@ -69,7 +69,7 @@ def find_old_snapshots(tables: TableStore, store: SnapshotStore, n_kept: int, be
 
 
 def _candidate_of(tables: TableStore) -> str | None:
-    head = tables.head(CANDIDATE.name)
+    head = tables.head(INDEX_CANDIDATE)
     return head.data_version if head else None
 
 
@@ -127,11 +127,9 @@ def _named_paths(tables: TableStore, store: SnapshotStore, kept: Sequence[Manife
         named |= {store.path_of(manifest.id).with_suffix(suffix) for suffix in (".json", ".checked")}
         for key, head in manifest.heads.items():
             named |= {tables.root / "tables" / key / file["name"] for file in head["files"]}
-        for name, entry in manifest.tables.items():
-            folder = store.folder / "tables" / name
-            named |= {folder / entry["file"], folder / mapped_name(entry["file"])}
-        named.add(store.folder / "adjacency" / manifest.adjacency)
-        named.add(store.folder / "sentences" / manifest.sentences)
+        for name in manifest.tables:
+            named |= {manifest.table_path(store.folder, name), manifest.mapped_path(store.folder, name)}
+        named.update(manifest.array_folders(store.folder))
         named.add(tables.root / EVALUATIONS_FOLDER / manifest.id)
         if manifest.vector_store == LANCEDB:
             named |= {folder.path(store.folder / "vectors") for folder in manifest.vectors.values()}

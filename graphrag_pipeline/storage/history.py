@@ -14,7 +14,7 @@ from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.storage.garbage import EVALUATIONS_FOLDER
 from graphrag_pipeline.storage.locks import is_held, one_writer
-from graphrag_pipeline.storage.snapshots import SnapshotStore
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
-from graphrag_pipeline.storage.vectors.stores import LANCEDB
+from graphrag_pipeline.storage.vectors.registry import LANCEDB
 
 FORMAT = 1
 ID_DIGITS = 16
+
+
+def mapped_name(parquet_file: str) -> str:
+    """Return the name of the memory-mapped copy of a contract table; it lies beside the Parquet file."""
+    return parquet_file.removesuffix(".parquet") + ".arrow"
 
 
 @dataclass(frozen=True)
@@ -70,3 +76,19 @@ class Manifest:
         for folder in content["vectors"].values():
             del folder["n_unindexed"]
         return files.content_hash(json.dumps(content, sort_keys=True).encode())[:ID_DIGITS]
+
+    # ------------------------------------------------------- paths of its files below a root's `snapshots` folder
+
+    def table_path(self, folder: Path, name: str) -> Path:
+        """Return the path of the Parquet file of a contract table."""
+        return folder / "tables" / name / str(self.tables[name]["file"])
+
+    def mapped_path(self, folder: Path, name: str) -> Path:
+        """Return the path of the memory-mapped copy of a contract table; snapshots of old releases have no copy."""
+        path = self.table_path(folder, name)
+        return path.with_name(mapped_name(path.name))
+
+    def array_folders(self, folder: Path) -> list[Path]:
+        """Return the folders of its arrays: adjacency, and sentences if it has them."""
+        adjacency = folder / "adjacency" / self.adjacency
+        return [adjacency, folder / "sentences" / self.sentences] if self.sentences else [adjacency]

@@ -12,6 +12,7 @@ A changed description does not.
 from graphrag_pipeline.tables.contract import (
     CONTRACT_FAILURES,
     CONTRACT_TABLES,
+    INDEX_CANDIDATE,
     RECORD_NUMBERS,
     VECTOR_TABLES,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "ENTITIES",
     "ENTITY_MENTIONS",
     "ENTITY_MERGES",
+    "INDEX_CANDIDATE",
     "MODEL_STAGES",
     "RECORD_NUMBERS",
     "RELATIONSHIPS",

@@ -14,7 +14,8 @@ import pyarrow as pa
 from graphrag_pipeline.tables import stage
 from graphrag_pipeline.tables.schema import STRINGS, Column, Table
 
-_CANDIDATE = "index_candidate"
+INDEX_CANDIDATE = "index_candidate"
+"""The stage that joins the contract tables."""
 
 
 def _derive(source: Table, *columns: str | Column) -> tuple[Column, ...]:
@@ -49,7 +50,7 @@ CONTRACT_DOCUMENTS = Table(
         "record",
     ),
     key=("id",),
-    owner=_CANDIDATE,
+    owner=INDEX_CANDIDATE,
     references={"text_unit_ids": ("text_units", "id")},
     order=("human_readable_id",),
     description="One row per document.",
@@ -78,7 +79,7 @@ CONTRACT_TEXT_UNITS = Table(
         _nullable_offset("end"),
     ),
     key=("id",),
-    owner=_CANDIDATE,
+    owner=INDEX_CANDIDATE,
     references={
         "document_id": ("documents", "id"),
         "entity_ids": ("entities", "id"),
@@ -106,7 +107,7 @@ CONTRACT_ENTITIES = Table(
         _tokens_of("title and description"),
     ),
     key=("id",),
-    owner=_CANDIDATE,
+    owner=INDEX_CANDIDATE,
     references={"text_unit_ids": ("text_units", "id")},
     order=("human_readable_id",),
     description="One row per entity.",
@@ -129,7 +130,7 @@ CONTRACT_RELATIONSHIPS = Table(
         _tokens_of("source, target and description"),
     ),
     key=("id",),
-    owner=_CANDIDATE,
+    owner=INDEX_CANDIDATE,
     references={
         "source_id": ("entities", "id"),
         "target_id": ("entities", "id"),
@@ -159,7 +160,7 @@ CONTRACT_COVARIATES = Table(
         _tokens_of("subject, object and description"),
     ),
     key=("id",),
-    owner=_CANDIDATE,
+    owner=INDEX_CANDIDATE,
     references={"text_unit_id": ("text_units", "id")},
     order=("human_readable_id",),
     description="One row per claim (covariate).",
@@ -182,7 +183,7 @@ CONTRACT_COMMUNITIES = Table(
         "size",
     ),
     key=("community",),
-    owner=_CANDIDATE,
+    owner=INDEX_CANDIDATE,
     references={
         "entity_ids": ("entities", "id"),
         "relationship_ids": ("relationships", "id"),
@@ -218,7 +219,7 @@ CONTRACT_COMMUNITY_REPORTS = Table(
         Column("n_summary_tokens", pa.int64(), "Length of `summary`, in tokens."),
     ),
     key=("community",),
-    owner=_CANDIDATE,
+    owner=INDEX_CANDIDATE,
     references={"community": ("communities", "community")},
     description="One row per community report.",
 )
@@ -230,7 +231,7 @@ RECORD_NUMBERS = Table(
         Column("number", pa.int64(), "Human-readable number; it is never given to another record."),
     ),
     key=("kind", "id"),
-    owner=_CANDIDATE,
+    owner=INDEX_CANDIDATE,
     description="One row per record with its number, and one per kind with the next free number.",
 )
 CONTRACT_FAILURES = Table(
@@ -241,7 +242,7 @@ CONTRACT_FAILURES = Table(
         Column("n_asked", pa.int64(), "Number of records that the stage sent to its model."),
     ),
     key=("stage", "record", "request_key"),
-    owner=_CANDIDATE,
+    owner=INDEX_CANDIDATE,
     description="One row per record for which a stage got no usable reply from its model.",
 )
 

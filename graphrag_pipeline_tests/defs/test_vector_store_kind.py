@@ -51,7 +51,7 @@ def test_another_store_holds_the_vectors_and_answers_are_the_same(tmp_path: Path
 
     assert ask(tmp_path, in_lancedb) == expected, "the last snapshot stays readable where it is"
     next(iter(collections.values())).records.popitem()
-    with pytest.raises(NoSnapshotError, match=r"vector collection default-.* is gone"):
+    with pytest.raises(NoSnapshotError, match=r"vector collection default-.* is missing"):
         moved.snapshots.open()
     assert [stage for stage, _ in run_index(moved).ran] == ["index_candidate"], "equal content, so published already"
     assert ask(tmp_path) == expected

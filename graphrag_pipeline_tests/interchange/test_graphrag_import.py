@@ -14,7 +14,7 @@ from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.publishing.checks import check_snapshot
 from graphrag_pipeline.settings.file import load_settings
 from graphrag_pipeline.settings.settings import Settings
-from graphrag_pipeline.storage.snapshots import SnapshotStore
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.vectors.folders import connect
 from graphrag_pipeline.tables import CONTRACT_TABLES, VECTOR_TABLES
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX

@@ -8,7 +8,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.interchange import index_export
 from graphrag_pipeline.interchange.index_export import FORMATS, MARKER, export_snapshot
 from graphrag_pipeline.pipeline.root import init_root
-from graphrag_pipeline.storage.snapshots import SnapshotStore
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests.support import small_index
 from graphrag_pipeline_tests.support.command_line import run

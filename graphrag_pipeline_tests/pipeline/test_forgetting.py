@@ -120,7 +120,7 @@ def test_a_snapshot_that_somebody_reads_is_refused(root: Root) -> None:
     reader = root.snapshots.open(first_of(root))
     with pytest.raises(PipelineError, match="is open in another process"):
         forget_document(root, "three.md")
-    assert reader.missing_files() == []
+    assert reader.missing_parts() == []
 
 
 # ---------------------------------------------------------------------------------------------------- replies of models

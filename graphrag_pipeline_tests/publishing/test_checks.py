@@ -13,7 +13,8 @@ from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.publishing.candidates import publish
 from graphrag_pipeline.publishing.checks import check_mixed_prompts, check_snapshot
 from graphrag_pipeline.settings.settings import PublishingSettings
-from graphrag_pipeline.storage.snapshots import Snapshot, SnapshotStore
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
+from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline_tests.support import small_index
 
 
@@ -117,7 +118,7 @@ def test_a_head_built_from_older_inputs_is_found(tmp_path: Path) -> None:
 def test_a_snapshot_with_a_missing_file_does_not_open(tmp_path: Path) -> None:
     snapshot = small_index.freeze(tmp_path)
     snapshot.table_path("entities").unlink()
-    with pytest.raises(NoSnapshotError, match="is gone"):
+    with pytest.raises(NoSnapshotError, match="is missing"):
         SnapshotStore(tmp_path).open(snapshot.id)
 
 

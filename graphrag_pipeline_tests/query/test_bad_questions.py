@@ -24,7 +24,7 @@ from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.methods import METHODS
 from graphrag_pipeline.settings.file import render_settings
 from graphrag_pipeline.settings.settings import Settings
-from graphrag_pipeline.storage.snapshots import SnapshotStore
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests.model_server import Asked, running_model_server
 from graphrag_pipeline_tests.support import small_index

@@ -15,7 +15,7 @@ from graphrag_pipeline.query.search import global_ as global_search
 from graphrag_pipeline.query.search import local as local_search
 from graphrag_pipeline.settings.file import render_settings
 from graphrag_pipeline.settings.settings import GlobalSearchSettings, LocalSearchSettings, Settings
-from graphrag_pipeline.storage.snapshots import SnapshotStore
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests.support import small_index
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.storage.damage import LIST_FILE, find_damage, list_files, tell_damage
-from graphrag_pipeline.storage.snapshots import Snapshot, SnapshotStore
+from graphrag_pipeline.filesystem.listed_folders import LIST_FILE
+from graphrag_pipeline.storage.damage import describe_damage
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
+from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline_tests.support import small_index
 
 PARTS = ("tables", "adjacency", "sentences", "vectors")
@@ -81,18 +83,6 @@ def test_record_numbers_come_from_the_newest_snapshot_that_has_them(frozen: Snap
     assert store.record_numbers(other.manifest) is None
 
 
-def test_a_list_says_what_is_in_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "inside").mkdir()
-    (tmp_path / "inside" / "a").write_bytes(b"abc")
-    assert find_damage(tmp_path) == [tmp_path / LIST_FILE]
-    list_files(tmp_path)
-    list_files(tmp_path)
-    assert find_damage(tmp_path) == []
-    (tmp_path / LIST_FILE).write_bytes(b"[]")
-    assert find_damage(tmp_path) == [tmp_path / LIST_FILE]
-    assert find_damage(tmp_path / "other") == [tmp_path / "other"]
-
-
 def test_damage_is_told_with_how_much_more_there_is() -> None:
-    assert tell_damage([Path("a")]) == "a is gone or not whole"
-    assert tell_damage([Path("a"), Path("b"), "c"]) == "a is gone or not whole (and 2 more)"
+    assert describe_damage([Path("a")]) == "a is missing or not whole"
+    assert describe_damage([Path("a"), Path("b"), "c"]) == "a is missing or not whole (and 2 more)"

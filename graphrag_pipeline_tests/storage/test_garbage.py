@@ -56,7 +56,7 @@ def test_no_snapshot_that_stays_loses_a_file(root: Root) -> None:
     sweep(root.tables, root.snapshots, [], math.inf)
     for snapshot_id in (first, None):
         snapshot = root.snapshots.open(snapshot_id)
-        assert snapshot.missing_files() == []
+        assert snapshot.missing_parts() == []
         for head in snapshot.manifest.heads.items():
             paths = [root.path / "tables" / head[0] / file["name"] for file in head[1]["files"]]
             assert all(path.exists() for path in paths), "`sql` reads the stage tables of a snapshot"
@@ -121,7 +121,7 @@ def test_an_open_snapshot_stays_with_its_files_until_its_reader_is_done(root: Ro
     reader = root.snapshots.open(first)
     swept = sweep(root.tables, root.snapshots, old(root), math.inf)
     assert (swept.snapshots, swept.held) == ((), (first,))
-    assert reader.missing_files() == []
+    assert reader.missing_parts() == []
     assert reader.vectors("default-text_unit-text").count() == 3
     reader.close()
     assert sweep(root.tables, root.snapshots, old(root), math.inf).snapshots == (first,)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from graphrag_pipeline.storage.vectors.registry import register_vector_store
 from graphrag_pipeline.storage.vectors.stores import (
     Found,
     VectorRecord,
@@ -17,7 +18,6 @@ from graphrag_pipeline.storage.vectors.stores import (
     Where,
     encode_filter,
     encode_value,
-    register_vector_store,
 )
 
 KIND = "memory"

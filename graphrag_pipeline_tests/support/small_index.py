@@ -12,7 +12,8 @@ from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.publishing.candidates import freeze_candidate
 from graphrag_pipeline.publishing.contract_tables import JOINED_TABLES, join_contract_tables
-from graphrag_pipeline.storage.snapshots import Snapshot, SnapshotStore
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
+from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.tables import STAGE_TABLES, VECTOR_TABLES
 from graphrag_pipeline.text.tokens import count_tokens_each
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.storage.damage import find_damage
+from graphrag_pipeline.filesystem.listed_folders import find_damaged_files
 
 
 def pack(folder: Path, archive: Path) -> None:
@@ -47,7 +47,7 @@ def unpack(archive: Path, folder: Path) -> None:
             made.mkdir()
             with tarfile.open(archive) as packed:
                 packed.extractall(made, filter="data")
-            if damaged := find_damage(made):
+            if damaged := find_damaged_files(made):
                 raise NoSnapshotError(f"{folder.name}: damaged in the shared store ({damaged[0].name} is not whole)")
             if folder.exists():  # damaged, or rewritten in the store
                 os.replace(folder, Path(working) / "old")

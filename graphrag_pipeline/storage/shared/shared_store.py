@@ -14,7 +14,6 @@ from pathlib import Path
 
 from graphrag_pipeline.errors import LeaseLostError, NoSnapshotError, PipelineError, StoreError
 from graphrag_pipeline.identity import WHOLE
-from graphrag_pipeline.pipeline.stages import CANDIDATE
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.storage.locks import one_store_sync, one_store_writer
 from graphrag_pipeline.storage.shared.lease import Lease
@@ -25,8 +24,9 @@ from graphrag_pipeline.storage.shared.state import State, vectors_name
 from graphrag_pipeline.storage.shared.transfer import Lost, ObjectGoneError, Transfer
 from graphrag_pipeline.storage.shared.working_copy import WorkingCopy
 from graphrag_pipeline.storage.shared.writing import Writing
-from graphrag_pipeline.storage.snapshots import SnapshotStore
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
+from graphrag_pipeline.tables import INDEX_CANDIDATE
 
 _log = logging.getLogger(__name__)
 _sessions: dict[tuple[Path, str], Writing] = {}
@@ -188,7 +188,7 @@ class SharedStore:
 
     def _fetch_candidate(self, there: State, lost: Lost) -> None:
         """The candidate is what the next one goes on from."""
-        head = self._copy.heads().get(f"{CANDIDATE.name}/{WHOLE}")
+        head = self._copy.heads().get(f"{INDEX_CANDIDATE}/{WHOLE}")
         if head and head.data_version in there.snapshots:
             self._copy.fetch(head.data_version, lost)
 

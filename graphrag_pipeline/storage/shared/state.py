@@ -17,7 +17,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.table_store import Head
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
-from graphrag_pipeline.storage.vectors.stores import LANCEDB
+from graphrag_pipeline.storage.vectors.registry import LANCEDB
 
 _FORMAT = 1
 _T = TypeVar("_T")

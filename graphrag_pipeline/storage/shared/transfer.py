@@ -14,12 +14,13 @@ from pathlib import Path
 
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.storage.damage import find_damage, is_whole_parquet
-from graphrag_pipeline.storage.manifests import Manifest
+from graphrag_pipeline.filesystem.listed_folders import find_damaged_files
+from graphrag_pipeline.storage.damage import is_whole_parquet
+from graphrag_pipeline.storage.manifests import Manifest, mapped_name
 from graphrag_pipeline.storage.shared.folders import pack, unpack
 from graphrag_pipeline.storage.shared.objects import Objects
 from graphrag_pipeline.storage.shared.state import archive_names, table_names
-from graphrag_pipeline.storage.snapshots import SnapshotStore, mapped_name
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 
 Lost = set[str] | None
 """Gets the names of objects that the store lacks, for somebody who makes them again; None: that is an error."""
@@ -78,7 +79,7 @@ class Transfer:
         self.fetch({table_names(manifest)[name]: places[name] for name in cut}, lost)
 
     def _fetch_folders(self, manifest: Manifest, lost: Lost) -> None:
-        archives = [name for name in archive_names(manifest) if find_damage(self.place(name))]
+        archives = [name for name in archive_names(manifest) if find_damaged_files(self.place(name))]
         with self._working_folder() as working:
             packed = {name: working / str(number) for number, name in enumerate(archives)}
             self.fetch(packed, lost)

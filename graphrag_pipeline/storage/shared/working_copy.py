@@ -14,7 +14,6 @@ from pathlib import Path
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import WHOLE
-from graphrag_pipeline.pipeline.stages import CANDIDATE
 from graphrag_pipeline.storage.history import clear_refusal, record_refusal, refusal_of
 from graphrag_pipeline.storage.locks import is_held
 from graphrag_pipeline.storage.manifests import Manifest
@@ -31,8 +30,10 @@ from graphrag_pipeline.storage.shared.state import (
     stage_file_names,
 )
 from graphrag_pipeline.storage.shared.transfer import Lost, Transfer
-from graphrag_pipeline.storage.snapshots import Snapshot, SnapshotStore
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
+from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.storage.table_store import Head, TableStore
+from graphrag_pipeline.tables import INDEX_CANDIDATE
 
 _log = logging.getLogger(__name__)
 
@@ -88,7 +89,7 @@ class WorkingCopy:
 
     def _in_use(self, heads: Mapping[str, Head]) -> set[str | None]:
         """The snapshots that the pointer, the pin and the candidate here name."""
-        candidate = heads.get(f"{CANDIDATE.name}/{WHOLE}")
+        candidate = heads.get(f"{INDEX_CANDIDATE}/{WHOLE}")
         return {self.current(), self._snapshots.pinned(), candidate.data_version if candidate else None}
 
     def current(self) -> str | None:
@@ -112,7 +113,7 @@ class WorkingCopy:
         # Not by opening it, which waits for whoever holds it alone: that may be the caller.
         for manifest in self.manifests([snapshot_id]).values():
             store = self._snapshots
-            return not Snapshot(store.folder, snapshot_id, manifest, store.vector_store).missing_files()
+            return not Snapshot(store.folder, snapshot_id, manifest, store.vector_store).missing_parts()
         return False
 
     def manifests(self, ids: Iterable[str]) -> dict[str, Manifest]:

@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.arrow_columns import one_chunk
 from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.filesystem.listed_folders import LIST_FILE, find_damaged_files, write_file_list
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.storage.damage import LIST_FILE, find_damage, list_files
 from graphrag_pipeline.storage.vectors.mapped_rows import holds_rows, write_segment
 from graphrag_pipeline.storage.vectors.row_keys import KEYS_FILE, RowKeys, hash_rows, read_row_keys, write_row_keys
 
@@ -172,7 +172,7 @@ def build_vector_folder(
         else:
             _copy_and_upsert(previous.path(parent), working, name, rows, difference)
         write_row_keys(working, keys)
-        list_files(working)
+        write_file_list(working)
         working.chmod(0o755)
         shutil.rmtree(final, ignore_errors=True)  # if it is there it is damaged
         os.replace(working, final)
@@ -185,7 +185,7 @@ def build_vector_folder(
 
 def _is_whole(folder: Path, name: str, n_rows: int) -> bool:
     """Whether a folder has all its files; one of an older release gets its list if its table opens."""
-    damaged = find_damage(folder)
+    damaged = find_damaged_files(folder)
     if damaged != [folder / LIST_FILE]:
         return not damaged
     try:
@@ -193,7 +193,7 @@ def _is_whole(folder: Path, name: str, n_rows: int) -> bool:
             return False
     except (OSError, RuntimeError, ValueError):
         return False
-    list_files(folder)
+    write_file_list(folder)
     return True
 
 

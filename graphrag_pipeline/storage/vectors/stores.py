@@ -12,19 +12,17 @@ what is embedded and why.
 
 from __future__ import annotations
 
-import importlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from graphrag_pipeline.errors import PipelineError, SettingsError
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.settings.settings import VectorStoreSettings
 from graphrag_pipeline.storage.vectors.folders import VectorFolder, VectorRows
 
 Scalar: TypeAlias = "str | int | float | bool | None"
@@ -218,55 +216,6 @@ def _record_batches(rows: VectorRows) -> Iterator[list[VectorRecord]]:
                 VectorRecord(record_id, text, vector, json.loads(attributes))
                 for record_id, text, attributes, vector in zip(*columns, matrix, strict=True)
             ]
-
-
-# ------------------------------------------------------------------------------------------------------------- registry
-
-Factory: TypeAlias = "Callable[[Path, Mapping[str, Any]], VectorStore]"
-"""Makes a store from the root's folder for vectors, which it may use, and `vector_store.options`."""
-
-
-def _open_lance_store(folder: Path, options: Mapping[str, Any]) -> VectorStore:
-    from graphrag_pipeline.storage.vectors.lance import LanceStore
-
-    return LanceStore(folder)
-
-
-LANCEDB = "lancedb"
-_FACTORIES: dict[str, Factory] = {LANCEDB: _open_lance_store}
-
-
-def register_vector_store(kind: str, factory: Factory) -> None:
-    """Make a kind of store available to `vector_store.kind`; the last one registered under a name counts."""
-    _FACTORIES[kind] = factory
-
-
-def registered_vector_stores() -> list[str]:
-    """The kinds that can be opened now."""
-    return sorted(_FACTORIES)
-
-
-def open_vector_store(settings: VectorStoreSettings, folder: Path, kind: str | None = None) -> VectorStore:
-    """The store that the settings name, or, where a snapshot says so, one of another kind with its defaults.
-
-    Args:
-        folder: of all vector tables of a root.
-
-    Raises:
-        SettingsError: no store of this kind is registered, or the module that should register it cannot be imported.
-    """
-    wanted = kind or settings.kind
-    if settings.module and wanted not in _FACTORIES:
-        try:
-            importlib.import_module(settings.module)
-        except ImportError as error:
-            raise SettingsError(f"vector_store.module: {settings.module!r} cannot be imported ({error})") from error
-    if wanted not in _FACTORIES:
-        raise SettingsError(
-            f"vector_store.kind: no store {wanted!r} is registered; there are {', '.join(registered_vector_stores())}; "
-            "name the module that registers it in vector_store.module"
-        )
-    return _FACTORIES[wanted](folder, settings.options if wanted == settings.kind else {})
 
 
 def encode_filter(where: Where | None) -> list[tuple[str, list[str]]]:

@@ -14,7 +14,7 @@ import yaml
 from graphrag_pipeline.defs.build import build_definitions, build_index_definitions
 from graphrag_pipeline.defs.index_runs.index_run import open_instance
 from graphrag_pipeline.pipeline.root import Root, init_root
-from graphrag_pipeline.storage.snapshots import SnapshotStore
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support import small_index
 

@@ -14,7 +14,7 @@ from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.selection import windows
 from graphrag_pipeline.query.selection.windows import embed_question, find_all_best_windows, find_best_windows
 from graphrag_pipeline.storage.arrays import Sentences, write_arrays
-from graphrag_pipeline.storage.snapshots import SnapshotStore
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline_tests.support import small_index
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import NoSnapshotError
-from graphrag_pipeline.storage.damage import list_files
+from graphrag_pipeline.filesystem.listed_folders import write_file_list
 from graphrag_pipeline.storage.shared.folders import pack, unpack
 
 
@@ -17,7 +17,7 @@ def folder(tmp_path: Path) -> Path:
     for name in ("a.npy", "deep/er/b.lance", "_versions/1.manifest"):
         (made / name).parent.mkdir(parents=True, exist_ok=True)
         (made / name).write_bytes(name.encode() * 50)
-    list_files(made)
+    write_file_list(made)
     return made
 
 

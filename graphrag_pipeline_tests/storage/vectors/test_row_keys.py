@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.storage.damage import list_files
+from graphrag_pipeline.filesystem.listed_folders import write_file_list
 from graphrag_pipeline.storage.vectors.folders import VectorFolder, build_vector_folder, vector_rows
 from graphrag_pipeline.storage.vectors.row_keys import KEYS_FILE, RowKeys, hash_rows, read_row_keys, write_row_keys
 from graphrag_pipeline.storage.vectors.tables import VectorTable
@@ -60,7 +60,7 @@ def test_a_folder_without_keys_is_gone_on_from_all_the_same(tmp_path: Path) -> N
     with_keys, without = tmp_path / "with", tmp_path / "without"
     folders = [build(parent, 100, {}) for parent in (with_keys, without)]
     (folders[1].path(without) / KEYS_FILE).unlink()
-    list_files(folders[1].path(without))
+    write_file_list(folders[1].path(without))
     after = [
         build(parent, 98, {3: "xylophone"}, folder)
         for parent, folder in zip((with_keys, without), folders, strict=True)

@@ -15,13 +15,15 @@ from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.settings.settings import VectorStoreSettings
 from graphrag_pipeline.storage.vectors.folders import vector_rows
 from graphrag_pipeline.storage.vectors.lance import LanceStore
+from graphrag_pipeline.storage.vectors.registry import (
+    open_vector_store,
+    register_vector_store,
+    registered_vector_stores,
+)
 from graphrag_pipeline.storage.vectors.stores import (
     VectorRecord,
     VectorStore,
     collection_of,
-    open_vector_store,
-    register_vector_store,
-    registered_vector_stores,
 )
 from graphrag_pipeline_tests.support.memory_vectors import KIND, MemoryVectorStore
 
@@ -221,7 +223,7 @@ def test_a_kind_that_nobody_registered_is_told_with_those_there_are(tmp_path: Pa
 
 def test_a_module_registers_its_kind_and_gets_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my_vector_store.py").write_text(
-        "from graphrag_pipeline.storage.vectors.stores import register_vector_store\n"
+        "from graphrag_pipeline.storage.vectors.registry import register_vector_store\n"
         "from graphrag_pipeline_tests.support.memory_vectors import MemoryVectorStore\n"
         "class Mine(MemoryVectorStore):\n"
         "    def __init__(self, endpoint='nowhere'):\n"

@@ -1,0 +1,22 @@
+"""Messages for errors of fsspec and the packages behind it. Keep out: the operations that fail."""
+
+from __future__ import annotations
+
+_MAX_REASON_CHARS = 200
+
+
+def missing_package_message(url: str, error: ImportError) -> str:
+    """Return the message for a URL whose package is not installed; it names the package."""
+    return f"{url}: no package here reads {url.partition('://')[0]}:// ({error}); pip install {_package_for(url)}"
+
+
+def _package_for(url: str) -> str:
+    from fsspec.registry import known_implementations
+
+    package = known_implementations.get(url.partition("://")[0], {"class": ""})["class"].partition(".")[0]
+    return "what that names" if package in ("", "fsspec") else package
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the type and the first line of an error, such as `PermissionError: Access Denied`."""
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0][:_MAX_REASON_CHARS]}"

@@ -1,0 +1,257 @@
+"""The snapshots of a root: writing their parts, the pointer to the published one, and opening them.
+
+`snapshots/<id>.json` is a manifest (`manifests.py`); the content-named files it names are shared between snapshots
+(`snapshots/tables`, `vectors`, `adjacency`, `sentences`). `snapshots/current.json` is the pointer, replaced atomically.
+`snapshots/pinned.json` names the snapshot that a user rolled back to; while it exists nothing else is published. Keep
+out: how contract tables are joined, what a search does with them, and removing anything (`garbage.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.settings.settings import VectorStoreSettings
+from graphrag_pipeline.storage.arrays import write_arrays
+from graphrag_pipeline.storage.damage import describe_damage, is_whole_arrow
+from graphrag_pipeline.storage.manifests import FORMAT, ID_DIGITS, Manifest, mapped_name
+from graphrag_pipeline.storage.snapshots import Snapshot, read_contract_file
+from graphrag_pipeline.storage.table_store import put_parquet
+from graphrag_pipeline.storage.vectors.folders import VectorFolder, VectorRows
+from graphrag_pipeline.storage.vectors.registry import open_vector_store
+from graphrag_pipeline.tables import CONTRACT_TABLES
+
+_LATER_NS = 1_000_000
+"""The smallest time between two manifests, also if the clock is behind or stopped."""
+
+
+class SnapshotStore:
+    """The `snapshots/` folder of a root.
+
+    Args:
+        root: the project root.
+        vector_store: where the vectors of new snapshots go.
+        fetch: gets the files of a snapshot that is listed but not here, from a shared store.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        vector_store: VectorStoreSettings | None = None,
+        fetch: Callable[[str], None] | None = None,
+    ) -> None:
+        self.folder = root / "snapshots"
+        self.vector_store = vector_store or VectorStoreSettings()
+        self._fetch = fetch
+
+    # ------------------------------------------------------------------------------------------------------ writing
+
+    def write_table(self, name: str, rows: pa.Table) -> dict[str, Any]:
+        """Save a contract table; returns its entry of the manifest.
+
+        Beside the Parquet file, which is the contract, stands the same table in Arrow's own format: searches map that
+        one, so that opening loads nothing and a few rows cost a few pages.
+        """
+        sorted_rows = CONTRACT_TABLES[name].sort(rows)
+        file, _ = put_parquet(self.folder / "tables" / name, sorted_rows)
+        mapped_file = self.folder / "tables" / name / mapped_name(file)
+        if not is_whole_arrow(mapped_file, rows.num_rows):
+            files.replace_by(mapped_file, functools.partial(_write_arrow, sorted_rows))
+        return {"file": file, "n_rows": rows.num_rows}
+
+    def map_table(self, name: str, entry: Mapping[str, Any]) -> None:
+        """Make the memory-mapped copy of a contract table whose Parquet file came from elsewhere."""
+        path = self.folder / "tables" / name / entry["file"]
+        mapped_file = path.with_name(mapped_name(path.name))
+        if not is_whole_arrow(mapped_file, entry["n_rows"]):
+            files.replace_by(mapped_file, functools.partial(_write_arrow, read_contract_file(path, name)))
+
+    def write_adjacency(self, arrays: Mapping[str, np.ndarray]) -> str:
+        """Save adjacency arrays; returns the name of their folder."""
+        return write_arrays(self.folder / "adjacency", arrays)
+
+    def write_sentences(self, arrays: Mapping[str, np.ndarray]) -> str:
+        """Save the arrays of the text units' sentences; returns the name of their folder."""
+        return write_arrays(self.folder / "sentences", arrays)
+
+    def write_vectors(
+        self, name: str, rows: VectorRows, has_full_text: bool, previous: Manifest | None
+    ) -> VectorFolder:
+        """Save a vector table (see `vectors.vector_rows`), from the previous candidate's where that is cheaper."""
+        is_same_store = previous is not None and previous.vector_store == self.vector_store.kind
+        known = previous.vectors.get(name) if previous and is_same_store else None
+        return open_vector_store(self.vector_store, self.folder / "vectors").build(name, rows, has_full_text, known)
+
+    def write_manifest(self, manifest: Manifest) -> str:
+        """Save a manifest and when that was; returns the snapshot's id.
+
+        An equal one that is there stays, with its time: readers share a lock on it.
+        """
+        try:
+            self.manifest(manifest.id)
+        except NoSnapshotError:
+            newest = max((self.created_ns(i) for i in self.ids()), default=0)
+            dated = replace(manifest, created_ns=max(time.time_ns(), newest + _LATER_NS))
+            files.replace(self.path_of(manifest.id), dated.to_json())
+        return manifest.id
+
+    # --------------------------------------------------------------------------------------------- pointer, reading
+
+    def current(self) -> str | None:
+        """Id of the published snapshot, or None."""
+        return self._named_by("current.json", "run `graphrag-pipeline index` to publish again")
+
+    def pinned(self) -> str | None:
+        """Id of the snapshot that somebody went back to, or None; while there is one, nothing else is published."""
+        return self._named_by("pinned.json", "run `graphrag-pipeline snapshots unpin`")
+
+    def _named_by(self, name: str, way_out: str) -> str | None:
+        path = self.folder / name
+        try:
+            return str(json.loads(path.read_bytes())["snapshot"])
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError):
+            raise NoSnapshotError(f"{path}: damaged; {way_out}") from None
+
+    def pin(self, snapshot_id: str) -> None:
+        """Let nothing but this snapshot be published from now on."""
+        files.replace(self.folder / "pinned.json", json.dumps({"snapshot": snapshot_id}).encode())
+
+    def unpin(self) -> None:
+        """Let new candidates be published again."""
+        (self.folder / "pinned.json").unlink(missing_ok=True)
+
+    def ids(self) -> list[str]:
+        """Ids of all snapshots that are there, the oldest first."""
+        found = [path.stem for path in self.folder.glob("*.json") if len(path.stem) == ID_DIGITS]
+        return sorted(found, key=lambda snapshot_id: (self.created_ns(snapshot_id), snapshot_id))
+
+    def created_ns(self, snapshot_id: str) -> int:
+        """When a snapshot was made, in ns since 1970: as its manifest says, else the time of the manifest's file.
+
+        Raises:
+            FileNotFoundError: it has no manifest.
+        """
+        path = self.path_of(snapshot_id)
+        found = path.stat()
+        return _read_created_ns(path, found.st_mtime_ns, found.st_size) or found.st_mtime_ns
+
+    def path_of(self, snapshot_id: str) -> Path:
+        """The manifest of a snapshot."""
+        return self.folder / f"{snapshot_id}.json"
+
+    def is_checked(self, snapshot_id: str) -> bool:
+        """Whether a snapshot has passed all its checks."""
+        return (self.folder / f"{snapshot_id}.checked").exists()
+
+    def point_at(self, snapshot_id: str) -> None:
+        """Publish: move the pointer. The caller has checked the snapshot."""
+        files.flush_to_disk()
+        files.replace(self.folder / "current.json", json.dumps({"snapshot": snapshot_id}).encode())
+
+    def manifest(self, snapshot_id: str) -> Manifest:
+        path = self.path_of(snapshot_id)
+        try:
+            manifest = Manifest.from_json(path.read_bytes())
+        except FileNotFoundError:
+            raise NoSnapshotError(f"snapshot {snapshot_id}: {path} is missing; run `graphrag-pipeline index`") from None
+        except (ValueError, TypeError, KeyError) as error:
+            raise NoSnapshotError(f"{path}: damaged manifest ({error}); run `graphrag-pipeline index`") from None
+        if manifest.format != FORMAT:
+            raise PipelineError(f"{path}: format {manifest.format} is not known here; upgrade graphrag-pipeline")
+        return manifest
+
+    def current_manifest(self) -> Manifest | None:
+        """Manifest of the published snapshot, or None if nothing (whole) is published."""
+        try:
+            current = self.current()
+            return self.manifest(current) if current else None
+        except NoSnapshotError:
+            return None
+
+    def last_manifest(self, candidate_id: str | None) -> Manifest | None:
+        """Manifest of the candidate made last if it is whole, else of the published snapshot, or None.
+
+        They differ where somebody went back: a number that a later snapshot gave away is not given again.
+        """
+        try:
+            if candidate_id:
+                return self.open(candidate_id).manifest
+        except NoSnapshotError:
+            pass
+        return self.current_manifest()
+
+    def record_numbers(self, manifest: Manifest | None) -> pa.Table | None:
+        """The record numbers of a snapshot, or of the newest that has a whole table of them; None without any."""
+        if manifest is None:
+            return None
+        for snapshot_id in (manifest.id, *reversed(self.ids())):
+            try:
+                known = self.manifest(snapshot_id)
+                return Snapshot(self.folder, snapshot_id, known, self.vector_store).table("record_numbers")
+            except NoSnapshotError:
+                continue
+        return None
+
+    def find_damage(self, snapshot_id: str) -> str:
+        """What is gone from a snapshot or not whole, in words, cheaply (`damage.py`); "" if nothing is."""
+        try:
+            damaged = self.open(snapshot_id).damaged_parts()
+        except NoSnapshotError as error:
+            return str(error)
+        return f"snapshot {snapshot_id}: {describe_damage(damaged)}" if damaged else ""
+
+    def whole_table(self, manifest: Manifest | None, name: str) -> pa.Table | None:
+        """A contract table of a snapshot; None without one, or if a file of it is gone."""
+        try:
+            return self.open(manifest.id).table(name) if manifest else None
+        except NoSnapshotError:
+            return None
+
+    def open(self, snapshot_id: str | None = None) -> Snapshot:
+        """Open a snapshot (the published one if None).
+
+        Raises:
+            NoSnapshotError: nothing is published, or a file of the snapshot is gone.
+        """
+        snapshot_id = snapshot_id or self.current()
+        if snapshot_id is None:
+            raise NoSnapshotError(
+                f"{self.folder.parent}: no published index; run `graphrag-pipeline index`, or `import` one, first"
+            )
+        snapshot = Snapshot(self.folder, snapshot_id, self.manifest(snapshot_id), self.vector_store)
+        snapshot.hold()
+        missing = snapshot.missing_parts()
+        if missing and self._fetch:
+            self._fetch(snapshot_id)
+            missing = snapshot.missing_parts()
+        if missing:
+            raise NoSnapshotError(f"snapshot {snapshot_id}: {describe_damage(missing)}; run `graphrag-pipeline index`")
+        return snapshot
+
+
+def _write_arrow(rows: pa.Table, sink: BinaryIO) -> None:
+    """Write a table as an Arrow IPC file of one uncompressed record batch."""
+    plain = rows.replace_schema_metadata(None).combine_chunks()
+    with pa.ipc.new_file(sink, plain.schema) as writer:
+        writer.write_table(plain)
+
+
+@functools.lru_cache(maxsize=4096)
+def _read_created_ns(path: Path, modified_ns: int, n_bytes: int) -> int:
+    """The time that a manifest says; 0 if it says none or is damaged. The file's time and size are of the cache."""
+    try:
+        return int(json.loads(path.read_bytes()).get("created_ns", 0))
+    except (ValueError, TypeError, AttributeError):
+        return 0
