@@ -1,13 +1,15 @@
-"""Documents into text units whose boundaries come from the content (methods.md, section 1).
+"""Text units of documents, with content-defined boundaries (Muthitacharoen, Chen and Mazieres 2001, LBFS).
 
-A text unit ends at the sentence end with the lowest content hash between `min_fill` x `size` and `size` tokens, not at
-the last one that fits: two versions of a document agree on their boundaries again soon after an edit, where windows of
-fixed length stay shifted to the end of the document. One refinement: where the next text unit could end at a still
-lower hash, only ends that leave it within reach are considered (text units changed by an edit on top: mean 3.8 -> 2.8
-of 135, worst of 100 documents 16 -> 10). The next text unit starts with whole sentences of overlap.
+A text unit ends at the sentence end with the lowest content hash between `min_fill` * `size` and `size` tokens, not at
+the last sentence end that fits. So two versions of a document have the same boundaries again soon after an edit. With
+windows of fixed length, all later boundaries would shift.
 
-Everything here looks only at the text near a boundary. Keep out anything that depends on a position in the document or
-on another document: it would make one edit re-extract, and pay for, the rest.
+One refinement: if the next text unit could end at a still lower hash, only ends that keep that hash within its reach
+are considered. After an edit at the top of a document this changes 2.8 text units of 135 on average instead of 3.8,
+and 10 instead of 16 in the worst of 100 documents. The next text unit starts with whole sentences of overlap.
+
+All decisions depend only on the text near a boundary. Keep out: positions in the document and other documents. With
+them, one edit would extract, and pay for, the rest of the document again.
 """
 
 from __future__ import annotations
@@ -29,14 +31,14 @@ from graphrag_pipeline.tables import TEXT_UNITS
 from graphrag_pipeline.text.sentences import grapheme_start, split_sentences
 from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each, load_encoding
 
-_SHORT_GAP = 16  # characters of white space counted with the sentence before it
-_MAX_BYTES = 4  # of a character in UTF-8
-_WORD = 100  # characters searched for white space when a sentence is cut by tokens
+_SHORT_GAP = 16  # characters; shorter white space is counted with the sentence before it
+_MAX_BYTES = 4  # bytes of a character in UTF-8
+_WORD = 100  # characters; white space is searched within this distance when a sentence is cut by tokens
 
 
 @dataclass(frozen=True)
 class TextSpan:
-    """A text unit's place in its document: character offsets and the token count of exactly that text."""
+    """The place of a text unit in its document: character offsets, and the token count of exactly this text."""
 
     start: int
     end: int
@@ -45,18 +47,22 @@ class TextSpan:
 
 @dataclass(frozen=True)
 class _TextSegment:
-    """A sentence, or a part of an over-long one: the smallest thing a text unit is made of."""
+    """A sentence, or a part of a sentence that is too long. Text units consist of whole segments.
 
-    start: int  # first and behind last character that is not white space
+    Attributes:
+        start, end: offsets of the text without white space at its ends.
+    """
+
+    start: int
     end: int
     starts_sentence: bool
 
 
 def split_documents(documents: pa.Table, settings: TextUnitsSettings) -> pa.Table:
-    """Split every document; one that came in chunks along their bounds (`chunk_aggregation.py`).
+    """Split every document into text units; chunked documents are split at chunk ends (`chunk_aggregation.py`).
 
     Args:
-        documents: needs `id` and `text`; `chunks` where documents came in chunks.
+        documents: needs `id` and `text`; may have `chunks`.
 
     Returns:
         `tables.TEXT_UNITS`; no row for a document without text.
@@ -89,9 +95,12 @@ def _split_document(text: str, chunks: list[dict[str, Any]] | None, settings: Te
 
 
 def split_text(text: str, settings: TextUnitsSettings) -> Iterator[TextSpan]:
-    """Spans of a text's units, in order: no white space at their ends, at most `size` tokens, all else covered."""
+    """Yield the spans of a text's units in order.
+
+    Each has at most `size` tokens and no white space at its ends. Together they cover all text but white space.
+    """
     splitter = _Splitter(text, settings)
-    first = done = 0  # the unit starts at segment `first`; segments before `done` are in a unit already
+    first = done = 0  # the unit starts at segment `first`; all segments before `done` are in an earlier unit
     while done < len(splitter.segments):
         chosen = splitter.choose_end(first, done)
         if chosen is None:  # the overlap leaves no room for the next segment
@@ -104,7 +113,10 @@ def split_text(text: str, settings: TextUnitsSettings) -> Iterator[TextSpan]:
 
 
 class _Splitter:
-    """One text's segments with their token counts; sums are estimates, confirmed by counting the text itself."""
+    """The segments of one text with their token counts.
+
+    Sums of counts are estimates. A chosen text unit is counted exactly.
+    """
 
     def __init__(self, text: str, settings: TextUnitsSettings):
         self.text = text
@@ -116,7 +128,7 @@ class _Splitter:
             self.totals.append(self.totals[-1] + tokens + gap)
 
     def choose_end(self, first: int, done: int) -> tuple[int, int] | None:
-        """Last segment of the unit that starts at `first` and must reach `done`, with the unit's token count."""
+        """Return the last segment and the token count of the unit that starts at `first` and must reach `done`."""
         for end in self._ends(first, done):
             n_tokens = self._count(first, end)
             if n_tokens <= self.settings.size:
@@ -124,7 +136,7 @@ class _Splitter:
         return None
 
     def overlap_start(self, first: int, done: int) -> int:
-        """First segment of the next unit: whole sentences before `done`, at most `overlap` tokens."""
+        """Return the first segment of the next unit: whole sentences before `done`, at most `overlap` tokens."""
         start = done
         for segment in range(done - 1, first, -1):
             if self._estimate(segment, done - 1) > self.settings.overlap:
@@ -136,19 +148,20 @@ class _Splitter:
         return start
 
     def next_sentence(self, segment: int, done: int) -> int:
+        """Return the first segment from `segment` on that starts a sentence; `done` without one before it."""
         while segment < done and not self.segments[segment].starts_sentence:
             segment += 1
         return segment
 
     def _ends(self, first: int, done: int) -> Iterator[int]:
-        """Candidates for a unit's last segment, best first."""
+        """Yield candidates for the last segment of a unit, best first."""
         size, last = self.settings.size, len(self.segments) - 1
-        if self._estimate(first, last) <= size + size // 8:  # the estimate may be a little too high
+        if self._estimate(first, last) <= size + size // 8:  # the estimate can be slightly too high
             yield last
         lowest, highest = self._window(self.totals[first], done)
         near = sorted(range(lowest, highest + 1), key=self._rank)
-        # Keep the lowest hash of the next text unit within reach, if it is lower than any here: two versions of a
-        # document then meet at it, while they could pass each other looking at one text unit at a time.
+        # If the next text unit can end at a lower hash than any here, keep that end within its reach. Two versions of
+        # a document then share this boundary; choosing one text unit at a time, they could miss it.
         overlap = self.settings.overlap
         shortest, longest = self.settings.min_fill * size - overlap, size - overlap
         far_lowest = bisect_left(self.totals, self.totals[lowest + 1] + shortest) - 1
@@ -160,10 +173,10 @@ class _Splitter:
         yield from range(lowest - 1, done - 1, -1)
 
     def _window(self, tokens_before: int, done: int) -> tuple[int, int]:
-        """First and last segment that fill a unit enough and not too much; `done` if none does."""
+        """Return the first and the last segment with `min_fill` * `size` to `size` tokens; `done` without any."""
         size, last = self.settings.size, len(self.segments) - 1
 
-        def filled(end: int) -> int:  # without the gap behind a segment, which a unit that ends there has not
+        def filled(end: int) -> int:  # a unit does not contain the gap behind its last segment
             return self.totals[end + 1] - tokens_before - self.gaps[end]
 
         highest = min(bisect_right(self.totals, tokens_before + size) - 1, last)
@@ -175,13 +188,13 @@ class _Splitter:
         return lowest, highest
 
     def _measure(self) -> tuple[list[int], list[int]]:
-        """Tokens of each segment as it stands in its unit, and of the white space behind it where that is long."""
+        """Count the tokens of each segment inside a unit, and of long white space behind it."""
         pieces, gaps = [], []
         for index, segment in enumerate(self.segments):
             before = self.segments[index - 1].end if index else segment.start
             after = self.segments[index + 1].start if index + 1 < len(self.segments) else segment.end
             gap = self.text[segment.end : after]
-            # A space joins the token of the word behind it; line breaks join the full stop before them.
+            # A space is part of the next word's token; line breaks are part of the token of the full stop before them.
             start = before if self.text[before : segment.start] == " " else segment.start
             is_behind = 0 < len(gap) <= _SHORT_GAP and gap != " "
             pieces.append(self.text[start : after if is_behind else segment.end])
@@ -196,7 +209,7 @@ class _Splitter:
         return count_tokens(self.text[self.segments[first].start : self.segments[last].end], self.settings.encoding)
 
     def _rank(self, index: int) -> tuple[bytes, int]:
-        """Order of ends: by content hash, equal sentences by the last."""
+        """Sort key of ends: the content hash; of equal sentences the last one first."""
         return self._content_hashes[index], -index
 
     @cached_property
@@ -212,7 +225,7 @@ def _cut_segments(text: str, size: int, encoding: str) -> Iterator[_TextSegment]
 
 
 def _cut_by_tokens(text: str, start: int, end: int, size: int, encoding: str) -> Iterator[tuple[int, int]]:
-    """Parts of a sentence of at most `size` tokens: itself if it fits, else cut at white space if it is near."""
+    """Yield parts of a sentence of at most `size` tokens, cut at white space if there is any near the limit."""
     while start < end:
         cut = _fitting_end(text, start, end, size, encoding)
         if cut < end:
@@ -222,9 +235,9 @@ def _cut_by_tokens(text: str, start: int, end: int, size: int, encoding: str) ->
 
 
 def _fitting_end(text: str, start: int, end: int, size: int, encoding: str) -> int:
-    """The furthest offset up to which the text fits `size` tokens, not inside a letter and its marks."""
+    """Return the largest offset up to which the text fits `size` tokens, not inside a grapheme cluster."""
     if (end - start) * _MAX_BYTES <= size:
-        return end  # a token has a byte at least
+        return end  # a token has at least one byte
     loaded = load_encoding(encoding)
     window = 2 * size
     tokens = loaded.encode_ordinary(text[start : min(start + window, end)])
@@ -243,7 +256,7 @@ def _fitting_end(text: str, start: int, end: int, size: int, encoding: str) -> i
 
 
 def _last_space(text: str) -> int | None:
-    """Offset behind the last white space near the end of a text, None if there is none."""
+    """Return the offset behind the last white space near the end of a text; None without one."""
     near = max(len(text) - _WORD, len(text) // 2)
     word = text[near:].split()[-1:]
     if not word or text[-1].isspace():
@@ -253,7 +266,7 @@ def _last_space(text: str) -> int | None:
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:
-    """The span without white space at its ends."""
+    """Return the span without white space at its ends."""
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     return start, max(start, start + len(piece.strip()))

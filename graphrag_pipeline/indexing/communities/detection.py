@@ -1,12 +1,12 @@
-"""Communities: hierarchical Leiden clustering of the weighted, undirected graph.
+"""Communities: hierarchical Leiden clustering of the weighted, undirected graph (Edge et al. 2024, arXiv 2404.16130).
 
 Level 0 is the coarsest and holds every entity, connected or not. A community with more than `max_cluster_size` entities
-is clustered again, one level down, on the relationships inside it; where that gives a single cluster the community is
-final. So each entity is in exactly one community per level, down to where its branch ends.
+is clustered again, one level down, on the relationships inside it. If that gives a single cluster, the community is
+final. So each entity is in exactly one community per level, down to the level where its branch ends.
 
-Same graph and same previous hierarchy, same communities: entities are ordered by id, and a split is seeded from the ids
-of what it splits, so that an untouched community splits the same way again. Every community is connected: clusters are
-cut into components, whatever the clustering returns. What the previous hierarchy decides is in `stable_communities.py`.
+Equal graphs with equal published hierarchies give equal communities. Entities are ordered by id. The seed of a split
+comes from the ids of the entities, so an untouched community splits the same way again. Every community is connected,
+because clusters are cut into connected components. `stable.py` decides what is kept of the published hierarchy.
 Keep out: reports, human-readable numbers, disk.
 """
 
@@ -46,15 +46,15 @@ def detect_communities(
     Args:
         entities: needs `id`; any row order.
         relationships: needs `id`, `source_id`, `target_id` and `weight`; rows of one pair add up, loops do not count.
-        published: the graph and hierarchy that were published last; what did not change in between stays as it was
-            there. None: a cold run.
-        say: told in words if a cold run is taken all the same, because it is better.
+        published: the graph and hierarchy published last; communities that did not change since are kept. Without it,
+            everything is clustered (a cold run).
+        progress: receives a line if a cold run replaces the published hierarchy because its modularity is higher.
 
     Returns:
         `tables.COMMUNITIES`: per level a partition of the entities whose branch reaches that level.
 
     Raises:
-        PipelineError: a relationship names no entity, or its weight is no finite number.
+        PipelineError: an end of a relationship is not an entity, or a weight is not a finite number.
     """
     ids = entities["id"].take(pc.sort_indices(entities["id"])).combine_chunks()
     if not len(ids):
@@ -79,13 +79,15 @@ def _iterate_levels(
     previous: Hierarchy | None,
     progress: Callable[[str], None],
 ) -> Iterator[Blocks]:
-    """The levels of the hierarchy, coarsest first, until no community is split."""
+    """Yield the levels of the hierarchy, coarsest first, until no community is split."""
     size = graph.shape[0]
     whole = Blocks(np.arange(size), np.array([0, size]), np.array([-1]), graph)
     make_divider = partial(Divider, names=names, settings=settings, effort=LeidenEffort.for_graph(graph))
     division = make_divider(0).divide(whole, previous)
     if previous and not division.is_stable.all():
-        progress(f"clustered from cold: what was published has less than {LEAST_SHARE:.0%} of a cold run's modularity")
+        progress(
+            f"clustered from cold: the published hierarchy has less than {LEAST_SHARE:.0%} of a cold run's modularity"
+        )
         previous = None
     blocks: Blocks | None = form_blocks(whole.nodes, graph, division.labels, np.full(size, -1))
     level = 0
@@ -96,7 +98,7 @@ def _iterate_levels(
 
 
 def _split_large(blocks: Blocks, divider: Divider, previous: Hierarchy | None) -> Blocks | None:
-    """The next level: every community over `max_cluster_size` divided; None if none of them falls apart."""
+    """Return the next level, the parts of communities over `max_cluster_size`; None if none of them splits."""
     large = np.flatnonzero(blocks.sizes > divider.settings.max_cluster_size)
     if not len(large):
         return None
@@ -112,7 +114,7 @@ def _split_large(blocks: Blocks, divider: Divider, previous: Hierarchy | None) -
 
 
 def _identify(blocks: Blocks, level: int, names: list[str], previous: Hierarchy | None) -> list[str]:
-    """The id of each community, from its level and members; hashing is spared where it was published already."""
+    """Return the id of each community, a hash of its level and members; ids of published communities are reused."""
     known = previous.find_same(blocks, level) if previous else [None] * len(blocks.sizes)
     nodes = blocks.nodes
     return [

@@ -1,7 +1,8 @@
-"""Clustering of a weighted, undirected graph as a sparse matrix: building it, Leiden, components, modularity.
+"""Clustering of a weighted, undirected graph: sparse matrix, Leiden, connected components, modularity.
 
-Leiden (Traag, Waltman and van Eck 2019, modularity) is graspologic's native core on the arrays of a sparse matrix. It
-has no notion of a starting partition. Nothing here loops over relationships in Python. Keep out: hierarchies.
+The Leiden algorithm (Traag, Waltman and van Eck 2019, arXiv 1810.08473) runs in graspologic's native core on the arrays
+of a sparse matrix. It maximizes modularity and cannot start from a given partition. No function here loops over
+relationships in Python. Keep out: hierarchies.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ from scipy.sparse import csgraph
 
 from graphrag_pipeline.errors import PipelineError
 
-_CARE = 300_000  # relationships times runs times rounds: half a second
-_MOST_CARE = 128
+_EFFORT = 300_000  # relationships * trials * iterations; takes about 0.5 s
+_MAX_ROUNDS = 128  # trials * iterations
 MIN_WEIGHT = 1e-6
 MAX_WEIGHT = 1e6
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Sets of entities side by side, such as the communities of one level.
+    """Disjoint sets of entities, such as the communities of one level.
 
     Attributes:
-        nodes: (m,) numbers of the entities, grouped by block, ascending inside each.
-        starts: (k + 1,) where in `nodes` each block begins, and the end.
-        parents: (k,) position of the block one level up that it is part of, -1 without one.
-        graph: (m, m) weights between `nodes` by position, inside blocks only: block-diagonal.
+        nodes: (m,) numbers of the entities, grouped by block, ascending inside each block.
+        starts: (k + 1,) offset of each block in `nodes`, then the length of `nodes`.
+        parents: (k,) position of the block one level up that contains the block; -1 without one.
+        graph: (m, m) weights between positions of `nodes`; block-diagonal, since edges between blocks are left out.
     """
 
     nodes: np.ndarray
@@ -42,7 +43,7 @@ class Blocks:
 
     @property
     def sizes(self) -> np.ndarray:
-        """(k,) number of entities in each block."""
+        """(k,) number of entities of each block."""
         return np.diff(self.starts)
 
     @property
@@ -51,27 +52,30 @@ class Blocks:
         return np.repeat(np.arange(len(self.starts) - 1), self.sizes)
 
     def bounds(self) -> Iterator[tuple[int, int]]:
-        """Start and end of each block."""
+        """Return the start and the end of each block in `nodes`."""
         return zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True)
 
 
 def build_graph(ids: pa.Array, relationships: pa.Table) -> sparse.csr_matrix:
-    """Symmetric weights between entities numbered in the order of `ids`.
+    """Build the symmetric weights between entities.
+
+    Returns:
+        (n, n) with rows and columns in the order of `ids`. Relationships of one pair add up; loops are left out.
 
     Raises:
-        PipelineError: a relationship names no entity, or its weight is no finite number.
+        PipelineError: an end of a relationship is not in `ids`, or a weight is not a finite number.
     """
     weights = relationships["weight"].to_numpy()
     if not np.isfinite(weights).all():
         bad = int(np.flatnonzero(~np.isfinite(weights))[0])
         raise PipelineError(
-            f"relationship {relationships['id'][bad]}: weight {weights[bad]} is no finite number; "
-            "the graph stage must not write it: materialise `graph` again"
+            f"relationship `{relationships['id'][bad]}`: weight {weights[bad]} is not a finite number; "
+            "materialize `graph` again"
         )
     rows, columns = (_number(relationships, column, ids) for column in ("source_id", "target_id"))
     keep = rows != columns
     rows, columns = rows[keep], columns[keep]
-    # A relationship without strength still connects; one without bound must not swamp the sums.
+    # A relationship of weight 0 still connects its ends; a huge weight must not dominate the sums.
     weights = np.clip(weights[keep], MIN_WEIGHT, MAX_WEIGHT)
     size = len(ids)
     half = sparse.csr_matrix((weights, (rows, columns)), shape=(size, size))
@@ -85,14 +89,20 @@ def _number(relationships: pa.Table, column: str, ids: pa.Array) -> np.ndarray:
     if numbers.null_count:
         bad = pc.index(numbers.is_null(), True).as_py()
         raise PipelineError(
-            f"relationship {relationships['id'][bad]}: {column} {relationships[column][bad]} is no entity; "
-            "entities and relationships are of different runs: materialise `graph` again"
+            f"relationship `{relationships['id'][bad]}`: {column} `{relationships[column][bad]}` is not an entity; "
+            "entities and relationships come from different runs, materialize `graph` again"
         )
     return numbers.to_numpy().astype(np.int32, copy=False)
 
 
 def form_blocks(nodes: np.ndarray, graph: sparse.csr_matrix, labels: np.ndarray, parents: np.ndarray) -> Blocks:
-    """Put the positions of a graph in the order of their labels and leave out the edges between labels."""
+    """Make one block of the positions of each label.
+
+    Args:
+        nodes, graph, labels: (m,), (m, m), (m,) entity numbers, weights and labels by position.
+        parents: (m,) number of the block one level up, by position; equal for equal labels.
+    """
+    # A stable sort by label keeps the positions of a block ascending. Edges between two labels are left out.
     rows = rows_of(graph)
     order = np.argsort(labels, kind="stable")
     starts = np.concatenate(([0], np.flatnonzero(np.diff(labels[order])) + 1, [len(order)]))
@@ -102,19 +112,25 @@ def form_blocks(nodes: np.ndarray, graph: sparse.csr_matrix, labels: np.ndarray,
 
 
 def take_blocks(blocks: Blocks, chosen: np.ndarray) -> Blocks:
-    """Some of the blocks, in ascending order; their `parents` are their positions among all."""
+    """Return some of the blocks; their `parents` are their positions in `blocks`.
+
+    Args:
+        chosen: positions of blocks, ascending.
+    """
     kept = np.flatnonzero(np.isin(blocks.owners, chosen))
     starts = np.concatenate(([0], np.cumsum(blocks.sizes[chosen])))
     return Blocks(blocks.nodes[kept], starts, chosen, induce(blocks.graph, kept))
 
 
 def rows_of(graph: sparse.csr_matrix) -> np.ndarray:
-    """Row of every stored value."""
+    """Return the row of every stored value."""
     return np.repeat(np.arange(graph.shape[0], dtype=np.int32), np.diff(graph.indptr))
 
 
 def induce(graph: sparse.csr_matrix, order: np.ndarray) -> sparse.csr_matrix:
-    """Rows and columns `order` of a graph; edges to others are left out."""
+    """Return the rows and columns `order` of a graph, in this order; edges to other positions are left out."""
+    # `position` maps an old column to its new one, -1 where it is dropped. The running count of kept values, read at
+    # the old row ends, gives the new row ends.
     position = np.full(graph.shape[0], -1, dtype=np.int32)
     position[order] = np.arange(len(order), dtype=np.int32)
     chosen = graph[order]
@@ -128,11 +144,11 @@ def induce(graph: sparse.csr_matrix, order: np.ndarray) -> sparse.csr_matrix:
 
 @dataclass(frozen=True)
 class LeidenEffort:
-    """How thoroughly Leiden looks: the best of some runs (`trials`) of some rounds (`iterations`) each.
+    """How long Leiden searches: the best of `trials` runs of `iterations` rounds each.
 
-    One run of one round varies by 1.4 % of its modularity with its seed, so that a published hierarchy may look worse
-    than it is; the best of 12 runs of 6 rounds varies by 0.4 %, at a modularity 2 % higher. A million entities would
-    take minutes: the larger a graph, the less care.
+    The modularity of one run of one round varies by 1.4 % with its seed, so a published hierarchy can look worse than
+    it is. The best of 12 runs of 6 rounds varies by 0.4 % and is 2 % higher. A million entities would take minutes, so
+    larger graphs get less effort.
     """
 
     trials: int
@@ -140,8 +156,8 @@ class LeidenEffort:
 
     @classmethod
     def for_graph(cls, graph: sparse.csr_matrix) -> LeidenEffort:
-        """What a graph allows; its parts are clustered with the same care."""
-        n_rounds = min(_MOST_CARE, max(1, _CARE // max(1, graph.nnz // 2)))
+        """Return the effort for a graph; its parts are clustered with the same effort."""
+        n_rounds = min(_MAX_ROUNDS, max(1, _EFFORT // max(1, graph.nnz // 2)))
         iterations = max(1, math.isqrt(n_rounds // 2))
         return cls(n_rounds // iterations, iterations)
 
@@ -149,11 +165,15 @@ class LeidenEffort:
 def cluster(
     graph: sparse.csr_matrix, start: int, end: int, resolution: float, seed: int, effort: LeidenEffort
 ) -> np.ndarray:
-    """Leiden labels of the positions from `start` to `end`, which have no edges to others; any numbering."""
+    """Cluster the positions from `start` to `end` with Leiden; they must not have edges to other positions.
+
+    Returns:
+        (end - start,) labels in any numbering.
+    """
     from graspologic_native import leiden_csr
 
     low, high = int(graph.indptr[start]), int(graph.indptr[end])
-    if low == high:  # the native core panics on a graph without edges
+    if low == high:  # the native core panics without edges
         return np.arange(end - start)
     _, found = leiden_csr(
         graph.indptr[start : end + 1].astype(np.int64) - low,
@@ -169,7 +189,14 @@ def cluster(
 
 
 def label_components(graph: sparse.csr_matrix, labels: np.ndarray) -> np.ndarray:
-    """Number the connected parts of every cluster by their first member; edges join positions of one label."""
+    """Label the connected components of every cluster.
+
+    Args:
+        labels: (m,) cluster of each position; only edges inside a cluster connect.
+
+    Returns:
+        (m,) component of each position, numbered in the order of first members.
+    """
     rows = rows_of(graph)
     is_inside = labels[rows] == labels[graph.indices]
     inside = sparse.csr_matrix(
@@ -183,14 +210,22 @@ def label_components(graph: sparse.csr_matrix, labels: np.ndarray) -> np.ndarray
 
 
 def score_modularity(blocks: Blocks, labels: np.ndarray, resolution: float) -> np.ndarray:
-    """Modularity (Newman 2006) of clusters in each block's own graph; 0 where it has no edges.
+    """Compute the modularity of the clusters of each block, in the block's own graph.
+
+    Q = sum over clusters C of w(C, C) / 2m - resolution * (K_C / 2m)^2
+
+    w(C, C) is the weight inside C with each edge counted twice, K_C the sum of the degrees of C, and 2m the sum of all
+    degrees of the block (Newman and Girvan 2004, arXiv cond-mat/0308217; the resolution is that of Reichardt and
+    Bornholdt 2006, arXiv cond-mat/0603718).
 
     Args:
         labels: (m,) cluster of each position; no cluster is in two blocks.
 
     Returns:
-        (k,) float64, summed in the order of positions, so that equal clusters score equally.
+        (k,) float64; 0 for a block without edges. Sums run in the order of positions, so equal clusters score equally.
     """
+    # All blocks at once: `np.bincount` sums by block (`owners`) or by cluster. No (k, n_clusters) array is needed,
+    # since a cluster belongs to the block of its first position (`owners[first]`).
     graph, owners, n_blocks = blocks.graph, blocks.owners, len(blocks.starts) - 1
     degrees = np.asarray(graph.sum(axis=1)).reshape(-1)
     doubled = np.bincount(owners, degrees, minlength=n_blocks)

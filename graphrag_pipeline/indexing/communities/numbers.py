@@ -1,8 +1,8 @@
-"""Numbers of communities that changed: the community that is mostly another one keeps the number of that one.
+"""Human-readable numbers that changed communities keep.
 
-A community's id is the hash of its members, so one with a new member has a new id, and `record_numbers` would give it a
-new number. Two communities of a level match where more than half of the entities of either are in both (Jaccard over
-0.5): as communities of a level share no entity, none matches two. Keep out: giving numbers.
+The id of a community is a hash of its members. A community with a new member has a new id and would get a new number
+in `record_numbers`. Two communities of a level match if their Jaccard similarity |A & B| / |A | B| is over 0.5. As
+communities of a level share no entity, no community matches two others. Keep out: assigning new numbers.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from graphrag_pipeline.arrow_columns import list_pairs, one_chunk, positions
 
 
 def carry_community_numbers(numbers: pa.Table, old: pa.Table, new: pa.Table) -> pa.Table:
-    """Let communities that match one which is gone have its number.
+    """Give the number of each community that is gone to the new community that matches it.
 
     Args:
         numbers: `record_numbers` of the snapshot that holds `old`.
         old, new: communities; need `id`, `level` and `entity_ids`.
 
     Returns:
-        `numbers`, with the ids of matching new communities in place of those that are gone.
+        `numbers`, with the ids of matching new communities in place of the old ids.
     """
     gone = old.filter(pc.invert(pc.is_in(old["id"], value_set=one_chunk(new["id"]))))
     come = new.filter(pc.invert(pc.is_in(new["id"], value_set=one_chunk(old["id"]))))
@@ -37,7 +37,9 @@ def carry_community_numbers(numbers: pa.Table, old: pa.Table, new: pa.Table) -> 
 
 
 def match_communities(old: pa.Table, new: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """(old row, new row) of communities of one level that have more than half of their entities in common."""
+    """Return (old row, new row) of each pair of one level with Jaccard similarity over 0.5."""
+    # Members are 0/1 matrices (communities, entities), so their product counts the common entities of each pair.
+    # |A & B| / |A | B| > 1/2 is 2 |A & B| > |A| + |B| - |A & B|, in integers.
     entities = pc.unique(pc.list_flatten(one_chunk(old["entity_ids"])))
     old_members, new_members = (_members(rows, entities) for rows in (old, new))
     common = (old_members @ new_members.T).tocoo()

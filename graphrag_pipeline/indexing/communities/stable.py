@@ -1,9 +1,10 @@
-"""Dividing communities so that what a change did not touch stays as it was published.
+"""Division of communities that keeps the published division where the graph did not change.
 
-A block (the whole graph, or a community that is too large) is divided as it was last time where no relationship inside
-it changed. Where one did, the old clusters are frozen but for what the change touched (`frontier.py`), and a cold run
-of Leiden on the block stands beside: it is taken where the modularity comes out under `LEAST_SHARE` of its own, or
-under `LEAST_PART_SHARE` inside a community, where few entities make Leiden vary more.
+A block is the whole graph or a community that is too large. If no relationship inside a block changed, its published
+division is kept. Otherwise only the entities that the change touched may move (`local_moves.py`), and Leiden also runs
+on the block without the published division (a cold run). The cold run replaces the kept clusters if their modularity is
+below `LEAST_SHARE` of its modularity. Inside a community the limit is `LEAST_PART_SHARE`, because Leiden varies more on
+few entities.
 
 So an unchanged graph keeps its communities, and equal inputs give equal communities. Keep out: moving entities, disk.
 """
@@ -33,14 +34,14 @@ from graphrag_pipeline.indexing.communities.local_moves import Clustering, find_
 from graphrag_pipeline.settings.settings import CommunitiesSettings
 
 LEAST_SHARE = 0.99
-"""Of a cold run's modularity on the whole graph; below it, everything is clustered from cold."""
+"""Share of a cold run's modularity on the whole graph; below it, the cold run replaces the published hierarchy."""
 LEAST_PART_SHARE = 0.95
-"""Of a cold run's modularity inside one community; below it, that community is divided from cold."""
+"""Share of a cold run's modularity inside one community; below it, the cold run divides that community."""
 
 
 @dataclass(frozen=True)
 class PublishedGraph:
-    """The graph and the communities of one snapshot, made with the settings of now: stage tables or contract tables.
+    """The graph and the communities of one snapshot, made with the current settings: stage tables or contract tables.
 
     Attributes:
         entities: needs `id`.
@@ -55,13 +56,13 @@ class PublishedGraph:
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """A published graph in numbers: those of the entities that are there now first, then of those that are gone.
+    """A published graph as arrays: n entities, first those of the current graph, then the deleted ones.
 
     Attributes:
-        graph: (n, n) its weights.
-        labels: (levels, n) row of the community of each entity at each level; -1 where it has none.
-        sizes: (rows,) entities in each community.
-        ids: of the communities, by row.
+        graph: (n, n) weights.
+        labels: (levels, n) row of the community of each entity at each level; -1 without one.
+        sizes: (rows,) number of entities of each community.
+        ids: (rows,) ids of the communities.
     """
 
     graph: sparse.csr_matrix
@@ -71,7 +72,7 @@ class Hierarchy:
 
     @classmethod
     def of(cls, published: PublishedGraph, ids: pa.Array) -> Hierarchy:
-        """The hierarchy of a published graph; `ids` are the entities that are there now, in the order of numbers."""
+        """Read a published graph; `ids` are the entities of the current graph, in the order of their numbers."""
         old_ids = published.entities["id"]
         gone = old_ids.filter(pc.invert(pc.is_in(old_ids, value_set=ids)))
         every_id = pa.chunked_array([ids, *gone.chunks], pa.string())
@@ -83,13 +84,19 @@ class Hierarchy:
         return cls(graph, labels, np.bincount(rows, minlength=len(levels)), published.communities["id"])
 
     def at(self, level: int) -> np.ndarray:
-        """(n,) community of each entity at a level, -1 where it has none; at level -1 all that were there are one."""
+        """Return the community of each entity at a level.
+
+        Returns:
+            (n,) int64; -1 without a community. At level -1 all published entities are in community 0.
+        """
         if level < 0:
             return np.where(self.at(0) >= 0, 0, -1)
         return self.labels[level] if level < len(self.labels) else np.full(self.graph.shape[0], -1)
 
     def find_same(self, blocks: Blocks, level: int) -> list[str | None]:
-        """The id of the community of a level that has exactly the entities of a block, for each block."""
+        """Return for each block the id of the published community with exactly the same entities, or None."""
+        # A block is a community if all its entities have one label and the community has no other entity. The smallest
+        # and the largest label of each block show the former, the sizes the latter.
         labels, starts = self.at(level)[blocks.nodes], blocks.starts[:-1]
         rows = np.minimum.reduceat(labels, starts)
         is_same = (rows >= 0) & (rows == np.maximum.reduceat(labels, starts))
@@ -107,7 +114,7 @@ class Division:
 
     Attributes:
         labels: (m,) cluster of each position; no cluster is in two blocks.
-        is_stable: (k,) whether a block kept its last division, as far as it could.
+        is_stable: (k,) whether a block kept its published division but for touched entities.
     """
 
     labels: np.ndarray
@@ -119,9 +126,8 @@ class Divider:
     """Divides blocks into the communities of one level.
 
     Attributes:
-        level: of the communities to be; the blocks are one level up.
-        names: id of every entity that is there now.
-        care: how thoroughly Leiden looks.
+        level: level of the new communities; the blocks are one level up.
+        names: (n,) entity ids of the current graph.
     """
 
     level: int
@@ -130,7 +136,7 @@ class Divider:
     effort: LeidenEffort
 
     def divide(self, blocks: Blocks, previous: Hierarchy | None) -> Division:
-        """Divide every block as it was divided in `previous`, if that is possible and good; without it, from cold."""
+        """Divide every block as in `previous` if its modularity allows; without `previous`, by a cold run."""
         n_blocks = len(blocks.sizes)
         if previous is None:
             return Division(self.divide_cold(blocks), np.zeros(n_blocks, dtype=bool))
@@ -142,12 +148,12 @@ class Divider:
         if is_open.any():
             inside = np.repeat(is_open, blocks.sizes)
             division = self._divide_open(take_blocks(blocks, np.flatnonzero(is_open)), old[inside], touched[inside])
-            labels[inside] = division.labels + len(labels)  # numbers that no frozen cluster has
+            labels[inside] = division.labels + len(labels)  # above the numbers of the kept clusters
             is_stable[is_open] = division.is_stable
         return Division(labels, is_stable)
 
     def divide_cold(self, blocks: Blocks) -> np.ndarray:
-        """(m,) connected clusters that Leiden finds in every block, seeded from its content."""
+        """Return (m,) connected clusters that Leiden finds in each block; the seed depends on the block's entities."""
         labels = np.empty(len(blocks.nodes), dtype=np.int64)
         for start, end in blocks.bounds():
             seed = self._seed(blocks.nodes[start:end])
@@ -161,17 +167,20 @@ class Divider:
         return int(stable_hash("split", str(seed), *(self.names[node] for node in nodes.tolist()))[:16], 16)
 
     def _divide_open(self, blocks: Blocks, old: np.ndarray, touched: np.ndarray) -> Division:
-        """Divide blocks in which something changed: the better of frozen and cold, frozen being given some lead."""
+        """Divide blocks with a change: keep the old clusters unless a cold run is better by more than the limit."""
         cold = self.divide_cold(blocks)
-        kept = label_components(blocks.graph, self._thaw(blocks, old, touched))
+        kept = label_components(blocks.graph, self._move_touched(blocks, old, touched))
         best, found = (score_modularity(blocks, labels, self.settings.resolution) for labels in (cold, kept))
         least_share = LEAST_PART_SHARE if self.level else LEAST_SHARE
         is_stable = found >= best - (1 - least_share) * abs(best)
-        cold += len(kept)  # numbers that no kept cluster has, in whatever block
+        cold += len(kept)  # above the numbers of the kept clusters
         return Division(np.where(np.repeat(is_stable, blocks.sizes), kept, cold), is_stable)
 
-    def _thaw(self, blocks: Blocks, old: np.ndarray, touched: np.ndarray) -> np.ndarray:
-        """(m,) the old clusters, without touched entities that gain by leaving and with everybody who is in none."""
+    def _move_touched(self, blocks: Blocks, old: np.ndarray, touched: np.ndarray) -> np.ndarray:
+        """Return (m,) the old clusters after moving touched entities that gain by it and placing those without one.
+
+        Leiden first groups the loose entities among themselves, so that new entities can form a cluster of their own.
+        """
         clustering = Clustering.of(blocks, old, self.settings.resolution)
         movers = np.flatnonzero(touched & (clustering.labels >= 0))
         loose = np.union1d(movers[find_local_moves(clustering, movers)], np.flatnonzero(clustering.labels < 0))
@@ -184,11 +193,16 @@ class Divider:
 
 
 def _find_touched(blocks: Blocks, old_graph: sparse.csr_matrix, old_parents: np.ndarray) -> np.ndarray:
-    """(m,) whether an entity is new in its block, or has another relationship inside it than it had.
+    """Find entities that are new in their block or whose relationships inside the block changed.
 
     Args:
-        old_parents: (n,) the block that each entity was in; -1 where it was in none.
+        old_parents: (n,) the published block of each entity; -1 without one.
+
+    Returns:
+        (m,) bool.
     """
+    # Both graphs get one column per entity (n). Published edges that left the block are set to 0 and removed. A row
+    # that then differs in any value belongs to a touched entity.
     nodes, graph = blocks.nodes, blocks.graph
     new = sparse.csr_matrix((graph.data, nodes[graph.indices], graph.indptr), shape=(len(nodes), len(old_parents)))
     old = old_graph[nodes]

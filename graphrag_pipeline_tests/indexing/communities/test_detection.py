@@ -73,7 +73,7 @@ def test_a_community_that_does_not_fall_apart_is_final():
 
 
 def descendants(communities):
-    """Members of a root -> ids of everything below it, for roots that have something below them."""
+    """Map the members of each split root to the ids of all communities below it."""
     rows = {row["id"]: row for row in communities.to_pylist()}
     below: dict[tuple, set[str]] = {}
     for identity, row in rows.items():
@@ -119,7 +119,7 @@ def test_a_weight_that_is_no_number_is_an_error_that_names_it(weight):
 
 def test_a_relationship_to_nowhere_is_an_error_that_names_it():
     graph = make_graph({("A", "B"): []})
-    with pytest.raises(PipelineError, match=r"target_id .* is no entity"):
+    with pytest.raises(PipelineError, match=r"target_id .* is not an entity"):
         detect(graph._replace(entities=graph.entities.filter(pa.array([True, False]))))
 
 

@@ -1,4 +1,4 @@
-"""A community that is mostly another one keeps the number of that one."""
+"""Numbers of communities: a changed community keeps the number of the one that it matches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def community(id: str, members: str, level: int = 0) -> dict:
 
 
 def carried(old: list[dict], new: list[dict], numbers: dict[str, int]) -> dict[str, int]:
-    """Numbers by id of community; one entity has a number too."""
+    """Return the numbers by community id; one entity has a number as well."""
     rows = [{"kind": "community", "id": id, "number": number} for id, number in numbers.items()]
     rows += [{"kind": kind, "id": "", "number": 9} for kind in ("community", "entity")]
     rows.append({"kind": "entity", "id": "a", "number": 3})

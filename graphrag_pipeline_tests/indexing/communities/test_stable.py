@@ -1,4 +1,4 @@
-"""Communities go on from what was published: only what a change touched is divided anew."""
+"""Communities that continue a published hierarchy: only the parts that a change touched are divided again."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def publish(graph: StageGraph, communities: pa.Table) -> PublishedGraph:
 
 
 def go_on(graph: StageGraph, before: StageGraph, options: CommunitiesSettings = SETTINGS) -> pa.Table:
-    """Communities of a graph after those of another were published."""
+    """Detect the communities of a graph after those of another graph were published."""
     published = publish(before, detect(before, options))
     return detect_communities(graph.entities, graph.relationships, options, published)
 
 
 def modularity(graph: StageGraph, communities: pa.Table) -> float:
-    """Of level 0."""
+    """Return the modularity of level 0."""
     names = sorted(graph.entities["id"].to_pylist())
     label_of = {
         name: label for label, members in enumerate(members_by_level(communities).get(0, [])) for name in members
@@ -54,7 +54,7 @@ def ids_of(communities: pa.Table) -> set[str]:
 
 
 def without(communities: pa.Table, others: pa.Table) -> list[dict]:
-    """Communities that are not among others."""
+    """Return the communities that are not in `others`."""
     return [row for row in communities.to_pylist() if row["id"] not in ids_of(others)]
 
 
@@ -148,22 +148,22 @@ def test_new_entities_that_belong_together_become_a_community():
     assert ids_of(detect(before)) <= ids_of(communities)
 
 
-def test_what_has_become_worse_than_a_cold_run_is_clustered_from_cold_and_told():
+def test_what_has_become_worse_than_a_cold_run_is_clustered_from_cold_and_reported():
     cliques = {pair: [] for block in range(20) for pair in combinations([f"{block}.{i}" for i in range(4)], 2)}
     # One link between two cliques moves no entity by itself; yet ten pairs are better than twenty cliques.
     links = {(f"{block}.0", f"{block + 1}.0"): [] for block in range(0, 20, 2)}
     weights = dict.fromkeys(cliques, 10.0) | dict.fromkeys(links, 20.0)
     before, graph = make_graph(cliques, weights=weights), make_graph(cliques | links, weights=weights)
-    told: list[str] = []
+    lines: list[str] = []
     published = publish(before, detect(before))
-    communities = detect_communities(graph.entities, graph.relationships, SETTINGS, published, told.append)
+    communities = detect_communities(graph.entities, graph.relationships, SETTINGS, published, lines.append)
     assert communities.equals(detect(graph))
     assert len(members_by_level(communities)[0]) == 10
-    assert len(told) == 1 and "from cold" in told[0]
+    assert len(lines) == 1 and "from cold" in lines[0]
 
 
 def _random_pairs(seed: int, n_blocks: int, size: int) -> set[tuple[str, str]]:
-    """Relationships inside blocks that Leiden divides one way or another, and few between blocks."""
+    """Return relationships inside blocks that Leiden can divide in several ways, and few between blocks."""
     rng = np.random.default_rng(seed)
     names = [(block, f"{block}.{i}") for block in range(n_blocks) for i in range(size)]
     return {(a, b) for (p, a), (q, b) in combinations(names, 2) if rng.random() < (0.15 if p == q else 0.002)}
