@@ -18,7 +18,7 @@ from graphrag_pipeline.tables import CONTRACT_FAILURES, MODEL_STAGES, failures_t
 FAILURE_TABLES = tuple(f"{stage}_failures" for stage in MODEL_STAGES)
 _WRITTEN_TABLES = {"summarized_descriptions": "descriptions", "community_reports": "community_reports"}
 """Stage that writes only some of its rows by a model -> its table."""
-_ASKED_TABLES = {
+_INPUT_TABLES = {
     "graph": "entities",
     "entity_embeddings": "entities",
     "relationship_embeddings": "relationships",
@@ -48,21 +48,21 @@ def join_failures(stage: Mapping[str, pa.Table]) -> pa.Table:
     for name in MODEL_STAGES:
         failures = stage[f"{name}_failures"]
         if failures.num_rows:
-            n_asked = pa.repeat(pa.scalar(_n_asked(name, stage)), failures.num_rows)
+            n_asked = pa.repeat(pa.scalar(_count_records(name, stage)), failures.num_rows)
             stages = pa.repeat(pa.scalar(name), failures.num_rows)
             columns = {"stage": stages, **{column: failures[column] for column in failures.schema.names}}
             parts.append(pa.table(columns | {"n_asked": n_asked}, CONTRACT_FAILURES.schema))
     return CONTRACT_FAILURES.sort(pa.concat_tables(parts))
 
 
-def _n_asked(name: str, stage: Mapping[str, pa.Table]) -> int:
+def _count_records(name: str, stage: Mapping[str, pa.Table]) -> int:
     """Records that the model of a stage was asked about, failed or not."""
     if name in _WRITTEN_TABLES:
-        return count_asked(stage[_WRITTEN_TABLES[name]])
-    return stage[_ASKED_TABLES.get(name, "text_units")].num_rows
+        return count_requested(stage[_WRITTEN_TABLES[name]])
+    return stage[_INPUT_TABLES.get(name, "text_units")].num_rows
 
 
-def count_asked(rows: pa.Table) -> int:
+def count_requested(rows: pa.Table) -> int:
     """Rows of a stage's table that its model is asked about: all but what is taken over as it is.
 
     That is one description alone, and a community too small for a report of its own.

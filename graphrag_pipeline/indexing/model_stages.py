@@ -34,7 +34,7 @@ from graphrag_pipeline.tables import CLAIM_MENTIONS, DESCRIPTIONS, ENTITY_MENTIO
 
 FIRST_UNITS = 8
 """Text units looked at first: where none of them yields anything, the prompt or the model is at fault."""
-TELLING = 300
+MIN_NAMING_CHARACTERS = 300
 """Characters (some 50 words) of text in which fewer text units than that must name something."""
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ def extraction_works(text_units: pa.Table, plan: ExtractionPlan, model: ChatMode
     return [Work(unit_id, partial(extract_text_unit, unit_id, text, plan, model)) for unit_id, text in pairs]
 
 
-def ask_about_units(
+def extract_text_units(
     works: Sequence[Work[UnitMentions]],
     plan: ExtractionPlan,
     model: ChatModel,
@@ -106,7 +106,7 @@ def _refuse_nothing(asked: str, results: Sequence[UnitMentions | Failure]) -> No
         return
     if len(results) == 1 and not read:
         return  # one bad reply is a failure like any other
-    if len(results) < FIRST_UNITS and read and sum(result.n_characters for result in read) < TELLING:
+    if len(results) < FIRST_UNITS and read and sum(result.n_characters for result in read) < MIN_NAMING_CHARACTERS:
         return  # a few short text units may well name nothing
     first = results[0]
     if isinstance(first, Failure):

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from graphrag_pipeline.identity import text_hash
 from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.indexing.extraction.model import ExtractionPlan, build_graph_prompt
-from graphrag_pipeline.indexing.failures import count_asked
+from graphrag_pipeline.indexing.failures import count_requested
 from graphrag_pipeline.indexing.graph.model_descriptions import Subject, iterate_subjects
 from graphrag_pipeline.indexing.model_stages import extraction_works, summary_works
 from graphrag_pipeline.indexing.reports.community_reports import Report, report_communities
@@ -247,7 +247,7 @@ class _Estimator:
             head = self._root.tables.head(known)
             return head.n_rows if head else 0
         table = STAGES[stage].tables[0]
-        return count_asked(self._root.tables.read(table)) if self._is_made(table) else 0
+        return count_requested(self._root.tables.read(table)) if self._is_made(table) else 0
 
     def _is_made(self, table: str) -> bool:
         return self._root.tables.head(table) is not None

@@ -14,10 +14,10 @@ from graphrag_pipeline.indexing.extraction.model import ClaimsPlan, ExtractionPl
 from graphrag_pipeline.indexing.graph.model_descriptions import SummaryPlan
 from graphrag_pipeline.indexing.graph.resolution import Merge
 from graphrag_pipeline.indexing.graph.semantic_resolution import (
-    ask_verdicts,
     merge_similar,
     pairs_to_ask,
     propose_similar,
+    request_verdicts,
 )
 from graphrag_pipeline.indexing.reports.model import ReportPlan
 from graphrag_pipeline.models.pool import Progress
@@ -80,6 +80,6 @@ def propose_by_meaning(
     failures: list[Failure] = []
     if model:
         asked = pairs_to_ask(pairs, settings)
-        judged, failures = ask_verdicts(entities, asked, root.prompt("resolve_entities"), model, progress)
+        judged, failures = request_verdicts(entities, asked, root.prompt("resolve_entities"), model, progress)
         merges += judged
     return merges, failures

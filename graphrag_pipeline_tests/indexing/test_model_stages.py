@@ -7,7 +7,12 @@ import pytest
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.indexing.extraction.model import ExtractionPlan
-from graphrag_pipeline.indexing.model_stages import FIRST_UNITS, TELLING, ask_about_units, extraction_works
+from graphrag_pipeline.indexing.model_stages import (
+    FIRST_UNITS,
+    MIN_NAMING_CHARACTERS,
+    extract_text_units,
+    extraction_works,
+)
 from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.models.prompts import Prompt
 from graphrag_pipeline_tests.support.scripted_model import ScriptedModel
@@ -21,7 +26,7 @@ LONG = "Scrooge never painted out the name of Marley above the warehouse door. "
 def ask(texts: list[str], reply) -> list:
     units = pa.table({"id": [str(n) for n in range(len(texts))], "text": texts})
     model = ScriptedModel(lambda messages: reply(messages[0]["content"]))
-    return ask_about_units(extraction_works(units, PLAN, model), PLAN, model, "test-chat")
+    return extract_text_units(extraction_works(units, PLAN, model), PLAN, model, "test-chat")
 
 
 @pytest.mark.parametrize("n_units", [1, 4, FIRST_UNITS - 1, FIRST_UNITS, 40])
@@ -33,7 +38,7 @@ def test_a_corpus_of_any_size_that_yields_nothing_stops_and_shows_what_was_asked
 
 
 def test_a_few_short_text_units_may_name_nothing():
-    assert len(LONG) >= TELLING
+    assert len(LONG) >= MIN_NAMING_CHARACTERS
     assert len(ask(["It rained.", "It snowed."], lambda prompt: "<|COMPLETE|>")) == 2
 
 
@@ -54,4 +59,4 @@ def test_what_has_found_something_before_may_find_nothing_in_what_is_new():
     units = pa.table({"id": ["0"], "text": [LONG]})
     model = ScriptedModel(lambda messages: "<|COMPLETE|>")
     works = extraction_works(units, PLAN, model)
-    assert len(ask_about_units(works, PLAN, model, "test-chat", is_proven=True)) == 1
+    assert len(extract_text_units(works, PLAN, model, "test-chat", is_proven=True)) == 1

@@ -74,7 +74,7 @@ def _extract_by_rule(run: StageRun, units: pa.Table) -> None:
 
 def _extract_by_model(run: StageRun, units: pa.Table) -> None:
     from graphrag_pipeline.defs.index_runs.call_pool import take_mentions
-    from graphrag_pipeline.indexing.model_stages import ask_about_units, collect_extracted, extraction_works
+    from graphrag_pipeline.indexing.model_stages import collect_extracted, extract_text_units, extraction_works
     from graphrag_pipeline.pipeline.plans import is_extraction_proven, plan_extraction
 
     results = take_mentions(run.root, run.partition, units["id"].to_pylist())
@@ -82,7 +82,7 @@ def _extract_by_model(run: StageRun, units: pa.Table) -> None:
         plan = plan_extraction(run.root)
         works = extraction_works(units, plan, run.chat_model)
         is_proven = is_extraction_proven(run.root)
-        results = ask_about_units(works, plan, run.chat_model, run.model_name, run.progress(), is_proven)
+        results = extract_text_units(works, plan, run.chat_model, run.model_name, run.progress(), is_proven)
     found = collect_extracted(results)
     run.details |= metadata.of_counts("types outside the list", found.outside_types)
     run.details |= metadata.of_counts("records mended or left out", found.problems)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from graphrag_pipeline.defs.runs.resources import book
 from graphrag_pipeline.indexing.extraction.model import UnitMentions
-from graphrag_pipeline.indexing.model_stages import ask_about_units, extraction_works
+from graphrag_pipeline.indexing.model_stages import extract_text_units, extraction_works
 from graphrag_pipeline.models.accounting import CallStats, booked_to
 from graphrag_pipeline.models.endpoints.spans import parent_span
 from graphrag_pipeline.models.pool import Work
@@ -104,7 +104,7 @@ def _ask_about_units(root: Root, buckets: list[str], say: Say) -> None:
     try:
         with booked_to(together), parent_span(root.settings.use_spans, f"stage {EXTRACTION.name}"):
             asked = [work for _, work in works]
-            results = ask_about_units(asked, plan, model, model_name, progress, is_extraction_proven(root))
+            results = extract_text_units(asked, plan, model, model_name, progress, is_extraction_proven(root))
     finally:
         book(EXTRACTION.name, together)
     for (bucket, work), result in zip(works, results, strict=True):

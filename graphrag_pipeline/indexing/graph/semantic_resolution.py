@@ -135,7 +135,7 @@ def verdict_request(entities: Mapping[str, list[str]], pair: Pair, prompt: Promp
     )
 
 
-def ask_verdicts(
+def request_verdicts(
     entities: pa.Table, pairs: Sequence[Pair], prompt: Prompt, model: ChatModel, progress: Progress | None = None
 ) -> tuple[list[Merge], list[Failure]]:
     """The merges of the verdict rung, and what failed: such a pair stays two."""

@@ -11,10 +11,10 @@ import pytest
 
 from graphrag_pipeline.indexing.graph.semantic_resolution import (
     Pair,
-    ask_verdicts,
     merge_similar,
     pairs_to_ask,
     propose_similar,
+    request_verdicts,
     show_entities,
     verdict_request,
 )
@@ -117,6 +117,6 @@ def test_a_verdict_merges_keeps_apart_or_fails_alone(
     found = propose(made, 0.99)
     with running_model_server(script=lambda asked: reply) as server:
         model = chat_model(server.base_url, tmp_path)
-        merges, failures = ask_verdicts(made.entities, found[:1], load_prompt(None, "resolve_entities"), model)
+        merges, failures = request_verdicts(made.entities, found[:1], load_prompt(None, "resolve_entities"), model)
     assert (len(merges), len(failures)) == (n_merges, n_failures)
     assert all(merge.rule == "verdict" and "3rd Marquess" in merge.evidence for merge in merges)
