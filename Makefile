@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 RUN = $(BIN)/graphrag-pipeline --root data
 
-.PHONY: demo test test-ui lint types dev bench clean
+.PHONY: demo test test-ui lint types docs dev bench clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -12,7 +12,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,documents,cjk,ui]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,documents,cjk,ui,docs]'
 	touch $@
 
 demo: $(VENV)/installed  ## index the sample corpus, ask a local and a global question
@@ -33,6 +33,9 @@ lint: $(VENV)/installed-dev
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
 
+docs: $(VENV)/installed-dev  ## docs/_build/html, strict and without a network
+	$(BIN)/python -m sphinx -E -W --keep-going -n -q -b html docs docs/_build/html
+
 dev: $(VENV)/installed  ## Dagster's UI and daemon on http://127.0.0.1:3000
 	$(RUN) dev
 
@@ -40,4 +43,4 @@ bench: $(VENV)/installed-dev  ## the figures of the README
 	$(BIN)/python -m graphrag_pipeline_tests.bench
 
 clean:
-	rm -rf $(VENV) data/tables data/heads data/snapshots data/cache data/dagster data/evaluations
+	rm -rf $(VENV) docs/_build data/tables data/heads data/snapshots data/cache data/dagster data/evaluations

@@ -4,7 +4,7 @@ A placeholder is `{name}`. Where every brace of a file is a placeholder or doubl
 prompts, doubled braces stand for single ones; in a file with single braces of its own (plain JSON), all other braces
 stay as they are. Values are put in, never read: braces, delimiters or placeholders in a user's text change nothing.
 
-To add a prompt, add its file to `prompts/` and its placeholders to `_PLACEHOLDERS`. Keep out: which prompt a step sends
+To add a prompt, add its file to `prompts/` and its placeholders to `PLACEHOLDERS`. Keep out: which prompt a step sends
 when, and what a reply means.
 """
 
@@ -29,7 +29,7 @@ AUTO = "auto"
 DELIMITERS = {"tuple_delimiter": "<|>", "record_delimiter": "##", "completion_delimiter": "<|COMPLETE|>"}
 
 # Prompt -> placeholders it must have, placeholders it may have besides `language` and the delimiters.
-_PLACEHOLDERS: dict[str, tuple[set[str], set[str]]] = {
+PLACEHOLDERS: dict[str, tuple[set[str], set[str]]] = {
     "extract_graph": ({"input_text"}, {"entity_types"}),
     "extract_graph_continue": (set(), set()),
     "extract_claims": ({"input_text"}, {"entity_specs", "claim_description"}),
@@ -57,7 +57,7 @@ _PLACEHOLDERS: dict[str, tuple[set[str], set[str]]] = {
     "benchmark_local_questions": ({"context_data"}, {"persona", "task", "n_questions"}),
     "judge_answers": ({"answer_1", "answer_2"}, {"question", "criterion", "definition"}),
 }
-PROMPT_NAMES = tuple(_PLACEHOLDERS)
+PROMPT_NAMES = tuple(PLACEHOLDERS)
 _OTHER_FILES = {  # as Microsoft GraphRAG names them
     "community_report": ("community_report_graph.txt",),
     "local_search_answer": ("local_search_system_prompt.txt",),
@@ -178,7 +178,7 @@ def instruct_language(language: str) -> str:
 
 
 def _check(prompt: Prompt) -> None:
-    required, optional = _PLACEHOLDERS[prompt.name]
+    required, optional = PLACEHOLDERS[prompt.name]
     missing = sorted(required - prompt.placeholders)
     if missing:
         raise PipelineError(

@@ -1,0 +1,66 @@
+"""Every block of the documentation runs as it is written: each story in order, in an empty folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline_tests.support.doc_pages import Story, all_blocks, pages, read_stories, sequence_name
+from graphrag_pipeline_tests.support.doc_runner import DocRunner
+from graphrag_pipeline_tests.support.doc_setups import started_story
+from graphrag_pipeline_tests.support.paths import REPOSITORY
+
+STORIES = [story for page in pages() for story in read_stories(page)]
+LIVE_STORIES = [story for story in STORIES if story.is_live]
+MIN_REASON_WORDS = 2
+MAX_SKIPPED_SHARE = 0.1
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Roots that were indexed once for all stories."""
+    return tmp_path_factory.mktemp("doc_setups")
+
+
+def run(story: Story, folder: Path, cache: Path, is_live: bool) -> DocRunner:
+    with started_story(story.setups, folder / "story", cache) as start:
+        story.replacements = start.replacements | story.replacements
+        runner = DocRunner(start.folder, start.variables, start.values, is_live)
+        runner.run(story)
+    return runner
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+def test_a_story_runs_as_its_page_shows_it(story: Story, tmp_path: Path, cache: Path) -> None:
+    for line in run(story, tmp_path, cache, is_live=False).skipped:
+        print("not run here:", line)
+
+
+@pytest.mark.ui
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("story", LIVE_STORIES, ids=lambda story: story.name)
+def test_a_story_runs_live_with_its_installation_and_its_servers(story: Story, tmp_path: Path, cache: Path) -> None:
+    run(story, tmp_path, cache, is_live=True)
+
+
+def test_blocks_that_never_run_are_few_and_say_what_they_need(capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = list(all_blocks())
+    skipped = [block for block in blocks if block.has("skip")]
+    with capsys.disabled():
+        print(f"\n{len(blocks)} blocks of {len(pages())} pages, {len(skipped)} never run:")
+        for block in skipped:
+            print(f"  {block.place}: {block.value('skip')}")
+    assert all(len((block.value("skip") or "").split()) >= MIN_REASON_WORDS for block in skipped)
+    assert len(skipped) <= MAX_SKIPPED_SHARE * len(blocks)
+
+
+def test_each_sequence_of_commands_is_run_by_a_test() -> None:
+    sources = "".join(
+        path.read_text(encoding="utf-8")
+        for path in (REPOSITORY / "graphrag_pipeline_tests").rglob("test_*.py")
+        if path != Path(__file__)
+    )
+    names = {name for block in all_blocks() if (name := sequence_name(block))}
+    assert [name for name in sorted(names) if f'"{name}"' not in sources] == []
