@@ -1,1 +1,1 @@
-"""Ports to models and the embedded engine that needs none."""
+"""Ports to models, the store of replies, budgets, prompts, and the bundled embeddings that need no endpoint."""

@@ -1,7 +1,10 @@
-"""Counting calls: one `CallStats` per model in use, merged per stage and per run, shown as Dagster metadata.
+"""Call statistics: calls, tokens, cost and latency of each model, stage and run.
 
-Latencies are kept as counts of logarithmic classes 5 % apart, so that statistics add up and percentiles stay within
-5 %. Keep out: prices, limits, spans (`spans.py`), and what the calls were about.
+Latencies are counted in logarithmic classes 5 % apart, so that statistics add up and percentiles are exact to 5 %.
+A call counts in three places: in the statistics of its client, in each account that its thread or task opened with
+`booked_to`, and in each account opened with `booked_by_process`.
+
+Keep out: prices, limits, spans (`endpoints/spans.py`), and the content of calls.
 """
 
 from __future__ import annotations
@@ -23,15 +26,16 @@ _of_process: list[CallStats] = []
 
 @dataclass
 class CallStats:
-    """What some calls took.
+    """Counts of a set of calls.
 
     Attributes:
-        n_calls: answered by the endpoint, corrective calls included.
+        n_calls: calls that the endpoint answered, corrective calls included.
         n_cached: requests answered from the store.
         n_retries: attempts repeated after an error of the endpoint.
-        seconds: time of all calls together, those side by side counted each.
-        cost: US dollars; calls without a known price are in `n_unpriced`.
-        latencies: class of seconds -> number of calls.
+        n_unpriced: calls of models without a known price.
+        cost: US dollars, without the calls in `n_unpriced`.
+        seconds: sum of the durations of all calls; concurrent calls each count in full.
+        latencies: latency class -> number of calls.
     """
 
     n_calls: int = 0
@@ -58,7 +62,7 @@ class CallStats:
                 stats.latencies[latency] += 1
 
     def add_retry(self) -> None:
-        """Count one attempt that has to be repeated."""
+        """Count one attempt that will be repeated."""
         with _lock:
             for stats in self._accounts_to_update():
                 stats.n_retries += 1
@@ -73,7 +77,7 @@ class CallStats:
         yield from (self, *_accounts.get(), *_of_process)
 
     def merge(self, other: CallStats) -> CallStats:
-        """The statistics of both together."""
+        """Return the sum of both statistics."""
         return CallStats(
             self.n_calls + other.n_calls,
             self.n_cached + other.n_cached,
@@ -87,7 +91,7 @@ class CallStats:
         )
 
     def latency_s(self, share: float) -> float:
-        """The latency that this share of the calls stayed within, to 5 %; 0 without calls."""
+        """Return the latency in seconds that `share` (0 to 1) of the calls did not exceed, to 5 %; 0 without calls."""
         left = share * self.latencies.total()
         for latency in sorted(self.latencies):
             left -= self.latencies[latency]
@@ -96,7 +100,7 @@ class CallStats:
         return 0.0
 
     def as_metadata(self) -> dict[str, int | float]:
-        """Numbers that plot over time, by name."""
+        """Return numbers to plot over time, by name."""
         return {
             "calls": self.n_calls,
             "cached_calls": self.n_cached,
@@ -112,7 +116,7 @@ class CallStats:
 
 @contextmanager
 def booked_to(account: CallStats) -> Iterator[None]:
-    """Count what is called meanwhile, by this thread or task and what they start, in `account` too."""
+    """Count calls in `account` too that this thread or task, or a task that it starts, makes inside the block."""
     token = _accounts.set((*_accounts.get(), account))
     try:
         yield
@@ -122,7 +126,7 @@ def booked_to(account: CallStats) -> Iterator[None]:
 
 @contextmanager
 def booked_by_process() -> Iterator[CallStats]:
-    """Count what is called meanwhile, by whatever thread of this process."""
+    """Count the calls that any thread of this process makes before the block ends."""
     account = CallStats()
     with _lock:
         _of_process.append(account)

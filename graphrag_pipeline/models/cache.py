@@ -1,7 +1,9 @@
-"""Validated replies and vectors, kept so that nothing is paid twice.
+"""Store of validated replies and vectors, so that no request is paid twice.
 
-A reply is stored under its request key, a vector under the embedder's fingerprint and the hash of its text. Both are
-committed before the caller gets them. Keep out: requests, models, money.
+A reply is stored under its request key. A vector is stored under the embedder's fingerprint and the hash of its text.
+Both are committed before the caller gets them.
+
+Keep out: requests, models, money.
 """
 
 from __future__ import annotations
@@ -42,8 +44,8 @@ class ResponseCache:
     """The replies and vectors of a root.
 
     Attributes:
-        in_flight: request key -> done when the request under way in this process is answered and stored (None) or has
-            failed (why); for one event loop.
+        in_flight: request key -> future of the request that this process is sending. Its result is None when the reply
+            is stored, or the error of a failed request. For one event loop.
     """
 
     def __init__(self, database: SharedDatabase) -> None:
@@ -55,7 +57,7 @@ class ResponseCache:
         self._insert_vector = database.insert(VECTORS).on_conflict_do_nothing()
 
     def read(self, request_keys: Collection[str]) -> dict[str, StoredReply]:
-        """The stored replies among `request_keys`."""
+        """Return the stored replies of `request_keys`, by key; keys without a reply are left out."""
         found: dict[str, StoredReply] = {}
         for keys in _chunks(request_keys):
             statement, parameters = (_REPLIES, {"keys": keys}) if len(keys) > 1 else (_REPLY, {"key": keys[0]})
@@ -64,31 +66,43 @@ class ResponseCache:
         return found
 
     def mean_completion(self, stage: str, model: str) -> tuple[int, float]:
-        """How many replies are stored of a model for a stage, and their mean length in tokens."""
+        """Return the number of stored replies of a model for a stage, and their mean length in tokens."""
         is_of = (RESPONSES.c.stage == stage) & (RESPONSES.c.model == model)
         rows = self._database.read(select(func.count(), func.avg(RESPONSES.c.completion_tokens)).where(is_of))
         return rows[0][0], float(rows[0][1] or 0)
 
     def write(self, request_key: str, reply: StoredReply) -> Future[None]:
-        """Store a reply, over an older one; the future is done when it is committed."""
+        """Store a reply and replace an older one; the future is done when the reply is committed."""
         return self._database.submit_rows(self._upsert_reply, [{"request_key": request_key, **vars(reply)}])
 
     def forget(self, request_keys: Collection[str]) -> int:
-        """Delete replies, such as those about a document that must go; returns how many there were."""
+        """Delete replies, such as those about a forgotten document.
+
+        Returns:
+            The number of deleted replies.
+        """
         return self._delete(RESPONSES.c.request_key, request_keys)
 
     def forget_others(self, request_keys: Collection[str], spared_stages: Collection[str] = ()) -> int:
-        """Delete all replies but these and those that some stages asked for; returns how many there were."""
-        asked = self._database.read(select(RESPONSES.c.request_key).where(RESPONSES.c.stage.not_in(spared_stages)))
-        return self.forget({row[0] for row in asked}.difference(request_keys))
+        """Delete all replies except these keys and those of `spared_stages`.
+
+        Returns:
+            The number of deleted replies.
+        """
+        others = self._database.read(select(RESPONSES.c.request_key).where(RESPONSES.c.stage.not_in(spared_stages)))
+        return self.forget({row[0] for row in others}.difference(request_keys))
 
     def forget_other_vectors(self, text_hashes: Collection[str]) -> int:
-        """Delete all vectors but those of these texts, whatever model made them; returns how many there were."""
+        """Delete the vectors of all other texts, of every model.
+
+        Returns:
+            The number of deleted vectors.
+        """
         stored = {row[0] for row in self._database.read(select(VECTORS.c.text_hash).distinct())}
         return self._delete(VECTORS.c.text_hash, stored.difference(text_hashes))
 
     def _delete(self, column: Column[str], keys: Collection[str]) -> int:
-        """Delete the rows that have one of some keys in a column; returns how many there were."""
+        """Delete the rows whose `column` holds one of `keys`; return their number."""
 
         def change(connection: Connection) -> int:
             statements = (delete(column.table).where(column.in_(some)) for some in _chunks(keys))
@@ -97,11 +111,11 @@ class ResponseCache:
         return self._database.submit(change).result()
 
     def compact(self) -> None:
-        """Leave nothing of what was deleted in the database's file."""
+        """Remove deleted rows from the database file."""
         self._database.compact()
 
     def read_vectors(self, fingerprint: str, text_hashes: Collection[str]) -> dict[str, np.ndarray]:
-        """The stored vectors (float32) of a model among `text_hashes`."""
+        """Return the stored vectors (float32) of a model by text hash; texts without a vector are left out."""
         found: dict[str, np.ndarray] = {}
         for keys in _chunks(text_hashes):
             rows = self._database.read(_VECTORS, {"fingerprint": fingerprint, "keys": keys})
@@ -109,7 +123,7 @@ class ResponseCache:
         return found
 
     def read_any_vector(self, fingerprint: str) -> np.ndarray | None:
-        """One stored vector of a model, if there is any: it tells the dimensions."""
+        """Return one stored vector of a model, which shows its dimensions; None if no vector is stored."""
         rows = self._database.read(select(VECTORS.c.vector).where(VECTORS.c.fingerprint == fingerprint).limit(1))
         return np.frombuffer(rows[0][0], dtype="<f4") if rows else None
 

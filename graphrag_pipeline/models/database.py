@@ -1,10 +1,10 @@
-"""The database that all processes of a root share: stored replies, vectors, spending, rate limits.
+"""Shared database of all processes of a root: stored replies, vectors, spending, rate limits.
 
-SQLite in a file by default (write-ahead log, `synchronous=normal`: a killed process loses nothing that was committed),
-PostgreSQL or another database by URL. Each process writes in one thread; what is submitted while a transaction runs
-goes into the next one together, so a thousand tasks that store a reply each do not pay a thousand commits.
+By default it is an SQLite file. It uses a write-ahead log with `synchronous=normal`, so that a killed process loses no
+committed row. A URL selects PostgreSQL or another database. Each process writes in one thread. Writes that arrive
+during a transaction are committed together in the next one, so 1,000 tasks with a reply each need few commits.
 
-Add here: how a transaction is made. Keep out: what is in the tables (`cache.py`, `spending.py`).
+Add here: how a transaction is made. Keep out: the meaning of the tables (`cache.py`, `spending.py`).
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ Insert = sqlite.Insert | postgresql.Insert
 
 _Write = Callable[[Connection], Any] | tuple[Insert, Sequence[Mapping[str, Any]]]
 
-CHUNK = 900  # values in an IN: SQLite's variable limit was 999 for long
+CHUNK = 900  # values in an IN: older SQLite versions allow 999 variables
 BUSY_TIMEOUT_S = 60
-_GATHER_S = 0.002  # in which the writes of calls that end together become one transaction
+_GATHER_S = 0.002  # window in which writes of calls that end together join one transaction
 _ADVISORY_LOCK = 0x67726170  # any number of our own
 
 _metadata = MetaData()
@@ -96,7 +96,9 @@ RATES = Table(
 
 
 class SharedDatabase:
-    """Reads at once, writes in order in one thread. Safe for threads, event loops and other processes.
+    """A database that reads in the calling thread and writes in order in one thread of its own.
+
+    Safe for threads, event loops and other processes.
 
     Args:
         location: a file for SQLite, or a database URL (`postgresql://user@host/name`, with psycopg installed).
@@ -116,28 +118,28 @@ class SharedDatabase:
             self._create_tables(location)
 
     def read(self, statement: Select[Any], parameters: Mapping[str, Any] | None = None) -> Sequence[Any]:
-        """All rows of a query."""
+        """Return all rows of a query."""
         with self._translated(), self._reader.connect() as connection:
             return connection.execute(statement, parameters).all()
 
     def submit(self, change: Callable[[Connection], T]) -> Future[T]:
-        """Have a change written; the future is done when it is committed.
+        """Queue a change; the future is done when the change is committed.
 
         Args:
-            change: makes its statements; it may run again when another change of its transaction failed.
+            change: executes its statements. It is repeated if another change of its transaction fails.
         """
         return self._enqueue(change)
 
     def submit_rows(self, statement: Insert, rows: Sequence[Mapping[str, Any]]) -> Future[None]:
-        """Have rows written; neighbours in the queue with the same (identical) statement are sent together."""
+        """Queue rows; queue neighbours with the identical statement object are sent together."""
         return self._enqueue((statement, rows))
 
     def insert(self, table: Table) -> Insert:
-        """An INSERT that can say ON CONFLICT in this database's dialect."""
+        """Return an INSERT that supports ON CONFLICT in this database's dialect."""
         return postgresql.insert(table) if self._engine.dialect.name == "postgresql" else sqlite.insert(table)
 
     def compact(self) -> None:
-        """Write a file anew, so that it holds nothing of deleted rows; PostgreSQL does so by itself, later."""
+        """Rewrite the SQLite file without deleted rows; PostgreSQL reclaims their space by itself."""
         if self._engine.dialect.name == "postgresql":
             return
         with self._translated(), self._reader.connect() as connection:
@@ -145,7 +147,7 @@ class SharedDatabase:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
-        """Finish what was submitted and let go of the file."""
+        """Finish the queued writes and close the database."""
         self._writer.shutdown()
         self._engine.dispose()
 
@@ -173,7 +175,7 @@ class SharedDatabase:
                     entry[1].set_exception(error)
         finally:
             for _, future in batch:
-                if not future.done():  # a change with a fault of its own: nobody may wait for ever
+                if not future.done():  # the change itself has a bug: its caller must not wait forever
                     future.set_exception(PipelineError(f"{self._name}: a write failed; see the log of this process"))
 
     def _commit(self, batch: Sequence[tuple[_Write, Future[Any]]]) -> None:
@@ -208,7 +210,7 @@ def _statement_of(write: _Write) -> Insert | None:
 
 
 def _run(connection: Connection, statement: Insert | None, writes: Sequence[Any]) -> list[Any]:
-    """Make some changes one by one, or send the rows of one statement together; one result for each write."""
+    """Run changes one by one, or send the rows of one statement together; return one result per write."""
     if statement is None:
         return [change(connection) for change in writes]
     connection.execute(statement, [row for _, rows in writes for row in rows])
@@ -217,15 +219,15 @@ def _run(connection: Connection, statement: Insert | None, writes: Sequence[Any]
 
 def _explain(name: Path | str, problem: str) -> str:
     if not isinstance(name, Path):
-        return f"cache database {name}: {problem}; check that it runs and that this user may write to it"
+        return f"cache database {name}: {problem}; check that the server runs and that this user may write to it"
     if "locked" in problem:
-        return f"{name}: another process has held the response cache for {BUSY_TIMEOUT_S} s; end it or try again"
+        return f"{name}: another process has locked the response cache for {BUSY_TIMEOUT_S} s; end it or run again"
     if "malformed" in problem or "not a database" in problem:
         return (
             f"{name}: the response cache is damaged ({problem}); move it and its -wal and -shm files away. The index "
-            "stays as it is; replies that are needed again are paid again"
+            "is not affected; replies that are needed again are paid again"
         )
-    return f"{name}: the response cache cannot be used ({problem}); check the disk and the permissions"
+    return f"{name}: the response cache cannot be used ({problem}); check free disk space and permissions"
 
 
 def _open(location: Path | str) -> Engine:
@@ -234,14 +236,14 @@ def _open(location: Path | str) -> Engine:
             engine = create_engine(location, pool_pre_ping=True)
         except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
             raise PipelineError(
-                f"cache database: the URL cannot be used ({type(error).__name__}); write it as "
+                f"cache database: the URL in `storage.cache_url` cannot be used ({type(error).__name__}); write it as "
                 "postgresql://user:password@host/name and install psycopg"
             ) from None
         if engine.dialect.name == "postgresql":
             event.listen(engine, "begin", _lock_out_writers)
         return engine
     location.parent.mkdir(parents=True, exist_ok=True)
-    # Transactions are begun by hand: sqlite3's own start without a lock and fail when another process was faster.
+    # Begin transactions by hand: those of sqlite3 begin without a lock and fail if another process writes first.
     arguments = {"timeout": BUSY_TIMEOUT_S, "isolation_level": None}
     engine = create_engine(f"sqlite:///{location}", connect_args=arguments)
     event.listen(engine, "connect", _set_pragmas)
@@ -259,6 +261,6 @@ def _begin(connection: Connection) -> None:
 
 
 def _lock_out_writers(connection: Connection) -> None:
-    """One writing transaction at a time, as in SQLite: what reads a budget and then reserves relies on it."""
+    """Allow one writing transaction at a time, as in SQLite: a budget is read and then reserved in one transaction."""
     if not connection.get_execution_options().get("is_read"):
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})")

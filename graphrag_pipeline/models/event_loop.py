@@ -1,8 +1,8 @@
-"""The one event loop of a process for model calls, in a thread of its own, used from code that is not async.
+"""Event loop of a process for model calls, in a separate thread, for use from synchronous code.
 
-HTTP connections and the requests under way belong to it, so that stages, queries and embedders share them. Signals
-and interrupts reach the waiting main thread, never a call in the middle. Who may give up before an answer is there
-(`CallScope`) gives up the calls that were started for it.
+HTTP connections and running requests belong to this loop, so that stages, queries and embedders share them. Signals
+and interrupts reach the waiting main thread and never a running call. A caller that may cancel its calls makes them
+in a `CallScope`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ CLOSING_S = 5.0
 
 
 class CallScope:
-    """The model calls made for one asker, from any thread that entered it, so that they can be given up together.
+    """A group of model calls, from any thread that entered it, that can be cancelled together.
 
     Attributes:
-        is_cancelled: whoever calls a model in it gets a CancelledError.
+        is_cancelled: whether a further model call in this scope raises CancelledError.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class CallScope:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Calls of this thread belong to it meanwhile."""
+        """Add the calls that this thread makes inside the block to this scope."""
         token = _scope.set(self)
         try:
             yield
@@ -48,11 +48,11 @@ class CallScope:
             _scope.reset(token)
 
     def cancel(self) -> None:
-        """Give up the calls under way and let nobody start another."""
+        """Cancel the running calls and refuse further ones."""
         with self._lock:
             self.is_cancelled = True
-            given_up = list(self._under_way)
-        for future in given_up:
+            running = list(self._under_way)
+        for future in running:
             future.cancel()
 
     def start(self, work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> Future[T]:
@@ -78,8 +78,8 @@ def start_in_loop(work: Coroutine[Any, Any, T]) -> Future[T]:
     """Start a coroutine in the loop of model calls.
 
     Raises:
-        RuntimeError: called from within that loop, where waiting for it would never end.
-        CancelledError: its asker has given up.
+        RuntimeError: called from inside that loop, where waiting for the result would never end.
+        CancelledError: the scope of the caller was cancelled.
     """
     loop, thread = _loop()
     if threading.current_thread() is thread:
@@ -90,7 +90,10 @@ def start_in_loop(work: Coroutine[Any, Any, T]) -> Future[T]:
 
 
 def http_client() -> openai.DefaultAioHttpClient:
-    """The HTTP client of the running loop, for all endpoints: aiohttp, in half the processor time of httpx."""
+    """Return the HTTP client of the running loop, shared by all endpoints.
+
+    It is based on aiohttp, which needs half the processor time of httpx.
+    """
     import openai
 
     loop = asyncio.get_running_loop()
@@ -113,7 +116,7 @@ def _loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
 
 
 def _close(loop: asyncio.AbstractEventLoop) -> None:
-    """Close the connections; the thread ends with the process."""
+    """Close the connections; the daemon thread ends with the process."""
     client = _clients.pop(loop, None)
     if client is not None:
         asyncio.run_coroutine_threadsafe(client.aclose(), loop).result(CLOSING_S)

@@ -1,9 +1,9 @@
-"""Many requests at once from code that is not async: results in order, failures as data, a clean stop.
+"""Concurrent model requests from synchronous code: results in order, failures as data, a clean stop.
 
-Assets are sync; `run_all` runs their coroutines in the loop of model calls (`event_loop.py`), as many at once as there
-is use for, and waits. What ends a run early is an error that concerns all (`PipelineError`: the budget is spent, the
-key is wrong, the first replies all say nothing) or the user (Ctrl-C, SIGTERM, Dagster's termination). Then nothing new
-is started, calls under way get `GRACE_S` to be answered and stored, and the error goes on to the caller.
+Assets are synchronous. `run_all` runs their coroutines in the event loop of model calls (`event_loop.py`), up to a
+limit at once, and waits. Two things end a run early: an error that concerns all requests (`PipelineError`: the budget
+is spent, the key is wrong, the first replies are all useless), and the user (Ctrl-C, SIGTERM, Dagster's termination).
+Then no new call starts, running calls get `GRACE_S` seconds to be answered and stored, and the caller gets the error.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ T = TypeVar("T")
 
 GRACE_S = 20.0
 PROGRESS_S = 0.5
-LOOK_S = 0.25  # between looks whether to stop
-LOOKED_UP = 1000  # requests looked up in the store at once
+POLL_S = 0.25  # between checks whether to stop
+LOOKUP_BATCH = 1000  # requests looked up in the store at once
 
 Progress = Callable[[int, int], None]
-"""Told (done, total) in the caller's thread, twice a second and at the end."""
+"""Receives (done, total) in the caller's thread, twice a second and at the end."""
 
 
 @dataclass(frozen=True)
 class Work(Generic[T]):
-    """What is to be done about one record, in one or more calls."""
+    """The coroutine for one record, which makes one or more calls."""
 
     record: str
     start: Callable[[], Awaitable[T]]
@@ -46,11 +46,11 @@ class Work(Generic[T]):
 
 @dataclass(frozen=True)
 class EarlyCheck(Generic[T]):
-    """A look at the first results, to stop a run that pays for nothing.
+    """A check of the first results that stops a run which would pay for useless replies.
 
     Attributes:
-        n: how many works, the first in order, to wait for (fewer if there are no more).
-        check: raises PipelineError to stop the run.
+        n: number of results to check, the first in order (all results if there are fewer).
+        check: receives these results; raises PipelineError to stop the run.
     """
 
     n: int
@@ -64,23 +64,23 @@ def complete_all(
     early_check: EarlyCheck[ChatReply[T]] | None = None,
     max_concurrency: int | None = None,
 ) -> list[ChatReply[T] | Failure]:
-    """Answer all requests, in order: stored replies are looked up together, the others are sent.
+    """Answer all requests, in order: look up stored replies together, and send the other requests.
 
     Args:
-        max_concurrency: most calls at once, where that is fewer than the model's.
+        max_concurrency: most calls at once, if lower than the limit of the model.
 
     Raises:
         PipelineError: no request can be answered, the budget is spent, or `first_look` stops the run.
     """
     results: list[ChatReply[T] | Failure | None] = []
-    for start in range(0, len(requests), LOOKED_UP):
-        results += chat.recall(requests[start : start + LOOKED_UP])
+    for start in range(0, len(requests), LOOKUP_BATCH):
+        results += chat.recall(requests[start : start + LOOKUP_BATCH])
     missing = [index for index, reply in enumerate(results) if reply is None]
     works = [Work(requests[index].record, partial(chat.complete, requests[index])) for index in missing]
     n_known = len(requests) - len(missing)
-    told = (lambda done, _: progress(n_known + done, len(requests))) if progress else None
+    report = (lambda done, _: progress(n_known + done, len(requests))) if progress else None
     n_at_once = min(chat.max_concurrency, max_concurrency or chat.max_concurrency)
-    sent = run_all(chat.stage, works, n_at_once, told, early_check)
+    sent = run_all(chat.stage, works, n_at_once, report, early_check)
     for index, result in zip(missing, sent, strict=True):
         results[index] = result
     return [result for result in results if result is not None]
@@ -93,10 +93,10 @@ def run_all(
     progress: Progress | None = None,
     early_check: EarlyCheck[T] | None = None,
 ) -> list[T | Failure]:
-    """Do all works, `max_concurrency` at once; a CallFailedError becomes a Failure of its record.
+    """Run all works, `max_concurrency` at once; a CallFailedError becomes a Failure of its record.
 
     Raises:
-        PipelineError: one that concerns all works; see the module.
+        PipelineError: an error that concerns all works; see the module.
     """
     if not works:
         return []
@@ -110,7 +110,7 @@ def run_all(
         finally:
             if not future.done():  # interrupted
                 run.stop()
-                wait([future], GRACE_S + 2 * LOOK_S)
+                wait([future], GRACE_S + 2 * POLL_S)
                 future.cancel()
     future.result()
     if progress:
@@ -119,7 +119,7 @@ def run_all(
 
 
 class _Run(Generic[T]):
-    """The state of one `run_all`; its methods but `stop` run in the loop."""
+    """State of one `run_all`. All methods except `stop` run in the event loop."""
 
     def __init__(self, stage: str, works: Sequence[Work[T]], early_check: EarlyCheck[T] | None) -> None:
         self.n_done = 0
@@ -145,18 +145,18 @@ class _Run(Generic[T]):
                 raise error
 
     async def _wait(self, workers: Collection[asyncio.Task[None]]) -> None:
-        """Until all works are done; after a stop, for `GRACE_S`."""
+        """Wait until all works are done; after a stop, for at most `GRACE_S`."""
         pending: Collection[asyncio.Task[None]] = workers
         deadline = math.inf
         while pending and time.monotonic() < deadline:
-            done, pending = await asyncio.wait(pending, timeout=LOOK_S, return_when=asyncio.FIRST_EXCEPTION)
-            if any(worker.exception() for worker in done):  # a fault of ours: it goes on to the caller
+            done, pending = await asyncio.wait(pending, timeout=POLL_S, return_when=asyncio.FIRST_EXCEPTION)
+            if any(worker.exception() for worker in done):  # a bug: the caller gets the exception
                 self.stop()
             if self._is_stopped.is_set():
                 deadline = min(deadline, time.monotonic() + GRACE_S)
 
     def stop(self) -> None:
-        """Start nothing more."""
+        """Start no further work."""
         self._is_stopped.set()
 
     def results(self) -> list[T | Failure]:
@@ -175,14 +175,14 @@ class _Run(Generic[T]):
                 return
             self._results[index] = result
             self.n_done += 1
-            self._look(index)
+            self._check_early(index)
 
     def _fail(self, error: PipelineError) -> None:
         self._error = self._error or error
         self.stop()
 
-    def _look(self, index: int) -> None:
-        """Check the first results once they are all there; not those that came first, which are the short ones."""
+    def _check_early(self, index: int) -> None:
+        """Check the first works in order, once all are done; the works that end first are the short ones."""
         if self._early_check is None or index >= self._early_check.n:
             return
         self._n_awaited -= 1
@@ -195,7 +195,7 @@ class _Run(Generic[T]):
 
 @contextmanager
 def _terminated_as_interrupt() -> Iterator[None]:
-    """SIGTERM raises SystemExit in the main thread, unless somebody (Dagster) already takes care of it."""
+    """Let SIGTERM raise SystemExit in the main thread, unless another handler (such as Dagster's) is set."""
     is_ours = (
         threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     )

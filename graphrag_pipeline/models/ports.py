@@ -1,11 +1,13 @@
-"""Ports: what a step may ask of a model, whichever engine is behind it.
+"""Ports to models: the protocols that steps use, independent of the engine behind them.
 
-A step takes the port as an argument, so that a test passes a fake and a settings line another engine. Add a port when a
-step needs a new kind of answer; keep out clients, settings and anything that knows one vendor.
+A step takes the port as an argument, so that a test can pass a fake and a setting can choose another engine.
 
-A request carries the function that reads its reply. A reply that this function refuses is asked for once more, with the
-reason, and is never stored; what is stored therefore always parses. One record whose calls fail is a `Failure`, data
-like a reply; what fails for every record (a wrong key, a spent budget) is a `PipelineError` and ends the run.
+A request carries the function that parses its reply. If the function rejects a reply, the model gets the reason and
+one more request. A rejected reply is never stored, so every stored reply parses. A record whose calls fail becomes a
+`Failure`, which is data like a reply. An error that concerns every record (a wrong key, a spent budget) is a
+`PipelineError` and ends the run.
+
+Add here: a port when a step needs a new kind of answer. Keep out: clients, settings, and details of one vendor.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-EXCERPT = 300  # characters of a reply that a failure keeps
+EXCERPT = 300  # characters of a reply in a failure
 
 
 class Message(TypedDict):
@@ -32,19 +34,19 @@ class Message(TypedDict):
 
 
 class ReplyFormatError(PipelineError):
-    """A reply cannot be read: raised by the `parse` of a request, its message is told to the model and to the user."""
+    """A reply cannot be parsed. The `parse` of a request raises it; the model and the user get its message."""
 
 
 @dataclass(frozen=True)
 class ChatRequest(Generic[T]):
-    """One question to a chat model.
+    """One request to a chat model.
 
     Attributes:
-        record: what is asked about (a text unit id, a title, a community): the address of a failure.
-        messages: the conversation, ending with a user's turn.
-        parse: reads the reply; raises ReplyFormatError (or ValueError, as pydantic does) with the reason it cannot.
+        record: the record that the request is about (a text unit id, a title, a community); the address of a failure.
+        messages: the conversation; its last turn is the user's.
+        parse: parses the reply; raises ReplyFormatError (or ValueError, as pydantic does) with the reason.
         response_format: OpenAI's `response_format` (see `structured.json_schema_format`), or None for plain text.
-        repeat: numbers independent answers to the same question.
+        repeat: number of this request among independent repeats of the same messages.
     """
 
     record: str
@@ -59,12 +61,12 @@ class ChatReply(Generic[T]):
     """A validated reply.
 
     Attributes:
-        value: what the request's `parse` made of `text`.
-        request_key: identifies request, model and parameters; under it the reply is stored.
-        prompt_tokens, completion_tokens: of all calls that led to this reply, a corrective one included.
-        seconds: time of those calls, waiting between retries not included.
-        cost: money paid for it, None if the model has no known price.
-        is_cached: nothing was sent for it now.
+        value: the result of the request's `parse` on `text`.
+        request_key: hash of request, model and parameters; the key of the stored reply.
+        prompt_tokens, completion_tokens: of all calls for this reply, including a corrective one.
+        seconds: duration of those calls, without waits between retries.
+        cost: US dollars; None if the model has no known price.
+        is_cached: whether the reply came from the store.
     """
 
     text: str
@@ -80,13 +82,13 @@ class ChatReply(Generic[T]):
 
 @dataclass(frozen=True)
 class Failure:
-    """A record that got no usable reply.
+    """A record without a usable reply.
 
     Attributes:
-        stage, record: where.
-        reason: why, in words for a person.
-        reply: how the reply starts, empty if there was none.
-        request_key: of the request that failed.
+        stage, record: where the failure happened.
+        reason: the reason, for a person.
+        reply: start of the reply, empty without a reply.
+        request_key: key of the failed request.
     """
 
     stage: str
@@ -97,7 +99,7 @@ class Failure:
 
 
 class CallFailedError(PipelineError):
-    """One record's call failed for good; the others go on (`pool` makes a Failure of it)."""
+    """The calls of one record failed for good; other records are not affected. `pool` turns it into a Failure."""
 
     def __init__(self, reason: str, request_key: str, reply: str = "") -> None:
         super().__init__(reason)
@@ -107,54 +109,55 @@ class CallFailedError(PipelineError):
 
 
 class ChatModel(Protocol):
-    """Answers requests; equal requests get the stored reply."""
+    """A chat model that gives equal requests the same stored reply."""
 
     @property
     def stage(self) -> str:
-        """What the model is used for: the stage of its failures and of its stored replies."""
+        """The stage that uses the model; written to its failures and stored replies."""
         ...
 
     @property
     def fingerprint(self) -> str:
-        """Changes with the model or its parameters, not with the address it is served from."""
+        """A hash that changes with the model or its parameters, but not with the address of the endpoint."""
         ...
 
     @property
     def max_concurrency(self) -> int:
-        """Most requests worth having under way at once."""
+        """The largest useful number of concurrent requests."""
         ...
 
     async def complete(self, request: ChatRequest[T]) -> ChatReply[T]:
-        """The stored reply, else a new one, stored before it is returned.
+        """Return the stored reply, or request one and store it.
 
         Raises:
-            CallFailedError: this request has no usable reply.
-            PipelineError: no request can have one, or the budget is spent.
+            CallFailedError: the request got no usable reply.
+            PipelineError: no request can succeed, or the budget is spent.
         """
         ...
 
     def recall(self, requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
-        """Stored replies in the order of the requests, None where there is none that still parses; sends nothing."""
+        """Return stored replies in the order of the requests, None without one that still parses; send nothing."""
         ...
 
 
 class StreamingChatModel(ChatModel, Protocol):
-    """A chat model whose reply somebody reads as it comes."""
+    """A chat model that can stream its reply."""
 
     def stream(self, request: ChatRequest[Any]) -> AsyncIterator[str]:
-        """The same reply in pieces as they come; a stored one in one piece. Stored when it has come whole.
+        """Yield the reply of `complete` in pieces as they arrive; a stored reply is one piece.
 
-        It is tried again until its first piece; what does not parse at the end cannot be asked for once more.
+        A complete reply is stored. The request is retried until its first piece. After that piece, a reply that does
+        not parse is an error, without a corrective request.
 
         Raises:
-            CallFailedError: there is no usable reply, or it broke off; `reply` starts with what arrived.
-            PipelineError: no request can have one, or the budget is spent.
+            CallFailedError: there is no usable reply, or the stream broke; `reply` holds the start of the text.
+            PipelineError: no request can succeed, or the budget is spent.
         """
         ...
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors; the same text gives the same vector whatever else is in the batch."""
+    """An embedding model; the vector of a text does not depend on the other texts of a batch."""
 
     @property
     def dimensions(self) -> int:
@@ -163,20 +166,20 @@ class Embedder(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Changes whenever the vector of a text may change."""
+        """A hash that changes whenever the vector of a text may change."""
         ...
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """float32 (n texts, dimensions): rows of length 1, or all zeros for a text that says nothing to the model."""
+        """Return float32 (n texts, dimensions): rows of length 1, or all zeros for a text unknown to the model."""
         ...
 
     def try_embed(
         self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None
     ) -> tuple[np.ndarray, list[Failure]]:
-        """Like `embed`, but a text that fails has a row of zeros and a Failure, whose record is the text's hash.
+        """Embed texts; a failed text has a row of zeros and a Failure whose record is the hash of the text.
 
         Args:
-            progress: told how many of the requests to be sent are done, where there are any.
+            progress: receives (done, total) requests, if any request is sent.
         """
         ...
 

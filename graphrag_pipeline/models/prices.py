@@ -1,7 +1,8 @@
-"""What a model's tokens cost, from the price list of `genai-prices` (Pydantic's, MIT, shipped as data, no download).
+"""Token prices of models, from the price list of the package `genai-prices` (data in the package, no download).
 
-A model is looked up at the provider behind the endpoint's address; behind an unknown address (a proxy, a test server)
-by its name alone. Prices in settings come first: 0 for a model of one's own. An unknown model has no cost, said once.
+A model is looked up at the provider that the endpoint's address belongs to. At an unknown address (a proxy, a test
+server) it is looked up by name alone. Prices in the settings come first, such as 0 for a local model. The cost of an
+unknown model is not counted; the log warns once.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class Price:
-    """The price of one model, as set (US dollars for a million tokens) or as listed under a provider."""
+    """Price of one model: from the settings (US dollars per million tokens), or from the list under a provider."""
 
     model: str
     prompt: float = 0.0
@@ -25,7 +26,7 @@ class Price:
     provider: str | None = None
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """US dollars for one call."""
+        """Return the US dollars of one call."""
         if self.provider is None:
             return (prompt_tokens * self.prompt + completion_tokens * self.completion) / _MILLION
         listed = _listed_price(self.model, prompt_tokens, completion_tokens, self.provider)
@@ -34,10 +35,10 @@ class Price:
 
 @functools.cache
 def find_price(model: str, base_url: str, prompt: float | None = None, completion: float | None = None) -> Price | None:
-    """The price of a model behind an endpoint; None, with one warning in the log, if nobody knows it.
+    """Return the price of a model at an endpoint, or None, with one warning in the log, if it is not known.
 
     Args:
-        prompt, completion: US dollars for a million tokens, as set by a user; one alone leaves the other free.
+        prompt, completion: US dollars per million tokens from the settings; if only one is set, the other is 0.
     """
     if prompt is not None or completion is not None:
         return Price(model, prompt or 0.0, completion or 0.0)
@@ -46,7 +47,7 @@ def find_price(model: str, base_url: str, prompt: float | None = None, completio
         if listed:
             return Price(model, provider=listed[0])
     _LOG.warning(
-        "no price known for model %r at %s: its cost is not counted; set prompt_price and completion_price (0 if free)",
+        "model %r at %s has no known price: its cost is not counted; set prompt_price and completion_price (0 if free)",
         model,
         urlsplit(base_url).hostname,
     )
@@ -56,7 +57,7 @@ def find_price(model: str, base_url: str, prompt: float | None = None, completio
 def _listed_price(
     model: str, prompt_tokens: int, completion_tokens: int, provider: str | None, url: str | None = None
 ) -> tuple[str, float] | None:
-    """The provider and the cost of a call by the price list; by name alone where neither provider nor URL is given."""
+    """Return provider and cost of a call by the price list; by name alone without provider and URL."""
     from genai_prices import Usage, calc_price
 
     usage = Usage(input_tokens=prompt_tokens, output_tokens=completion_tokens)

@@ -1,11 +1,11 @@
-"""Prompts: text files with placeholders; the user's copy in the root's `prompts/` folder beats the bundled default.
+"""Prompts: text files with placeholders. A file in the root's `prompts/` folder replaces the bundled default.
 
-A placeholder is `{name}`. Where every brace of a file is a placeholder or doubled, as Microsoft GraphRAG writes its
-prompts, doubled braces stand for single ones; in a file with single braces of its own (plain JSON), all other braces
-stay as they are. Values are put in, never read: braces, delimiters or placeholders in a user's text change nothing.
+A placeholder is `{name}`. If every brace of a file is part of a placeholder or doubled, as in Microsoft GraphRAG's
+prompts, a doubled brace is rendered as a single one. In a file with other single braces (plain JSON), all braces except
+placeholders are kept. Values are inserted and not parsed: braces, delimiters or placeholders in a value have no effect.
 
-To add a prompt, add its file to `prompts/` and its placeholders to `PLACEHOLDERS`. Keep out: which prompt a step sends
-when, and what a reply means.
+Add here: the placeholders of a new prompt, in `PLACEHOLDERS`; its file goes into `prompts/`.
+Keep out: when a step sends a prompt, and the meaning of a reply.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from graphrag_pipeline.models.ports import Message
 
 DEFAULTS_FOLDER = Path(__file__).parent.parent / "prompts"
 AUTO = "auto"
-"""The language setting that follows the text."""
+"""The language setting for "the language of the text"."""
 
-# What Microsoft GraphRAG's older prompts spell out through placeholders.
+# Older prompts of Microsoft GraphRAG have placeholders for these.
 DELIMITERS = {"tuple_delimiter": "<|>", "record_delimiter": "##", "completion_delimiter": "<|COMPLETE|>"}
 
-# Prompt -> placeholders it must have, placeholders it may have besides `language` and the delimiters.
+# Prompt -> required placeholders, optional placeholders besides `language` and the delimiters.
 PLACEHOLDERS: dict[str, tuple[set[str], set[str]]] = {
     "extract_graph": ({"input_text"}, {"entity_types"}),
     "extract_graph_continue": (set(), set()),
@@ -58,7 +58,7 @@ PLACEHOLDERS: dict[str, tuple[set[str], set[str]]] = {
     "judge_answers": ({"answer_1", "answer_2"}, {"question", "criterion", "definition"}),
 }
 PROMPT_NAMES = tuple(PLACEHOLDERS)
-_OTHER_FILES = {  # as Microsoft GraphRAG names them
+_OTHER_FILES = {  # names of the files in Microsoft GraphRAG
     "community_report": ("community_report_graph.txt",),
     "local_search_answer": ("local_search_system_prompt.txt",),
     "basic_search_answer": ("basic_search_system_prompt.txt",),
@@ -71,13 +71,13 @@ _PLAIN = re.compile(r"\{([A-Za-z_]\w*)\}")
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt as its file holds it.
+    """A prompt file.
 
     Attributes:
-        name: of the prompt, see `PROMPT_NAMES`.
+        name: one of `PROMPT_NAMES`.
         text: the template.
-        sha256: of the file's bytes; part of the code version of the stage that sends it.
-        path: where it was read, for messages.
+        sha256: hash of the file's bytes; part of the code version of the stage that sends the prompt.
+        path: path of the file, for messages.
     """
 
     name: str
@@ -87,15 +87,15 @@ class Prompt:
 
     @cached_property
     def placeholders(self) -> frozenset[str]:
-        """Names in braces, whether or not anything fills them."""
+        """The names in braces, with or without a value."""
         found = self._pattern.finditer(self.text)
         return frozenset(match.group(1) for match in found if match.group(1))
 
     def render(self, **values: str) -> str:
-        """The prompt with its placeholders filled; a value without a placeholder is left out.
+        """Return the prompt with its placeholders filled; ignore values without a placeholder.
 
         Raises:
-            PipelineError: a placeholder has no value; names it and the nearest that has one.
+            PipelineError: a placeholder has no value; the message suggests the nearest known name.
         """
         known = DELIMITERS | values
         missing = sorted(self.placeholders - known.keys()) if self._is_escaped else []
@@ -110,7 +110,7 @@ class Prompt:
 
     @cached_property
     def _is_escaped(self) -> bool:
-        """Whether `str.format` would read the file: each brace is doubled or belongs to a plain placeholder."""
+        """Whether `str.format` could render the file: each brace is doubled or part of a plain placeholder."""
         try:
             fields = [field for _, field, _, _ in string.Formatter().parse(self.text) if field is not None]
         except ValueError:
@@ -123,17 +123,16 @@ class Prompt:
 
 
 def default_prompts() -> dict[str, str]:
-    """The files of the default prompts, by name."""
+    """Return the texts of the default prompts by file name."""
     files = (f"{name}.txt" for name in PROMPT_NAMES)
     return {file: (DEFAULTS_FOLDER / file).read_text(encoding="utf-8") for file in files}
 
 
 def load_prompt(folder: Path | None, name: str) -> Prompt:
-    """Read a prompt: the user's file in `folder` (the root's `prompts/`) if it is there, else the default.
+    """Read a prompt: the user's file in `folder` (the root's `prompts/`) if it exists, else the default.
 
     Raises:
-        PipelineError: the file is not UTF-8 text, lacks a placeholder without which nothing would be sent, or has one
-            that nothing fills.
+        PipelineError: the file is not UTF-8 text, lacks a required placeholder, or has an unknown one.
     """
     path = (folder or DEFAULTS_FOLDER) / f"{name}.txt"
     try:
@@ -141,14 +140,16 @@ def load_prompt(folder: Path | None, name: str) -> Prompt:
         data = path.read_bytes()
         text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise PipelineError(f"{path}: cannot be read as UTF-8 text ({error}); mend the file or delete it") from None
+        raise PipelineError(
+            f"{path}: cannot be read as UTF-8 text ({error}); repair the file or delete it to return to the default"
+        ) from None
     prompt = Prompt(name, text.replace("\r\n", "\n"), hashlib.sha256(data).hexdigest(), str(path))
     _check(prompt)
     return prompt
 
 
 def _find_prompt(folder: Path | None, name: str) -> Path:
-    """The user's file, else the default; Microsoft's file beats a copy of the default that nobody edited."""
+    """Find the user's file, else the default; Microsoft's file wins over an unedited copy of the default."""
     default = DEFAULTS_FOLDER / f"{name}.txt"
     others = [folder / file for file in _OTHER_FILES.get(name, ()) if (folder / file).is_file()] if folder else []
     own = folder / default.name if folder else default
@@ -159,9 +160,10 @@ def _find_prompt(folder: Path | None, name: str) -> Path:
 
 
 def open_conversation(prompt: Prompt, language: str, **values: str) -> list[Message]:
-    """The first turn of a conversation: the rendered prompt.
+    """Return the first turn of a conversation: the rendered prompt.
 
-    A prompt without `{language}` (tuned for Microsoft GraphRAG, say) gets a named language as a system turn before it.
+    If the prompt has no `{language}`, such as one tuned for Microsoft GraphRAG, and the language is not `auto`, a
+    system turn before it names the language.
     """
     content = prompt.render(language=instruct_language(language), **values)
     turns: list[Message] = [{"role": "user", "content": content}]
@@ -171,7 +173,7 @@ def open_conversation(prompt: Prompt, language: str, **values: str) -> list[Mess
 
 
 def instruct_language(language: str) -> str:
-    """The sentence behind `{language}`: a language by name, or the text's own for `auto`."""
+    """Return the sentence for `{language}`: it names a language, or the language of the text for `auto`."""
     if language.strip().lower() == AUTO:
         return "Write in the language of the text; leave names as the text writes them."
     return f"Write everything but names in {language.strip()}, whatever the language of the text."
@@ -182,8 +184,8 @@ def _check(prompt: Prompt) -> None:
     missing = sorted(required - prompt.placeholders)
     if missing:
         raise PipelineError(
-            f"{prompt.path}: has no placeholder {_braced(missing)}, so the model would never see what it is about; "
-            "put it where the text belongs, or delete the file to return to the default"
+            f"{prompt.path}: the placeholder {_braced(missing)} is missing, so the model would not get the text; "
+            "add it where the text belongs, or delete the file to return to the default"
         )
     known = required | optional | {"language"} | DELIMITERS.keys()
     unknown = sorted(prompt.placeholders - known) if prompt._is_escaped else []
@@ -194,7 +196,7 @@ def _check(prompt: Prompt) -> None:
 def _explain_missing(missing: list[str], known: list[str]) -> str:
     near = difflib.get_close_matches(missing[0], known, n=1, cutoff=0.6)
     hint = f"did you mean {{{near[0]}}}?" if near else f"known: {_braced(known)};"
-    return f"nothing fills {_braced(missing)}; {hint} Braces that are no placeholder are written doubled"
+    return f"no value for {_braced(missing)}; {hint} Double the braces that are not a placeholder"
 
 
 def _braced(names: list[str]) -> str:

@@ -1,7 +1,8 @@
-"""The identity of a request: equal keys mean equal requests, whoever sends them and wherever the endpoint is.
+"""Request keys: equal keys mean equal requests, for every sender and endpoint address.
 
-The key is of what decides the reply: model, parameters, messages, response format, repeat number. Keep out: the
-address, the key, time-outs and limits, and how a request is put to an endpoint that lacks a feature.
+The key is a hash of everything that decides the reply: model, parameters, messages, response format, repeat number.
+
+Keep out: the address, the API key, time-outs, limits, and the form of a request for an endpoint that lacks a feature.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from typing import Any
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.ports import ChatRequest
 
-# What no reply and no prompt may hold: JSON cannot carry lone surrogates as UTF-8, nor PostgreSQL NUL.
+# Not allowed in replies and prompts: JSON cannot encode lone surrogates as UTF-8, and PostgreSQL cannot store NUL.
 _UNSENDABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def canonical_json(value: object) -> str:
-    """One text per value: keys sorted, no spaces, ASCII."""
+    """Return JSON that is unique per value: sorted keys, no spaces, ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 def request_key_of(model: str, parameters: Mapping[str, Any], request: ChatRequest[Any]) -> str:
-    """32 hex digits of model, parameters, messages, response format and repeat number."""
+    """Return 32 hex digits of model, parameters, messages, response format and repeat number."""
     messages = [{"role": message["role"], "content": message["content"]} for message in request.messages]
     return stable_hash(
         "chat", canonical_json([model, dict(parameters), messages, request.response_format, request.repeat])
@@ -32,5 +33,5 @@ def request_key_of(model: str, parameters: Mapping[str, Any], request: ChatReque
 
 
 def sendable(text: str) -> str:
-    """The text with NUL and lone surrogates shown as U+FFFD."""
+    """Return the text with NUL and lone surrogates replaced by U+FFFD."""
     return _UNSENDABLE.sub("\ufffd", text)

@@ -1,12 +1,12 @@
-"""What calls cost a root: spent so far, reserved, allowed; and requests and tokens per minute.
+"""Budget and rate limits of a root: tokens and money spent, reserved and allowed; requests and tokens per minute.
 
-All processes of a root share the rows, so two runs at once keep one budget and one rate. A call reserves the most it
-may cost before it is sent and settles what it did cost after. Near the ceiling a call waits for reservations of others
-to be settled; when there is none left to wait for, the budget is spent. A reservation that outlives its call's time-out
-(its process was killed) counts as spent: the endpoint may have charged for it.
+All processes of a root share the rows, so two concurrent runs keep one budget and one rate. Before a call is sent, it
+reserves the most that it may cost. After the call, the real cost replaces the reservation. Near the ceiling, a call
+waits until other reservations are settled. If no reservation is left to wait for, the budget is spent. A reservation
+that is older than the time-out of its call (its process was killed) counts as spent: the endpoint may have charged it.
 
-Rates follow a virtual schedule (generic cell rate algorithm, ITU-T I.371, without bursts): a call takes the next free
-moment and moves it on by what it uses, then sleeps until its moment has come.
+Rate limits follow the generic cell rate algorithm (ITU-T I.371), without bursts. A call takes the next free moment,
+moves the schedule forward by its own share, and sleeps until its moment.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.database import RATES, RESERVATIONS, SPENDING, SharedDatabase
 from graphrag_pipeline.settings.models import BudgetSettings
 
-MAX_WAIT_S = 1.0  # between looks at reservations of other processes
+MAX_WAIT_S = 1.0  # between checks of the reservations of other processes
 
 
 class BudgetExceededError(PipelineError):
-    """The budget of the root is spent; what was paid for is stored."""
+    """The budget of the root is spent; every paid reply is stored."""
 
 
 _RESERVE = insert(RESERVATIONS)
@@ -38,7 +38,7 @@ _FREE = delete(RESERVATIONS).where(RESERVATIONS.c.id == bindparam("reservation")
 
 @dataclass(frozen=True)
 class Rate:
-    """Limits of one endpoint and model; None is no limit."""
+    """Rate limits of one endpoint and model; None means no limit."""
 
     name: str
     requests_per_minute: int | None
@@ -55,10 +55,10 @@ class Spending:
     """The budget and the rates of a root.
 
     Args:
-        scope: the rows that the budget counts; one per root, unless a budget is to start anew.
+        scope: name of the rows that the budget counts. A new name starts a new budget.
 
     Attributes:
-        has_ceiling: whether there is a budget to keep.
+        has_ceiling: whether the budget has a limit.
     """
 
     def __init__(self, database: SharedDatabase, budget: BudgetSettings, scope: str = "root") -> None:
@@ -77,25 +77,25 @@ class Spending:
         )
 
     def total(self) -> tuple[int, float]:
-        """Tokens and money spent so far."""
+        """Return the tokens and US dollars spent so far."""
         rows = self._database.read(select(SPENDING.c.tokens, SPENDING.c.cost).where(SPENDING.c.scope == self._scope))
         return (rows[0][0], rows[0][1]) if rows else (0, 0.0)
 
     def describe(self) -> str:
-        """What is spent of what may be, in words."""
+        """Return a line on what is spent and what the budget allows."""
         tokens, cost = self.total()
         max_tokens = "no limit" if self.budget.max_tokens is None else f"{self.budget.max_tokens:,}"
         max_cost = "no limit" if self.budget.max_cost is None else f"{self.budget.max_cost:g}"
         return f"spent so far: {tokens:,} tokens (budget: {max_tokens}), {cost:.4f} USD (budget: {max_cost})"
 
     async def reserve(self, tokens: int, cost: float, timeout_s: float) -> str:
-        """Set aside what a call may cost at most.
+        """Reserve the most that a call may cost.
 
         Args:
-            timeout_s: how long the call may take; then the reservation counts as spent.
+            timeout_s: longest duration of the call; after it, the reservation counts as spent.
 
         Returns:
-            The reservation to settle; empty where there is no ceiling.
+            The id of the reservation to settle; empty without a ceiling.
 
         Raises:
             BudgetExceededError: the ceiling does not allow the call.
@@ -117,20 +117,20 @@ class Spending:
             wait_s = min(MAX_WAIT_S, wait_s * 2)
 
     def settle(self, reservation: str, tokens: int, cost: float) -> Future[None]:
-        """Book what a call did cost and free its reservation."""
+        """Book the real cost of a call and remove its reservation."""
         row = {"scope": self._scope, "tokens": tokens, "cost": cost}
         if not reservation:
             return self._database.submit_rows(self._add, [row])
 
         def change(connection: Connection) -> None:
             freed = connection.execute(_FREE, {"reservation": reservation})
-            if freed.rowcount:  # else it expired and was booked as it was reserved
+            if freed.rowcount:  # else it expired, and the reserved amount was booked
                 connection.execute(self._add, row)
 
         return self._database.submit(change)
 
     async def wait_for_turn(self, rate: Rate, tokens: int) -> None:
-        """Sleep until the rate allows a request of so many tokens."""
+        """Sleep until the rate limits allow a request of `tokens` tokens."""
         if rate.requests_per_minute is None and rate.tokens_per_minute is None:
             return
         change = self._database.submit(lambda connection: self._take_turn(connection, rate, tokens))
@@ -161,7 +161,7 @@ class Spending:
         connection.execute(delete(RESERVATIONS).where(is_expired))
 
     def _take_turn(self, connection: Connection, rate: Rate, tokens: int) -> float:
-        """Move the schedule on; seconds until this call's moment."""
+        """Move the schedule forward; return the seconds until this call may start."""
         now = time.time()
         row = connection.execute(select(RATES).where(RATES.c.name == rate.name)).first()
         requests_at = max(now, row.requests_free_at if row else now)
@@ -187,12 +187,12 @@ class Spending:
         if self.budget.max_tokens is not None:
             ceilings.append(f"{tokens:,} of budget.max_tokens = {self.budget.max_tokens:,}")
         return (
-            f"budget: {' and '.join(ceilings)} spent, and the next call does not fit; every paid reply is kept. Raise "
-            "the ceiling in settings.yaml and run again: the run goes on where it stopped"
+            f"budget: {' and '.join(ceilings)} spent, and the next call does not fit; every paid reply is stored. "
+            "Raise the limit in settings.yaml and run again: the run continues where it stopped"
         )
 
 
 def _sums(table: Table, scope: str) -> list[ScalarSelect[Any]]:
-    """Tokens and money of a scope's rows in a table, zero if there are none."""
+    """Return subqueries for the tokens and money of a scope's rows in a table; 0 without rows."""
     columns = (table.c.tokens, table.c.cost)
     return [select(func.coalesce(func.sum(c), 0)).where(table.c.scope == scope).scalar_subquery() for c in columns]

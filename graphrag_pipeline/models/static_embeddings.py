@@ -1,25 +1,25 @@
-"""Static embeddings: the text vectors of the embedded engine, read from files inside the package.
+"""Static embeddings: text vectors of the embedded engine, from files in the package.
 
-A text's vector is the normalised sum of fixed vectors of its word pieces, distilled from all-MiniLM-L6-v2
-(`bundled/static_embeddings/PROVENANCE.md`). There is no model to run, so no key, server or download, and the same
-text gives the same bytes whatever else is in the batch: table cells are int8 and are summed as integers, exactly.
+The vector of a text is the normalised sum of fixed vectors of its word pieces, distilled from all-MiniLM-L6-v2
+(`bundled/static_embeddings/PROVENANCE.md`). No model runs, so no key, server or download is needed. Table cells are
+int8 and are summed exactly as integers, so the same text gives the same bytes in every batch.
 
-What to know when using it:
-    - Word order and context do not count ("dog bites man" = "man bites dog"), and English is what it knows.
-    - The whole text counts; nothing is cut off at 512 tokens. A long text's vector drifts to the average topic.
-    - A text without a known word piece (empty, spaces, "!!!", most emoji) has the zero vector. Treat it as "matches
-      nothing": its dot product with everything is 0, and it has no cosine.
-    - A word glued to an unknown character ("great" + emoji) or longer than 100 characters is unknown as a whole.
-    - NUL, other control characters and lone surrogates are ignored; a surrogate pair counts as its character.
+Properties:
+    - Word order and context do not count ("dog bites man" = "man bites dog"). The vocabulary is English.
+    - The whole text counts; nothing is cut at 512 tokens. The vector of a long text drifts to the average topic.
+    - A text without a known word piece (empty, spaces, "!!!", most emoji) has the zero vector. Its dot product with
+      every vector is 0, and it has no cosine, so it matches nothing.
+    - A word joined to an unknown character ("great" + emoji) or longer than 100 characters is unknown as a whole.
+    - NUL, other control characters and lone surrogates are ignored. A surrogate pair counts as its character.
 
-Add here: what turns text into vectors without a model call. Keep out: vectors from an endpoint, caching, search.
+A word between blanks always has the same pieces. They are looked up once per word and cached for up to
+`MAX_KNOWN_WORDS` words, which reduces the time per sentence from 50 to 10 microseconds.
 
-A word between blanks always has the same pieces, so they are looked up once per word and remembered (up to
-`MAX_KNOWN_WORDS`): nine tenths of the tokenizer's work on a corpus (50 -> 10 microseconds a sentence).
+The two files are read with `tokenizers` and `safetensors`, the libraries under model2vec. `StaticModel.encode` of
+model2vec changes its tokenizer at every call, and above 10,000 texts also the environment of the process, so it is not
+safe in threads.
 
-It reads its two files with `tokenizers` and `safetensors`, the libraries under model2vec, and not with model2vec's
-`StaticModel.encode`, which changes its tokenizer and, over 10,000 texts, the process's environment at every call, so
-that it is not safe in threads.
+Add here: text vectors without a model call. Keep out: vectors from an endpoint, caching, search.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MAX_BATCH_TEXTS = 1_000
 MAX_BATCH_CHARS = 500_000
 MAX_ROWS_AT_ONCE = 65_536
 MAX_KNOWN_WORDS = 200_000
-MAX_KNOWN_LENGTH = 32  # characters; longer ones hardly come again
+MAX_KNOWN_LENGTH = 32  # characters; longer words are rarely repeated
 
 
 class StaticEmbeddings:
@@ -48,11 +48,11 @@ class StaticEmbeddings:
 
     Attributes:
         dimensions: length of a vector.
-        fingerprint: changes when a text's vector may change; part of the key under which vectors are stored.
+        fingerprint: changes when the vector of a text may change; part of the key of stored vectors.
     """
 
     def __init__(self, table: np.ndarray, tokenizer: Tokenizer, fingerprint: str) -> None:
-        """Hold the table, int8 (vocabulary, dimensions) with a zero row for the unknown token, and its tokenizer."""
+        """Set the table, int8 (vocabulary, dimensions) with a zero row for the unknown token, and its tokenizer."""
         self.dimensions: int = table.shape[1]
         self.fingerprint = fingerprint
         self._table = table
@@ -66,7 +66,7 @@ class StaticEmbeddings:
             texts: any strings, of any length; each vector depends on its own text alone.
 
         Returns:
-            float32 (n texts, dimensions), rows in the order of `texts`, of length 1, or all zeros where a text has no
+            float32 (n texts, dimensions), rows in the order of `texts`, of length 1, or all zeros for a text without a
             known word piece.
 
         Raises:
@@ -88,14 +88,14 @@ class StaticEmbeddings:
     def try_embed(
         self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None
     ) -> tuple[np.ndarray, list[Failure]]:
-        """See `ports.Embedder`; nothing fails here."""
+        """See `ports.Embedder`; no text fails."""
         return self.embed(texts), []
 
     def _read_pieces(self, texts: list[str]) -> Iterator[list[int]]:
-        """The word pieces of each text: those of its words, one after the other."""
+        """Yield the word piece ids of each text: the pieces of its words, in order."""
         if len(self._known) > MAX_KNOWN_WORDS:
             self._known = {}
-        known = self._known  # another thread may start anew, but not take words away from this one
+        known = self._known  # another thread may replace the dictionary, but not remove words from this one
         split = [text.replace("\n", " ").split(" ") for text in texts]
         unknown = list({word: None for words in split for word in words if word not in known})
         encodings = self._tokenizer.encode_batch_fast(unknown, add_special_tokens=False) if unknown else []
@@ -109,7 +109,7 @@ class StaticEmbeddings:
         known.update(item for item in fresh.items() if len(item[0]) <= MAX_KNOWN_LENGTH)
 
     def _sum_rows(self, token_ids: list[int]) -> np.ndarray:
-        """Add up the tokens' rows: float64 (dimensions,) of whole numbers, exact in any order."""
+        """Return the sum of the tokens' rows: float64 (dimensions,) of whole numbers, exact in any order."""
         import numpy as np
 
         total = np.zeros(self.dimensions, dtype=np.int64)
@@ -142,7 +142,7 @@ def load_static_embeddings() -> StaticEmbeddings:
 
 
 def _split_into_batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Cut `texts` into runs that are tokenised together: enough for all cores, little enough for memory."""
+    """Split `texts` into batches for the tokenizer: large enough for all cores, small enough for memory."""
     batch: list[str] = []
     n_chars = 0
     for text in texts:
@@ -156,7 +156,7 @@ def _split_into_batches(texts: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _replace_lone_surrogates(text: str) -> str:
-    """Make `text` valid Unicode, which the tokenizer insists on; it then ignores the replacement character."""
+    """Make `text` valid Unicode, which the tokenizer requires; it ignores the replacement character."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -1,7 +1,9 @@
-"""A chat model that sends nothing: it answers from the stored replies and keeps what was asked and is not there.
+"""Chat model that answers from stored replies only and records the requests without one.
 
-With it the steps that ask a model are walked to see what they would ask (`estimates.py`) or what they once asked
-(`document_traces.py`). Keep out: sending.
+Steps run with it to find the requests that they would send (`inspection/estimates.py`) or once sent
+(`pipeline/document_traces.py`).
+
+Keep out: sending.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ class StoredReplies:
     """The stored replies of a model; implements `ports.ChatModel`.
 
     Attributes:
-        keys: of the stored replies asked for.
-        missing: the requests without one, in the order they were asked.
-        n_cached: how often a stored reply was given.
+        keys: keys of the stored replies that were requested.
+        missing: the requests without a stored reply, in order.
+        n_cached: number of replies returned.
     """
 
     def __init__(self, model: ChatModel) -> None:
@@ -32,14 +34,14 @@ class StoredReplies:
         self.n_cached = 0
 
     def run_works(self, works: Sequence[Work[Any]]) -> None:
-        """Do works that ask this model, as far as there are replies."""
+        """Run works that request this model; a work ends at its first request without a stored reply."""
         run_all(self.stage, works, self.max_concurrency)
 
     async def complete(self, request: ChatRequest[T]) -> ChatReply[T]:
-        """The stored reply.
+        """Return the stored reply.
 
         Raises:
-            CallFailedError: there is none.
+            CallFailedError: no reply is stored.
         """
         [reply] = self.recall([request])
         if reply is None:

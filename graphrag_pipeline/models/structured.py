@@ -1,8 +1,8 @@
-"""Structured replies: the JSON schema to ask for, and the pydantic model that must come of whatever came instead.
+"""Structured replies: JSON schemas for requests, and validation of replies by pydantic models.
 
-An endpoint that knows `response_format` gets a strict schema; one that does not gets the schema in words (see
-`openai_client.py`). Either way the reply is read by `reply_json.py`, which forgives code fences, prose around the
-object, trailing commas and cut ends; what then does not fit the pydantic model is not forgiven.
+An endpoint with `response_format` gets a strict schema. Another endpoint gets the schema as text in the prompt (see
+`endpoints/openai_client.py`). In both cases `reply_json.py` reads the reply and accepts code fences, prose around the
+object, trailing commas and a missing end. An object that does not fit the pydantic model is an error.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from graphrag_pipeline.models.reply_json import read_json
 
 M = TypeVar("M", bound=BaseModel)
 
-MAX_TRIED = 20  # objects of a reply; a real one has one, or a draft before it
+MAX_TRIED = 20  # objects of a reply; real replies hold one, or a draft before it
 
 _LEFT_OUT = frozenset({"default", "title"})
 
 
 def json_schema_format(model: type[BaseModel], name: str | None = None) -> dict[str, Any]:
-    """OpenAI's strict `response_format` for a pydantic model: all keys required, no others."""
+    """Return OpenAI's strict `response_format` for a pydantic model: all keys required, no other keys."""
     schema = _make_strict(model.model_json_schema())
     return {"type": "json_schema", "json_schema": {"name": name or model.__name__, "schema": schema, "strict": True}}
 
 
 def describe_schema(response_format: Mapping[str, Any]) -> str:
-    """The same demand in words, for an endpoint without `response_format`."""
+    """Return the schema as an instruction, for an endpoint without `response_format`."""
     schema = response_format.get("json_schema", {}).get("schema")
     if schema is None:
         return "Answer with one JSON object and nothing else."
@@ -39,10 +39,10 @@ def describe_schema(response_format: Mapping[str, Any]) -> str:
 
 
 def parse_reply(text: str, model: type[M]) -> M:
-    """Read a reply as a pydantic model: the first of its JSON objects that fits.
+    """Return the first JSON object of a reply that fits a pydantic model.
 
     Raises:
-        ReplyFormatError: no JSON object can be found, or none fits; the message is fit for the model.
+        ReplyFormatError: no JSON object is found, or none fits; the message is also sent to the model.
     """
     problems = f"no JSON object found; the reply starts {text[:80]!r}"
     for number, candidate in enumerate(_objects(text)):
@@ -54,10 +54,10 @@ def parse_reply(text: str, model: type[M]) -> M:
 
 
 def parse_json(text: str) -> dict[str, Any]:
-    """The first JSON object in a reply.
+    """Return the first JSON object in a reply.
 
     Raises:
-        ReplyFormatError: there is none.
+        ReplyFormatError: the reply holds no JSON object.
     """
     for value in _objects(text):
         return value

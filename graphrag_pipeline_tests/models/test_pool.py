@@ -97,7 +97,7 @@ def test_an_overloaded_endpoint_is_asked_less_at_once_and_answers_all(tmp_path: 
 def test_the_budget_ends_the_run_and_keeps_what_was_paid(tmp_path: Path) -> None:
     with running_model_server(answer) as server:
         budget = BudgetSettings(max_tokens=2000)
-        with pytest.raises(BudgetExceededError, match="run goes on where it stopped"):
+        with pytest.raises(BudgetExceededError, match="run continues where it stopped"):
             complete_all(chat_model(server.base_url, tmp_path, budget, parameters={"max_tokens": 50}), questions(500))
         n_paid = server.count()
         assert 60 <= n_paid <= 80  # 25 tokens each; the last ones need room for 50

@@ -97,11 +97,11 @@ def test_plain_json_in_a_prompt_stays_as_it_is(tmp_path):
 
 
 def test_what_a_prompt_lacks_is_named(tmp_path):
-    with pytest.raises(PipelineError, match=r"extract_graph\.txt: has no placeholder \{input_text\}"):
+    with pytest.raises(PipelineError, match=r"extract_graph\.txt: the placeholder \{input_text\} is missing"):
         write(tmp_path, "extract_graph", "Find {entity_types}.")
-    with pytest.raises(PipelineError, match=r"nothing fills \{entity_typs\}; did you mean \{entity_types\}\?"):
+    with pytest.raises(PipelineError, match=r"no value for \{entity_typs\}; did you mean \{entity_types\}\?"):
         write(tmp_path, "extract_graph", "Find {entity_typs} in {input_text}")
-    with pytest.raises(PipelineError, match=r"nothing fills \{input_text\}"):
+    with pytest.raises(PipelineError, match=r"no value for \{input_text\}"):
         load_prompt(None, "extract_graph").render(entity_types="PERSON", language="")
     with pytest.raises(PipelineError, match="cannot be read as UTF-8 text"):
         (tmp_path / "extract_graph.txt").write_bytes(b"\xff\xfe\xff")

@@ -1,1 +1,1 @@
-"""Clients for OpenAI-compatible endpoints: requests, retries, limits, streaming and reply parsing."""
+"""Clients of OpenAI-compatible endpoints: requests, retries, limits, streaming, spans and response bodies."""

@@ -1,8 +1,9 @@
-"""The model clients of a root: one chat model per section of the settings, one embedder, over one cache and budget.
+"""Model clients of a root: one chat model per section of the settings and one embedder, over one cache and budget.
 
-Clients are shared by everything in a process that asks the same models with the same settings, so that stages and
-queries keep one limit of concurrency and one connection pool, and send an identical request once. Keep out: which step
-asks which model.
+All code of a process with equal settings shares these clients. Stages and queries therefore share one concurrency limit
+and one connection pool, and an identical request is sent once.
+
+Keep out: which step uses which model.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ CACHE_FILE = "responses.sqlite"
 
 
 class ModelClients:
-    """What a root asks its models with.
+    """The clients of one root.
 
     Args:
-        location: the SQLite file, or the URL of the database, that holds replies and spending.
+        location: SQLite file or database URL of the stored replies and the spending.
 
     Attributes:
         cache: validated replies and vectors.
-        spending: the budget and rates of the root.
+        spending: the budget and rate limits of the root.
     """
 
     def __init__(self, settings: Settings, location: Path | str) -> None:
@@ -38,7 +39,7 @@ class ModelClients:
         self.spending = Spending(database, settings.budget)
 
     def chat_model(self, section: str) -> OpenAIChatModel:
-        """The chat model that a section of the settings asks."""
+        """Return the chat model of a section of the settings."""
         if section not in self._chat_models:
             settings = self._settings.chat_model_for(section)
             self._chat_models[section] = OpenAIChatModel(section, settings, self.cache, self.spending)
@@ -51,7 +52,7 @@ class ModelClients:
 
 
 def open_clients(settings: Settings, root: Path) -> ModelClients:
-    """The clients of a root; those of equal settings are shared."""
+    """Return the clients of a root; equal settings and location share them."""
     return _open_clients(settings.model_dump_json(), settings.storage.cache_url or root / "cache" / CACHE_FILE)
 
 

@@ -1,18 +1,20 @@
-"""One model behind one OpenAI-compatible endpoint: sending, waiting, trying again, paying, and saying what is wrong.
+"""One model at one OpenAI-compatible endpoint: sending, rate limits, retries, cost and errors.
 
-Every request goes through `Endpoint.post`: it waits for a place and for the rate, reserves money, sends, settles, and
-tries again what may succeed (408, 409, 429, 5xx, time-outs, lost connections, bodies that are no answer). What fails
-for every request (no access, no such model, no quota) is a PipelineError; what fails for this one a CallFailedError.
+Every request goes through `Endpoint.post`. It waits for the concurrency limit and the rate limit, reserves money, sends
+the request and settles the cost. It retries what may succeed later: status 408, 409, 425, 429 and 5xx, time-outs, lost
+connections, and bodies that cannot be read. A failure of every request (no access, unknown model, no quota) is a
+PipelineError. A failure of one request is a CallFailedError.
 
-The key is read from the environment when first needed and is in no message or log of ours; what the endpoint says is
-searched for it. SDK errors carry it in their request: they are turned into words where they arise (`problems.py`).
+The key is read from the environment at the first request. It appears in no message or log: texts of the endpoint are
+searched for it, and errors of the SDK, which hold it in their request, become a `Problem` at once (`problems.py`).
+
+Keep out: what is sent and how a reply is read (`openai_client.py`, `openai_embedder.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -21,13 +23,14 @@ from urllib.parse import urlsplit
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.endpoints.limits import AdaptiveLimit, backoff_s
+from graphrag_pipeline.models.endpoints.parameters import ModelParameters
 from graphrag_pipeline.models.endpoints.problems import Problem, attempt_errors, describe_problem
 from graphrag_pipeline.models.endpoints.sdk_client import make_client, unset_hint
 from graphrag_pipeline.models.endpoints.spans import AttemptSpan, attempt_span
 from graphrag_pipeline.models.endpoints.streaming import OnToken, Post, make_post
+from graphrag_pipeline.models.endpoints.usage import TokenUsage, read_usage
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.prices import Price, find_price
-from graphrag_pipeline.models.requests import sendable
 from graphrag_pipeline.models.spending import Rate, Spending
 from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelSettings
 
@@ -37,17 +40,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ModelSettings = ChatModelSettings | EmbeddingModelSettings
 
-MAX_LIMITED = 20  # times one request is sent while the endpoint answers 429
-MAX_ADAPTED = 8  # times one request is sent with other parameters
-MAX_UNREACHED = 3  # times one request is sent to an endpoint that nobody has reached yet
+MAX_LIMITED = 20  # attempts of one request that the endpoint may answer with 429
+MAX_ADAPTED = 8  # attempts of one request with changed parameters
+MAX_UNREACHED = 3  # attempts of one request at an endpoint that never answered
 MAX_RETRY_AFTER_S = 300.0
-SETTLE_S = 60.0  # over the time-out of a call, after which its reservation counts as spent
-
-_LOG = logging.getLogger(__name__)
+SETTLE_S = 60.0  # after the time-out of a call, its reservation counts as spent
 
 
 class RejectedError(CallFailedError):
-    """The endpoint understood and refused this request (400, 413, 422, ...): a changed one may pass."""
+    """The endpoint rejected this request (400, 413, 422, ...); a changed request may succeed."""
 
     def __init__(self, problem: Problem, request_key: str) -> None:
         super().__init__(str(problem), request_key)
@@ -55,20 +56,8 @@ class RejectedError(CallFailedError):
 
 
 @dataclass(frozen=True)
-class TokenUsage:
-    """Tokens of one call, expected or reported."""
-
-    prompt_tokens: int
-    completion_tokens: int = 0
-
-    @property
-    def tokens(self) -> int:
-        return self.prompt_tokens + self.completion_tokens
-
-
-@dataclass(frozen=True)
 class Sent(Generic[T]):
-    """An answered call: what was read from the body, and what it took."""
+    """An answered call: the value read from its body, and its usage, duration and cost."""
 
     value: T
     usage: TokenUsage
@@ -77,16 +66,16 @@ class Sent(Generic[T]):
 
 
 class Endpoint:
-    """A model to send requests to. For one event loop at a time.
+    """A model that requests are sent to. For one event loop at a time.
 
     Args:
-        stage: what it is used for, in spans.
-        spending: the budget and rates of the root.
-        stats: where calls are counted.
-        defaults: parameters of every request, under those of the settings.
+        stage: the stage that uses the model, for spans and messages.
+        spending: the budget and rate limits of the root.
+        stats: statistics that count the calls.
+        defaults: parameters of every request; those of the settings replace them.
 
     Raises:
-        SettingsError: no model is named, or there is a money budget and no price to keep it by.
+        SettingsError: no model is set, or the budget is in money and the model has no known price.
     """
 
     def __init__(
@@ -99,27 +88,27 @@ class Endpoint:
     ) -> None:
         self.host = urlsplit(settings.base_url).hostname or settings.base_url
         if not settings.model:
-            raise SettingsError(f"{stage}: no model is named; set `model` to one that {self.host} serves")
+            raise SettingsError(f"{stage}: no model is set; set `model` to one that {self.host} serves")
         self._settings = settings
         if spending.budget.max_cost is not None and self._price is None:
             raise SettingsError(
-                f"{stage}: budget.max_cost cannot be kept, the price of {settings.model!r} is not known; set its "
-                "prompt_price and completion_price (US dollars for a million tokens; 0 if free), or budget.max_tokens"
+                f"{stage}: budget.max_cost cannot be enforced: the price of {settings.model!r} is not known; set its "
+                "prompt_price and completion_price (US dollars per million tokens, 0 if free), or budget.max_tokens"
             )
         self._stage = stage
         self._spending = spending
         self._stats = stats
         self._limit = AdaptiveLimit(settings.max_concurrency)
         self._rate = Rate(f"{self.host} {settings.model}", settings.requests_per_minute, settings.tokens_per_minute)
-        self._parameters = {**(defaults or {}), **settings.parameters}
-        self._left_out: set[str] = set()
+        parameters = {**(defaults or {}), **settings.parameters}
+        self._parameters = ModelParameters(f"{settings.model} at {self.host}", parameters)
         self._has_answered = False
         self._client: openai.AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @functools.cached_property
     def _price(self) -> Price | None:
-        """Looked up when first needed: whoever asks nothing is not warned that there is none."""
+        """The price; looked up at first use, so that a command without calls logs no warning."""
         known = self._settings
         return find_price(known.model, known.base_url, known.prompt_price, known.completion_price)
 
@@ -132,19 +121,19 @@ class Endpoint:
         read: Callable[[object], T],
         on_token: OnToken | None = None,
     ) -> Sent[T]:
-        """Send a request until it is answered.
+        """Send a request, and retry it, until it is answered.
 
         Args:
-            path: below the base URL, such as `/chat/completions`.
-            body: what the request adds to model and parameters.
-            key: names the request in failures and spreads its retries.
-            expected: the most tokens it should take, for budget and rate.
-            read: reads the JSON body; raises ReplyFormatError where it is no answer.
-            tell: asks for a stream and gets its text as it comes.
+            path: path below the base URL, such as `/chat/completions`.
+            body: the body of the request without model and parameters.
+            key: request key, for failures and for the jitter of retries.
+            expected: the most tokens that the call should use, for budget and rate limit.
+            read: reads the JSON body of the response; raises ReplyFormatError if it is not an answer.
+            on_token: receives streamed text; None requests a whole response.
 
         Raises:
-            RejectedError: the endpoint refuses the request.
-            CallFailedError: it was sent as often as allowed.
+            RejectedError: the endpoint rejects the request.
+            CallFailedError: all allowed attempts failed.
             PipelineError: the endpoint cannot be used, or the budget is spent.
         """
         n_failed = n_limited = n_adapted = 0
@@ -154,7 +143,7 @@ class Endpoint:
             outcome = await self._attempt(post, body, expected, read, n_attempt)
             if isinstance(outcome, Sent):
                 return outcome
-            if n_adapted < MAX_ADAPTED and self._adapt(outcome):
+            if n_adapted < MAX_ADAPTED and self._parameters.adapt(outcome):
                 n_adapted += 1
                 continue
             self._raise_if_final(outcome, key)
@@ -173,13 +162,13 @@ class Endpoint:
         return min(most, MAX_UNREACHED) if self._is_absent(problem) else most
 
     def _is_absent(self, problem: Problem) -> bool:
-        """Whether there seems to be no server at all, rather than one that is gone for a moment."""
+        """Whether the server seems not to run at all: no connection, and no answer before."""
         return problem.is_unreachable and not self._has_answered
 
     async def _attempt(
         self, post: Post, body: Mapping[str, Any], expected: TokenUsage, read: Callable[[object], T], number: int
     ) -> Sent[T] | Problem:
-        client = self._connect()  # before anything is reserved: without a key nothing is sent
+        client = self._connect()  # first, because a missing key must fail before anything is reserved
         await self._spending.wait_for_turn(self._rate, expected.tokens)
         async with self._limit.slot() as started_at:
             reservation = await self._reserve(expected)
@@ -207,7 +196,7 @@ class Endpoint:
     ) -> Sent[T] | Problem:
         loop = asyncio.get_running_loop()
         started = loop.time()
-        whole = {"model": self._settings.model, **self._parameters, **body}
+        whole = {"model": self._settings.model, **self._parameters.current, **body}
         try:
             answer = await post(client, whole)
             value = read(answer)
@@ -216,7 +205,7 @@ class Endpoint:
             self._has_answered = self._has_answered or problem.status is not None
             return problem
         self._has_answered = True
-        usage = _read_usage(answer, expected)
+        usage = read_usage(answer, expected)
         return Sent(value, usage, loop.time() - started, self._cost(usage))
 
     async def _reserve(self, expected: TokenUsage) -> str:
@@ -238,30 +227,18 @@ class Endpoint:
     def _cost(self, usage: TokenUsage) -> float | None:
         return self._price.cost(usage.prompt_tokens, usage.completion_tokens) if self._price else None
 
-    def _adapt(self, problem: Problem) -> bool:
-        """Change the parameters to what the model takes, if that is the problem; said once."""
-        name = problem.unsupported_parameter
-        if name not in self._parameters:
-            return name in self._left_out  # this request was on its way before
-        value = self._parameters.pop(name)
-        self._left_out.add(name)
-        if name == "max_tokens" and "max_completion_tokens" in problem.message:
-            self._parameters["max_completion_tokens"] = value
-        _LOG.warning("%s at %s does not take the parameter %r: going on without (%s)",
-                     self._settings.model, self.host, name, problem.message)  # fmt: skip
-        return True
-
     def _raise_if_final(self, problem: Problem, key: str) -> None:
         where = f"model {self._settings.model!r} at {self.host}"
         if problem.is_fatal:
             raise PipelineError(
                 f"{where}: {str(problem).rstrip('.')}. Check the key in the environment variable "
-                f"{self._settings.api_key_env}{unset_hint(self._settings.api_key_env)}, the model's name and "
-                "base_url; every reply so far is kept"
+                f"{self._settings.api_key_env}{unset_hint(self._settings.api_key_env)}, the name of the model and "
+                "base_url; replies so far are stored"
             )
         if (problem.retry_after_s or 0.0) > MAX_RETRY_AFTER_S:
             raise PipelineError(
-                f"{where}: asks to wait {problem.retry_after_s:.0f} s ({problem}). Run again then; replies are kept"
+                f"{where}: the endpoint asks to wait {problem.retry_after_s:.0f} s ({problem}). Run again after that; "
+                "replies so far are stored"
             )
         if not problem.is_worth_retrying:
             raise RejectedError(problem, key)
@@ -269,12 +246,12 @@ class Endpoint:
     def _give_up(self, problem: Problem, n_attempts: int, key: str) -> PipelineError:
         if self._is_absent(problem):
             return PipelineError(
-                f"model {self._settings.model!r} at {self.host}: {problem}. Start the server, or mend base_url"
+                f"model {self._settings.model!r} at {self.host}: {problem}. Start the server, or correct base_url"
             )
         return CallFailedError(f"no answer in {n_attempts} attempts; the last said: {problem}", key)
 
     def _connect(self) -> openai.AsyncOpenAI:
-        """The client of the running loop."""
+        """Return the SDK client of the running event loop."""
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
             self._client, self._loop = make_client(self._settings, self.host), loop
@@ -286,24 +263,3 @@ def _record_outcome(span: AttemptSpan, outcome: Sent[Any] | Problem) -> None:
         span.add_answer(outcome.usage.prompt_tokens, outcome.usage.completion_tokens, outcome.cost)
     else:
         span.add_problem(outcome)
-
-
-def _read_usage(answer: object, expected: TokenUsage) -> TokenUsage:
-    """What the endpoint reports; where it reports nothing sensible, what was expected of the prompt and what came."""
-    reported = answer.get("usage") if isinstance(answer, Mapping) else None
-    usage = reported if isinstance(reported, Mapping) else {}
-    prompt, completion = (_count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens"))
-    if completion is None:
-        choices = answer.get("choices") if isinstance(answer, Mapping) else None
-        completion = estimate_tokens(str(choices)) if choices else 0
-    return TokenUsage(expected.prompt_tokens if prompt is None else prompt, completion)
-
-
-def _count(value: object) -> int | None:
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_number and 0 <= value < 1_000_000_000 else None  # type: ignore[operator, return-value]
-
-
-def estimate_tokens(text: str) -> int:
-    """An upper estimate without a tokenizer: three bytes of UTF-8 a token (English has 4.5, Chinese 4)."""
-    return len(sendable(text).encode()) // 3 + 1

@@ -1,8 +1,10 @@
-"""How many requests are under way and how long to wait: pure rules, no network, no clock but the event loop's.
+"""Adaptive concurrency and retry delays: pure rules, without network and without a clock besides the event loop's.
 
-Concurrency follows TCP's congestion control (additive increase, multiplicative decrease; Jacobson 1988): an overloaded
-endpoint lowers it by a share, once per round of requests; each success raises it by a fraction. Rate limits that are
-known beforehand are in `spending.py`, because all processes share them.
+Concurrency follows the congestion control of TCP: additive increase, multiplicative decrease (Jacobson, "Congestion
+Avoidance and Control", 1988). An overloaded endpoint multiplies the limit by `SHRINK`, once per round of requests. Each
+success adds 1 / limit, so that a round of successes adds 1.
+
+Keep out: configured rate limits, which all processes of a root share (`spending.py`).
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ MAX_BACKOFF_S = 60.0
 
 
 class AdaptiveLimit:
-    """A first-come-first-served limit on concurrent requests that adapts to the endpoint; for one event loop.
+    """A first-come-first-served limit on concurrent requests that adapts to the endpoint. For one event loop.
 
     Args:
-        maximum: the limit to start from and never to exceed.
+        maximum: the initial and highest limit.
     """
 
     def __init__(self, maximum: int) -> None:
@@ -37,7 +39,7 @@ class AdaptiveLimit:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[float]:
-        """One request's place; gives the loop time at which it may start (see `shrink`)."""
+        """Wait for the place of one request; yield the loop time at which it starts (see `shrink`)."""
         await self._enter()
         try:
             loop = asyncio.get_running_loop()
@@ -48,18 +50,18 @@ class AdaptiveLimit:
             self._leave()
 
     def grow(self) -> None:
-        """A request succeeded: one more at once after a round of successes."""
+        """Raise the limit after a success: by 1 after a round of successes."""
         self.current = min(float(self.maximum), self.current + 1 / self.current)
         self._wake()
 
     def shrink(self, started_at: float) -> None:
-        """The endpoint is overloaded; requests that started before the last time this was said add nothing."""
+        """Lower the limit after an overload; requests that started before the last decrease have no effect."""
         if started_at > self._shrunk_at:
             self._shrunk_at = asyncio.get_running_loop().time()
             self.current = max(1.0, self.current * SHRINK)
 
     def pause(self, seconds: float) -> None:
-        """Start nothing for this long."""
+        """Start no request for `seconds`."""
         self._paused_until = max(self._paused_until, asyncio.get_running_loop().time() + seconds)
 
     async def _enter(self) -> None:
@@ -72,7 +74,7 @@ class AdaptiveLimit:
             await turn
         except asyncio.CancelledError:
             if not turn.cancelled():
-                self._leave()  # the place was given while the request was being cancelled
+                self._leave()  # the request got its place while it was being cancelled
             raise
 
     def _leave(self) -> None:
@@ -88,9 +90,9 @@ class AdaptiveLimit:
 
 
 def backoff_s(attempt: int, first_s: float, key: str) -> float:
-    """Seconds to wait after a failed attempt (0 = the first): exponential, jittered by a hash of the request.
+    """Return the seconds to wait after a failed attempt (0 = the first): exponential, with jitter by a hash of `key`.
 
-    Equal requests wait equally long, different ones spread over the upper half of the interval.
+    Equal requests wait equally long. Different requests spread over the upper half of the interval.
     """
     longest = min(MAX_BACKOFF_S, first_s * 2**attempt)
     share = int.from_bytes(hashlib.sha256(f"{key}:{attempt}".encode()).digest()[:4], "big") / 2**32
@@ -98,7 +100,10 @@ def backoff_s(attempt: int, first_s: float, key: str) -> float:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a reply asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date; else None."""
+    """Return the seconds that response headers ask to wait, or None.
+
+    Read are `retry-after-ms`, and `retry-after` in seconds or as a date.
+    """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -115,7 +120,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 
 def _number(value: str | None) -> float | None:
-    """A finite number of at least zero, else None."""
+    """Return a finite number of at least 0, else None."""
     try:
         number = float(value or "")
     except ValueError:

@@ -1,11 +1,12 @@
-"""Chat models behind OpenAI-compatible endpoints: OpenAI, Azure OpenAI, Ollama, vLLM and their like.
+"""Chat models at OpenAI-compatible endpoints: OpenAI, Azure OpenAI, Ollama, vLLM and similar servers.
 
-A request is answered from the store, else by the request that is already under way for the same key, else by sending
-it. A reply is used if it is whole and its request's `parse` reads it; otherwise the model is told why and asked once
-more. Only replies that parse are stored, before anyone sees them, but for a stream, which is stored at its end.
+A request is answered from the store, else by a running request with the same key, else by the endpoint. A reply is used
+if it is complete and the `parse` of its request accepts it. Otherwise the model gets the reason and one more request.
+Only replies that parse are stored. They are stored before the caller gets them, except a stream, which is stored at
+its end.
 
-Where an endpoint does not know `response_format` (it says so with a 400), the schema goes into the prompt from then on.
-Neither that nor a corrective turn changes the key under which the reply is found again.
+If an endpoint rejects `response_format` with status 400, 422 or 501, the schema is added to the prompt from then on.
+Neither this nor a corrective turn changes the key of the reply.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, TypeVar
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.cache import ResponseCache, StoredReply
-from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent, TokenUsage, estimate_tokens
+from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
 from graphrag_pipeline.models.endpoints.replies import (
     Completion,
     add_to_last,
@@ -28,6 +29,7 @@ from graphrag_pipeline.models.endpoints.replies import (
     read_completion,
 )
 from graphrag_pipeline.models.endpoints.streaming import OnToken
+from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
 from graphrag_pipeline.models.ports import CallFailedError, ChatReply, ChatRequest, Message, ReplyFormatError
 from graphrag_pipeline.models.requests import canonical_json, request_key_of, sendable
 from graphrag_pipeline.models.spending import Spending
@@ -36,8 +38,8 @@ from graphrag_pipeline.settings.models import ChatModelSettings
 
 T = TypeVar("T")
 
-EXPECTED_COMPLETION = 1000  # tokens that rate limits count on for a completion until a longer one was seen
-BOUNDED_COMPLETION = 4096  # tokens of a completion under a budget, unless parameters say otherwise: all models allow it
+EXPECTED_COMPLETION = 1000  # tokens; rate limits expect it of a completion until a longer one arrives
+BOUNDED_COMPLETION = 4096  # most tokens of a completion under a budget, if the parameters set none; models allow it
 
 _LOG = logging.getLogger(__name__)
 _PATH = "/chat/completions"
@@ -47,10 +49,10 @@ class OpenAIChatModel:
     """A chat model with its store: a `ports.StreamingChatModel`. Requests of one instance share one event loop.
 
     Args:
-        stage: what the model is used for: written with its replies and failures.
+        stage: the stage that uses the model; stored with its replies and failures.
 
     Attributes:
-        stats: calls, tokens and money since the instance was made.
+        stats: calls, tokens and cost of this instance.
     """
 
     def __init__(self, stage: str, settings: ChatModelSettings, cache: ResponseCache, spending: Spending) -> None:
@@ -60,10 +62,10 @@ class OpenAIChatModel:
         self.max_concurrency = settings.max_concurrency
         self._settings = settings
         self._cache = cache
-        asked = [settings.parameters.get(name) for name in ("max_completion_tokens", "max_tokens")]
-        self._most = next((int(most) for most in asked if most), BOUNDED_COMPLETION if spending.has_ceiling else None)
-        # A budget is hard only if no reply can be longer than what was reserved for it.
-        defaults = {"max_tokens": self._most} if spending.has_ceiling and not any(asked) else {}
+        limits = [settings.parameters.get(name) for name in ("max_completion_tokens", "max_tokens")]
+        self._most = next((int(most) for most in limits if most), BOUNDED_COMPLETION if spending.has_ceiling else None)
+        # A budget holds only if no reply can be longer than its reservation.
+        defaults = {"max_tokens": self._most} if spending.has_ceiling and not any(limits) else {}
         self._endpoint = Endpoint(stage, settings, spending, self.stats, defaults)
         self._has_response_format = True
         self._longest_completion = EXPECTED_COMPLETION
@@ -74,19 +76,19 @@ class OpenAIChatModel:
 
     async def stream(self, request: ChatRequest[Any]) -> AsyncIterator[str]:
         """See `ports.StreamingChatModel.stream`."""
-        told: asyncio.Queue[str | None] = asyncio.Queue()
+        tokens: asyncio.Queue[str | None] = asyncio.Queue()
         n_passed_on = 0
-        asking = asyncio.create_task(self._complete(request, told.put_nowait))
-        asking.add_done_callback(lambda _: told.put_nowait(None))
+        completing = asyncio.create_task(self._complete(request, tokens.put_nowait))
+        completing.add_done_callback(lambda _: tokens.put_nowait(None))
         try:
-            while (piece := await told.get()) is not None:
-                n_passed_on += bool(piece.strip())
-                yield piece
-            reply = await asking
+            while (token := await tokens.get()) is not None:
+                n_passed_on += bool(token.strip())
+                yield token
+            reply = await completing
         finally:
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
-        if not n_passed_on:  # it was stored, or came whole
+            completing.cancel()
+            await asyncio.gather(completing, return_exceptions=True)
+        if not n_passed_on:  # the reply was stored, or was not streamed
             yield reply.text
 
     async def _complete(self, request: ChatRequest[T], on_token: OnToken | None) -> ChatReply[T]:
@@ -131,7 +133,7 @@ class OpenAIChatModel:
         ]
 
     async def _request_reply(self, request: ChatRequest[T], key: str, on_token: OnToken | None) -> ChatReply[T]:
-        """Ask, and once more where the first reply cannot be used and was not read; store what can."""
+        """Request a reply, once more if the first one cannot be used and no text of it was passed on; store it."""
         first = await self._send_first(request, key, on_token)
         judged = _judge(request, first.value)
         calls = [first]
@@ -160,7 +162,7 @@ class OpenAIChatModel:
         return _reply_of(stored, judged, key, is_cached=False)
 
     async def _send_first(self, request: ChatRequest[Any], key: str, on_token: OnToken | None) -> Sent[Completion]:
-        """Streamed if somebody listens; whole where the endpoint knows no streams."""
+        """Send a request, as a stream if `on_token` is set and the endpoint supports streams."""
         if on_token is not None and request.response_format is None:
             try:
                 return await self._post(request.messages, {}, key, on_token)
@@ -181,7 +183,7 @@ class OpenAIChatModel:
                 reason = error.reason
             if self._has_response_format:
                 self._has_response_format = False
-                _LOG.warning("%s at %s takes no response_format (%s): asking in words from now on",
+                _LOG.warning("%s at %s does not accept response_format (%s): the prompt holds the schema from now on",
                              self._settings.model, self._endpoint.host, reason)  # fmt: skip
         if response_format is not None:
             messages = add_to_last(messages, describe_schema(response_format))
@@ -204,7 +206,7 @@ class _Fault:
 
 
 def _judge(request: ChatRequest[T], answer: Completion) -> T | _Fault:
-    """What the request makes of an answer, or why it cannot be used."""
+    """Return the parsed value of a completion, or why it cannot be used."""
     fault = find_fault(answer)
     if fault:
         return _Fault(fault)
@@ -217,7 +219,7 @@ def _judge(request: ChatRequest[T], answer: Completion) -> T | _Fault:
 
 
 def _revive(request: ChatRequest[T], key: str, stored: StoredReply) -> ChatReply[T] | None:
-    """A stored reply, unless the request's `parse` has become stricter since."""
+    """Return a stored reply, or None if the `parse` of the request rejects it now."""
     value = _judge(request, Completion(stored.text, stored.finish_reason))
     return None if isinstance(value, _Fault) else _reply_of(stored, value, key, is_cached=True)
 

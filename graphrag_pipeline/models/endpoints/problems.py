@@ -1,6 +1,9 @@
-"""What went wrong with one attempt at a request, as data: whether to try again, to give up, or to stop the run.
+"""Problems of one attempt at a request, as data: whether to retry, to give up, or to stop the run.
 
-The only place that knows the SDK's exceptions. Nothing here keeps an exception, because its request holds the key.
+This is the only module that knows the exceptions of the SDK. It never keeps an exception, because the request in it
+holds the key.
+
+Keep out: retries and error messages (`endpoint.py`).
 """
 
 from __future__ import annotations
@@ -15,8 +18,8 @@ from graphrag_pipeline.models.ports import ReplyFormatError
 
 MAX_MESSAGE = 300
 
-_AGAIN = frozenset({408, 409, 425, 429})
-_NEVER = frozenset({401, 402, 403, 404})
+_RETRIED = frozenset({408, 409, 425, 429})
+_FATAL = frozenset({401, 402, 403, 404})
 _OVERLOAD = frozenset({429, 503, 529})
 _TOO_LONG = re.compile(
     r"context.length|context_length|too long|too many tokens|maximum (?:context|sequence|input|allowed)|input length"
@@ -34,13 +37,13 @@ class Problem:
     """One failed attempt.
 
     Attributes:
-        message: what the endpoint or the connection said, one line, without the key.
-        status: HTTP status; None if there was no whole answer.
-        code, param: of an OpenAI error body, else empty.
-        retry_after_s: what the endpoint asks to wait.
-        may_be_paid: the endpoint may have done the work.
-        is_unreachable: no connection could be made.
-        is_timeout: no whole answer came in time.
+        message: error of the endpoint or the connection, one line, without the key.
+        status: HTTP status; None without a complete response.
+        code, param: fields of an OpenAI error body, else empty.
+        retry_after_s: seconds that the endpoint asks to wait.
+        may_be_paid: whether the endpoint may have done, and charged, the work.
+        is_unreachable: whether no connection was made.
+        is_timeout: whether no complete response arrived in time.
     """
 
     message: str
@@ -54,14 +57,14 @@ class Problem:
 
     @property
     def kind(self) -> str:
-        """What kind of failure it is, in one word: the HTTP status if there is one."""
+        """The kind of failure in one word: the HTTP status if there is one."""
         if self.status is not None:
             return str(self.status)
         return "connection" if self.is_unreachable else "timeout" if self.is_timeout else "no_answer"
 
     @property
     def is_worth_retrying(self) -> bool:
-        return self.status is None or self.status in _AGAIN or self.status >= 500
+        return self.status is None or self.status in _RETRIED or self.status >= 500
 
     @property
     def is_overload(self) -> bool:
@@ -69,8 +72,8 @@ class Problem:
 
     @property
     def is_fatal(self) -> bool:
-        """No request to this model can succeed."""
-        return self.status in _NEVER or self.code == "insufficient_quota"
+        """Whether no request to this model can succeed."""
+        return self.status in _FATAL or self.code == "insufficient_quota"
 
     @property
     def is_too_long(self) -> bool:
@@ -80,14 +83,14 @@ class Problem:
 
     @property
     def is_about_format(self) -> bool:
-        """The endpoint does not know the `response_format` of the request."""
+        """Whether the endpoint does not support the `response_format` of the request."""
         return self.status in (400, 422, 501) and (
             self.param.startswith("response_format") or bool(_FORMAT.search(self.message))
         )
 
     @property
     def unsupported_parameter(self) -> str:
-        """The name of a parameter that this model does not take; empty if that is not the problem."""
+        """The name of a parameter that the model does not accept; empty for another problem."""
         if self.status not in (400, 422) or not _UNSUPPORTED.search(f"{self.code} {self.message}"):
             return ""
         named = re.search(r"['\"`](\w+)['\"`]", self.message)
@@ -98,11 +101,11 @@ class Problem:
 
 
 def describe_problem(error: Exception, key: str, timeout_s: float) -> Problem:
-    """What an exception of an attempt means.
+    """Return the problem behind an exception of an attempt.
 
     Args:
-        error: one of `attempt_errors`; a ValueError or RecursionError is a body that is no JSON.
-        key: the key, taken out of every message.
+        error: one of `attempt_errors`; a ValueError or RecursionError means a body that is not JSON.
+        key: the API key, which is removed from every message.
     """
     import openai
 
@@ -118,11 +121,11 @@ def describe_problem(error: Exception, key: str, timeout_s: float) -> Problem:
         return Problem(_clean(f"connection lost ({type(error).__name__}: {error})", key), may_be_paid=True)
     if isinstance(error, ReplyFormatError):
         return Problem(_clean(str(error), key), may_be_paid=True)
-    return Problem(_clean(f"the answer is no JSON ({type(error).__name__})", key), may_be_paid=True)
+    return Problem(_clean(f"the answer is not JSON ({type(error).__name__})", key), may_be_paid=True)
 
 
 def _broken_connection(error: BaseException | None) -> BaseException | None:
-    """What aiohttp said of a connection, which the SDK takes for a time-out; None if that is not what happened."""
+    """Return the connection error of aiohttp, which the SDK reports as a time-out; None for other errors."""
     import aiohttp
 
     while error is not None:
@@ -140,14 +143,14 @@ def _describe_connection(cause: BaseException, key: str) -> Problem:
 
 
 def attempt_errors() -> tuple[type[Exception], ...]:
-    """What an attempt may raise that `describe_problem` understands."""
+    """Return the exceptions of an attempt that `describe_problem` understands."""
     import openai
 
     return (openai.APIError, TimeoutError, ValueError, RecursionError, ReplyFormatError, *_transport_errors())
 
 
 def _transport_errors() -> tuple[type[Exception], ...]:
-    """What a lost stream raises in the SDKs that pass on the errors of httpx."""
+    """Return the exceptions of a lost stream in versions of the SDK that pass on errors of httpx."""
     try:
         from httpx import TransportError  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
@@ -168,7 +171,7 @@ def _describe_status(error: Any, key: str) -> Problem:
 
 
 def _clean(text: str, key: str) -> str:
-    """One line without the key, nor any part that shows most of it."""
+    """Return one line without the key and without its first and last 12 characters."""
     if key:
         text = text.replace(key, "***")
         if len(key) >= 16:

@@ -1,6 +1,6 @@
-"""Reading what a chat endpoint sent, and what to say when it cannot be used: pure functions.
+"""Chat completions in response bodies, and corrective requests for those that cannot be used: pure functions.
 
-Keep out: sending, storing, and the meaning of a reply (its request's `parse` knows that).
+Keep out: sending, storage, and the meaning of a reply, which the `parse` of its request knows.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 from graphrag_pipeline.models.ports import Message, ReplyFormatError
 from graphrag_pipeline.models.requests import sendable
 
-MAX_TOLD = 4000  # characters of a bad reply that are shown to the model again
+MAX_SHOWN = 4000  # characters of a bad reply in a corrective request
 
-THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)  # local reasoning models put them into the text
+THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)  # in the text of local reasoning models
 
 
 @dataclass(frozen=True)
 class Completion:
-    """The text of one completion and how it ended."""
+    """The text of one chat completion and how it ended."""
 
     text: str
     finish_reason: str
@@ -28,10 +28,10 @@ class Completion:
 
 
 def read_completion(body: object) -> Completion:
-    """The first choice of a chat completion.
+    """Return the first choice of a chat completion, without a leading `<think>` block.
 
     Raises:
-        ReplyFormatError: the body is no chat completion.
+        ReplyFormatError: the body is not a chat completion.
     """
     choice = _first_choice(body)
     message = choice.get("message")
@@ -48,7 +48,7 @@ def read_completion(body: object) -> Completion:
 
 
 def find_fault(answer: Completion) -> str:
-    """Why an answer cannot be used, whatever it is about; empty if it can."""
+    """Return why a completion cannot be used by any request; empty if it can."""
     if answer.refusal or answer.finish_reason == "content_filter":
         return f"the model refused: {answer.refusal[:200] or 'content filter'}"
     if answer.finish_reason == "length":
@@ -59,23 +59,25 @@ def find_fault(answer: Completion) -> str:
 
 
 def correct_messages(messages: Sequence[Message], answer: Completion, reason: str) -> list[Message] | None:
-    """The conversation to try once more with; None where another try is not worth its money (a refusal)."""
+    """Return the conversation of a corrective request; None after a refusal, which would be paid in vain."""
     if answer.refusal or answer.finish_reason == "content_filter":
         return None
     if answer.finish_reason == "length":
         return add_to_last(messages, "Your previous answer was too long and was cut off. Answer more briefly.")
     if not answer.text.strip():
         return list(messages)
-    told = f"Your answer cannot be used: {reason[:500]}\nAnswer again, in the format asked for and with nothing else."
+    correction = (
+        f"Your answer cannot be used: {reason[:500]}\nAnswer again, in the format asked for and with nothing else."
+    )
     return [
         *messages,
-        {"role": "assistant", "content": answer.text[:MAX_TOLD]},
-        {"role": "user", "content": told},
+        {"role": "assistant", "content": answer.text[:MAX_SHOWN]},
+        {"role": "user", "content": correction},
     ]
 
 
 def add_to_last(messages: Sequence[Message], text: str) -> list[Message]:
-    """The conversation with a paragraph added to its last turn: some models insist on alternating turns."""
+    """Add a paragraph to the last turn of a conversation; some models require alternating turns."""
     last = messages[-1]
     return [*messages[:-1], {"role": last["role"], "content": f"{last['content']}\n\n{text}"}]
 

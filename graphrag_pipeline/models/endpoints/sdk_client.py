@@ -1,6 +1,8 @@
-"""The OpenAI SDK's client of one endpoint, and the key it is opened with, read from the environment.
+"""OpenAI SDK client of one endpoint, opened with the API key from the environment.
 
-The key is in no message of ours. Keep out: sending (`endpoint.py`).
+No message contains the key.
+
+Keep out: sending (`endpoint.py`).
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ _NEEDS_KEY = ("api.openai.com", ".openai.azure.com")
 
 
 def make_client(settings: ChatModelSettings | EmbeddingModelSettings, host: str) -> openai.AsyncOpenAI:
-    """The SDK's client of an endpoint; retries are ours.
+    """Open the SDK client of an endpoint, without the retries of the SDK (`endpoint.py` retries).
 
     Raises:
-        SettingsError: the endpoint needs a key and there is none, or what is there cannot be one.
+        SettingsError: the endpoint needs a key and the variable is empty, or its value cannot be a key.
     """
     import openai
 
@@ -39,14 +41,16 @@ def make_client(settings: ChatModelSettings | EmbeddingModelSettings, host: str)
 
 
 def unset_hint(variable: str) -> str:
-    """A remark for a message that names the variable of the key."""
+    """Return an addition to the name of the key's variable in a message: whether it is not set."""
     return "" if os.environ.get(variable, "").strip() else " (which is not set)"
 
 
 def _read_key(variable: str, host: str) -> str:
     key = os.environ.get(variable, "").strip()
     if not key and host.endswith(_NEEDS_KEY):
-        raise SettingsError(f"{host} needs a key: put it into the environment variable {variable} (api_key_env)")
+        raise SettingsError(f"{host} needs a key: set the environment variable {variable} (named by api_key_env)")
     if not (key.isascii() and key.isprintable()):
-        raise SettingsError(f"the environment variable {variable} holds characters that no key has; set it again")
+        raise SettingsError(
+            f"the environment variable {variable} holds characters that a key cannot have; set it again"
+        )
     return key or "none"

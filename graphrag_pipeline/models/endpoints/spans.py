@@ -1,8 +1,10 @@
-"""OpenTelemetry spans: one per attempt at a request, with its tokens, money and error, below one per stage or query.
+"""OpenTelemetry spans: one per attempt at a request, with tokens, cost and error, below one per stage or query.
 
-Names are those of OpenTelemetry's semantic conventions for generative AI; what those have no name for starts with
-`graphrag.`. A span shows no prompt, reply or key. The package opentelemetry is optional: without it, and without a
-TracerProvider, nothing is sent. Keep out: counting (`accounting.py`).
+Names follow OpenTelemetry's semantic conventions for generative AI; other names start with `graphrag.`. A span contains
+no prompt, reply or key. The package opentelemetry is optional. Without it, or without a TracerProvider, spans are not
+sent.
+
+Keep out: statistics (`accounting.py`).
 """
 
 from __future__ import annotations
@@ -17,25 +19,25 @@ from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelSettings
 
 ABANDONED = "abandoned"
-"""`error.type` of an attempt that was cancelled or whose stream broke after somebody had read of it."""
+"""`error.type` of an attempt that was cancelled, or whose stream broke after text was passed on."""
 
 
 class AttemptSpan:
-    """The span of one attempt; tells nothing where there is none. An attempt that ends untold failed."""
+    """The span of one attempt, or no span. An attempt without an outcome counts as failed."""
 
     def __init__(self, span: Any = None) -> None:
         self._span = span
         self._has_outcome = False
 
     def add_answer(self, input_tokens: int, output_tokens: int, cost: float | None) -> None:
-        """Tell that the model answered: tokens of prompt and completion, and US dollars if the price is known."""
+        """Record an answer: tokens of prompt and completion, and US dollars if the price is known."""
         self._has_outcome = True
         if self._span is not None:
             tokens = {"gen_ai.usage.input_tokens": input_tokens, "gen_ai.usage.output_tokens": output_tokens}
             self._span.set_attributes(tokens | ({} if cost is None else {"graphrag.cost_usd": cost}))
 
     def add_problem(self, problem: Problem) -> None:
-        """Tell that the attempt failed; `error.type` is the HTTP status, or what kind of failure it was."""
+        """Record a failure; `error.type` is the HTTP status, or the kind of failure."""
         self._has_outcome = True
         if problem.status is not None and self._span is not None:
             self._span.set_attribute("http.response.status_code", problem.status)
@@ -57,11 +59,11 @@ class AttemptSpan:
 def attempt_span(
     stage: str, settings: ChatModelSettings | EmbeddingModelSettings, attempt: int
 ) -> Iterator[AttemptSpan]:
-    """A span around one attempt at a request, if the model's settings want it.
+    """Open a span around one attempt at a request, if `use_spans` of the model is set.
 
     Args:
-        stage: what the model is used for.
-        attempt: 1 for the first; more is a retry.
+        stage: the stage that uses the model.
+        attempt: 1 for the first attempt, more for retries.
     """
     tracer = _find_tracer() if settings.use_spans else None
     if tracer is None:
@@ -84,23 +86,23 @@ def attempt_span(
         f"{operation} {settings.model}",
         kind=SpanKind.CLIENT,
         attributes=attributes,
-        record_exception=False,  # an exception of the SDK holds the key in its request
+        record_exception=False,  # the request in an exception of the SDK holds the key
         set_status_on_exception=False,
     ) as span:
-        told = AttemptSpan(span)
+        recorded = AttemptSpan(span)
         try:
-            yield told
+            yield recorded
         finally:
-            told.close()
+            recorded.close()
 
 
 @contextmanager
 def parent_span(is_wanted: bool, name: str, **attributes: str) -> Iterator[None]:
-    """A span around a stage run or a query, above those of its requests.
+    """Open a span around a stage run or a query, above the spans of its requests.
 
     Args:
-        name: such as `stage graph`.
-        attributes: written as `graphrag.` and their name.
+        name: name of the span, such as `stage graph`.
+        attributes: values by name; `graphrag.` is put before each name.
     """
     tracer = _find_tracer() if is_wanted else None
     if tracer is None:

@@ -1,8 +1,10 @@
-"""Streamed replies: server-sent pieces told as they come, then put together as the reply that would have come whole.
+"""Streamed replies: passes on each piece of text as it arrives, then assembles the complete response body.
 
-What fails before the first piece is data like any other failed attempt and may be tried again; what fails after it is a
-`CallFailedError` that keeps what arrived, because somebody has read it. An endpoint that knows no streams and sends its
-reply whole is understood too. Keep out: what a reply means, storing, money.
+A failure before the first piece is a failed attempt that may be retried. A failure after it is a `CallFailedError` with
+the text so far, because the caller has already received that text. The reply of an endpoint without streams is
+accepted in one piece.
+
+Keep out: the meaning of a reply, storage, cost.
 """
 
 from __future__ import annotations
@@ -25,11 +27,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 OnToken = Callable[[str], None]
-"""Told each piece of text, in the loop of model calls."""
+"""Receives each piece of text, in the event loop of model calls."""
 Post = Callable[["openai.AsyncOpenAI", Mapping[str, Any]], Awaitable[object]]
 
 STREAM_OPTIONS: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
-"""What a streamed request has in its body, besides what a whole one has."""
+"""Fields of the request body that only a streamed request has."""
 
 CLOSING_S = 5.0
 _OPENING = "<think>"
@@ -37,11 +39,11 @@ _END = object()
 
 
 def make_post(path: str, key: str, timeout_s: float, on_token: OnToken | None) -> Post:
-    """How a whole body is sent: for one answer, or as a stream that somebody listens to.
+    """Return a function that sends a request body: as a stream if `on_token` is set, else for one response.
 
     Args:
-        key: of the request, in failures.
-        timeout_s: for a whole answer; of a stream, the longest silence.
+        key: request key, for failures.
+        timeout_s: longest duration of a whole response; longest silence of a stream.
     """
 
     async def post(client: openai.AsyncOpenAI, body: Mapping[str, Any]) -> object:
@@ -59,20 +61,20 @@ async def post_streamed(
     """Send a chat request and read its stream.
 
     Args:
-        tell: gets the text without what a reasoning model thinks first.
+        on_token: receives the text, without a leading `<think>` block.
         timeout_s: longest silence.
-        key: of the request, in a failure.
+        key: request key, for a failure.
 
     Returns:
-        The body of the same completion as it comes whole.
+        The body that the same completion has without a stream.
 
     Raises:
-        CallFailedError: the stream broke after something was told.
-        Exception: one of `problems.attempt_errors`: it failed before that.
+        CallFailedError: the stream broke after text was passed on.
+        Exception: one of `problems.attempt_errors`, for an earlier failure.
     """
     import openai
 
-    pieces = _StreamedReply(on_token)
+    reply = _StreamedReply(on_token)
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(timeout_s) as silence:
@@ -82,17 +84,17 @@ async def post_streamed(
             async with stream:
                 async for chunk in stream:
                     silence.reschedule(loop.time() + timeout_s)
-                    pieces.add(chunk)
-            if pieces.is_empty:
+                    reply.add(chunk)
+            if reply.is_empty:
                 return await _post_whole(client, path, body)
-        if not pieces.finish_reason:
+        if not reply.finish_reason:
             raise ReplyFormatError("the stream ended too early")
     except attempt_errors() as error:
-        if not pieces.n_passed_on:
+        if not reply.n_passed_on:
             raise
         reason = str(describe_problem(error, client.api_key, timeout_s))
-        raise CallFailedError(f"the reply broke off: {reason}", key, pieces.text) from None
-    return pieces.whole()
+        raise CallFailedError(f"the reply broke off: {reason}", key, reply.text) from None
+    return reply.whole()
 
 
 async def _post_whole(client: openai.AsyncOpenAI, path: str, body: Mapping[str, Any]) -> object:
@@ -101,11 +103,11 @@ async def _post_whole(client: openai.AsyncOpenAI, path: str, body: Mapping[str, 
 
 
 class _StreamedReply:
-    """What has arrived of one stream.
+    """The pieces of one stream that have arrived.
 
     Attributes:
-        is_empty: no piece of a completion has.
-        n_told: pieces of text that somebody has read.
+        is_empty: whether no piece of a completion has arrived.
+        n_passed_on: number of pieces of text passed to `on_token`.
     """
 
     def __init__(self, on_token: OnToken) -> None:
@@ -139,7 +141,7 @@ class _StreamedReply:
         return "".join(self._text)
 
     def whole(self) -> dict[str, Any]:
-        """The completion; what was held back as a thought that never ended is told now."""
+        """Return the response body; first pass on text that was held back as an unclosed `<think>` block."""
         self._pass_on(self._thoughts.rest())
         message = {"role": "assistant", "content": self.text, "refusal": "".join(self._refusal) or None}
         choice = {"index": 0, "message": message, "finish_reason": self.finish_reason}
@@ -157,7 +159,7 @@ class _StreamedReply:
 
 
 class _ThoughtFilter:
-    """Holds back the `<think>...</think>` that some models start with, and nothing after it."""
+    """Filter that holds back a leading `<think>...</think>` block and passes on all text after it."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -176,14 +178,14 @@ class _ThoughtFilter:
         return self.rest()
 
     def rest(self) -> str:
-        """What is held back and is no thought."""
+        """Return the text that is held back and not part of a block."""
         held, self._held, self._is_open = self._held, "", True
         thoughts = THOUGHTS.match(held) if held.lstrip().startswith(_OPENING) else None
         return held[thoughts.end() :] if thoughts else held
 
 
 def iterate_in_loop(items: AsyncIterator[T]) -> Iterator[T]:
-    """The items of an async generator, for code that is not async; it is closed when the caller stops early."""
+    """Yield the items of an async generator in synchronous code; close it when the caller stops early."""
     found: queue.SimpleQueue[Any] = queue.SimpleQueue()
     is_closed = threading.Event()
 
@@ -203,4 +205,4 @@ def iterate_in_loop(items: AsyncIterator[T]) -> Iterator[T]:
         future.result()
     finally:
         future.cancel()
-        is_closed.wait(CLOSING_S)  # what was paid for is booked before the caller may end the process
+        is_closed.wait(CLOSING_S)  # paid calls are booked before the caller may end the process

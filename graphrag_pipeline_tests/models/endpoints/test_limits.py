@@ -134,7 +134,7 @@ def test_a_budget_is_shared_and_hard(database: SharedDatabase) -> None:
         assert not done  # 120 reserved would be too much, 60 may turn out to be less
         mine.settle(first, 30, 0.0)
         others.settle(await asyncio.wait_for(waiting, 10), 55, 0.0)
-        with pytest.raises(BudgetExceededError, match=r"85 of budget.max_tokens = 100 .* Raise the ceiling"):
+        with pytest.raises(BudgetExceededError, match=r"85 of budget.max_tokens = 100 .* Raise the limit"):
             await mine.reserve(16, 0.0, timeout_s=60)
         await others.reserve(15, 0.0, timeout_s=60)
         assert mine.total() == (85, 0.0)

@@ -206,7 +206,7 @@ def test_a_server_that_is_not_there_ends_the_run(tmp_path: Path) -> None:
     with running_model_server() as server:
         gone = server.base_url
     chat = chat_model(gone, tmp_path)
-    with pytest.raises(PipelineError, match=r"cannot connect .* Start the server, or mend base_url") as caught:
+    with pytest.raises(PipelineError, match=r"cannot connect .* Start the server, or correct base_url") as caught:
         complete(chat, ask("Who?"))
     assert not isinstance(caught.value, CallFailedError)
     assert chat.stats.n_retries == MAX_UNREACHED - 1

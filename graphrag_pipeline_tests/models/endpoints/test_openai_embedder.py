@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.models.endpoints.openai_embedder import read_vectors
+from graphrag_pipeline.models.endpoints.embedding_replies import read_vectors
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline_tests.model_server import Asked, Fault, ModelServer, Reply, running_model_server
 from graphrag_pipeline_tests.support.model_clients import embedder
