@@ -147,13 +147,13 @@ def prune(
     from dataclasses import asdict
 
     from graphrag_pipeline.pipeline.retention import prune as prune_root
-    from graphrag_pipeline.pipeline.retention import render_swept
+    from graphrag_pipeline.pipeline.retention import render_sweep
 
     swept = prune_root(open_root(root), keep, time.time() - grace_hours * _HOUR_S, dry_run)
     if as_json:
         print_json(asdict(swept))
         return
-    for line in render_swept(swept, dry_run):
+    for line in render_sweep(swept, dry_run):
         typer.echo(line)
 
 
@@ -166,11 +166,11 @@ def forget(
     from dataclasses import asdict
 
     from graphrag_pipeline.pipeline.forgetting import forget_document, render_forgotten
-    from graphrag_pipeline.pipeline.retention import render_swept
+    from graphrag_pipeline.pipeline.retention import render_sweep
 
     forgotten = forget_document(open_root(root), document)
     if as_json:
         print_json(asdict(forgotten))
         return
-    for line in (*render_swept(forgotten.swept, is_dry_run=False), *render_forgotten(forgotten)):
+    for line in (*render_sweep(forgotten.swept, is_dry_run=False), *render_forgotten(forgotten)):
         typer.echo(line)

@@ -27,7 +27,7 @@ from graphrag_pipeline.pipeline.retention import sweep_shared, unused_records
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE
 from graphrag_pipeline.pipeline.staleness import detect_input
-from graphrag_pipeline.storage.garbage import Swept, sweep
+from graphrag_pipeline.storage.garbage import SweepReport, sweep
 from graphrag_pipeline.storage.history import refusal_of
 from graphrag_pipeline.storage.locks import hold_alone, is_held, one_index_run, one_writer
 from graphrag_pipeline.storage.snapshots import Snapshot
@@ -54,7 +54,7 @@ class Forgotten:
     """
 
     documents: tuple[str, ...]
-    swept: Swept
+    swept: SweepReport
     n_replies: int
     n_vectors: int
     rewritten: tuple[str, ...]
@@ -85,7 +85,7 @@ def forget_document(root: Root, document: str) -> Forgotten:
         n_replies, n_vectors = _forget_replies(root)
         folders = {collection_of(folder): folder for _, folder in hidden}
         if root.shared:
-            root.shared.write_again(folders.values())
+            root.shared.upload_again(folders.values())
         for folder in folders.values():
             rewrite_whole(root.snapshots.folder / "vectors", folder)
         # Last: by these files it is known, so that a forgetting that was cut short can be done again.
@@ -200,7 +200,7 @@ def _has_cache(root: Root) -> bool:
 
 
 def render_forgotten(forgotten: Forgotten) -> list[str]:
-    """What was removed, in lines; what the sweep removed is told by `retention.render_swept`."""
+    """What was removed, in lines; what the sweep removed is told by `retention.render_sweep`."""
     lines = [f"forgot {document}" for document in forgotten.documents]
     lines += [f"rewrote vectors {name}" for name in forgotten.rewritten]
     lines.append(f"removed {forgotten.n_replies:,} replies and {forgotten.n_vectors:,} vectors of models")

@@ -11,11 +11,11 @@ from pathlib import Path
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inputs.files import list_unused_records
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.storage.garbage import Swept, find_old_snapshots, sweep
+from graphrag_pipeline.storage.garbage import SweepReport, find_old_snapshots, sweep
 from graphrag_pipeline.storage.locks import one_index_run, one_writer
 
 
-def prune(root: Root, n_kept: int, before: float, is_dry_run: bool = False) -> Swept:
+def prune(root: Root, n_kept: int, before: float, is_dry_run: bool = False) -> SweepReport:
     """Remove old snapshots, and the files that no head and no snapshot names any more.
 
     Args:
@@ -29,7 +29,7 @@ def prune(root: Root, n_kept: int, before: float, is_dry_run: bool = False) -> S
         return sweep_shared(root, swept, is_dry_run)
 
 
-def sweep_shared(root: Root, swept: Swept, is_dry_run: bool = False) -> Swept:
+def sweep_shared(root: Root, swept: SweepReport, is_dry_run: bool = False) -> SweepReport:
     """Remove from the shared store, if there is one, what nothing names once the root was swept."""
     if root.shared is None:
         return swept
@@ -44,7 +44,7 @@ def unused_records(root: Root) -> list[Path]:
         return []
 
 
-def render_swept(swept: Swept, is_dry_run: bool) -> list[str]:
+def render_sweep(swept: SweepReport, is_dry_run: bool) -> list[str]:
     """What a sweep did, in lines."""
     verb = "would remove" if is_dry_run else "removed"
     lines = [f"{verb} snapshot {snapshot_id}" for snapshot_id in swept.snapshots]

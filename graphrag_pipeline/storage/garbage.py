@@ -35,7 +35,7 @@ _Collection = tuple[str, VectorFolder]
 
 
 @dataclass(frozen=True)
-class Swept:
+class SweepReport:
     """What a sweep removed, or would remove.
 
     Attributes:
@@ -80,7 +80,7 @@ def sweep(
     before: float,
     others: Iterable[Path] = (),
     is_dry_run: bool = False,
-) -> Swept:
+) -> SweepReport:
     """Remove snapshots, and every file older than `before` that no head and no other snapshot names.
 
     Args:
@@ -106,7 +106,9 @@ def sweep(
             for path in sorted(paths, key=lambda path: path.parent.parent == tables.root / "tables" / "documents"):
                 _remove(path)  # documents last: cut short, it is still known what is to go
     held = tuple(i for i in doomed if i not in gone)
-    return Swept(tuple(gone), held, tuple(paths), tuple(collection_of(folder) for _, folder in collections), n_bytes)
+    return SweepReport(
+        tuple(gone), held, tuple(paths), tuple(collection_of(folder) for _, folder in collections), n_bytes
+    )
 
 
 def _read_manifests(store: SnapshotStore, ids: Iterable[str]) -> list[Manifest]:

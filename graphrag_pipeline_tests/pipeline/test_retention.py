@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 
-from graphrag_pipeline.pipeline.retention import prune, render_swept
+from graphrag_pipeline.pipeline.retention import prune, render_sweep
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.roots import build_tables, put
 from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_twice, first_of, root
@@ -40,7 +40,7 @@ def test_cached_conversions_of_files_that_are_gone_or_edited_go(root: Root) -> N
 def test_the_lines_name_every_snapshot_and_file(root: Root) -> None:
     first = first_of(root)
     swept = prune(root, n_kept=1, before=math.inf, is_dry_run=True)
-    lines = render_swept(swept, is_dry_run=True)
+    lines = render_sweep(swept, is_dry_run=True)
     assert lines[0] == f"would remove snapshot {first}"
     assert all(f"would remove {path}" in lines for path in swept.paths)
     assert lines[-1].startswith("would remove 1 snapshots and ")

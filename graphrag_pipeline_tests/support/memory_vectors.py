@@ -12,7 +12,7 @@ import numpy as np
 
 from graphrag_pipeline.storage.vectors.registry import register_vector_store
 from graphrag_pipeline.storage.vectors.stores import (
-    Found,
+    ScoredIds,
     VectorRecord,
     VectorStore,
     Where,
@@ -68,7 +68,7 @@ class MemoryVectorStore(VectorStore):
         k: int,
         ids: Collection[str] | None = None,
         where: Where | None = None,
-    ) -> Found:
+    ) -> ScoredIds:
         rows = [record for record in self._chosen(collection, ids, where) if record.vector.any()]
         length = np.linalg.norm(vector)
         scored = [
@@ -84,7 +84,7 @@ class MemoryVectorStore(VectorStore):
         k: int,
         ids: Collection[str] | None = None,
         where: Where | None = None,
-    ) -> Found:
+    ) -> ScoredIds:
         asked = _words(query)
         rows = self._chosen(collection, ids, where)
         scored = [
@@ -111,7 +111,7 @@ def _words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.casefold()))
 
 
-def _best(scored: list[tuple[str, float]], k: int) -> Found:
+def _best(scored: list[tuple[str, float]], k: int) -> ScoredIds:
     return sorted(scored, key=lambda pair: (-pair[1], pair[0]))[:k]
 
 

@@ -27,7 +27,7 @@ from graphrag_pipeline.tables import VECTOR_TABLES
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.storage.vectors.stores import Found, VectorCollection, VectorRecord, Where
+    from graphrag_pipeline.storage.vectors.stores import ScoredIds, VectorCollection, VectorRecord, Where
 
 MAX_IDS = 2_000
 """Passing rows of which a search is told the ids; of more it looks for some over what is asked, until enough pass."""
@@ -111,7 +111,7 @@ class MaskedVectors:
 
     def search(
         self, vector: np.ndarray, k: int, ids: Collection[str] | None = None, where: Where | None = None
-    ) -> Found:
+    ) -> ScoredIds:
         if ids is not None or self._are_few:
             among = self._among(ids)
             return self._all.search(vector, k, among, where) if among else []
@@ -121,7 +121,9 @@ class MaskedVectors:
                 return found[:k]
         return self._all.search(vector, k, self.ids(), where)
 
-    def search_text(self, query: str, k: int, ids: Collection[str] | None = None, where: Where | None = None) -> Found:
+    def search_text(
+        self, query: str, k: int, ids: Collection[str] | None = None, where: Where | None = None
+    ) -> ScoredIds:
         if ids is not None or self._are_few:
             among = self._among(ids)
             return self._all.search_text(query, k, among, where) if among else []
@@ -146,7 +148,7 @@ class MaskedVectors:
             yield n_wanted
             n_wanted *= 4
 
-    def _passing(self, near: Found) -> Found:
+    def _passing(self, near: ScoredIds) -> ScoredIds:
         kept = set(self._keep([record_id for record_id, _ in near]))
         return [(record_id, score) for record_id, score in near if record_id in kept]
 

@@ -17,7 +17,7 @@ _OF_THIS_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 
 @contextmanager
-def explained(url: str, *passing: type[Exception]) -> Iterator[None]:
+def translate_errors(url: str, *passing: type[Exception]) -> Iterator[None]:
     """Say what went wrong with a store in one line, with the way out; errors in `passing` are the caller's affair."""
     try:
         yield

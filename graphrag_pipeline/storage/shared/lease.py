@@ -23,14 +23,14 @@ from pathlib import Path
 
 from graphrag_pipeline.errors import LeaseLostError, PipelineError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.storage.shared.objects import Objects
+from graphrag_pipeline.storage.shared.objects import ObjectStore
 
 LEASE = "lease.json"
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Holder:
+class LeaseHolder:
     """Who holds the lease.
 
     Attributes:
@@ -49,15 +49,15 @@ class Holder:
         return json.dumps(asdict(self), indent=1).encode()
 
 
-def read_holder(objects: Objects) -> Holder | None:
+def read_holder(objects: ObjectStore) -> LeaseHolder | None:
     """Who holds the lease now; None if nobody does. One that cannot be read counts as held by nobody known."""
     data = objects.read(LEASE)
     if data is None:
         return None
     try:
-        return Holder(**json.loads(data))
+        return LeaseHolder(**json.loads(data))
     except (ValueError, TypeError):
-        return Holder("", "an unknown process", 60.0, len(data))
+        return LeaseHolder("", "an unknown process", 60.0, len(data))
 
 
 class Lease:
@@ -69,12 +69,12 @@ class Lease:
         lasts_s: as in `Holder`.
     """
 
-    def __init__(self, objects: Objects, memory: Path, lasts_s: float) -> None:
+    def __init__(self, objects: ObjectStore, memory: Path, lasts_s: float) -> None:
         self._objects = objects
         self._memory = memory
         self._proof = memory.with_name(f"{memory.name}.exclusive")
         """Holds the URL of the store, once that was seen to refuse to create what is there."""
-        self._holder = Holder(secrets.token_hex(16), f"{socket.gethostname()}, process {os.getpid()}", lasts_s)
+        self._holder = LeaseHolder(secrets.token_hex(16), f"{socket.gethostname()}, process {os.getpid()}", lasts_s)
         self._is_lost = False
         self._is_over = threading.Event()
         self._thread: threading.Thread | None = None
@@ -84,7 +84,7 @@ class Lease:
         # Those before stay until it is ours: a process that was killed while it waited had none of them.
         own = {*self._tokens(), self._holder.token}
         files.replace(self._memory, "\n".join(sorted(own)).encode())
-        watched: Holder | None = None
+        watched: LeaseHolder | None = None
         since = time.monotonic()
         while not self._create():
             found = read_holder(self._objects)
@@ -133,7 +133,7 @@ class Lease:
         found = read_holder(self._objects)
         return found is not None and found.token == self._holder.token
 
-    def _renew(self, objects: Objects) -> None:
+    def _renew(self, objects: ObjectStore) -> None:
         renewed_at = time.monotonic()
         holder = self._holder
         while not self._is_over.wait(holder.lasts_s / 3):
@@ -142,7 +142,7 @@ class Lease:
                 if found is None or found.token != holder.token:
                     self._is_lost = True
                     return
-                holder = Holder(holder.token, holder.name, holder.lasts_s, holder.n_renewals + 1)
+                holder = LeaseHolder(holder.token, holder.name, holder.lasts_s, holder.n_renewals + 1)
                 if not self._is_over.is_set():
                     objects.write(LEASE, holder.to_json())
                 renewed_at = time.monotonic()
@@ -159,7 +159,7 @@ class Lease:
             LeaseLostError: it is.
         """
         if self._is_lost:
-            raise self.lost()
+            raise self.lost_error()
 
     def check(self) -> None:
         """Ask the store whether the lease is still ours; to be called right before anything is removed.
@@ -171,9 +171,9 @@ class Lease:
         found = read_holder(self._objects)
         if found is None or found.token != self._holder.token:
             self._is_lost = True
-            raise self.lost()
+            raise self.lost_error()
 
-    def lost(self) -> LeaseLostError:
+    def lost_error(self) -> LeaseLostError:
         """The error that says so."""
         return LeaseLostError(
             f"{self._objects.url}: another process took over the lease of the shared store, since it was not renewed "

@@ -13,10 +13,10 @@ from pathlib import Path
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.storage.shared.state import State
+from graphrag_pipeline.storage.shared.state import StoreState
 
 
-class Notes:
+class StoreNotes:
     """The notes about one store.
 
     Args:
@@ -27,16 +27,16 @@ class Notes:
         name = stable_hash(url)[:16]
         self._state_path = folder / f"{name}.json.gz"
         self._joined_path = folder / f"{name}.joined"
-        self._again_path = folder / f"{name}.again.json"
+        self._pending_path = folder / f"{name}.again.json"
 
-    def state(self) -> State | None:
+    def state(self) -> StoreState | None:
         """What the store said last; None if that is not known."""
         try:
-            return State.from_bytes(self._state_path.read_bytes(), str(self._state_path))
+            return StoreState.from_bytes(self._state_path.read_bytes(), str(self._state_path))
         except (FileNotFoundError, PipelineError):  # a damaged one: as good as none
             return None
 
-    def write_state(self, state: State) -> None:
+    def write_state(self, state: StoreState) -> None:
         files.replace(self._state_path, state.to_bytes())
 
     @property
@@ -47,9 +47,9 @@ class Notes:
     def join(self) -> None:
         files.replace(self._joined_path, b"")
 
-    def again(self) -> list[str]:
+    def pending_uploads(self) -> list[str]:
         """Archives that are to be put into the store again, although it has them; sorted."""
-        return list(json.loads(self._again_path.read_bytes())) if self._again_path.exists() else []
+        return list(json.loads(self._pending_path.read_bytes())) if self._pending_path.exists() else []
 
-    def write_again(self, names: Iterable[str]) -> None:
-        files.replace(self._again_path, json.dumps(sorted(names)).encode())
+    def write_pending_uploads(self, names: Iterable[str]) -> None:
+        files.replace(self._pending_path, json.dumps(sorted(names)).encode())

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from graphrag_pipeline.storage.shared.objects import Objects
-from graphrag_pipeline.storage.shared.state import State
+from graphrag_pipeline.storage.shared.objects import ObjectStore
+from graphrag_pipeline.storage.shared.state import StoreState
 
 STATES = "states"
 _NAME = re.compile(rf"{STATES}/(\d+)\.json\.gz")
@@ -24,10 +24,10 @@ def state_name(number: int) -> str:
 class NumberedStates:
     """The states of one store."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: ObjectStore) -> None:
         self._objects = objects
 
-    def latest(self) -> State | None:
+    def latest(self) -> StoreState | None:
         """What the store says now; None if it never said anything.
 
         Raises:
@@ -38,10 +38,10 @@ class NumberedStates:
             name = state_name(numbers[-1])
             data = self._objects.read(name)
             if data is not None:  # else it was superseded and removed since it was listed
-                return State.from_bytes(data, f"{self._objects.url}/{name}", numbers[-1])
+                return StoreState.from_bytes(data, f"{self._objects.url}/{name}", numbers[-1])
         return None
 
-    def publish(self, state: State) -> bool:
+    def publish(self, state: StoreState) -> bool:
         """Make the store say a state, if nobody has published one of its number; whether it does.
 
         Raises:

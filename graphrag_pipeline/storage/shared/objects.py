@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from graphrag_pipeline.errors import StoreError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.storage.shared.faults import explained
+from graphrag_pipeline.storage.shared.faults import translate_errors
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -28,7 +28,7 @@ _N_DOWNLOADS = 32
 _N_UPLOADS = 8  # each may hold 100 MB of its file
 
 
-class Objects(Protocol):
+class ObjectStore(Protocol):
     """Objects by name; a name is a relative path with `/`. Every method raises StoreError where the store fails."""
 
     url: str
@@ -56,19 +56,19 @@ class Objects(Protocol):
     def remove(self, names: Collection[str]) -> None:
         """Remove objects; those that are not there are ignored."""
 
-    def for_thread(self) -> Objects:
+    def for_thread(self) -> ObjectStore:
         """The same objects, for another thread to use at the same time."""
 
 
-def open_objects(url: str) -> Objects:
+def open_object_store(url: str) -> ObjectStore:
     """The objects behind a URL; nothing is asked of the store yet."""
     protocol, _, rest = url.partition("://")
     if not rest.strip("/"):
         raise StoreError(f"{url}: storage.url names no place; write a bucket or folder behind it, as s3://bucket/index")
-    return FolderObjects(url, Path(rest)) if protocol in ("file", "local") else RemoteObjects(url)
+    return FolderObjectStore(url, Path(rest)) if protocol in ("file", "local") else RemoteObjectStore(url)
 
 
-class FolderObjects:
+class FolderObjectStore:
     """Objects as files of a folder."""
 
     is_exclusive = True
@@ -79,20 +79,20 @@ class FolderObjects:
 
     def read(self, name: str) -> bytes | None:
         try:
-            with explained(self.url, FileNotFoundError):
+            with translate_errors(self.url, FileNotFoundError):
                 return (self._folder / name).read_bytes()
         except FileNotFoundError:
             return None
 
     def write(self, name: str, data: bytes) -> None:
-        with explained(self.url):
+        with translate_errors(self.url):
             files.replace(self._folder / name, data)
 
     def create(self, name: str, data: bytes) -> bool:
         path = self._folder / name
         temporary = files.temporary_path(path.parent)
         try:
-            with explained(self.url, FileExistsError):
+            with translate_errors(self.url, FileExistsError):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 temporary.write_bytes(data)
                 os.link(temporary, path)  # the one step that fails if it is there
@@ -104,34 +104,34 @@ class FolderObjects:
 
     def upload(self, sources: Mapping[str, Path]) -> None:
         for name, source in sources.items():
-            with explained(self.url), source.open("rb") as file:
+            with translate_errors(self.url), source.open("rb") as file:
                 files.replace_by(self._folder / name, functools.partial(shutil.copyfileobj, file))
 
     def download(self, targets: Mapping[str, Path]) -> list[str]:
         missing = []
         for name, target in targets.items():
             try:
-                with explained(self.url, FileNotFoundError), (self._folder / name).open("rb") as file:
+                with translate_errors(self.url, FileNotFoundError), (self._folder / name).open("rb") as file:
                     files.replace_by(target, functools.partial(shutil.copyfileobj, file))
             except FileNotFoundError:
                 missing.append(name)
         return missing
 
     def names(self, folder: str) -> list[str]:
-        with explained(self.url):
+        with translate_errors(self.url):
             found = (path for path in (self._folder / folder).rglob("*") if path.is_file())
             return sorted(path.relative_to(self._folder).as_posix() for path in found)
 
     def remove(self, names: Collection[str]) -> None:
-        with explained(self.url):
+        with translate_errors(self.url):
             for name in names:
                 (self._folder / name).unlink(missing_ok=True)
 
-    def for_thread(self) -> Objects:
+    def for_thread(self) -> ObjectStore:
         return self
 
 
-class RemoteObjects:
+class RemoteObjectStore:
     """Objects of an object store, or of anything else that fsspec reads and writes."""
 
     def __init__(self, url: str, is_cached: bool = True) -> None:
@@ -143,7 +143,7 @@ class RemoteObjects:
     def _opened(self) -> tuple[AbstractFileSystem, str]:
         from fsspec.core import url_to_fs
 
-        with explained(self.url):
+        with translate_errors(self.url):
             options = {} if self._is_cached else {"skip_instance_cache": True}
             store, folder = url_to_fs(self.url, **options)
             return store, folder.rstrip("/")
@@ -158,7 +158,7 @@ class RemoteObjects:
     def read(self, name: str) -> bytes | None:
         path = self._path(name)
         try:
-            with explained(self.url, FileNotFoundError):
+            with translate_errors(self.url, FileNotFoundError):
                 # From the first byte on: some packages would else ask for the size before.
                 return bytes(self._store.cat_file(path, start=0))
         except FileNotFoundError:
@@ -166,14 +166,14 @@ class RemoteObjects:
 
     def write(self, name: str, data: bytes) -> None:
         path = self._path(name)
-        with explained(self.url):
+        with translate_errors(self.url):
             self._make_folders([path])
             self._store.pipe_file(path, data)
 
     def create(self, name: str, data: bytes) -> bool:
         path = self._path(name)
         try:
-            with explained(self.url, FileExistsError):
+            with translate_errors(self.url, FileExistsError):
                 self._make_folders([path])
                 self._store.pipe_file(path, data, mode="create")
             return True
@@ -184,7 +184,7 @@ class RemoteObjects:
         if not sources:
             return
         paths = [self._path(name) for name in sources]
-        with explained(self.url):
+        with translate_errors(self.url):
             self._make_folders(paths)
             self._store.put([str(path) for path in sources.values()], paths, **self._at_once(_N_UPLOADS))
 
@@ -205,7 +205,7 @@ class RemoteObjects:
             return []
         paths = [self._path(name) for name in targets]
         try:
-            with explained(self.url, FileNotFoundError):
+            with translate_errors(self.url, FileNotFoundError):
                 self._store.get(paths, [str(path) for path in targets.values()], **self._at_once(_N_DOWNLOADS))
             return []
         except FileNotFoundError:
@@ -214,7 +214,7 @@ class RemoteObjects:
     def _fetch_one(self, name: str, target: Path) -> bool:
         path = self._path(name)
         try:
-            with explained(self.url, FileNotFoundError):
+            with translate_errors(self.url, FileNotFoundError):
                 self._store.get_file(path, str(target))
             return True
         except FileNotFoundError:
@@ -222,7 +222,7 @@ class RemoteObjects:
 
     def names(self, folder: str) -> list[str]:
         path, prefix = self._path(folder), self._path("")
-        with explained(self.url):
+        with translate_errors(self.url):
             self._store.invalidate_cache()
             return sorted(found.removeprefix(prefix) for found in self._store.find(path))
 
@@ -233,7 +233,7 @@ class RemoteObjects:
         if len(paths) <= 1:
             return
         try:
-            with explained(self.url, FileNotFoundError):
+            with translate_errors(self.url, FileNotFoundError):
                 self._store.rm(paths)
         except FileNotFoundError:
             for path in paths:
@@ -241,13 +241,13 @@ class RemoteObjects:
 
     def _remove_one(self, path: str) -> None:
         try:
-            with explained(self.url, FileNotFoundError):
+            with translate_errors(self.url, FileNotFoundError):
                 self._store.rm_file(path)
         except FileNotFoundError:
             pass
 
-    def for_thread(self) -> Objects:
-        return self if self._store.async_impl else RemoteObjects(self.url, is_cached=False)
+    def for_thread(self) -> ObjectStore:
+        return self if self._store.async_impl else RemoteObjectStore(self.url, is_cached=False)
 
     def _at_once(self, n: int) -> dict[str, Any]:
         return {"batch_size": n} if self._store.async_impl else {}

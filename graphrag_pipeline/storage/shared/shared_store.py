@@ -17,19 +17,19 @@ from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.storage.locks import one_store_sync, one_store_writer
 from graphrag_pipeline.storage.shared.lease import Lease
-from graphrag_pipeline.storage.shared.notes import Notes
+from graphrag_pipeline.storage.shared.notes import StoreNotes
 from graphrag_pipeline.storage.shared.numbered_states import NumberedStates
-from graphrag_pipeline.storage.shared.objects import open_objects
-from graphrag_pipeline.storage.shared.state import State, vectors_name
-from graphrag_pipeline.storage.shared.transfer import Lost, ObjectGoneError, Transfer
+from graphrag_pipeline.storage.shared.objects import open_object_store
+from graphrag_pipeline.storage.shared.state import StoreState, vectors_name
+from graphrag_pipeline.storage.shared.transfer import MissingObjectError, MissingObjects, Transfer
 from graphrag_pipeline.storage.shared.working_copy import WorkingCopy
-from graphrag_pipeline.storage.shared.writing import Writing
+from graphrag_pipeline.storage.shared.write_session import WriteSession
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
 from graphrag_pipeline.tables import INDEX_CANDIDATE
 
 _log = logging.getLogger(__name__)
-_sessions: dict[tuple[Path, str], Writing] = {}
+_sessions: dict[tuple[Path, str], WriteSession] = {}
 """Who writes in this process, by root and URL."""
 
 
@@ -47,8 +47,8 @@ class SharedStore:
         self._root = root
         self._settings = settings.storage
         self._folder = root / "cache" / "store"
-        self._notes = Notes(self._folder, url)
-        self._objects = open_objects(url)
+        self._notes = StoreNotes(self._folder, url)
+        self._objects = open_object_store(url)
         self._transfer = Transfer(root, self._objects, self._folder)
         self._has_warned = False
         self._copy = WorkingCopy(root, SnapshotStore(root, settings.vector_store), self._transfer)
@@ -102,7 +102,7 @@ class SharedStore:
                 _log.warning("%s", error)
 
     @property
-    def _session(self) -> Writing | None:
+    def _session(self) -> WriteSession | None:
         return _sessions.get((self._root, self.url))
 
     @contextmanager
@@ -114,9 +114,9 @@ class SharedStore:
                 raise
             _log.warning("%s. Going on with the copy that is here, as storage.allow_offline says", error)
 
-    def _take(self, take: Callable[[State], State]) -> State:
+    def _take(self, take: Callable[[StoreState], StoreState]) -> StoreState:
         """Take from the store as it is now; again if it changed meanwhile. Returns what it says."""
-        tried: State | None = None
+        tried: StoreState | None = None
         while True:
             # Read inside: what another process of this root has pushed since would else count as undone there.
             with one_store_sync(self._root):
@@ -126,12 +126,12 @@ class SharedStore:
                 try:
                     self._notes.write_state(take(there))
                     return there
-                except ObjectGoneError:
+                except MissingObjectError:
                     if there == tried:
                         raise
                     tried = there
 
-    def _read(self) -> State:
+    def _read(self) -> StoreState:
         there = NumberedStates(self._objects).latest()
         if there is None and self._notes.state():
             raise StoreError(
@@ -139,7 +139,7 @@ class SharedStore:
                 f"right place, and mounted. If it was emptied on purpose, remove {self._folder} and run "
                 "`graphrag-pipeline index`, which fills it again"
             )
-        return there or State()
+        return there or StoreState()
 
     def _is_followed(self) -> bool:
         """Whether what is published there is here; asked without a lock, which a folder without rights has not."""
@@ -148,7 +148,7 @@ class SharedStore:
         self._warn_of_difference(there)
         return there.is_empty or (is_same and self._copy.has_published(there))
 
-    def _warn_of_difference(self, there: State) -> None:
+    def _warn_of_difference(self, there: StoreState) -> None:
         """Say that what readers get here is not what those elsewhere get."""
         current = self._copy.current()
         if current is None or self._has_warned:
@@ -170,29 +170,29 @@ class SharedStore:
         note = self._notes.state()
         return note.current if note else None
 
-    def _take_published(self, there: State) -> State:
+    def _take_published(self, there: StoreState) -> StoreState:
         base = self._base(there)
         taken = self._copy.take_snapshots(base, there)
         return replace(taken, heads=base.heads, n_buckets=base.n_buckets)
 
-    def _take_all(self, there: State) -> State:
+    def _take_all(self, there: StoreState) -> StoreState:
         self._refuse_other_buckets(there)
         base = self._base(there)
-        lost = self._session.lost if self._session else None
-        taken = self._copy.take_snapshots(base, there, lost)
-        self._copy.take_heads(base, there, lost)
-        self._fetch_candidate(there, lost)
+        missing = self._session.missing if self._session else None
+        taken = self._copy.take_snapshots(base, there, missing)
+        self._copy.take_heads(base, there, missing)
+        self._fetch_candidate(there, missing)
         if self._session:
             self._session.doomed |= self._copy.drop_unshared(there)
         return replace(taken, heads=there.heads, n_buckets=there.n_buckets)
 
-    def _fetch_candidate(self, there: State, lost: Lost) -> None:
+    def _fetch_candidate(self, there: StoreState, missing: MissingObjects) -> None:
         """The candidate is what the next one goes on from."""
         head = self._copy.heads().get(f"{INDEX_CANDIDATE}/{WHOLE}")
         if head and head.data_version in there.snapshots:
-            self._copy.fetch(head.data_version, lost)
+            self._copy.fetch(head.data_version, missing)
 
-    def _base(self, there: State) -> State:
+    def _base(self, there: StoreState) -> StoreState:
         """What the copy and the store last had in common.
 
         Raises:
@@ -201,7 +201,7 @@ class SharedStore:
         note = self._notes.state()
         if note is not None:
             return note
-        here = self._copy.state(State(), 1)
+        here = self._copy.state(StoreState(), 1)
         is_kin = bool(here.snapshots.keys() & there.snapshots.keys()) or any(
             head.n_rows and there.heads.get(key) == head for key, head in here.heads.items()
         )
@@ -210,9 +210,9 @@ class SharedStore:
                 f"{self._root}: holds an index of its own, and {self.url} holds another one; name an empty place in "
                 f"storage.url, or remove tables/, heads/ and snapshots/ of {self._root} to take the store's"
             )
-        return State()
+        return StoreState()
 
-    def _refuse_other_buckets(self, there: State) -> None:
+    def _refuse_other_buckets(self, there: StoreState) -> None:
         if there.n_buckets not in (None, self._settings.n_buckets):
             raise PipelineError(
                 f"storage.n_buckets is {self._settings.n_buckets}, but the index in {self.url} was built with "
@@ -271,11 +271,11 @@ class SharedStore:
             pass
 
     @contextmanager
-    def _as_holder(self) -> Iterator[Writing]:
+    def _as_holder(self) -> Iterator[WriteSession]:
         lease = Lease(self._objects, self._folder / "lease_token", self._settings.lease_s)
         lease.acquire()
         n_buckets = self._settings.n_buckets
-        session = Writing(self._copy, self._transfer, self._objects, self._notes, lease, n_buckets)
+        session = WriteSession(self._copy, self._transfer, self._objects, self._notes, lease, n_buckets)
         _sessions[self._root, self.url] = session
         try:
             yield session
@@ -283,12 +283,12 @@ class SharedStore:
             del _sessions[self._root, self.url]
             lease.release()
 
-    def write_again(self, folders: Iterable[VectorFolder]) -> None:
+    def upload_again(self, folders: Iterable[VectorFolder]) -> None:
         """Put vectors there again, also if this process is killed: they are made anew here under their old names."""
-        self._notes.write_again({*self._notes.again(), *map(vectors_name, folders)})
+        self._notes.write_pending_uploads({*self._notes.pending_uploads(), *map(vectors_name, folders)})
 
     def remove_unnamed(self, removed: Collection[str] = (), is_dry_run: bool = False) -> list[str]:
-        """As `Writing.remove_unnamed`; to be called inside of `writing`."""
+        """As `WriteSession.remove_unnamed`; to be called inside of `writing`."""
         if self._session is None:
             raise RuntimeError("remove_unnamed belongs inside of `writing`")
         return self._session.remove_unnamed(removed, is_dry_run)

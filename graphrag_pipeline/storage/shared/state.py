@@ -39,7 +39,7 @@ class SnapshotMarks:
 
 
 @dataclass(frozen=True)
-class State:
+class StoreState:
     """What is current.
 
     Attributes:
@@ -74,7 +74,7 @@ class State:
         return gzip.compress(json.dumps(values, sort_keys=True, ensure_ascii=False).encode(), mtime=0)
 
     @classmethod
-    def from_bytes(cls, data: bytes, place: str, number: int = 0) -> State:
+    def from_bytes(cls, data: bytes, place: str, number: int = 0) -> StoreState:
         """Read a state.
 
         Args:
@@ -102,7 +102,7 @@ def choose(base: _T, here: _T, there: _T) -> _T:
     return here if there == base else there
 
 
-def heads_to_take(base: State, here: Mapping[str, Head], there: State) -> dict[str, Head]:
+def heads_to_take(base: StoreState, here: Mapping[str, Head], there: StoreState) -> dict[str, Head]:
     """Heads that the working copy gets from the store: what it lacks, and what was changed there."""
     return {
         key: head
@@ -111,7 +111,7 @@ def heads_to_take(base: State, here: Mapping[str, Head], there: State) -> dict[s
     }
 
 
-def find_conflicts(base: State, here: Mapping[str, Head], taken: Iterable[str]) -> list[str]:
+def find_conflicts(base: StoreState, here: Mapping[str, Head], taken: Iterable[str]) -> list[str]:
     """Those of the heads taken that were changed here, too."""
     return [key for key in taken if key in here and here[key] != base.heads.get(key)]
 
@@ -155,7 +155,7 @@ def stage_file_names(manifest: Manifest) -> Iterator[str]:
             yield f"tables/{key}/{file['name']}"
 
 
-def named_objects(state: State, manifests: Mapping[str, Manifest]) -> set[str]:
+def named_objects(state: StoreState, manifests: Mapping[str, Manifest]) -> set[str]:
     """Everything that a state consists of in the store, but for itself.
 
     Args:

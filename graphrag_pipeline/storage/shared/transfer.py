@@ -18,15 +18,15 @@ from graphrag_pipeline.filesystem.listed_folders import find_damaged_files
 from graphrag_pipeline.storage.damage import is_whole_parquet
 from graphrag_pipeline.storage.manifests import Manifest, mapped_name
 from graphrag_pipeline.storage.shared.folders import pack, unpack
-from graphrag_pipeline.storage.shared.objects import Objects
+from graphrag_pipeline.storage.shared.objects import ObjectStore
 from graphrag_pipeline.storage.shared.state import archive_names, table_names
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 
-Lost = set[str] | None
+MissingObjects = set[str] | None
 """Gets the names of objects that the store lacks, for somebody who makes them again; None: that is an error."""
 
 
-class ObjectGoneError(NoSnapshotError):
+class MissingObjectError(NoSnapshotError):
     """The store lacks an object that the state read last named: it was pruned meanwhile, or lost."""
 
 
@@ -37,7 +37,7 @@ class Transfer:
         folder: for archives on their way.
     """
 
-    def __init__(self, root: Path, objects: Objects, folder: Path) -> None:
+    def __init__(self, root: Path, objects: ObjectStore, folder: Path) -> None:
         self._root = root
         self._objects = objects
         self._folder = folder
@@ -46,54 +46,54 @@ class Transfer:
         """Where an object belongs: a file, or the folder that an archive holds."""
         return self._root / name.removesuffix(".tar")
 
-    def fetch(self, targets: Mapping[str, Path], lost: Lost) -> None:
+    def fetch(self, targets: Mapping[str, Path], missing: MissingObjects) -> None:
         """Put objects where they are to go.
 
         Raises:
-            ObjectGoneError: the store lacks one, and `lost` is None.
+            MissingObjectError: the store lacks one, and `missing` is None.
         """
-        missing = self._objects.download(targets)
-        if missing and lost is None:
-            raise ObjectGoneError(
-                f"{self._objects.url}: {missing[0]} is not there (and {len(missing) - 1} more), although the store "
+        absent = self._objects.download(targets)
+        if absent and missing is None:
+            raise MissingObjectError(
+                f"{self._objects.url}: {absent[0]} is not there (and {len(absent) - 1} more), although the store "
                 "names it; run `graphrag-pipeline snapshots prune` where the index was made, which puts it back"
             )
-        if lost is not None:
-            lost.update(missing)
+        if missing is not None:
+            missing.update(absent)
 
-    def fetch_snapshot(self, manifest: Manifest, snapshots: SnapshotStore, lost: Lost) -> None:
+    def fetch_snapshot(self, manifest: Manifest, snapshots: SnapshotStore, missing: MissingObjects) -> None:
         """Fetch what is not whole here of a snapshot; its mapped tables are made here.
 
         Raises:
-            ObjectGoneError: as for `fetch`.
+            MissingObjectError: as for `fetch`.
         """
-        self._fetch_tables(manifest, lost)
+        self._fetch_tables(manifest, missing)
         for name, entry in manifest.tables.items():
             if self.place(table_names(manifest)[name]).exists():
                 snapshots.map_table(name, entry)
-        self._fetch_folders(manifest, lost)
+        self._fetch_folders(manifest, missing)
 
-    def _fetch_tables(self, manifest: Manifest, lost: Lost) -> None:
+    def _fetch_tables(self, manifest: Manifest, missing: MissingObjects) -> None:
         places = {name: self.place(object_name) for name, object_name in table_names(manifest).items()}
         cut = [name for name, path in places.items() if not is_whole_parquet(path, manifest.tables[name]["n_rows"])]
-        self.fetch({table_names(manifest)[name]: places[name] for name in cut}, lost)
+        self.fetch({table_names(manifest)[name]: places[name] for name in cut}, missing)
 
-    def _fetch_folders(self, manifest: Manifest, lost: Lost) -> None:
+    def _fetch_folders(self, manifest: Manifest, missing: MissingObjects) -> None:
         archives = [name for name in archive_names(manifest) if find_damaged_files(self.place(name))]
         with self._working_folder() as working:
             packed = {name: working / str(number) for number, name in enumerate(archives)}
-            self.fetch(packed, lost)
+            self.fetch(packed, missing)
             for name, archive in packed.items():
                 if archive.exists():
-                    self._unpack(name, archive, lost)
+                    self._unpack(name, archive, missing)
 
-    def _unpack(self, name: str, archive: Path, lost: Lost) -> None:
+    def _unpack(self, name: str, archive: Path, missing: MissingObjects) -> None:
         try:
             unpack(archive, self.place(name))
         except NoSnapshotError:
-            if lost is None:
+            if missing is None:
                 raise
-            lost.add(name)
+            missing.add(name)
 
     def fetch_there(self, names: Iterable[str]) -> None:
         """Fetch those of some files that are not here and that the store has."""

@@ -19,7 +19,7 @@ from graphrag_pipeline.storage.locks import is_held
 from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.shared.state import (
     SnapshotMarks,
-    State,
+    StoreState,
     archive_names,
     choose,
     find_conflicts,
@@ -29,7 +29,7 @@ from graphrag_pipeline.storage.shared.state import (
     named_objects,
     stage_file_names,
 )
-from graphrag_pipeline.storage.shared.transfer import Lost, Transfer
+from graphrag_pipeline.storage.shared.transfer import MissingObjects, Transfer
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.storage.table_store import Head, TableStore
@@ -63,12 +63,12 @@ class WorkingCopy:
     def is_empty(self) -> bool:
         return not (self._snapshots.ids() or self.heads())
 
-    def has_published(self, there: State) -> bool:
+    def has_published(self, there: StoreState) -> bool:
         """Whether the pointer and all manifests are here; their files are looked at by who opens them."""
         is_pointed = self.current() is not None or there.current is None
         return is_pointed and all(self._snapshots.path_of(i).exists() for i in there.snapshots)
 
-    def state(self, there: State, n_buckets: int) -> State:
+    def state(self, there: StoreState, n_buckets: int) -> StoreState:
         """What the store should say, given what it says: all of that which is still here, and what is current here.
 
         Of other snapshots it cannot be told whether the store never had them or somebody removed them there, so they
@@ -78,7 +78,7 @@ class WorkingCopy:
         current, pinned = self.current() or there.current, self._snapshots.pinned()
         wanted = set(self._snapshots.ids()) if there.is_empty else self._in_use(heads)
         ids = [i for i in self._snapshots.ids() if i in there.snapshots or (i in wanted and self._is_whole(i))]
-        return State(
+        return StoreState(
             n_buckets=n_buckets if heads else there.n_buckets,
             heads=heads,
             snapshots={i: self._marks(i, there) for i in ids},
@@ -99,7 +99,7 @@ class WorkingCopy:
         except NoSnapshotError:  # damaged: the store's is taken
             return None
 
-    def _marks(self, snapshot_id: str, there: State) -> SnapshotMarks:
+    def _marks(self, snapshot_id: str, there: StoreState) -> SnapshotMarks:
         path = self._snapshots.path_of(snapshot_id)
         known = there.snapshots.get(snapshot_id)
         checked = path.with_suffix(".checked")
@@ -128,7 +128,7 @@ class WorkingCopy:
 
     # ------------------------------------------------------------------------------------------ taking from the store
 
-    def take_snapshots(self, base: State, there: State, lost: Lost = None) -> State:
+    def take_snapshots(self, base: StoreState, there: StoreState, missing: MissingObjects = None) -> StoreState:
         """Take manifests, the published snapshot, pointer and pin; leave what was removed there.
 
         Returns:
@@ -136,9 +136,9 @@ class WorkingCopy:
             read here stay in it until they are not.
 
         Raises:
-            ObjectGoneError: the store lacks an object that it names, and `lost` is None.
+            MissingObjectError: the store lacks an object that it names, and `missing` is None.
         """
-        self._take_manifests(there, lost)
+        self._take_manifests(there, missing)
         here = self.current()
         current = choose(base.current, here, there.current) if here else there.current
         pinned = choose(base.pinned, self._snapshots.pinned(), there.pinned)
@@ -146,7 +146,7 @@ class WorkingCopy:
             current = there.current
         rewritten = self._drop_rewritten(base, there)
         for snapshot_id in there.snapshots.keys() & {current, pinned}:
-            self.fetch(snapshot_id, lost)
+            self.fetch(snapshot_id, missing)
         if pinned != self._snapshots.pinned():
             if pinned:
                 self._snapshots.pin(pinned)
@@ -156,19 +156,19 @@ class WorkingCopy:
             self._snapshots.point_at(current)
         held = self._drop_removed(base, there)
         kept = {i: base.snapshots[i] for i in held}
-        return State(
+        return StoreState(
             snapshots={**there.snapshots, **kept}, current=there.current, pinned=there.pinned, rewritten=rewritten
         )
 
-    def _take_manifests(self, there: State, lost: Lost) -> None:
+    def _take_manifests(self, there: StoreState, missing: MissingObjects) -> None:
         known = self.manifests(there.snapshots)
-        missing = [i for i in there.snapshots if i not in known]
-        self._transfer.fetch({manifest_name(i): self._snapshots.path_of(i) for i in missing}, lost)
+        new = [i for i in there.snapshots if i not in known]
+        self._transfer.fetch({manifest_name(i): self._snapshots.path_of(i) for i in new}, missing)
         for snapshot_id, marks in there.snapshots.items():
             path = self._snapshots.path_of(snapshot_id)
             if not path.exists():
                 continue
-            if snapshot_id in missing:
+            if snapshot_id in new:
                 os.utime(path, ns=(marks.created_ns, marks.created_ns))
             if marks.checked is not None:
                 files.put_new(path.with_suffix(".checked"), marks.checked.encode())
@@ -178,27 +178,27 @@ class WorkingCopy:
                 else:
                     clear_refusal(self._snapshots, snapshot_id)
 
-    def fetch(self, snapshot_id: str, lost: Lost = None) -> None:
+    def fetch(self, snapshot_id: str, missing: MissingObjects = None) -> None:
         """Fetch what is not whole of a snapshot whose manifest is here.
 
         Raises:
-            NoSnapshotError: its manifest is not, and `lost` is None.
-            ObjectGoneError: the store lacks an object of it, and `lost` is None.
+            NoSnapshotError: its manifest is not, and `missing` is None.
+            MissingObjectError: the store lacks an object of it, and `missing` is None.
         """
-        if lost is not None and snapshot_id not in self.manifests([snapshot_id]):
+        if missing is not None and snapshot_id not in self.manifests([snapshot_id]):
             return
-        self._transfer.fetch_snapshot(self._snapshots.manifest(snapshot_id), self._snapshots, lost)
+        self._transfer.fetch_snapshot(self._snapshots.manifest(snapshot_id), self._snapshots, missing)
 
     def fetch_stages(self, snapshot_id: str) -> None:
         """Fetch the stage tables that a snapshot was joined from, as far as they are still in the store."""
         for manifest in self.manifests([snapshot_id]).values():
             self._transfer.fetch_there(stage_file_names(manifest))
 
-    def take_heads(self, base: State, there: State, lost: Lost = None) -> None:
+    def take_heads(self, base: StoreState, there: StoreState, missing: MissingObjects = None) -> None:
         """Take heads with their files; a partition whose file is lost is made again.
 
         Raises:
-            ObjectGoneError: as for `take_snapshots`.
+            MissingObjectError: as for `take_snapshots`.
         """
         here = self.heads()
         taken = heads_to_take(base, here, there)
@@ -213,7 +213,7 @@ class WorkingCopy:
             for name, file in zip(head_names(head), head.files, strict=True)
             if not _has_size(self.root / name, file.n_bytes)
         }
-        self._transfer.fetch(wanted, lost)
+        self._transfer.fetch(wanted, missing)
         for head in taken.values():
             self._tables.write_head(head)
         if there.n_buckets is not None:
@@ -221,7 +221,7 @@ class WorkingCopy:
 
     # ---------------------------------------------------------------------------------------- what was removed there
 
-    def _drop_removed(self, base: State, there: State) -> list[str]:
+    def _drop_removed(self, base: StoreState, there: StoreState) -> list[str]:
         """Remove what only snapshots consist of that are no longer in the store; returns those that are read here."""
         gone = base.snapshots.keys() - there.snapshots.keys() - {self.current(), self._snapshots.pinned()}
         if not gone:
@@ -230,7 +230,7 @@ class WorkingCopy:
         held = [i for i in gone if is_held(self._snapshots.path_of(i))]
         kept = self.manifests(i for i in self._snapshots.ids() if i in held or i not in gone)
         own = {key: head for key, head in self.heads().items() if head != base.heads.get(key)}
-        named = named_objects(State(heads={**there.heads, **own}), kept)
+        named = named_objects(StoreState(heads={**there.heads, **own}), kept)
         for snapshot_id in gone - set(held):
             self._remove_manifest(snapshot_id)
         for name in named_objects(base, known) - named:
@@ -243,7 +243,7 @@ class WorkingCopy:
         path.with_suffix(".checked").unlink(missing_ok=True)
         clear_refusal(self._snapshots, snapshot_id)
 
-    def drop_unshared(self, there: State) -> set[str]:
+    def drop_unshared(self, there: StoreState) -> set[str]:
         """Remove the snapshots that neither the store names nor this copy uses; to be called by the one who writes.
 
         They were removed there, or made here and superseded before they got there: what was forgotten elsewhere must
@@ -256,7 +256,7 @@ class WorkingCopy:
             return set()
         unshared = set(self._snapshots.ids()) - there.snapshots.keys() - self._in_use(self.heads())
         free = [i for i in unshared if not is_held(self._snapshots.path_of(i))]
-        names = named_objects(State(), self.manifests(free))
+        names = named_objects(StoreState(), self.manifests(free))
         for snapshot_id in free:
             self._remove_manifest(snapshot_id)
         self.remove_unnamed(names)
@@ -266,11 +266,11 @@ class WorkingCopy:
         """Remove those of some objects from here that neither heads nor snapshots here name."""
         if not names:
             return
-        heads = State(heads=self.heads())
+        heads = StoreState(heads=self.heads())
         for name in set(names) - named_objects(heads, self.manifests(self._snapshots.ids())):
             self._transfer.remove(name)
 
-    def _drop_rewritten(self, base: State, there: State) -> dict[str, int]:
+    def _drop_rewritten(self, base: StoreState, there: StoreState) -> dict[str, int]:
         """Remove vectors that were written anew without rows that somebody forgot; returns how often as it is here."""
         if not there.rewritten:
             return {}

@@ -25,7 +25,7 @@ from graphrag_pipeline.storage.vectors.folders import (
     quote_ids,
 )
 from graphrag_pipeline.storage.vectors.stores import (
-    Found,
+    ScoredIds,
     VectorRecord,
     VectorStore,
     Where,
@@ -43,10 +43,12 @@ class LanceCollection(VectorTable):
 
     def search(
         self, vector: np.ndarray, k: int, ids: Collection[str] | None = None, where: Where | None = None
-    ) -> Found:
+    ) -> ScoredIds:
         return super().search(vector, k, self._chosen(ids, where))
 
-    def search_text(self, query: str, k: int, ids: Collection[str] | None = None, where: Where | None = None) -> Found:
+    def search_text(
+        self, query: str, k: int, ids: Collection[str] | None = None, where: Where | None = None
+    ) -> ScoredIds:
         return super().search_text(query, k, self._chosen(ids, where))
 
     def count(self, where: Where | None = None) -> int:
@@ -134,7 +136,7 @@ class LanceStore(VectorStore):
         k: int,
         ids: Collection[str] | None = None,
         where: Where | None = None,
-    ) -> Found:
+    ) -> ScoredIds:
         return self._need(collection).search(vector, k, ids, where)
 
     def search_text(
@@ -144,7 +146,7 @@ class LanceStore(VectorStore):
         k: int,
         ids: Collection[str] | None = None,
         where: Where | None = None,
-    ) -> Found:
+    ) -> ScoredIds:
         return self._need(collection).search_text(query, k, ids, where)
 
     def build(self, name: str, rows: VectorRows, has_full_text: bool, previous: VectorFolder | None) -> VectorFolder:

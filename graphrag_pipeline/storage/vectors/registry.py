@@ -18,7 +18,7 @@ from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.settings.settings import VectorStoreSettings
 from graphrag_pipeline.storage.vectors.stores import VectorStore
 
-Factory: TypeAlias = "Callable[[Path, Mapping[str, Any]], VectorStore]"
+StoreFactory: TypeAlias = "Callable[[Path, Mapping[str, Any]], VectorStore]"
 """Makes a store from the root's folder for vectors, which it may use, and `vector_store.options`."""
 
 
@@ -29,10 +29,10 @@ def _open_lance_store(folder: Path, options: Mapping[str, Any]) -> VectorStore:
 
 
 LANCEDB = "lancedb"
-_FACTORIES: dict[str, Factory] = {LANCEDB: _open_lance_store}
+_FACTORIES: dict[str, StoreFactory] = {LANCEDB: _open_lance_store}
 
 
-def register_vector_store(kind: str, factory: Factory) -> None:
+def register_vector_store(kind: str, factory: StoreFactory) -> None:
     """Make a kind of store available to `vector_store.kind`; the last one registered under a name counts."""
     _FACTORIES[kind] = factory
 

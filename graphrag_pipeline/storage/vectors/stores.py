@@ -28,7 +28,7 @@ from graphrag_pipeline.storage.vectors.folders import VectorFolder, VectorRows
 Scalar: TypeAlias = "str | int | float | bool | None"
 Where: TypeAlias = "Mapping[str, Scalar | Collection[Scalar]]"
 """A filter: attribute -> its value, or values of which it has one; all must hold. Equal is what JSON writes equally."""
-Found: TypeAlias = "list[tuple[str, float]]"
+ScoredIds: TypeAlias = "list[tuple[str, float]]"
 _BATCH_ROWS = 1000
 
 
@@ -47,11 +47,11 @@ class VectorCollection(Protocol):
 
     def search(
         self, vector: np.ndarray, k: int, ids: Collection[str] | None = None, where: Where | None = None
-    ) -> Found: ...
+    ) -> ScoredIds: ...
 
     def search_text(
         self, query: str, k: int, ids: Collection[str] | None = None, where: Where | None = None
-    ) -> Found: ...
+    ) -> ScoredIds: ...
 
     def count(self, where: Where | None = None) -> int: ...
 
@@ -109,7 +109,7 @@ class VectorStore(ABC):
         k: int,
         ids: Collection[str] | None = None,
         where: Where | None = None,
-    ) -> Found:
+    ) -> ScoredIds:
         """The k rows nearest by cosine: (id, cosine), nearest first, ties by id.
 
         Args:
@@ -125,7 +125,7 @@ class VectorStore(ABC):
         k: int,
         ids: Collection[str] | None = None,
         where: Where | None = None,
-    ) -> Found:
+    ) -> ScoredIds:
         """The k rows whose text matches the words of `query` best: (id, score), best first, ties by id."""
 
     # ------------------------------------------------------------------------------------ what a snapshot needs of it
@@ -181,10 +181,12 @@ class BoundCollection:
 
     def search(
         self, vector: np.ndarray, k: int, ids: Collection[str] | None = None, where: Where | None = None
-    ) -> Found:
+    ) -> ScoredIds:
         return self.store.search(collection_of(self.folder), vector, k, ids, where)
 
-    def search_text(self, query: str, k: int, ids: Collection[str] | None = None, where: Where | None = None) -> Found:
+    def search_text(
+        self, query: str, k: int, ids: Collection[str] | None = None, where: Where | None = None
+    ) -> ScoredIds:
         return self.store.search_text(collection_of(self.folder), query, k, ids, where)
 
     def count(self, where: Where | None = None) -> int:

@@ -38,7 +38,7 @@ async def _open_async(folder: Path, name: str) -> Any:
     return await (await lancedb.connect_async(str(folder))).open_table(name)
 
 
-def _telling_damage(
+def _reporting_damage(
     read: Callable[Concatenate[VectorTable, P], T],
 ) -> Callable[Concatenate[VectorTable, P], T]:
     """A method that reads files of a table; what LanceDB says of one that is gone or damaged names no way out."""
@@ -78,7 +78,7 @@ class VectorTable:
     def _rows(self) -> MappedRows | None:
         return MappedRows.find(self.path, self.folder.dimensions)
 
-    @_telling_damage
+    @_reporting_damage
     def search(self, vector: np.ndarray, k: int, ids: Collection[str] | None = None) -> list[tuple[str, float]]:
         """The k rows nearest to `vector` by cosine similarity, nearest first, ties by id.
 
@@ -117,7 +117,7 @@ class VectorTable:
         near = zip(rows.ids(row_ids[is_near]), cosines.tolist(), strict=True)
         return sorted(near, key=lambda pair: (-pair[1], pair[0]))[:k]
 
-    @_telling_damage
+    @_reporting_damage
     def search_text(self, query: str, k: int, ids: Collection[str] | None = None) -> list[tuple[str, float]]:
         """The k rows that match the words of `query` best by BM25, best first, ties by id."""
         if not self.folder.n_rows or not self.folder.has_full_text or not k or not query.strip():
@@ -146,7 +146,7 @@ class VectorTable:
         limit = max(self.count(), 1)
         return self._table.search().select(["id"]).limit(limit).to_arrow()["id"].to_pylist()
 
-    @_telling_damage
+    @_reporting_damage
     def vectors(self, ids: Sequence[str]) -> np.ndarray:
         """Vectors of `ids`, in that order: float32 (len(ids), dimensions); zeros for an id that is not there."""
         result = np.zeros((len(ids), self.folder.dimensions), dtype=np.float32)

@@ -11,25 +11,25 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import LeaseLostError
-from graphrag_pipeline.storage.shared.lease import LEASE, Holder, Lease, read_holder
-from graphrag_pipeline.storage.shared.objects import open_objects
+from graphrag_pipeline.storage.shared.lease import LEASE, Lease, LeaseHolder, read_holder
+from graphrag_pipeline.storage.shared.objects import open_object_store
 from graphrag_pipeline_tests.support.machines import check_that_second_waits
 
 SHORT_S = 0.6
 
 
 def lease(url: str, tmp_path: Path, name: str = "one", lasts_s: float = SHORT_S) -> Lease:
-    return Lease(open_objects(url), tmp_path / name, lasts_s)
+    return Lease(open_object_store(url), tmp_path / name, lasts_s)
 
 
 def test_a_lease_is_taken_and_given_back(url: str, tmp_path: Path) -> None:
     taken = lease(url, tmp_path)
     taken.acquire()
-    held = read_holder(open_objects(url))
+    held = read_holder(open_object_store(url))
     assert held is not None and f"process {os.getpid()}" in held.name
     taken.check()
     taken.release()
-    assert read_holder(open_objects(url)) is None
+    assert read_holder(open_object_store(url)) is None
 
 
 def test_a_renewed_lease_is_waited_for(url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -43,10 +43,10 @@ def test_a_renewed_lease_is_waited_for(url: str, tmp_path: Path, caplog: pytest.
 def test_one_that_nobody_renews_is_taken_over_and_its_holder_is_told(url: str, tmp_path: Path) -> None:
     stopped = lease(url, tmp_path, lasts_s=1000)
     stopped.acquire()
-    objects = open_objects(url)
+    objects = open_object_store(url)
     held = read_holder(objects)
     assert held is not None
-    objects.write(LEASE, Holder(held.token, held.name, 0.3).to_json())  # as if it had been short
+    objects.write(LEASE, LeaseHolder(held.token, held.name, 0.3).to_json())  # as if it had been short
     second = lease(url, tmp_path, "two")
     second.acquire()
     second.check()
@@ -72,14 +72,14 @@ def test_a_working_copy_whose_process_was_killed_does_not_wait(url: str, tmp_pat
 def test_a_renewal_that_finds_another_holder_tells_without_asking(url: str, tmp_path: Path) -> None:
     taken = lease(url, tmp_path)
     taken.acquire()
-    open_objects(url).write(LEASE, Holder("0" * 32, "other", 60.0).to_json())
+    open_object_store(url).write(LEASE, LeaseHolder("0" * 32, "other", 60.0).to_json())
     deadline = time.monotonic() + 30
     with pytest.raises(LeaseLostError):
         while time.monotonic() < deadline:
             taken.raise_if_lost()
             time.sleep(0.05)
     taken.release()
-    assert read_holder(open_objects(url)) == Holder("0" * 32, "other", 60.0)
+    assert read_holder(open_object_store(url)) == LeaseHolder("0" * 32, "other", 60.0)
 
 
 def test_of_many_at_once_one_at_a_time_holds_it(url: str, tmp_path: Path) -> None:
@@ -105,10 +105,10 @@ def test_of_many_at_once_one_at_a_time_holds_it(url: str, tmp_path: Path) -> Non
 
 
 def test_a_lease_that_cannot_be_read_is_taken_over(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    open_objects(url).write(LEASE, b"nonsense")
-    found = read_holder(open_objects(url))
+    open_object_store(url).write(LEASE, b"nonsense")
+    found = read_holder(open_object_store(url))
     assert found is not None and found.lasts_s == 60
-    open_objects(url).write(LEASE, Holder("", "an unknown process", 0.2).to_json())
+    open_object_store(url).write(LEASE, LeaseHolder("", "an unknown process", 0.2).to_json())
     taken = lease(url, tmp_path)
     taken.acquire()
     taken.check()

@@ -6,16 +6,16 @@ import pytest
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.storage.shared.numbered_states import STATES, NumberedStates, state_name
-from graphrag_pipeline.storage.shared.objects import open_objects
-from graphrag_pipeline.storage.shared.state import SnapshotMarks, State
+from graphrag_pipeline.storage.shared.objects import open_object_store
+from graphrag_pipeline.storage.shared.state import SnapshotMarks, StoreState
 
 
-def state(number: int, snapshot: str = "0" * 16) -> State:
-    return State(2, snapshots={snapshot: SnapshotMarks(1, None, "")}, current=snapshot, number=number)
+def state(number: int, snapshot: str = "0" * 16) -> StoreState:
+    return StoreState(2, snapshots={snapshot: SnapshotMarks(1, None, "")}, current=snapshot, number=number)
 
 
 def test_a_number_is_published_once(url: str) -> None:
-    one, two = NumberedStates(open_objects(url)), NumberedStates(open_objects(url))
+    one, two = NumberedStates(open_object_store(url)), NumberedStates(open_object_store(url))
     assert one.latest() is None
     assert one.publish(state(1))
     assert not two.publish(state(1, "1" * 16))
@@ -25,7 +25,7 @@ def test_a_number_is_published_once(url: str) -> None:
 
 
 def test_the_highest_number_counts_and_older_ones_go(url: str) -> None:
-    objects = open_objects(url)
+    objects = open_object_store(url)
     states = NumberedStates(objects)
     for number in range(1, 12):
         assert states.publish(state(number, f"{number:016d}"))
@@ -40,7 +40,7 @@ def test_the_highest_number_counts_and_older_ones_go(url: str) -> None:
 
 
 def test_a_damaged_one_is_named(url: str) -> None:
-    objects = open_objects(url)
+    objects = open_object_store(url)
     NumberedStates(objects).publish(state(1))
     objects.write(state_name(2), b"nonsense")
     with pytest.raises(PipelineError, match=rf"{url}/states/000000002\.json\.gz: damaged"):

@@ -7,25 +7,25 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import StoreError
-from graphrag_pipeline.storage.shared.objects import open_objects
+from graphrag_pipeline.storage.shared.objects import open_object_store
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 
 
 def test_what_was_written_is_read_until_it_is_removed(url: str) -> None:
-    objects = open_objects(url)
+    objects = open_object_store(url)
     assert objects.read("a/b.json") is None
     objects.write("a/b.json", b"one")
     objects.write("a/b.json", b"two")
-    assert open_objects(url).read("a/b.json") == b"two"
+    assert open_object_store(url).read("a/b.json") == b"two"
     objects.remove(["a/b.json", "a/never.json"])
     objects.remove(["a/b.json"])
     assert objects.read("a/b.json") is None
 
 
 def test_an_object_is_created_once(url: str) -> None:
-    objects = open_objects(url)
+    objects = open_object_store(url)
     assert objects.create("lease.json", b"mine")
-    assert not open_objects(url).create("lease.json", b"yours")
+    assert not open_object_store(url).create("lease.json", b"yours")
     assert objects.read("lease.json") == b"mine"
 
 
@@ -33,7 +33,7 @@ def test_files_go_up_and_come_down_many_at_once(url: str, tmp_path: Path) -> Non
     sources = {f"t/{number}/x.bin": tmp_path / f"{number}.bin" for number in range(20)}
     for number, path in enumerate(sources.values()):
         path.write_bytes(b"x" * number)
-    objects = open_objects(url)
+    objects = open_object_store(url)
     objects.upload(sources)
     assert objects.names("t") == sorted(sources)
     assert objects.names("elsewhere") == []
@@ -44,7 +44,7 @@ def test_files_go_up_and_come_down_many_at_once(url: str, tmp_path: Path) -> Non
 
 
 def test_what_is_not_there_is_named_and_the_rest_comes(url: str, tmp_path: Path) -> None:
-    objects = open_objects(url)
+    objects = open_object_store(url)
     objects.write("there", b"1")
     targets = {name: tmp_path / name for name in ("gone", "there")}
     assert objects.download(targets) == ["gone"]
@@ -54,7 +54,7 @@ def test_what_is_not_there_is_named_and_the_rest_comes(url: str, tmp_path: Path)
 
 @pytest.mark.parametrize("status", [403, 500])
 def test_a_fault_is_one_line_with_the_way_out(s3: ObjectServer, s3_url: str, tmp_path: Path, status: int) -> None:
-    objects = open_objects(s3_url)
+    objects = open_object_store(s3_url)
     objects.write("a", b"1")
     s3.fault = lambda method, path: status
     for ask in (
@@ -72,16 +72,16 @@ def test_a_fault_is_one_line_with_the_way_out(s3: ObjectServer, s3_url: str, tmp
 
 def test_a_missing_package_and_a_missing_bucket_are_said(s3_url: str) -> None:
     with pytest.raises(StoreError, match="pip install gcsfs"):
-        open_objects("gs://bucket/x").read("a")
+        open_object_store("gs://bucket/x").read("a")
     with pytest.raises(StoreError, match="bucket does not exist"):
-        open_objects("s3://nobody/x").write("a", b"1")
+        open_object_store("s3://nobody/x").write("a", b"1")
     for url in ("s3://", "file:///"):
         with pytest.raises(StoreError, match="names no place"):
-            open_objects(url)
+            open_object_store(url)
 
 
 def test_an_unchanged_object_costs_one_request(s3: ObjectServer, s3_url: str) -> None:
-    objects = open_objects(s3_url)
+    objects = open_object_store(s3_url)
     objects.write("a", b"1")
     s3.requests.clear()
     objects.read("a")

@@ -18,10 +18,10 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.storage.history import list_snapshots, roll_back
-from graphrag_pipeline.storage.shared.lease import LEASE, Holder
+from graphrag_pipeline.storage.shared.lease import LEASE, LeaseHolder
 from graphrag_pipeline.storage.shared.numbered_states import STATES, NumberedStates, state_name
-from graphrag_pipeline.storage.shared.objects import open_objects
-from graphrag_pipeline.storage.shared.state import State, named_objects
+from graphrag_pipeline.storage.shared.objects import open_object_store
+from graphrag_pipeline.storage.shared.state import StoreState, named_objects
 from graphrag_pipeline_tests.support.machines import again, fail_to_push, index, machine, reader
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
@@ -32,8 +32,8 @@ QUESTION = "Who is Bob Cratchit?"
 LATE = float("inf")
 
 
-def state_of(url: str) -> State:
-    state = NumberedStates(open_objects(url)).latest()
+def state_of(url: str) -> StoreState:
+    state = NumberedStates(open_object_store(url)).latest()
     assert state is not None
     return state
 
@@ -45,7 +45,7 @@ def ask(root: Root) -> tuple[str, str]:
 
 
 def object_names(url: str) -> set[str]:
-    return {name for folder in ("tables", "snapshots") for name in open_objects(url).names(folder)}
+    return {name for folder in ("tables", "snapshots") for name in open_object_store(url).names(folder)}
 
 
 # ------------------------------------------------------------------------------------------------------------ following
@@ -203,7 +203,7 @@ def test_a_copy_without_its_note_goes_on(indexed: MakeMachine, folder_url: str, 
 
 def test_a_damaged_state_is_said(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
     one = indexed(tmp_path / "one", folder_url)
-    objects = open_objects(folder_url)
+    objects = open_object_store(folder_url)
     objects.write(state_name(state_of(folder_url).number), b"nonsense")
     with pytest.raises(PipelineError, match=r"000000001\.json\.gz: damaged .*; remove it"):
         index(one)
@@ -224,7 +224,7 @@ def test_pruning_leaves_in_the_store_what_is_named(indexed: MakeMachine, s3_url:
     old = ask(one)[0]
     put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
     index(one)
-    open_objects(s3_url).write("tables/entities/all/left_by_a_killed_push.parquet", b"x")
+    open_object_store(s3_url).write("tables/entities/all/left_by_a_killed_push.parquet", b"x")
     would = prune(again(one), 1, LATE, is_dry_run=True)
     swept = prune(again(one), 1, LATE)
     assert swept.snapshots == would.snapshots == (old,)
@@ -268,7 +268,7 @@ def test_a_forgotten_document_is_in_no_object_and_in_no_other_copy(s3_url: str, 
     forgotten = forget_document(again(one), "secret.txt")
     assert forgotten.swept.objects
     store = tmp_path / "fetched"
-    objects = open_objects(s3_url)
+    objects = open_object_store(s3_url)
     objects.download({name: store / name for name in object_names(s3_url)})
     assert index(two) == []
     for place in (store, one.path, two.path):
@@ -286,7 +286,7 @@ def test_objects_that_were_lost_are_made_again(
     indexed: MakeMachine, folder_url: str, tmp_path: Path, part: str
 ) -> None:
     one = indexed(tmp_path / "one", folder_url)
-    objects, names = open_objects(folder_url), object_names(folder_url)
+    objects, names = open_object_store(folder_url), object_names(folder_url)
     objects.remove([name for name in names if name.startswith(part)])
     two = machine(tmp_path / "two", folder_url)
     with pytest.raises(NoSnapshotError, match="is not there"):
@@ -299,7 +299,7 @@ def test_objects_that_were_lost_are_made_again(
 
 def test_pruning_puts_back_what_the_store_lost(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
     one = indexed(tmp_path / "one", folder_url)
-    objects = open_objects(folder_url)
+    objects = open_object_store(folder_url)
     objects.remove(objects.names("snapshots/adjacency"))
     with pytest.raises(NoSnapshotError, match=r"adjacency/.* is not there .*run `graphrag-pipeline snapshots prune`"):
         ask(reader(tmp_path / "two", folder_url))
@@ -359,11 +359,11 @@ def test_the_lease_of_another_machine_is_waited_for_and_taken_over(
     indexed: MakeMachine, folder_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    open_objects(folder_url).write(LEASE, Holder("0" * 32, "other, process 7", lasts_s=0.5).to_json())
+    open_object_store(folder_url).write(LEASE, LeaseHolder("0" * 32, "other, process 7", lasts_s=0.5).to_json())
     indexed(tmp_path / "one", folder_url)
     assert "other, process 7 is writing the index; waiting for it" in caplog.text
     assert "other, process 7 stopped without a word; taking over" in caplog.text
-    assert open_objects(folder_url).read(LEASE) is None
+    assert open_object_store(folder_url).read(LEASE) is None
 
 
 def test_who_lost_the_lease_writes_nothing_and_keeps_the_work(
@@ -373,12 +373,12 @@ def test_who_lost_the_lease_writes_nothing_and_keeps_the_work(
     before = ask(one)
     put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
     opened = again(one)
-    thief = Holder("0" * 32, "other, process 7", lasts_s=0.5)
+    thief = LeaseHolder("0" * 32, "other, process 7", lasts_s=0.5)
     with pytest.raises(LeaseLostError, match="all work is kept here: run again"), opened.writing():
         from graphrag_pipeline_tests.support.roots import build_tables
 
         build_tables(opened)
-        open_objects(folder_url).write(LEASE, thief.to_json())
+        open_object_store(folder_url).write(LEASE, thief.to_json())
     assert ask(reader(tmp_path / "two", folder_url)) == before
     ran = index(one)
     assert {stage for stage, _ in ran} == {"index_candidate", "index_snapshot"}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.storage.shared.state import (
     SnapshotMarks,
-    State,
+    StoreState,
     choose,
     find_conflicts,
     heads_to_take,
@@ -32,18 +32,18 @@ def test_a_state_reads_as_it_was_written_and_equal_ones_are_equal_bytes(
     heads: dict[str, Head], pinned: str | None
 ) -> None:
     marks = {"0" * 16: SnapshotMarks(1_700_000_000_000_000_001, '["a"]', "recall fell by é")}
-    state = State(8, heads, marks, "0" * 16, pinned, {"snapshots/vectors/x/y.tar": 2})
-    assert State.from_bytes(state.to_bytes(), "here") == state
-    shuffled = State(8, dict(reversed(heads.items())), marks, "0" * 16, pinned, state.rewritten)
+    state = StoreState(8, heads, marks, "0" * 16, pinned, {"snapshots/vectors/x/y.tar": 2})
+    assert StoreState.from_bytes(state.to_bytes(), "here") == state
+    shuffled = StoreState(8, dict(reversed(heads.items())), marks, "0" * 16, pinned, state.rewritten)
     assert shuffled.to_bytes() == state.to_bytes()
 
 
-@pytest.mark.parametrize("data", [b"", b"\x1f\x8b\x08", State().to_bytes()[:-4], b"x" * 40])
+@pytest.mark.parametrize("data", [b"", b"\x1f\x8b\x08", StoreState().to_bytes()[:-4], b"x" * 40])
 def test_a_damaged_state_names_its_place_and_the_way_out(data: bytes) -> None:
     with pytest.raises(
         PipelineError, match=r"s3://bucket/state: damaged .*remove it, and .* run `graphrag-pipeline index` there"
     ):
-        State.from_bytes(data, "s3://bucket/state")
+        StoreState.from_bytes(data, "s3://bucket/state")
 
 
 @given(VERSIONS, VERSIONS, VERSIONS)
@@ -62,7 +62,7 @@ def test_the_side_that_changed_counts_and_of_both_the_stores(base: str, here: st
 def test_no_head_of_the_store_is_lost_and_own_ones_stay_where_nobody_else_wrote(
     base: dict[str, Head], here: dict[str, Head], there: dict[str, Head]
 ) -> None:
-    taken = heads_to_take(State(heads=base), here, State(heads=there))
+    taken = heads_to_take(StoreState(heads=base), here, StoreState(heads=there))
     after = {**here, **taken}
     assert there.keys() <= after.keys() and here.keys() <= after.keys()
     for key, found in after.items():
@@ -70,5 +70,5 @@ def test_no_head_of_the_store_is_lost_and_own_ones_stay_where_nobody_else_wrote(
             assert found == here[key]
         else:
             assert found == there[key]
-    assert heads_to_take(State(heads=there), after, State(heads=there)) == {}  # once is enough
-    assert set(find_conflicts(State(heads=base), here, taken)) <= taken.keys() & here.keys()
+    assert heads_to_take(StoreState(heads=there), after, StoreState(heads=there)) == {}  # once is enough
+    assert set(find_conflicts(StoreState(heads=base), here, taken)) <= taken.keys() & here.keys()

@@ -15,8 +15,8 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.storage.shared.lease import LEASE, Lease
 from graphrag_pipeline.storage.shared.numbered_states import STATES, NumberedStates
-from graphrag_pipeline.storage.shared.objects import open_objects
-from graphrag_pipeline.storage.shared.state import State, archive_names
+from graphrag_pipeline.storage.shared.objects import open_object_store
+from graphrag_pipeline.storage.shared.state import StoreState, archive_names
 from graphrag_pipeline_tests.support.machines import again, check_that_second_waits, fail_to_push, index, machine
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.roots import CAROL, put
@@ -25,8 +25,8 @@ MakeMachine = Callable[[Path, str], Root]
 SECRET = "Zebulon Quark met Bob Cratchit. Zebulon Quark owed Scrooge a pound."
 
 
-def state_of(url: str) -> State:
-    state = NumberedStates(open_objects(url)).latest()
+def state_of(url: str) -> StoreState:
+    state = NumberedStates(open_object_store(url)).latest()
     assert state is not None
     return state
 
@@ -41,7 +41,7 @@ def tells_of_secret(place: Path) -> list[Path]:
 
 
 def fetched(url: str, folder: Path) -> Path:
-    objects = open_objects(url)
+    objects = open_object_store(url)
     names = [name for part in ("tables", "snapshots") for name in objects.names(part)]
     assert objects.download({name: folder / name for name in names}) == []
     return folder
@@ -105,7 +105,7 @@ def test_a_publication_that_was_under_way_too_long_is_refused(
         nonlocal is_first
         if is_first and method == "PUT" and STATES in path:
             is_first = False
-            open_objects(s3_url).remove([LEASE])  # as if it had run out
+            open_object_store(s3_url).remove([LEASE])  # as if it had run out
             with again(two).writing():
                 two.snapshots.pin(two.snapshots.current() or "")
 
@@ -124,8 +124,8 @@ def test_a_publication_that_was_under_way_too_long_is_refused(
 
 def test_one_writer_where_the_store_creates_what_is_there(s3: ObjectServer, s3_url: str, tmp_path: Path) -> None:
     s3.ignores_conditions = True
-    assert open_objects(s3_url).create("x", b"1") and open_objects(s3_url).create("x", b"2")
-    first, second = (Lease(open_objects(s3_url), tmp_path / name / "token", 0.9) for name in ("one", "two"))
+    assert open_object_store(s3_url).create("x", b"1") and open_object_store(s3_url).create("x", b"2")
+    first, second = (Lease(open_object_store(s3_url), tmp_path / name / "token", 0.9) for name in ("one", "two"))
     check_that_second_waits(first, second, 3)
 
 
@@ -133,7 +133,7 @@ def test_whether_a_store_refuses_is_found_out_once(s3: ObjectServer, s3_url: str
     asked = []
     for _ in range(2):
         s3.requests.clear()
-        lease = Lease(open_objects(s3_url), tmp_path / "token", 60)
+        lease = Lease(open_object_store(s3_url), tmp_path / "token", 60)
         lease.acquire()
         asked.append([method for method, _ in s3.requests])
         lease.release()
@@ -158,9 +158,9 @@ def test_vectors_written_anew_stay_while_any_snapshot_with_them_is_read(
     copy = opened.shared._copy
     place = one.path / shared.removesuffix(".tar")
     with GraphIndex.open(one.path, snapshot=ids[number]):
-        assert copy._drop_rewritten(State(), State(rewritten={shared: 1})) == {shared: 0}
+        assert copy._drop_rewritten(StoreState(), StoreState(rewritten={shared: 1})) == {shared: 0}
         assert place.exists()
-    assert copy._drop_rewritten(State(), State(rewritten={shared: 1})) == {shared: 1}
+    assert copy._drop_rewritten(StoreState(), StoreState(rewritten={shared: 1})) == {shared: 1}
     assert not place.exists()
 
 
@@ -205,7 +205,7 @@ def _small_files() -> Iterator[None]:
 
 @pytest.mark.parametrize("kind", ["memory", "s3"])
 def test_a_full_disk_is_not_blamed_on_the_store(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
-    objects = open_objects(request.getfixturevalue("s3_url") if kind == "s3" else "memory://full")
+    objects = open_object_store(request.getfixturevalue("s3_url") if kind == "s3" else "memory://full")
     objects.write("big", b"x" * 100_000)
     request.getfixturevalue("_small_files")
     with pytest.raises(PipelineError, match=r"cannot be written .*free space") as caught:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.storage.locks import one_store_sync
 from graphrag_pipeline.storage.shared.lease import Lease
-from graphrag_pipeline.storage.shared.notes import Notes
+from graphrag_pipeline.storage.shared.notes import StoreNotes
 from graphrag_pipeline.storage.shared.numbered_states import NumberedStates
-from graphrag_pipeline.storage.shared.objects import Objects
-from graphrag_pipeline.storage.shared.state import State, manifest_name, named_objects
+from graphrag_pipeline.storage.shared.objects import ObjectStore
+from graphrag_pipeline.storage.shared.state import StoreState, manifest_name, named_objects
 from graphrag_pipeline.storage.shared.transfer import Transfer
 from graphrag_pipeline.storage.shared.working_copy import WorkingCopy
 
@@ -29,24 +29,24 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass
-class Writing:
+class WriteSession:
     """Somebody writing in this process.
 
     Attributes:
         there: what the store says.
-        lost: objects that it names and lacks.
+        missing: objects that it names and lacks.
         n_buckets: of the stage tables here.
         doomed: objects whose files go from here once nothing here names them: the store never had what they belong to.
     """
 
     copy: WorkingCopy
     transfer: Transfer
-    objects: Objects
-    notes: Notes
+    objects: ObjectStore
+    notes: StoreNotes
     lease: Lease
     n_buckets: int
-    there: State = field(default_factory=State)
-    lost: set[str] = field(default_factory=set)
+    there: StoreState = field(default_factory=StoreState)
+    missing: set[str] = field(default_factory=set)
     doomed: set[str] = field(default_factory=set)
 
     def push(self) -> None:
@@ -57,7 +57,7 @@ class Writing:
             StoreError: the store fails; it says what it said, or what is here.
         """
         with one_store_sync(self.copy.root):
-            base, again = self.notes.state() or State(), self.notes.again()
+            base, again = self.notes.state() or StoreState(), self.notes.pending_uploads()
             here = self._state(again)
             named = named_objects(here, self.copy.manifests(here.snapshots))
             wanted = (named - self._known()) | (named & set(again))
@@ -68,15 +68,15 @@ class Writing:
             self.lease.check()  # for those stores that create what is there already
             here = replace(here, number=self.there.number + 1)
             if not NumberedStates(self.objects).publish(here):
-                raise self.lease.lost()
+                raise self.lease.lost_error()
             held = {i: marks for i, marks in base.snapshots.items() if i not in self.there.snapshots}
             self.notes.write_state(replace(here, snapshots={**held, **here.snapshots}))
             if again:
-                self.notes.write_again(())
+                self.notes.write_pending_uploads(())
             self.there = here
-            self.lost.clear()
+            self.missing.clear()
 
-    def _state(self, again: Collection[str]) -> State:
+    def _state(self, again: Collection[str]) -> StoreState:
         """What the store should say; archives that are put there again are counted."""
         counts = {name: self.there.rewritten.get(name, 0) + 1 for name in again}
         here = self.copy.state(self.there, self.n_buckets)
@@ -84,8 +84,8 @@ class Writing:
 
     def _known(self) -> set[str]:
         """Objects that the store has: of a snapshot whose manifest it lost nothing else was asked for."""
-        whole = [i for i in self.there.snapshots if manifest_name(i) not in self.lost]
-        return named_objects(self.there, self.copy.manifests(whole)) - self.lost
+        whole = [i for i in self.there.snapshots if manifest_name(i) not in self.missing]
+        return named_objects(self.there, self.copy.manifests(whole)) - self.missing
 
     def push_finished(self) -> None:
         """Put there what was finished before an error, which is what the caller has to hear of."""
