@@ -1,1 +1,1 @@
-"""How good an index is: recall on gold questions, generated questions, answers judged in pairs, a regression gate."""
+"""Evaluation of an index: recall on gold questions, generated questions, answers judged in pairs, a regression gate."""

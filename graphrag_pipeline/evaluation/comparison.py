@@ -1,7 +1,8 @@
-"""Two conditions compared: both answer the same questions, a chat model judges, and tokens and cost stand beside.
+"""Comparison of two conditions: both answer the same questions, and a chat model judges the answers.
 
-The A/A control judges A against a second answer of its own, asked independently: it says how far the judge alone moves
-the figures. Keep out: what a condition is (`conditions.py`), how answers are judged (`judging.py`).
+The result lists the tokens and the cost of each condition. An A/A control judges A against a second, independent answer
+of A, which shows how far the judge alone moves the figures. Keep out: conditions (`conditions.py`), judging
+(`judging.py`).
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ from graphrag_pipeline.evaluation.questions import Question
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_index import GraphIndex
 
-Say = Callable[[str], None]
-_TOLD_EVERY = 10
-"""Questions between two lines that say how far it is."""
+OnProgress = Callable[[str], None]
+_PROGRESS_EVERY = 10
+"""Questions between two lines of progress."""
 
 
 @dataclass(frozen=True)
 class ConditionFigures:
-    """What the answers of one condition took.
+    """Usage of one condition over all questions.
 
     Attributes:
-        replies: of models, stored ones counted like new ones, as tokens and cost are.
+        replies: replies of models. Stored replies count like new ones, here and in `tokens` and `cost`.
         cost: US dollars, without `unpriced` replies.
-        seconds: by the clock, of all questions; stored replies take none.
-        failed: answers for which the embedded engine stood in.
+        seconds: wall-clock time of all questions; a stored reply takes none.
+        failed: answers that the embedded engine wrote because the model failed.
     """
 
     name: str
@@ -46,7 +47,7 @@ class ConditionFigures:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Verdicts on A and B, and on A against itself."""
+    """Verdicts on A against B, and on A against itself."""
 
     n_questions: int
     conditions: tuple[ConditionFigures, ConditionFigures]
@@ -63,27 +64,27 @@ def compare_conditions(
     questions: Sequence[Question],
     first: Condition,
     second: Condition,
-    say: Say = lambda line: None,
+    on_progress: OnProgress = lambda line: None,
 ) -> Comparison:
-    """Answer every question by both, and judge.
+    """Answer every question under both conditions and judge the answers.
 
     Raises:
         PipelineError: no model is named, an option does not validate, no call can be answered, or the budget is spent.
     """
     if not index.settings.chat_model_for("evaluation").model:
-        raise PipelineError("answers are judged by a chat model: set chat_model.model, or evaluation.model")
+        raise PipelineError("a chat model judges the answers; set `chat_model.model` or `evaluation.model`")
     for condition in (first, second):
         condition.settings_of(index)
-    texts_a, figures_a = _answer_all(index, questions, first, 0, say)
-    texts_b, figures_b = _answer_all(index, questions, second, 0, say)
-    texts_again, _ = _answer_all(index, questions, first, SECOND_ANSWER, say)
+    texts_a, figures_a = _answer_all(index, questions, first, 0, on_progress)
+    texts_b, figures_b = _answer_all(index, questions, second, 0, on_progress)
+    texts_again, _ = _answer_all(index, questions, first, SECOND_ANSWER, on_progress)
     judge = MeteredIndex(index)
-    asked = [question.question for question in questions]
-    say(f"judging {len(asked):,} questions")
-    verdicts = judge_pairs(judge, list(zip(asked, texts_a, texts_b, strict=True)))
-    control = judge_pairs(judge, list(zip(asked, texts_a, texts_again, strict=True)))
+    texts = [question.question for question in questions]
+    on_progress(f"judging {len(texts):,} questions")
+    verdicts = judge_pairs(judge, list(zip(texts, texts_a, texts_b, strict=True)))
+    control = judge_pairs(judge, list(zip(texts, texts_a, texts_again, strict=True)))
     return Comparison(
-        n_questions=len(asked),
+        n_questions=len(texts),
         conditions=(figures_a, figures_b),
         verdicts=tuple(verdicts),
         control=tuple(control),
@@ -92,14 +93,14 @@ def compare_conditions(
 
 
 def _answer_all(
-    index: GraphIndex, questions: Sequence[Question], condition: Condition, repeat: int, say: Say
+    index: GraphIndex, questions: Sequence[Question], condition: Condition, repeat: int, on_progress: OnProgress
 ) -> tuple[list[str], ConditionFigures]:
     metered = MeteredIndex(index, repeat)
     answers = []
     for number, question in enumerate(questions, start=1):
         answers.append(answer_question(condition, metered, question.question))
-        if number % _TOLD_EVERY == 0 or number == len(questions):
-            say(f"{condition.name}{', again' if repeat else ''}: {number:,} of {len(questions):,}")
+        if number % _PROGRESS_EVERY == 0 or number == len(questions):
+            on_progress(f"{condition.name}{', again' if repeat else ''}: {number:,} of {len(questions):,}")
     seconds, n_failed = sum(answer.seconds for answer in answers), sum(bool(answer.failure) for answer in answers)
     return [answer.text for answer in answers], _figures_of(condition.name, metered, seconds, n_failed)
 
@@ -110,7 +111,7 @@ def _figures_of(name: str, index: MeteredIndex, seconds: float, n_failed: int) -
 
 
 def render_comparison(comparison: Comparison) -> list[str]:
-    """Verdicts, the control and what both took, in lines."""
+    """Return lines of text: the verdicts, the control, and the usage of both conditions."""
     a, b = comparison.conditions
     lines = [f"A = {a.name}, B = {b.name}, {comparison.n_questions:,} questions, each judged in both orders"]
     lines += _table("A against B", comparison.verdicts)

@@ -1,8 +1,8 @@
-"""Figures kept beside the snapshot that they are of: `evaluations/<snapshot>/<name>.json` in the root.
+"""Store of evaluation figures: `evaluations/<snapshot>/<name>.json` in the root.
 
-A name says what was measured and how (`name_retrieval`, `name_comparison`), not of which snapshot: so two snapshots
-have comparable figures under one name. No text of documents is kept; the folder of a snapshot goes with it (`prune`,
-`forget`). Keep out: measuring.
+A name is a hash of what was measured and how (`name_retrieval`, `name_comparison`), without the snapshot. So comparable
+figures of two snapshots have the same name. The files hold no text of documents. `prune` and `forget` delete the folder
+of a snapshot with the snapshot. Keep out: measuring.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _SEARCH_SECTIONS = ("local_search", "basic_search", "drift_search", "lazy_search
 
 
 def name_retrieval(questions: Sequence[Question], k: int, settings: Settings) -> str:
-    """What makes figures of two snapshots comparable: questions, evidence, k, settings of the searches, release."""
-    asked = [(question.question, question.evidence) for question in questions]
+    """Return the name of retrieval figures: a hash of questions, evidence, k, search settings and release."""
+    gold = [(question.question, question.evidence) for question in questions]
     searches = {name: getattr(settings, name).model_dump(mode="json") for name in _SEARCH_SECTIONS}
-    return f"retrieval-{_digest(asked, k, searches, version('graphrag-pipeline'))}"
+    return f"retrieval-{_digest(gold, k, searches, version('graphrag-pipeline'))}"
 
 
 def name_comparison(questions: Sequence[Question], comparison: Comparison) -> str:
-    """Of questions and conditions."""
+    """Return the name of a comparison: a hash of its questions and conditions."""
     names = [condition.name for condition in comparison.conditions]
     return f"comparison-{_digest([question.question for question in questions], names)}"
 
@@ -43,7 +43,7 @@ def _digest(*values: Any) -> str:
 
 
 def load_retrieval(root: Path, snapshot: str, name: str) -> dict[str, RetrievalFigures]:
-    """Figures by method; none where nothing readable is kept."""
+    """Return stored figures by method; an empty dict if no readable file exists."""
     try:
         rows = json.loads(_path(root, snapshot, name).read_bytes())["figures"]
         return {row["method"]: RetrievalFigures(**{**row, "recalls": tuple(row["recalls"])}) for row in rows}
@@ -52,13 +52,13 @@ def load_retrieval(root: Path, snapshot: str, name: str) -> dict[str, RetrievalF
 
 
 def save_retrieval(root: Path, snapshot: str, name: str, figures: Sequence[RetrievalFigures]) -> None:
-    """Keep figures, beside those of other methods under the same name."""
+    """Store figures, beside those of other methods under the same name."""
     known = load_retrieval(root, snapshot, name) | {row.method: row for row in figures}
     _save(root, snapshot, name, {"figures": [asdict(known[method]) for method in sorted(known)]})
 
 
 def save_comparison(root: Path, snapshot: str, name: str, comparison: Comparison) -> None:
-    """Keep a comparison; an earlier one under the same name is replaced."""
+    """Store a comparison; it replaces an earlier one under the same name."""
     _save(root, snapshot, name, comparison.to_dict())
 
 

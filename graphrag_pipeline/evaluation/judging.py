@@ -1,8 +1,8 @@
-"""Pairs of answers judged by a chat model, criterion by criterion, in both orders.
+"""Pairwise judging of answers by a chat model, criterion by criterion, in both orders.
 
-Criteria are those of the GraphRAG paper (arXiv 2404.16130): comprehensiveness, diversity, empowerment, and directness,
-which the others are expected to cost. For each question and criterion the judge is asked twice, with each answer first;
-an answer wins the question where it gets more of the two verdicts, so a judge that likes the first place gives a tie.
+The criteria are those of the GraphRAG paper (Edge et al. 2024, arXiv 2404.16130): comprehensiveness, diversity,
+empowerment and directness. For each question and criterion the judge gives two verdicts, one with each answer first. An
+answer wins the question if it gets more of the two verdicts, so a judge that prefers the first place produces a tie.
 Two answers with the same text are a tie without a call. Keep out: where answers come from.
 """
 
@@ -35,7 +35,7 @@ CRITERIA = {
 
 
 class VerdictReply(BaseModel):
-    """The schema that the model is asked for."""
+    """Reply schema: a reason and the number of the better answer."""
 
     reason: str
     winner: int
@@ -52,9 +52,9 @@ class CriterionFigures:
 
     Attributes:
         wins, losses, ties: questions.
-        win_rate: share of the questions that A wins, a tie being half a win, 0-1.
-        p_value: of a two-sided sign test over the questions that are no ties; 1 where all are.
-        first_share: of the verdicts with a winner, how many chose the answer that stood first: 0.5 without a bias.
+        win_rate: share of the questions that A wins, where a tie is half a win, 0-1.
+        p_value: two-sided sign test over the questions that are not ties; 1 if all are ties.
+        first_share: share of the verdicts with a winner that chose the answer in first place; 0.5 without a bias.
         n_failed: questions without both verdicts.
     """
 
@@ -74,16 +74,21 @@ def judge_pairs(index: GraphIndex, pairs: Sequence[Pair]) -> list[CriterionFigur
     Raises:
         PipelineError: no call can be answered, or the budget of the root is spent.
     """
-    asked = [
+    verdict_keys = [
         (criterion, place, is_swapped)
         for criterion in CRITERIA
         for place, (_, of_a, of_b) in enumerate(pairs)
         for is_swapped in (False, True)
         if of_a.strip() != of_b.strip()
     ]
-    replies = ask_all(index, SECTION, [_ask(index, criterion, pairs[place], swap) for criterion, place, swap in asked])
+    replies = ask_all(
+        index,
+        SECTION,
+        [_request_verdict(index, criterion, pairs[place], swap) for criterion, place, swap in verdict_keys],
+    )
     verdicts: dict[tuple[str, int, bool], int | None] = {
-        key: None if isinstance(reply, Failure) else reply.value for key, reply in zip(asked, replies, strict=True)
+        key: None if isinstance(reply, Failure) else reply.value
+        for key, reply in zip(verdict_keys, replies, strict=True)
     }
 
     def both(criterion: str, place: int) -> tuple[int | None, int | None]:
@@ -95,7 +100,7 @@ def judge_pairs(index: GraphIndex, pairs: Sequence[Pair]) -> list[CriterionFigur
 
 
 def count_verdicts(criterion: str, verdicts: Sequence[tuple[int | None, int | None]]) -> CriterionFigures:
-    """Figures of verdicts with A first and with B first: 1 or 2 for the answer in that place, 0 for neither."""
+    """Count (verdict with A first, verdict with B first): 1 or 2 for the answer in that place, 0 for neither."""
     whole = [(first, second) for first, second in verdicts if first is not None and second is not None]
     signs = [_sign(first) - _sign(second) for first, second in whole]
     wins, losses = sum(sign > 0 for sign in signs), sum(sign < 0 for sign in signs)
@@ -118,13 +123,13 @@ def _sign(verdict: int) -> int:
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """How probable so uneven a result is, or a more uneven one, if both were equally good."""
+    """Return the two-sided p-value: the probability of a result at least this uneven if both are equally good."""
     n = wins + losses
     tail = sum(math.comb(n, i) for i in range(min(wins, losses) + 1))
     return min(1.0, 2 * tail / 2**n)
 
 
-def _ask(index: GraphIndex, criterion: str, pair: Pair, is_swapped: bool) -> ChatRequest[int]:
+def _request_verdict(index: GraphIndex, criterion: str, pair: Pair, is_swapped: bool) -> ChatRequest[int]:
     question, *answers = pair
     first, second = reversed(answers) if is_swapped else answers
     messages = open_question(
@@ -141,10 +146,10 @@ def _ask(index: GraphIndex, criterion: str, pair: Pair, is_swapped: bool) -> Cha
 
 
 def read_verdict(reply: str) -> int:
-    """1 or 2 for the better answer, 0 for neither.
+    """Read the verdict: 1 or 2 for the better answer, 0 for neither.
 
     Raises:
-        ReplyFormatError: there is no such number.
+        ReplyFormatError: the reply has no such number.
     """
     for value in read_json(reply):
         fields = {str(key).strip().casefold(): item for key, item in value.items()} if isinstance(value, dict) else {}

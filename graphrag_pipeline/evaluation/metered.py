@@ -1,8 +1,8 @@
-"""An index whose chat models count every reply, stored ones like new ones, and may be asked for another answer.
+"""An index whose chat models count every reply, stored replies included.
 
-Usage of a query tells what was paid now; a comparison needs what a condition costs whatever the store holds. And an A/A
-control needs a second, independent answer to the same question: the same requests under another repeat number. Keep
-out: what is asked.
+The usage of a query counts what was paid now. A comparison needs what a condition costs without the response cache. An
+A/A control needs a second, independent answer to the same question, so it sends the same requests under another repeat
+number. Keep out: prompts and questions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SECOND_ANSWER = 1_000
 
 @dataclass
 class Meter:
-    """What was asked of models: replies, tokens of prompts and replies, US dollars, and replies without a price."""
+    """Usage of models: replies, prompt and completion tokens, cost in US dollars, and replies without a price."""
 
     replies: int = 0
     prompt_tokens: int = 0
@@ -51,10 +51,10 @@ _lock = threading.Lock()
 
 
 class MeteredIndex(GraphIndex):
-    """The same snapshot and models, metered.
+    """The same snapshot and models as another index, metered.
 
     Args:
-        index: must have been opened with a root.
+        index: an index that was opened with a root.
         repeat: added to the repeat number of every request.
     """
 
@@ -65,7 +65,7 @@ class MeteredIndex(GraphIndex):
         self._repeat = repeat
 
     def chat_model(self, section: str) -> StreamingChatModel:
-        """The section's model, metered."""
+        """Return the chat model of a settings section, metered."""
         return _MeteredModel(super().chat_model(section), self.meter, self._repeat)
 
 

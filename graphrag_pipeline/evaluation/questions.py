@@ -1,15 +1,15 @@
-"""Files of questions: gold questions with their evidence, and questions that `evaluate --generate` wrote.
+"""Question files: gold questions with their evidence, and questions that `evaluate --generate` wrote.
 
-A file is JSONL (an object a line) or CSV (a heading line) with
+A file is JSONL (one object per line) or CSV (with a heading line). Its columns are:
 
-    question   in words
-    evidence   what must be found to answer it: a list of documents (path in the input folder, id or title) or text unit
-               ids; in CSV a JSON list, or names separated by |
-    answer     optional: what a good answer says; it is kept, nothing is computed from it
-    kind       optional: local or global; what generated questions have
+    question   the question in words
+    evidence   what a search must find: a list of documents (path in the input folder, id or title) or text unit ids;
+               in CSV a JSON list, or names separated by |
+    answer     optional: a good answer; it is stored, but no figure uses it
+    kind       optional: local or global, as generated questions have it
 
-A document counts as found when one of its text units is. A name that several documents bear (a title, or the path of a
-file that holds many) stands for any of them. Other columns are left alone. Keep out: what finds evidence.
+A search finds a document if it finds one of its text units. If several documents have a name (a title, or the path of a
+file with many records), any of them counts. Other columns are ignored. Keep out: searching.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _DOCUMENT_NAMES = ("id", "path", "title")
 
 @dataclass(frozen=True)
 class Question:
-    """A question of a file, and what must be found to answer it.
+    """A question of a file and its evidence.
 
     Attributes:
-        evidence: names of documents, or ids of text units; empty where none is known.
+        evidence: names of documents, or ids of text units; empty if unknown.
         place: file and line, for messages.
     """
 
@@ -52,7 +52,7 @@ class Question:
 
 
 def read_gold(path: Path) -> list[Question]:
-    """The questions of a file, each with evidence.
+    """Read a file of gold questions, each with evidence.
 
     Raises:
         PipelineError: like `read_questions`, or a question has no evidence.
@@ -61,17 +61,17 @@ def read_gold(path: Path) -> list[Question]:
     for question in questions:
         if not question.evidence:
             raise PipelineError(
-                f"{question.place}: {question.question[:60]!r} has no evidence to be found; list documents (path, id "
-                "or title) or text unit ids under `evidence`, or take the question out"
+                f"{question.place}: {question.question[:60]!r} has no evidence; list documents (path, id or title) or "
+                "text unit ids under `evidence`, or remove the question"
             )
     return questions
 
 
 def read_questions(path: Path) -> list[Question]:
-    """The questions of a JSONL or CSV file, in order.
+    """Read the questions of a JSONL or CSV file, in order.
 
     Raises:
-        PipelineError: the file cannot be read, holds no question, or a line is none; names the line.
+        PipelineError: the file cannot be read, has no question, or has an invalid line; names the line.
     """
     path = path.absolute()
     try:
@@ -83,7 +83,7 @@ def read_questions(path: Path) -> list[Question]:
     rows = _read_csv(path, text) if path.suffix.lower() == ".csv" else _read_jsonl(path, text)
     questions = [_question_of(f"{path}, line {line}", row) for line, row in rows]
     if not questions:
-        raise PipelineError(f"{path}: holds no question")
+        raise PipelineError(f"{path}: has no question")
     return questions
 
 
@@ -101,7 +101,7 @@ def _read_jsonl(path: Path, text: str) -> Iterator[tuple[int, Any]]:
             try:
                 yield line, json.loads(content)
             except ValueError as error:
-                raise PipelineError(f"{path}, line {line}: is no JSON object ({error})") from None
+                raise PipelineError(f"{path}, line {line}: is not a JSON object ({error})") from None
 
 
 def _read_csv(path: Path, text: str) -> Iterator[tuple[int, Any]]:
@@ -112,7 +112,7 @@ def _read_csv(path: Path, text: str) -> Iterator[tuple[int, Any]]:
         for row in reader:
             yield reader.line_num, {**row, "evidence": _split_evidence(row.get("evidence") or "")}
     except csv.Error as error:
-        raise PipelineError(f"{path}, line {reader.line_num + 1}: is no CSV ({error})") from None
+        raise PipelineError(f"{path}, line {reader.line_num + 1}: is not valid CSV ({error})") from None
 
 
 def _split_evidence(cell: str) -> Any:
@@ -126,7 +126,7 @@ def _split_evidence(cell: str) -> Any:
 
 def _question_of(place: str, row: Any) -> Question:
     if not isinstance(row, dict):
-        raise PipelineError(f"{place}: is no JSON object")
+        raise PipelineError(f"{place}: is not a JSON object")
     text, evidence = row.get("question"), row.get("evidence") or []
     if not isinstance(text, str) or not text.strip():
         raise PipelineError(f"{place}: `question` is missing or empty")
@@ -134,7 +134,7 @@ def _question_of(place: str, row: Any) -> Question:
         raise PipelineError(f"{place}: the question has {len(text):,} characters, over {MAX_QUESTION_CHARS:,}")
     evidence = [evidence] if isinstance(evidence, str) else evidence
     if not isinstance(evidence, list) or not all(isinstance(name, str) and name for name in evidence):
-        raise PipelineError(f"{place}: `evidence` is no list of names")
+        raise PipelineError(f"{place}: `evidence` is not a list of names")
     answer, kind = (str(row.get(name) or "") for name in ("answer", "kind"))
     return Question(text, tuple(dict.fromkeys(evidence)), answer, kind, place)
 
@@ -144,11 +144,11 @@ def _question_of(place: str, row: Any) -> Question:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What of a snapshot the evidence of questions is.
+    """The evidence of questions as rows of a snapshot.
 
     Attributes:
-        rows: per question and name, the rows of the text units any of which counts; empty for an unknown name.
-        unknown: "place: name" of names that the snapshot does not have.
+        rows: per question and name, the rows of the text units, any of which counts; empty for an unknown name.
+        unknown: "place: name" of each name that the snapshot does not have.
     """
 
     rows: tuple[tuple[frozenset[int], ...], ...]
@@ -156,14 +156,14 @@ class Evidence:
 
 
 def find_evidence(snapshot: Snapshot, questions: Sequence[Question]) -> Evidence:
-    """Look the evidence of questions up: a text unit's id, else a document's id, path or title, as it is written."""
+    """Look up the evidence of questions: an exact text unit id, else the exact id, path or title of a document."""
     of_document = document_rows(snapshot)
     names = sorted({name for question in questions for name in question.evidence})
     units = snapshot.rows_of("text_units", names)
     rows_of = {name: frozenset([int(row)]) for name, row in zip(names, units, strict=True) if row >= 0}
     for column in _DOCUMENT_NAMES:
-        sought = [name for name in names if name not in rows_of]
-        for name, documents in _documents_named(snapshot, column, sought).items():
+        unresolved = [name for name in names if name not in rows_of]
+        for name, documents in _documents_named(snapshot, column, unresolved).items():
             rows_of[name] = frozenset(np.flatnonzero(np.isin(of_document, documents)).tolist())
     unknown = [f"{q.place}: {name!r}" for q in questions for name in q.evidence if not rows_of.get(name)]
     found = (tuple(rows_of.get(name, frozenset()) for name in question.evidence) for question in questions)

@@ -1,9 +1,9 @@
-"""The regression gate: golden questions are asked of a candidate, and of what is published, before it is published.
+"""Regression gate: golden questions compare a candidate with the published snapshot before it is published.
 
-Optional (`publishing.golden_questions`). Both are measured with the settings there are now: recall of the evidence
+The gate is optional (`publishing.golden_questions`). It measures both with the current settings: recall of the evidence
 among the first `publishing.golden_k` text units of local search. Evidence that a snapshot lacks counts as not found, so
-a document that can be read no more shows. Evidence that somebody deleted from the input counts in neither, else a
-deleted text would stay published for ever. Keep out: publishing.
+a document that can no longer be read lowers the recall. Evidence that was deleted from the input counts in neither.
+Otherwise deleted text would stay published for ever. Keep out: publishing.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _log = logging.getLogger(__name__)
 
 
 def check_golden_questions(root: Root, candidate: str) -> dict[str, Any]:
-    """Refuse a candidate that finds less than what is published; does nothing where no golden questions are set.
+    """Refuse a candidate that finds less evidence than the published snapshot; return {} without golden questions.
 
     Returns:
-        Figures to show: recall of the candidate, and of the published snapshot if there is one; evidence left out.
+        Figures to show: recall of the candidate, and of the published snapshot if one exists; evidence left out.
 
     Raises:
-        PipelineError: recall falls by more than `publishing.max_recall_drop`, the file of questions cannot be read, or
-            a snapshot cannot be measured.
+        PipelineError: recall falls by more than `publishing.max_recall_drop`, the question file cannot be read, or a
+            snapshot cannot be measured.
     """
     settings = root.settings.publishing
     clear_refusal(root.snapshots, candidate)
@@ -54,7 +54,7 @@ def check_golden_questions(root: Root, candidate: str) -> dict[str, Any]:
     published = root.snapshots.current()
     if published is not None:
         counted, left_out = leave_out_deleted(root, candidate, published, questions)
-        _warn_of(left_out)
+        _warn_about(left_out)
         shown = {"golden evidence left out": left_out} if left_out else {}
         shown |= {"golden questions skipped": n} if (n := len(questions) - len(counted)) else {}
         questions = counted
@@ -73,53 +73,53 @@ def check_golden_questions(root: Root, candidate: str) -> dict[str, Any]:
         reason = _explain(path, questions, new, published, old, settings.max_recall_drop)
         record_refusal(root.snapshots, candidate, reason)
         raise PipelineError(
-            f"candidate {candidate} is not published: {reason}. The published snapshot stays, the candidate waits: "
-            f"compare them with `graphrag-pipeline evaluate --snapshot {candidate} --against {published}`, mend what "
-            "changed and run `graphrag-pipeline index`, or raise publishing.max_recall_drop"
+            f"candidate {candidate} is not published: {reason}. The published snapshot stays, and the candidate is "
+            f"kept. Compare them with `graphrag-pipeline evaluate --snapshot {candidate} --against {published}`, fix "
+            "what changed and run `graphrag-pipeline index`, or raise `publishing.max_recall_drop`"
         )
     return shown | {f"golden recall@{settings.golden_k} before": old.recall}
 
 
 def find_golden_questions(root: Root) -> Path:
-    """The file that `publishing.golden_questions` names, from the root on.
+    """Return the path that `publishing.golden_questions` names, relative to the root.
 
     Raises:
-        PipelineError: it names none, or what is not there.
+        PipelineError: the setting is empty, or the file does not exist.
     """
     name = root.settings.publishing.golden_questions
     if not name:
-        raise PipelineError("which questions? name a file, or set publishing.golden_questions in settings.yaml")
+        raise PipelineError("no question file: name one, or set `publishing.golden_questions` in settings.yaml")
     path = (root.path / name).absolute()
     if not path.exists():
         raise PipelineError(
-            f"{path}: cannot be read: there is no such file; publishing.golden_questions of settings.yaml names it, "
-            f"from {root.path.absolute()} on"
+            f"{path}: no such file; `publishing.golden_questions` in settings.yaml names it, relative to "
+            f"{root.path.absolute()}"
         )
     return path
 
 
-def _warn_of(left_out: Sequence[str]) -> None:
-    """Tell whoever runs the gate which evidence does not count."""
+def _warn_about(left_out: Sequence[str]) -> None:
+    """Log which evidence does not count."""
     for name in left_out[:_MAX_LEFT_OUT]:
-        _log.warning("golden questions: deleted from the input, so it does not count: %s", name)
+        _log.warning("golden questions: not counted, because it was deleted from the input: %s", name)
     if len(left_out) > _MAX_LEFT_OUT:
-        _log.warning("golden questions: and %s more that do not count", f"{len(left_out) - _MAX_LEFT_OUT:,}")
+        _log.warning("golden questions: and %s more are not counted", f"{len(left_out) - _MAX_LEFT_OUT:,}")
 
 
 def leave_out_deleted(
     root: Root, candidate: str, published: str, questions: Sequence[Question]
 ) -> tuple[list[Question], list[str]]:
-    """Questions with the evidence that counts, and what was left out, "place: name".
+    """Return the questions with the evidence that counts, and what was left out as "place: name".
 
     Evidence that the candidate lacks counts if the published snapshot has it and its document is still in the input,
-    readable or not: then it was lost, not deleted. A question without any evidence left is no question.
+    readable or not. Then the index lost it. A question without any evidence left is dropped.
 
     Raises:
         PipelineError: a snapshot cannot be read.
     """
-    with _blaming(candidate):
+    with _naming_snapshot(candidate):
         here = find_evidence(root.snapshots.open(candidate), questions)
-    with _blaming(published):
+    with _naming_snapshot(published):
         snapshot = root.snapshots.open(published)
         there = find_evidence(snapshot, questions)
         is_lost = _find_lost(root, snapshot, {row for rows in there.rows for found in rows for row in found})
@@ -133,10 +133,10 @@ def leave_out_deleted(
 
 
 def _find_lost(root: Root, snapshot: Snapshot, units: set[int]) -> set[int]:
-    """Those rows of text units whose document is still in the input as it was last indexed."""
+    """Return those rows of text units whose document is still in the input that was last indexed."""
     manifests = [root.tables.read("corpus_manifest", p) for p in STAGES["corpus_manifest"].partitions(root.settings)]
     rows = pa.concat_tables(manifests).select(["document_id", "path", "record", "problem"])
-    is_whole = pc.equal(rows["record"], "")  # a file of records that cannot be read has this one row
+    is_whole = pc.equal(rows["record"], "")  # an unreadable file of records has this one row
     unreadable = rows.filter(pc.and_(is_whole, pc.is_valid(rows["problem"])))["path"].to_pylist()
     documents = snapshot.table("documents").select(["id", "path"])
     of_unreadable = documents.filter(pc.is_in(documents["path"], value_set=pa.array(unreadable, pa.string())))["id"]
@@ -147,10 +147,10 @@ def _find_lost(root: Root, snapshot: Snapshot, units: set[int]) -> set[int]:
 
 
 def measure_golden(root: Root, snapshot: str, questions: Sequence[Question]) -> RetrievalFigures:
-    """Figures of a snapshot; those kept of it, where questions and settings are the same.
+    """Measure a snapshot, or return its stored figures if questions and settings are the same.
 
     Raises:
-        PipelineError: it cannot be opened with the settings there are, or has none of the evidence.
+        PipelineError: the snapshot cannot be opened with the current settings, or has none of the evidence.
     """
     k = root.settings.publishing.golden_k
     name = name_retrieval(questions, k, root.settings)
@@ -158,7 +158,7 @@ def measure_golden(root: Root, snapshot: str, questions: Sequence[Question]) -> 
     if kept is not None:
         return kept
     with (
-        _blaming(snapshot),
+        _naming_snapshot(snapshot),
         GraphIndex(root.snapshots.open(snapshot), root.settings, root.embedder, root) as index,
     ):
         [figures], _ = measure_retrieval(index, questions, parse_methods([METHOD]), k)
@@ -167,13 +167,13 @@ def measure_golden(root: Root, snapshot: str, questions: Sequence[Question]) -> 
 
 
 @contextmanager
-def _blaming(snapshot: str) -> Iterator[None]:
+def _naming_snapshot(snapshot: str) -> Iterator[None]:
     try:
         yield
     except PipelineError as error:
         raise PipelineError(
-            f"the golden questions cannot be asked of snapshot {snapshot} ({error}); empty publishing.golden_questions "
-            "to publish without them"
+            f"the golden questions cannot be measured on snapshot {snapshot} ({error}); clear "
+            "`publishing.golden_questions` to publish without them"
         ) from None
 
 
@@ -189,7 +189,6 @@ def _explain(
     named = "; ".join(f"{q.question[:80]!r}" for q in lost[:_MAX_NAMED])
     more = f" and {len(lost) - _MAX_NAMED} more" if len(lost) > _MAX_NAMED else ""
     return (
-        f"recall@{new.k} of {path.name} is {new.recall:.3f}, that of the published snapshot {published} "
-        f"{old.recall:.3f}, which is more than publishing.max_recall_drop = {margin:g} below; less is found for "
-        f"{named}{more}"
+        f"recall@{new.k} of {path.name} is {new.recall:.3f}, but {old.recall:.3f} in the published snapshot "
+        f"{published}, a drop of more than `publishing.max_recall_drop` = {margin:g}; it finds less for {named}{more}"
     )

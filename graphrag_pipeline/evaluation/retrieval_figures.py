@@ -1,8 +1,10 @@
-"""Recall on gold questions, without a model: how much of the evidence the first k text units hold.
+"""Retrieval figures on gold questions, without a model: the share of the evidence among the first k text units.
 
-Per question, recall@k is the share of its evidence among the first k text units, in the order that a search returns
-them; all-evidence@k is whether all of it is there. Figures are means over the questions. Evidence that the index does
-not have counts as not found, and is told. Keep out: how a search finds text units.
+    recall@k         = |evidence in the first k text units| / |evidence|, in the order that a search returns them
+    all-evidence@k   = 1 if recall@k = 1, else 0
+
+Figures are means over the questions. Evidence that the index does not have counts as not found and is reported. Keep
+out: searching.
 """
 
 from __future__ import annotations
@@ -30,13 +32,13 @@ MAX_K = 1_000
 
 @dataclass(frozen=True)
 class RetrievalFigures:
-    """How well one method finds the evidence.
+    """Retrieval figures of one method.
 
     Attributes:
-        recall: mean over questions of the share of evidence found, 0-1.
-        all_evidence: share of questions all of whose evidence is found, 0-1.
-        recalls: of each question, in order.
-        milliseconds: of a question, on average; by the clock.
+        recall: mean of recall@k over the questions, 0-1.
+        all_evidence: share of the questions whose whole evidence is found, 0-1.
+        recalls: recall@k of each question, in order.
+        milliseconds: mean wall-clock time of a question.
     """
 
     method: str
@@ -48,22 +50,22 @@ class RetrievalFigures:
 
 
 def parse_methods(names: Iterable[str]) -> list[Condition]:
-    """Conditions that find text units.
+    """Parse conditions that return text units.
 
     Raises:
-        PipelineError: there is no such method, or it finds none.
+        PipelineError: a name is unknown, or the method returns no text units.
     """
     conditions = [parse_condition(name) for name in names]
     for condition in conditions:
         if not condition.finds_text_units:
-            raise PipelineError(f"{condition.name}: reads no text units in an order, so it has no recall")
+            raise PipelineError(f"{condition.name}: returns no ranked text units, so it has no recall")
     return conditions
 
 
 def measure_retrieval(
     index: GraphIndex, questions: Sequence[Question], methods: Sequence[Condition], k: int
 ) -> tuple[list[RetrievalFigures], Evidence]:
-    """Figures of each method, in order, and what of the evidence the index has.
+    """Measure each method, in order, and return the figures with the evidence as rows of the index.
 
     Raises:
         PipelineError: the index has none of the evidence, k is out of range, or an option does not validate.
@@ -86,7 +88,7 @@ def _measure(
     index: GraphIndex, questions: Sequence[Question], evidence: Evidence, condition: Condition, k: int
 ) -> RetrievalFigures:
     rank = partial(rank_text_units, condition)
-    rank(index, questions[0].question, k)  # what is loaded at first use is not timed
+    rank(index, questions[0].question, k)  # leaves the loading at first use out of the time
     started = time.perf_counter()
     recalls = recall_each(index, [question.question for question in questions], evidence.rows, rank, k)
     milliseconds = 1000 * (time.perf_counter() - started) / len(questions)
@@ -97,10 +99,10 @@ def _measure(
 def recall_each(
     index: GraphIndex, questions: Sequence[str], evidence: Sequence[Sequence[frozenset[int]]], rank: Ranker, k: int
 ) -> list[float]:
-    """Recall@k of each question.
+    """Return recall@k of each question.
 
     Args:
-        evidence: per question, the rows of text units any of which counts, for each piece of evidence.
+        evidence: per question and piece of evidence, the rows of the text units, any of which counts.
     """
     recalls = []
     for question, pieces in zip(questions, evidence, strict=True):
@@ -110,7 +112,7 @@ def recall_each(
 
 
 def render_figures(figures: Sequence[RetrievalFigures], others: Sequence[RetrievalFigures] = ()) -> list[str]:
-    """A table in lines; with figures of another snapshot, what changed from those to these."""
+    """Return lines of a table; with figures of another snapshot, the change from those to these."""
     width = max(len("method"), *(len(row.method) for row in figures))
     k = figures[0].k
     heading = f"{'method':{width}}  {f'recall@{k}':>10}  {f'all-evidence@{k}':>15}  {'ms':>7}"

@@ -76,7 +76,7 @@ def test_questions_are_generated_into_a_file_and_compared(root, call: Call, tmp_
 
 def test_what_cannot_be_evaluated_is_one_line(root, gold: Path, call: Call, tmp_path: Path) -> None:
     ask = ("--root", root.path, "evaluate")
-    assert_one_line_error(call(*ask), "which questions?", "publishing.golden_questions")
+    assert_one_line_error(call(*ask), "no question file", "publishing.golden_questions")
     assert_one_line_error(call(*ask, gold, "--methods", "magic"), "no way to answer is called 'magic'")
     assert_one_line_error(call(*ask, gold, "--k", "0"), "k is 0")
     assert_one_line_error(call(*ask, gold, "--against", "zzz"), "there is no such snapshot")
@@ -91,7 +91,7 @@ def test_a_file_that_is_not_there_is_told_by_its_whole_path_and_where_it_was_loo
     assert_one_line_error(call(*ask, "other.jsonl"), f"{tmp_path / 'other.jsonl'}: cannot be read (No such file")
     assert_one_line_error(call(*ask, gold.name), f"{tmp_path / gold.name}: there is no such file", f"mean {gold}?")
     monkeypatch.setenv("GRAPHRAG__PUBLISHING__GOLDEN_QUESTIONS", "gone.jsonl")
-    assert_one_line_error(call(*ask), f"{root.path / 'gone.jsonl'}: cannot be read", f"from {root.path} on")
+    assert_one_line_error(call(*ask), f"{root.path / 'gone.jsonl'}: no such file", f"relative to {root.path}")
     monkeypatch.setenv("GRAPHRAG__PUBLISHING__GOLDEN_QUESTIONS", gold.name)
     told = call(*ask, "--methods", "bm25")
     assert told.status == 0 and told.out.splitlines()[-1].startswith(f"2 questions of {gold.name}, snapshot ")

@@ -119,5 +119,5 @@ def test_source_text_is_mapped_whole(index: GraphIndex, tmp_path: Path) -> None:
 
 
 def test_without_a_model_nothing_is_compared(index: GraphIndex) -> None:
-    with pytest.raises(PipelineError, match="judged by a chat model"):
+    with pytest.raises(PipelineError, match="a chat model judges the answers"):
         compare_conditions(index, QUESTIONS, parse_condition("C0"), parse_condition("TS"))

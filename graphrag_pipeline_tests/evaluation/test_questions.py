@@ -29,15 +29,15 @@ def test_jsonl_and_csv_say_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
-        ("a.jsonl", '{"question": "Who?", "evidence": ["a"]}\n{"question"', "line 2: is no JSON object"),
-        ("a.jsonl", "[1]", "line 1: is no JSON object"),
+        ("a.jsonl", '{"question": "Who?", "evidence": ["a"]}\n{"question"', "line 2: is not a JSON object"),
+        ("a.jsonl", "[1]", "line 1: is not a JSON object"),
         ("a.jsonl", '{"evidence": ["a"]}', "line 1: `question` is missing"),
-        ("a.jsonl", '{"question": "Who?", "evidence": [1]}', "line 1: `evidence` is no list of names"),
+        ("a.jsonl", '{"question": "Who?", "evidence": [1]}', "line 1: `evidence` is not a list of names"),
         ("a.jsonl", '\n{"question": "Who?"}', "line 2: 'Who\\?' has no evidence"),
         ("a.jsonl", json.dumps({"question": "w" * 9000, "evidence": ["a"]}), "line 1: the question has 9,000"),
-        ("a.jsonl", "\n", "holds no question"),
+        ("a.jsonl", "\n", "has no question"),
         ("a.csv", "text,evidence\nWho?,a\n", "line 1: the heading has no column `question`"),
-        ("a.csv", 'question,evidence\n"Who?" x,a\n', "line 2: is no CSV"),
+        ("a.csv", 'question,evidence\n"Who?" x,a\n', "line 2: is not valid CSV"),
         ("missing.jsonl", None, "cannot be read"),
     ],
 )

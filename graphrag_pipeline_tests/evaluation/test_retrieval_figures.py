@@ -47,8 +47,8 @@ def test_baselines_and_every_strategy_are_measured(index: GraphIndex) -> None:
 
 def test_methods_without_text_units_and_unknown_ones_are_refused(index: GraphIndex) -> None:
     for name, told in (
-        ("global:static", "no text units in an order"),
-        ("TS", "no text units in an order"),
+        ("global:static", "no ranked text units"),
+        ("TS", "no ranked text units"),
         ("lokal", "no way to answer is called 'lokal'; valid: local, .*bm25, vector .or SS., C0"),
         ("basic:fast", "has no variant 'fast'"),
     ):
