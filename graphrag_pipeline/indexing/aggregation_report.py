@@ -1,7 +1,7 @@
-"""What combining chunks saved: text units and embedding calls before and after, and what averaging vectors costs.
+"""Figures on chunk aggregation: text units and embedding calls before and after, and the loss by averaged vectors.
 
-"Before" is one text unit a chunk. Texts over `batch_max_tokens` are embedded in pieces whose vectors are averaged
-(`models/pieces.py`): the report says how near the average is to them. Keep out: the combining itself.
+"Before" means one text unit per chunk. A text over `batch_max_tokens` is embedded in pieces whose vectors are averaged
+(`models/pieces.py`). The figures include the cosine between the average and the pieces. Keep out: the aggregation.
 """
 
 from __future__ import annotations
@@ -19,18 +19,21 @@ from graphrag_pipeline.settings.models import EmbeddingModelSettings
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 MAX_TOKENS = 450
-"""A text over it, or over the model's own limit if that is less, is cut to compare vectors: it fits a limit of 512."""
+"""Longest text that is compared uncut; the model's own limit counts if it is lower. It fits a limit of 512 tokens."""
 
 
 def report_aggregation(
     documents: pa.Table, text_units: pa.Table, limits: EmbeddingModelSettings, embedder: Embedder, encoding: str
 ) -> dict[str, Any]:
-    """Numbers about the documents that came in chunks, by what they are in words; {} if none did.
+    """Compute figures on the documents that came in chunks.
 
     Args:
-        documents: `tables.DOCUMENTS`; `text_units`: theirs.
-        limits: of the embedding model, whose calls are counted.
-        embedder: makes the vectors that are compared: a free one.
+        documents, text_units: `tables.DOCUMENTS` and `tables.TEXT_UNITS` of these documents.
+        limits: limits of the embedding model whose calls are counted.
+        embedder: makes the vectors that are compared; it should not cost money.
+
+    Returns:
+        Description -> figure; {} without chunked documents.
     """
     chunked = documents.filter(pc.is_valid(documents["chunks"]))
     if not chunked.num_rows:
@@ -52,17 +55,17 @@ def report_aggregation(
 
 
 def count_embedding_calls(texts: Sequence[str], limits: EmbeddingModelSettings, encoding: str) -> int:
-    """Requests that embed these texts, each one and its batches within the limits of a model."""
+    """Count the requests that embed these texts within the limits of a model."""
     pieces = [piece for text in texts for piece in split_to_pieces(text, limits.batch_max_tokens, encoding)]
     counts = [piece.n_tokens for piece in pieces]
     return len(pack_batches(counts, limits.batch_size, limits.batch_max_tokens_per_request))
 
 
 def compare_averages(texts: Sequence[str], embedder: Embedder, encoding: str, max_tokens: int) -> np.ndarray:
-    """How near the averaged vector of each text that is split is to the vectors of its pieces.
+    """Compare the averaged vector of each split text with the vectors of its pieces.
 
     Returns:
-        float64, one per text of several pieces: the mean cosine of its vector to those of its pieces.
+        (n,) float64 for the n texts of several pieces: mean cosine of the average to the pieces.
     """
     long = [text for text, n in zip(texts, count_tokens_each(texts, encoding), strict=True) if n > max_tokens]
     split = [pieces for text in long if len(pieces := split_to_pieces(text, max_tokens, encoding)) > 1]

@@ -1,13 +1,14 @@
-"""Small typed chunks of a document combined into text units (methods.md, section 1, "Chunk aggregation").
+"""Aggregation of a document's small typed chunks into text units.
 
-Chunks are combined in order, along their bounds, to `aggregation_target` tokens, at most `aggregation_max`, over at
-most `aggregation_max_pages` pages (last page - first page + 1). A title stays with what follows it; a chunk that does
-not fit by itself is cut into near-equal pieces at sentence ends. A text unit ends where it has as many tokens over the
-target at most as the maximum allows, or as many under it: before a title if it can, else behind the chunk with the
-lowest content hash, so that its mean is the target and an edit moves only the ends near it. Nothing overlaps.
+Consecutive whole chunks are combined to about `aggregation_target` tokens, at most `aggregation_max` tokens and
+`aggregation_max_pages` pages (last page - first page + 1). A title stays with the chunk behind it. A chunk that does
+not fit alone is cut into near-equal pieces at sentence ends. Text units do not overlap.
 
-Where the rules meet, tokens and pages win: a title ends a text unit only where nothing follows it, or where what
-follows is too many pages or titles away. Keep out: how chunks are read (`chunked_documents.py`), ids and tables
+A text unit may end between 2 * target - max and max tokens, so its mean length is the target. It ends before a title if
+possible, else behind the chunk with the lowest content hash. So an edit moves only the ends near it.
+
+If rules conflict, the limits of tokens and pages win. A text unit then ends with a title only if no chunk follows, or
+if the next chunk is too many pages or titles away. Keep out: reading chunks (`inputs/chunks.py`), ids and tables
 (`text_units.py`).
 """
 
@@ -24,18 +25,18 @@ from graphrag_pipeline.settings.settings import TextUnitsSettings
 from graphrag_pipeline.tables import TITLE_CHUNK
 from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each
 
-_SLACK = 8  # tokens that joining two texts may add
+_SLACK = 8  # tokens that joining two texts can add
 
 
 @dataclass(frozen=True)
 class _Block:
-    """What stays together: a chunk with the titles before it, or a piece of an over-long chunk.
+    """A unit that is not divided: a chunk with the titles before it, or a piece of a chunk that is too long.
 
     Attributes:
         start, end: offsets into the document's text.
-        pages: first and last page; None if not known.
+        pages: first and last page; None if unknown.
         is_title: whether it begins with a title.
-        is_open: whether it ends with a title, so that a text unit should not end with it.
+        is_open: whether it ends with a title; a text unit should not end with it.
     """
 
     start: int
@@ -48,18 +49,18 @@ class _Block:
 def aggregate_chunks(
     text: str, chunks: Sequence[Mapping[str, Any]], settings: TextUnitsSettings
 ) -> Iterator[tuple[int, int, int]]:
-    """Spans of a document's text units, in order.
+    """Yield the spans of a document's text units in order.
 
     Args:
-        text: the document's.
+        text: text of the document.
         chunks: `tables.CHUNKS`, in order, not overlapping.
 
     Returns:
-        (start, end, number of tokens) of each text unit; all but white space is covered, nothing twice.
+        (start, end, number of tokens) of each text unit. They cover all text but white space, without overlap.
     """
     blocks = list(_group_chunks(text, chunks, settings))
     texts = [text[block.start : after] for block, after in zip(blocks, _starts_after(blocks), strict=True)]
-    totals = [0, *accumulate(count_tokens_each(texts, settings.encoding))]  # estimates: tokens before block i
+    totals = [0, *accumulate(count_tokens_each(texts, settings.encoding))]  # estimated number of tokens before block i
     first = 0
     while first < len(blocks):
         for last in _order_ends(text, blocks, totals, first, settings):
@@ -72,14 +73,14 @@ def aggregate_chunks(
 
 
 def _starts_after(blocks: Sequence[_Block]) -> list[int]:
-    """Where the next block starts; the end of the last one."""
+    """Return for each block the start of the next one; for the last block its end."""
     return [right.start for _, right in pairwise(blocks)] + [block.end for block in blocks[-1:]]
 
 
 def _order_ends(
     text: str, blocks: Sequence[_Block], totals: Sequence[int], first: int, settings: TextUnitsSettings
 ) -> Iterator[int]:
-    """Blocks that the text unit which starts at block `first` may end with, best first; `first` is among them."""
+    """Yield the possible last blocks of the text unit that starts at block `first`, best first, `first` included."""
     highest = _reach(blocks, totals, first, settings)
     if highest == len(blocks) - 1:
         yield highest
@@ -98,7 +99,7 @@ def _order_ends(
 
 
 def _reach(blocks: Sequence[_Block], totals: Sequence[int], first: int, settings: TextUnitsSettings) -> int:
-    """The last block that tokens, by estimate, and pages let into the text unit that starts at block `first`."""
+    """Return the last block within the page limit and the estimated token limit of a unit that starts at `first`."""
     last, pages = first, blocks[first].pages
     for block in range(first + 1, len(blocks)):
         pages = _span(pages, blocks[block].pages)
@@ -120,11 +121,11 @@ def _n_pages(pages: tuple[int, int] | None) -> int:
     return pages[1] - pages[0] + 1 if pages else 0
 
 
-# ------------------------------------------------------------------------------------------------- what stays together
+# --------------------------------------------------------------------------------------------------------------- blocks
 
 
 def _group_chunks(text: str, chunks: Sequence[Mapping[str, Any]], settings: TextUnitsSettings) -> Iterator[_Block]:
-    most_titles = settings.aggregation_target // 2  # tokens; a longer title is text like any other
+    most_titles = settings.aggregation_target // 2  # tokens; a longer title counts as ordinary text
     counts = count_tokens_each([text[chunk["start"] : chunk["end"]] for chunk in chunks], settings.encoding)
     titles: list[tuple[_Block, int]] = []
     for chunk, n_tokens in zip(chunks, counts, strict=True):
@@ -144,7 +145,7 @@ def _group_chunks(text: str, chunks: Sequence[Mapping[str, Any]], settings: Text
 def _count_kept(
     titles: Sequence[tuple[_Block, int]], pages: tuple[int, int] | None, most_tokens: int, max_pages: int
 ) -> int:
-    """How many of the titles before a chunk stay with it: the nearest ones, within tokens and pages."""
+    """Count the titles, nearest first, that stay with the chunk behind them within the limits of tokens and pages."""
     total = n_kept = 0
     for title, n_tokens in reversed(titles):
         total += n_tokens + _SLACK
@@ -156,7 +157,7 @@ def _count_kept(
 
 
 def _close(text: str, titles: Sequence[_Block], block: _Block, settings: TextUnitsSettings) -> Iterator[_Block]:
-    """A chunk with its titles as one block; if that is too much, its pieces, the first one with the titles."""
+    """Yield a chunk with its titles as one block, or its pieces if that is too long; the first piece has the titles."""
     start, pages = block.start, block.pages
     for title in reversed(titles):
         start, pages = title.start, _span(pages, title.pages)
@@ -174,7 +175,7 @@ def _close(text: str, titles: Sequence[_Block], block: _Block, settings: TextUni
 
 
 def _cut(text: str, block: _Block, size: int, encoding: str) -> Iterator[tuple[int, int]]:
-    """Spans of near-equal pieces of a chunk, without white space at their ends."""
+    """Yield the spans of near-equal pieces of a chunk, without white space at their ends."""
     end = block.start
     for piece in split_to_pieces(text[block.start : block.end], size, encoding):
         start, end = end, end + len(piece.text)

@@ -1,7 +1,7 @@
-"""Embedding stages: which text stands for a record, and vectors kept by the hash of that text.
+"""Embedding stages: the text that is embedded for a record, and vectors stored by the hash of that text.
 
-The same `embedded_texts` serves the stages, the candidate and an import, so that a record always finds its vector.
-Equal texts are embedded once; rows of an earlier run with the same model are reused. Keep out: the model itself.
+The stages, the candidate and an import all use `embedded_texts`, so that a record always finds its vector. Equal texts
+are embedded once. Rows of an earlier run with the same model are reused. Keep out: the model.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SLICE_ROWS = 16_384
 
 
 def embedded_texts(vector_table: str, rows: pa.Table) -> list[str]:
-    """The text embedded for each row of the contract table behind a vector table (see `tables.VECTOR_TABLES`)."""
+    """Return the text to embed for each row of the contract table of a vector table (see `tables.VECTOR_TABLES`)."""
     if vector_table == "default-text_unit-text":
         return rows["text"].to_pylist()
     if vector_table == "default-entity-description":
@@ -49,19 +49,22 @@ def embed_texts(
     known: pa.Table | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[pa.Table, list[Failure]]:
-    """One row per distinct text: its hash and its vector, zeros where the model failed.
+    """Embed texts: one row per distinct text with its hash and its vector, zeros where the model failed.
 
     Args:
         table: the embedding table to make.
-        known: rows of an earlier run with the same model; what is found there is not embedded again, unless it is
-            zeros, which a model behind an endpoint gives for nothing but a failure or a blank text.
-        progress: told how many of the requests to be sent, of 4,096 texts at a time, are done.
+        known: rows of an earlier run with the same model. Their texts are not embedded again, except those with a zero
+            vector: a model behind an endpoint gives zeros only for failures and blank texts.
+        progress: receives the number of finished and of all requests, for each batch of 4,096 texts.
+
+    Returns:
+        Rows of `table`, and the failures.
     """
     if not texts:
-        return table.empty(), []  # the dimensions would have to be asked for
+        return table.empty(), []  # `embedder.dimensions` could cost a request
     text_of = {text_hash(text): text for text in dict.fromkeys(texts)}
     keys = pa.array(sorted(text_of), pa.string())
-    matrix = np.empty((len(keys), embedder.dimensions), dtype=np.float32)  # filled in place: it may be large
+    matrix = np.empty((len(keys), embedder.dimensions), dtype=np.float32)  # filled in place, since it can be large
     is_known = np.zeros(len(keys), dtype=bool)
     if known is not None:
         known_rows, vectors = positions(keys, known["text_hash"]), _matrix_of(known, embedder.dimensions)
@@ -80,10 +83,10 @@ def embed_texts(
 
 @dataclass(frozen=True)
 class SharedVectors:
-    """A matrix of which several rows may be one: indexed by rows like an array, each distinct vector held once.
+    """A matrix that holds each distinct vector once; indexed by rows like an array.
 
     Attributes:
-        matrix: float32 (n distinct, dimensions).
+        matrix: (n_distinct, dimensions) float32.
         rows: (n,) row of `matrix` for each row.
     """
 
@@ -101,33 +104,36 @@ class SharedVectors:
 def look_up_vectors(
     vector_table: str, rows: pa.Table, embeddings: pa.Table | ds.Dataset, dimensions: int
 ) -> SharedVectors:
-    """The vector of each row of a contract table, in order.
+    """Look up the vector of each row of a contract table.
 
     Args:
-        vector_table: its name in LanceDB.
+        vector_table: name of the vector table in LanceDB.
         embeddings: the stage table of vectors.
 
     Raises:
-        KeyError: a row has no vector; the embedding stage is older than the table it embeds.
+        KeyError: a row has no vector, because the embedding stage ran before the table was rebuilt.
     """
     keys, matrix = _read_vectors(embeddings, dimensions)
     found = [np.zeros(0, dtype=np.int64)]
     for start in range(0, len(rows), _SLICE_ROWS):
         texts = embedded_texts(vector_table, rows.slice(start, _SLICE_ROWS))
-        hash_of = {text: text_hash(text) for text in dict.fromkeys(texts)}  # relationships share sentences
+        hash_of = {
+            text: text_hash(text) for text in dict.fromkeys(texts)
+        }  # relationships often have equal descriptions
         found.append(positions(pa.array([hash_of[text] for text in texts], pa.string()), keys))
     shared = np.concatenate(found)
     if (shared < 0).any():
-        raise KeyError(f"{vector_table}: {int((shared < 0).sum())} rows have no vector: embeddings are older than they")
+        n_missing = int((shared < 0).sum())
+        raise KeyError(f"`{vector_table}`: {n_missing} rows have no vector; the embeddings are older than the rows")
     return SharedVectors(matrix, shared)
 
 
 class StoredVectors(Mapping[str, Any]):
-    """Vector table -> `SharedVectors` with one row per row of its contract table, looked up each time it is asked for.
+    """Vector table -> `SharedVectors` with one row per row of its contract table, looked up at each access.
 
     Args:
         tables: contract tables by name.
-        read: gives a stage table of vectors by its name, or a dataset of it, which is read a batch at a time.
+        read: returns a stage table of vectors by name, or a dataset of it, which is read in batches.
     """
 
     def __init__(self, tables: Mapping[str, pa.Table], read: VectorReader, dimensions: int) -> None:
@@ -136,7 +142,7 @@ class StoredVectors(Mapping[str, Any]):
         self._dimensions = dimensions
 
     def __getitem__(self, name: str) -> SharedVectors:
-        pa.default_memory_pool().release_unused()  # what the last one took
+        pa.default_memory_pool().release_unused()  # memory of the previous vector table
         table, embeddings = VECTOR_TABLES[name]
         return look_up_vectors(name, self._tables[table], self._read(embeddings), self._dimensions)
 
@@ -148,17 +154,17 @@ class StoredVectors(Mapping[str, Any]):
 
 
 def look_up_all_vectors(tables: Mapping[str, pa.Table], read: VectorReader, dimensions: int) -> Mapping[str, Any]:
-    """All vector tables of a candidate, one in memory at a time: see `StoredVectors`."""
+    """Return all vector tables of a candidate, one in memory at a time (`StoredVectors`)."""
     return StoredVectors(tables, read, dimensions)
 
 
 def _read_vectors(embeddings: pa.Table | ds.Dataset, dimensions: int) -> tuple[pa.Array, np.ndarray]:
-    """Text hashes and vectors of a stage table; of a dataset a batch at a time, so that the vectors are held once."""
+    """Return the text hashes and vectors of a stage table; a dataset is read in batches to hold vectors only once."""
     if isinstance(embeddings, pa.Table):
         return one_chunk(embeddings["text_hash"]), _matrix_of(embeddings, dimensions)
     matrix = np.empty((embeddings.count_rows(), dimensions), dtype=np.float32)
     keys, start = [pa.array([], pa.string())], 0
-    # Little at a time and nothing ahead: reading as the scanner would takes a GB more for 600 MB of vectors.
+    # Small batches without readahead: the scanner's defaults take 1 GB more for 600 MB of vectors.
     for batch in embeddings.to_batches(
         batch_size=_BATCH_VECTORS, use_threads=False, fragment_readahead=0, batch_readahead=0
     ):
@@ -170,7 +176,7 @@ def _read_vectors(embeddings: pa.Table | ds.Dataset, dimensions: int) -> tuple[p
 
 
 def _matrix_of(embeddings: pa.Table, dimensions: int) -> np.ndarray:
-    """The vectors of a stage table as a matrix that shares its memory."""
+    """Return the vectors of a stage table as a matrix that shares its memory."""
     return np.asarray(one_chunk(embeddings["vector"]).flatten(), dtype=np.float32).reshape(len(embeddings), dimensions)
 
 

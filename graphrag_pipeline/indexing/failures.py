@@ -1,8 +1,8 @@
-"""Failures as data: the records that got no usable reply of their stage's model.
+"""Failures as data: records for which the model of their stage gave no usable reply.
 
-Each stage that may ask a model owns a table of them; the contract table `failures` is all of these together, beside how
-many records the stage asked about, so that a share can be told. Keep out: what replaces a failed record, and how large
-a share may be published.
+Each stage that can call a model owns a table of failures. The contract table `failures` joins these tables and adds the
+number of records requested of the stage's model, so that readers can compute a share. Keep out: the replacement of a
+failed record, and the share of failures that may be published.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from graphrag_pipeline.tables import CONTRACT_FAILURES, MODEL_STAGES, failures_t
 
 FAILURE_TABLES = tuple(f"{stage}_failures" for stage in MODEL_STAGES)
 _WRITTEN_TABLES = {"summarized_descriptions": "descriptions", "community_reports": "community_reports"}
-"""Stage that writes only some of its rows by a model -> its table."""
+"""Stage whose model writes only some rows -> table of the stage."""
 _INPUT_TABLES = {
     "graph": "entities",
     "entity_embeddings": "entities",
     "relationship_embeddings": "relationships",
     "report_embeddings": "community_reports",
 }
-"""Other stage -> the table all of whose rows it asks about, where it is not `text_units`."""
+"""Other stage -> table whose rows are all requested of the model, where that is not `text_units`."""
 
 
 def failure_rows(stage: str, failures: Iterable[Failure]) -> pa.Table:
-    """The table of failures of a stage; one row per record and request."""
+    """Build the table of failures of a stage, one row per record and request."""
     distinct = {(failure.record, failure.request_key): failure for failure in failures}
     return failures_table(stage).from_rows(
         [
@@ -39,10 +39,11 @@ def failure_rows(stage: str, failures: Iterable[Failure]) -> pa.Table:
 
 
 def join_failures(stage: Mapping[str, pa.Table]) -> pa.Table:
-    """The contract table `failures`.
+    """Build the contract table `failures`.
 
     Args:
-        stage: by name, all partitions in one, the tables of failures and what `contract_tables` joins.
+        stage: stage tables by name with all partitions in one table: the tables of failures and those that
+            `contract_tables` joins.
     """
     parts = [CONTRACT_FAILURES.empty()]
     for name in MODEL_STAGES:
@@ -56,16 +57,16 @@ def join_failures(stage: Mapping[str, pa.Table]) -> pa.Table:
 
 
 def _count_records(name: str, stage: Mapping[str, pa.Table]) -> int:
-    """Records that the model of a stage was asked about, failed or not."""
+    """Count the records requested of the model of a stage, failed or not."""
     if name in _WRITTEN_TABLES:
         return count_requested(stage[_WRITTEN_TABLES[name]])
     return stage[_INPUT_TABLES.get(name, "text_units")].num_rows
 
 
 def count_requested(rows: pa.Table) -> int:
-    """Rows of a stage's table that its model is asked about: all but what is taken over as it is.
+    """Count the rows of a stage's table that are requested of its model.
 
-    That is one description alone, and a community too small for a report of its own.
+    A single description and the report on a small community are copied without a model call; they do not count.
     """
     if "n_descriptions" in rows.schema.names:
         return pc.sum(pc.greater(rows["n_descriptions"], 1)).as_py() or 0

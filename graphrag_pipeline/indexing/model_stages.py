@@ -1,9 +1,9 @@
-"""Whole stages by a chat model: all records through one pool, failures as data, fallbacks by the embedded engine.
+"""Whole stages by a chat model: all records in one pool, failures as data, fallbacks by the embedded engine.
 
-`model_extraction.py`, `model_descriptions.py` and `model_reports.py` say how one record is asked about; here are the
-tables. What a model fails at is never absent: a text unit without mentions, a description or report by the embedded
-engine, flagged; each is a row of the stage's failures, to be asked about again. Keep out: prompts and replies of one
-record, Dagster, disk.
+`extraction/model.py`, `graph/model_descriptions.py` and `reports/model.py` request one record each. This module makes
+tables of the results. A failed record stays in the index: a text unit without mentions, or a description or report
+that the embedded engine writes and that is marked as a fallback. Each failure is also a row in the stage's table of
+failures, so that a later run requests it again. Keep out: prompts and replies of one record, Dagster, disk.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from graphrag_pipeline.models.ports import ChatModel, Failure
 from graphrag_pipeline.tables import CLAIM_MENTIONS, DESCRIPTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
 
 FIRST_UNITS = 8
-"""Text units looked at first: where none of them yields anything, the prompt or the model is at fault."""
+"""Number of text units checked first. If none of them yields a record, the prompt or the model does not work."""
 MIN_NAMING_CHARACTERS = 300
-"""Characters (some 50 words) of text in which fewer text units than that must name something."""
+"""Characters (about 50 words). Fewer than `FIRST_UNITS` text units with less text than this may name nothing."""
 
 T = TypeVar("T")
 
@@ -45,13 +45,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ExtractedByModel:
-    """What some text units yield.
+    """The mentions and failures of some text units.
 
     Attributes:
         tables: entity, relationship and claim mentions.
-        failures: text units that are in none of them.
-        outside_types: type that is not in the list -> number of mentions.
-        problems: reason -> number of records left out or mended for it.
+        failures: text units without a usable reply; they are in none of the tables.
+        outside_types: type that is not in the configured list -> number of mentions.
+        problems: reason -> number of records that were left out or repaired for it.
     """
 
     tables: Mapping[str, pa.Table]
@@ -61,7 +61,7 @@ class ExtractedByModel:
 
 
 def collect_extracted(results: Iterable[UnitMentions | Failure]) -> ExtractedByModel:
-    """The tables of what `ask_about_units` gives."""
+    """Build the tables from the results of `extract_text_units`."""
     units, failures = split_failures(results)
     tables = {
         "entity_mentions": ENTITY_MENTIONS.from_rows([row for unit in units for row in unit.entities]),
@@ -73,7 +73,7 @@ def collect_extracted(results: Iterable[UnitMentions | Failure]) -> ExtractedByM
 
 
 def extraction_works(text_units: pa.Table, plan: ExtractionPlan, model: ChatModel) -> list[Work[UnitMentions]]:
-    """What is to be asked about text units, one work each, in their order."""
+    """Return one extraction work per text unit, in order."""
     pairs = zip(text_units["id"].to_pylist(), text_units["text"].to_pylist(), strict=True)
     return [Work(unit_id, partial(extract_text_unit, unit_id, text, plan, model)) for unit_id, text in pairs]
 
@@ -86,37 +86,37 @@ def extract_text_units(
     progress: Progress | None = None,
     is_proven: bool = False,
 ) -> list[UnitMentions | Failure]:
-    """The results of `extraction_works`, in order.
+    """Run `extraction_works` and return the results in order.
 
     Args:
-        model_name: for the message where nothing is found.
-        is_proven: prompt and model have found something before, so text units that name nothing are just that.
+        model_name: for the error message if nothing is found.
+        is_proven: whether this prompt and model found something before; then text units may yield nothing.
 
     Raises:
-        PipelineError: the first text units all yield nothing, or the model cannot be asked at all.
+        PipelineError: the first text units all yield nothing, or the model cannot be called.
     """
-    asked = f"model {model_name!r}, asked with {plan.prompt.path}"
-    early_check = None if is_proven else EarlyCheck(FIRST_UNITS, partial(_refuse_nothing, asked))
+    used = f"model {model_name!r}, prompt {plan.prompt.path}"
+    early_check = None if is_proven else EarlyCheck(FIRST_UNITS, partial(_refuse_nothing, used))
     return run_all(model.stage, works, model.max_concurrency, progress, early_check)
 
 
-def _refuse_nothing(asked: str, results: Sequence[UnitMentions | Failure]) -> None:
+def _refuse_nothing(used: str, results: Sequence[UnitMentions | Failure]) -> None:
     read = [result for result in results if isinstance(result, UnitMentions)]
     if any(result.entities or result.relationships for result in read):
         return
     if len(results) == 1 and not read:
-        return  # one bad reply is a failure like any other
+        return  # a single bad reply is an ordinary failure
     if len(results) < FIRST_UNITS and read and sum(result.n_characters for result in read) < MIN_NAMING_CHARACTERS:
-        return  # a few short text units may well name nothing
+        return  # a few short text units can name nothing
     first = results[0]
     if isinstance(first, Failure):
-        told = f"{first.record}: {first.reason}" + (f"; the reply starts {first.reply!r}" if first.reply else "")
+        cause = f"{first.record}: {first.reason}" + (f"; the reply starts {first.reply!r}" if first.reply else "")
     else:
-        told = f"the reply starts {first.first_reply!r}"
+        cause = f"the reply starts {first.first_reply!r}"
     raise PipelineError(
-        f"extraction stopped: {_count_units(len(results))} nothing. {asked}; {told}. Mend the prompt, the model or its "
-        "parameters and run again; replies that could be read are kept. Documents that name nothing can be left out "
-        "by input.exclude"
+        f"extraction stopped: {_count_units(len(results))} nothing ({used}; {cause}). Change the prompt, the model or "
+        "its parameters and run again; usable replies are kept. To leave out documents that name nothing, list them "
+        "in `input.exclude`."
     )
 
 
@@ -132,7 +132,7 @@ def _sum(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def split_failures(results: Iterable[T | Failure]) -> tuple[list[T], list[Failure]]:
-    """Results and failures apart, each in order."""
+    """Separate results and failures, each in order."""
     kept: list[T] = []
     failures: list[Failure] = []
     for result in results:
@@ -162,11 +162,11 @@ def summarize_descriptions_by_model(
 
     Args:
         entities, relationships: stage tables.
-        fall_back: describes those that the model fails at.
-        known: rows made by the same code version; a key found there is not asked about again, unless it is a fallback.
+        fall_back: describes the records for which the model failed.
+        known: rows of the same code version; their keys are not requested again, except fallbacks.
 
     Returns:
-        `tables.DESCRIPTIONS`, one row per distinct key, and what failed.
+        `tables.DESCRIPTIONS`, one row per distinct key, and the failures.
     """
     is_known: set[str] = set()
     parts = [DESCRIPTIONS.empty()]
@@ -190,7 +190,7 @@ def summarize_descriptions_by_model(
 
 
 def summary_works(subjects: Iterable[Subject], plan: SummaryPlan, model: ChatModel) -> list[Work[dict[str, Any]]]:
-    """What is to be asked about subjects, one work each, in their order."""
+    """Return one summary work per subject, in order."""
     return [Work(subject.name, partial(summarize_subject, subject, plan, model)) for subject in subjects]
 
 
@@ -204,12 +204,12 @@ def _flag_fallback(rows: pa.Table) -> pa.Table:
 
 @dataclass
 class ModelWriter:
-    """Writes reports by a model; a `community_reports.Writer`.
+    """A `community_reports.Writer` that requests reports of a model.
 
     Attributes:
-        fall_back: writes on communities too small to ask about, and on those that the model fails at.
-        failures: of all calls so far.
-        problems: reason -> number of things left out of replies or mended in them, so far.
+        fall_back: writes the reports on communities below `min_report_size` and those for which the model failed.
+        failures: failures of all calls so far.
+        problems: reason -> number of parts of replies left out or repaired so far.
     """
 
     plan: ReportPlan
@@ -221,18 +221,20 @@ class ModelWriter:
     problems: Counter[str] = field(default_factory=Counter)
 
     def __call__(self, contexts: Sequence[CommunityContext]) -> list[Report]:
-        """One report per context, in order."""
-        asked = [context for context in contexts if context.n_entities >= self.min_report_size]
-        works = [Work(context.community_id, partial(write_report, context, self.plan, self.model)) for context in asked]
+        """Return one report per context, in order."""
+        requested = [context for context in contexts if context.n_entities >= self.min_report_size]
+        works = [
+            Work(context.community_id, partial(write_report, context, self.plan, self.model)) for context in requested
+        ]
         answers = run_all(self.model.stage, works, self.model.max_concurrency, self.progress)
-        results = {context.community_id: answer for context, answer in zip(asked, answers, strict=True)}
+        results = {context.community_id: answer for context, answer in zip(requested, answers, strict=True)}
         self.failures += [result for result in results.values() if isinstance(result, Failure)]
         others = [context for context in contexts if not isinstance(results.get(context.community_id), ModelReport)]
         written = iter(self.fall_back(others))
         return [self._choose(results.get(context.community_id), written) for context in contexts]
 
     def _choose(self, result: ModelReport | Failure | None, written: Iterator[Report]) -> Report:
-        """The model's report, else the next one of the embedded engine."""
+        """Return the model's report, else the next one of the embedded engine."""
         if isinstance(result, ModelReport):
             self.problems.update(result.problems)
             return replace(result.report, request_key=result.request_key)

@@ -1,13 +1,14 @@
-"""Sentence vectors: what two-sentence windows of text units are scored by, whichever model embeds text units.
+"""Sentence vectors, from which queries score windows of two sentences in text units.
 
-Static vectors blur a long passage; that of two sentences says what they say. A window's vector is the sum of its
-sentences' unit vectors weighted by their length, so that "Bah!" does not decide it. That does as well as embedding the
-two as one text (mean reciprocal rank of 32 questions on A Christmas Carol in text units of 300 and 1,200 tokens: 0.30
-and 0.43 either way, 0.25 and 0.37 unweighted).
+They are static embeddings, whichever model embeds the text units. The static vector of a long passage is blurred; that
+of two sentences is specific. The vector of a window is the sum of its sentences' unit vectors, each multiplied by the
+sentence's length in characters, so that "Bah!" has little weight. This is as good as embedding both sentences as one
+text: the mean reciprocal rank of 32 questions on A Christmas Carol is 0.30 in text units of 300 tokens and 0.43 in
+those of 1,200 tokens, either way. Without weights it is 0.25 and 0.37.
 
-A vector is kept as int8, scaled so that its largest value is 127: 256 bytes instead of 1,024, cosine within 0.0004 of
-the exact one. Its length says nothing, so no scale is kept beside it. Where `sentences.split_sentences` changes, the
-stage's `algorithm` must rise. Keep out: questions.
+A vector is stored as int8, scaled so that its largest absolute value is 127. It takes 256 bytes instead of 1,024, and
+cosines differ from the exact ones by at most 0.0004. Only the direction has a meaning, so no scale is stored. If
+`sentences.split_sentences` changes, the `algorithm` of the stage must be raised. Keep out: questions.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from graphrag_pipeline.tables import SENTENCE_EMBEDDINGS
 from graphrag_pipeline.text.sentences import split_sentences
 
 _BATCH_SENTENCES = 50_000
-_DOT_ROWS = 4_096  # as int32 they stay in the processor's cache
+_DOT_ROWS = 4_096  # rows per product; as int32 they fit the processor's cache
 
 
 def embed_sentences(text_units: pa.Table, embedder: Embedder) -> pa.Table:
-    """The sentences of text units with their vectors.
+    """Split text units into sentences and embed them.
 
     Args:
-        text_units: rows of the stage table or of the contract table; offsets are those inside the text unit where it
-            has none of its own.
+        text_units: rows of the stage table or of the contract table. Without `start`, offsets are relative to the
+            text unit.
 
     Returns:
-        Rows of `sentence_embeddings`; the sentences of a text unit together are its whole text.
+        `tables.SENTENCE_EMBEDDINGS`; the sentences of a text unit cover its whole text.
     """
     parts = [_embed_batch(batch, embedder) for batch in _split_text_units(text_units)]
     return SENTENCE_EMBEDDINGS.sort(pa.concat_tables(parts)) if parts else SENTENCE_EMBEDDINGS.empty()
@@ -46,7 +47,7 @@ _Sentence = tuple[str, int, int, int, str]
 
 
 def _split_text_units(text_units: pa.Table) -> Iterator[list[_Sentence]]:
-    """Sentences in batches of about `_BATCH_SENTENCES`."""
+    """Yield sentences in batches of about `_BATCH_SENTENCES`."""
     batch: list[_Sentence] = []
     columns = (text_units[name].to_pylist() for name in ("id", "start", "text"))
     for unit_id, unit_start, text in zip(*columns, strict=True):
@@ -68,7 +69,7 @@ def _embed_batch(batch: list[_Sentence], embedder: Embedder) -> pa.Table:
 
 
 def _to_int8(vectors: np.ndarray) -> np.ndarray:
-    """Directions as int8 (n, dimensions), the largest value of each row 127 or -127; zeros stay zeros."""
+    """Return directions as (n, dimensions) int8, each row scaled to a largest value of +-127; zeros stay."""
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     return np.rint(vectors * (127 / np.where(largest > 0, largest, 1))).astype(np.int8)
 
@@ -79,12 +80,15 @@ def _to_binary(vectors: np.ndarray) -> pa.Array:
 
 
 def stack_sentences(text_units: pa.Table, sentences: pa.Table) -> dict[str, np.ndarray]:
-    """The arrays of `storage.arrays.Sentences` by name.
+    """Build the arrays of `storage.arrays.Sentences` by name.
 
     Args:
         text_units: the contract table, in file order.
-        sentences: rows of `sentence_embeddings` for all of them.
+        sentences: rows of `tables.SENTENCE_EMBEDDINGS` for all of them.
     """
+    # Compressed sparse rows: the sentences of text unit i are [indptr[i], indptr[i + 1]) of every other array, (n,) or
+    # (n, dimensions). A sentence's scale is its length in characters / the length of its int8 vector, so that
+    # scale * vector is the weighted unit vector.
     unit_rows = positions(sentences["text_unit_id"], text_units["id"])
     order = np.lexsort((sentences["position"].to_numpy(), unit_rows))
     unit_rows = unit_rows[order]
@@ -114,7 +118,12 @@ def _from_binary(vectors: pa.ChunkedArray) -> np.ndarray:
 
 
 def _window_scales(indptr: np.ndarray, vectors: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """1 / length of each window's sum; 0 where it is zero and at the last of several sentences, which starts none."""
+    """Return 1 / |window vector| for the window that starts at each sentence: (n,) float64.
+
+    It is 0 for a zero vector, and for the last of several sentences, where no window starts.
+    """
+    # With s the scale and v the vector of a sentence: |s1 v1 + s2 v2|^2 = s1^2 v1.v1 + s2^2 v2.v2 + 2 s1 s2 v1.v2. So
+    # no window vector (n, dimensions) in float is needed.
     n_sentences = len(vectors)
     is_last = np.zeros(n_sentences, dtype=bool)
     sizes = np.diff(indptr)
@@ -130,7 +139,7 @@ def _window_scales(indptr: np.ndarray, vectors: np.ndarray, scales: np.ndarray) 
 
 
 def _dot(left: np.ndarray, right: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-    """Row by row products of `left` and `right[rows]`, exact: float64 (n,)."""
+    """Return the exact dot products of the rows of `left` and `right[rows]`: (n,) float64."""
     total = np.empty(len(left), dtype=np.float64)
     for start in range(0, len(left), _DOT_ROWS):
         part = slice(start, start + _DOT_ROWS)

@@ -1,4 +1,4 @@
-"""Chunks of a typed, paged document become text units by the rules, whatever the chunks are."""
+"""Aggregation of typed, paged chunks into text units, for hand-written and random chunks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read_documents(rows: Sequence[dict[str, Any]]) -> pa.Table:
 
 
 def chunks_of(*parts: tuple[str, int | None, str]) -> tuple[str, list[dict[str, Any]]]:
-    """The text and chunks of (type, page, text)."""
+    """Return the text and the chunks of (type, page, text)."""
     chunks, text = [], ""
     for kind, page, part in parts:
         text += "\n\n" if text else ""
@@ -41,7 +41,7 @@ def chunks_of(*parts: tuple[str, int | None, str]) -> tuple[str, list[dict[str, 
 
 
 def words(n: int, word: str = "word") -> str:
-    """A text of n tokens."""
+    """Return a text of n tokens."""
     return " ".join([word] * n)
 
 
@@ -61,7 +61,7 @@ def test_a_paged_document_is_combined_to_the_target_and_keeps_its_offsets():
 
 
 def _ends_by_page(documents: pa.Table, unit: dict[str, Any]) -> bool:
-    """Whether the chunk after a text unit is a fourth page."""
+    """Whether the chunk after a text unit is on a fourth page."""
     chunks = documents["chunks"].to_pylist()[0]
     first = next(chunk["page"] for chunk in chunks if chunk["end"] > unit["start"])
     return any(chunk["page"] > first + 2 for chunk in chunks if chunk["start"] >= unit["end"])
@@ -132,7 +132,7 @@ def test_text_units_cover_the_document_and_keep_to_tokens_pages_and_titles(found
 
 
 def is_torn_off(last: dict[str, Any], chunks: list[dict[str, Any]], text: str, rules: TextUnitsSettings) -> bool:
-    """Whether a chunk is a title that could stay with the one behind it, no title itself, and does not."""
+    """Whether a chunk is a title separated from the next chunk, which is not a title and has room for it."""
     behind = next((chunk for chunk in chunks if chunk["start"] >= last["end"]), None)
     if last["type"] != "title" or behind is None or behind["type"] == "title":
         return False

@@ -1,4 +1,4 @@
-"""Vectors by text hash: equal texts share one, known ones are not made again, each row finds its own."""
+"""Vectors by text hash: equal texts share one, known ones are not embedded again, each row finds its vector."""
 
 from __future__ import annotations
 

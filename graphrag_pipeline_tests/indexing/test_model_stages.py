@@ -1,4 +1,4 @@
-"""The early stop of extraction: a prompt or model that yields nothing ends the run, however small the corpus is."""
+"""The early stop of extraction: a prompt or model that yields nothing ends the run, for any size of corpus."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ ENTITY = '("entity"<|>SCROOGE<|>PERSON<|>A miser.)##<|COMPLETE|>'
 LONG = "Scrooge never painted out the name of Marley above the warehouse door. " * 6
 
 
-def ask(texts: list[str], reply) -> list:
+def extract(texts: list[str], reply) -> list:
     units = pa.table({"id": [str(n) for n in range(len(texts))], "text": texts})
     model = ScriptedModel(lambda messages: reply(messages[0]["content"]))
     return extract_text_units(extraction_works(units, PLAN, model), PLAN, model, "test-chat")
 
 
 @pytest.mark.parametrize("n_units", [1, 4, FIRST_UNITS - 1, FIRST_UNITS, 40])
-def test_a_corpus_of_any_size_that_yields_nothing_stops_and_shows_what_was_asked(n_units):
+def test_a_corpus_of_any_size_that_yields_nothing_stops_and_names_model_and_prompt(n_units):
     with pytest.raises(PipelineError, match="extraction stopped") as error:
-        ask([LONG] * n_units, lambda prompt: "<|COMPLETE|>")
+        extract([LONG] * n_units, lambda prompt: "<|COMPLETE|>")
     for part in ("test-chat", "extract.txt", "the reply starts '<|COMPLETE|>'"):
         assert part in str(error.value)
 
 
 def test_a_few_short_text_units_may_name_nothing():
     assert len(LONG) >= MIN_NAMING_CHARACTERS
-    assert len(ask(["It rained.", "It snowed."], lambda prompt: "<|COMPLETE|>")) == 2
+    assert len(extract(["It rained.", "It snowed."], lambda prompt: "<|COMPLETE|>")) == 2
 
 
 def test_one_text_unit_that_yields_something_is_enough():
     texts = ["Nothing. " * 40, LONG, "Nothing. " * 40]
-    results = ask(texts, lambda prompt: ENTITY if "Scrooge" in prompt else "<|COMPLETE|>")
+    results = extract(texts, lambda prompt: ENTITY if "Scrooge" in prompt else "<|COMPLETE|>")
     assert [len(result.entities) for result in results] == [0, 1, 0]
 
 
 def test_failures_alone_stop_all_but_a_single_text_unit():
     with pytest.raises(PipelineError, match="the reply starts 'Roses are red'"):
-        ask(["It rained."] * 2, lambda prompt: "Roses are red")
-    [failure] = ask([LONG], lambda prompt: "Roses are red")
+        extract(["It rained."] * 2, lambda prompt: "Roses are red")
+    [failure] = extract([LONG], lambda prompt: "Roses are red")
     assert isinstance(failure, Failure)
 
 

@@ -1,4 +1,4 @@
-"""Sentence vectors: they cover the text, lie where they say, and point where the exact vectors do."""
+"""Sentence vectors: they cover the text, have exact offsets, and nearly the direction of the float vectors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DOCUMENT = "Marley was dead. Scrooge knew it.\n\nBah! The fog came pouring in at
 
 
 def make_text_units(spans: dict[str, tuple[int, int]], document: str = DOCUMENT) -> pa.Table:
-    """Text units of one document: id -> offsets."""
+    """Return text units of one document: id -> offsets."""
     return TEXT_UNITS.from_rows(
         [
             {"id": unit_id, "document_id": "d", "position": position, "start": start, "end": end,

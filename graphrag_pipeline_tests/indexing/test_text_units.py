@@ -1,4 +1,4 @@
-"""Text units cover their document, fit their size, and stay the same where the text does."""
+"""Text units: they cover their document, fit their size, and do not change where the text does not."""
 
 import random
 import time
