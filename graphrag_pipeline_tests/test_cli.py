@@ -122,7 +122,7 @@ def test_the_root_is_named_before_or_after_the_command_or_found(
     monkeypatch.chdir(tmp_path / "data")
     assert json.loads(call("status", "--json").out)["root"] == str(tmp_path / "data")
     for words in (["status"], ["costs"], ["merges"], ["try", "reports"]):
-        assert_one_line_error(call(*words, "--root", tmp_path), "settings.yaml: not found", "graphrag-pipeline init")
+        assert_one_line_error(call(*words, "--root", tmp_path), "settings.yaml` not found", "graphrag-pipeline init")
 
 
 def test_another_number_of_buckets_is_told_before_anything_else(indexed: Path, tmp_path: Path, call: Call) -> None:

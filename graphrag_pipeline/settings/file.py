@@ -1,4 +1,4 @@
-"""Settings of a root on disk: `settings.yaml`, then the environment over it; and the text that documents every option.
+"""Settings file of a root: `settings.yaml`, overridden by the environment, and the text that documents every option.
 
 Keep out: the options themselves (`settings.py`).
 """
@@ -23,7 +23,7 @@ ENVIRONMENT_PREFIX = "GRAPHRAG__"
 
 
 def load_settings(root: Path, environment: Mapping[str, str] | None = None) -> Settings:
-    """Read the settings of a root: `settings.yaml`, then `GRAPHRAG__SECTION__KEY` variables over it.
+    """Read the settings of a root from `settings.yaml`, overridden by `GRAPHRAG__SECTION__KEY` variables.
 
     Raises:
         SettingsError: the file is missing or not YAML, a key is unknown (the nearest valid one is named), or a value
@@ -39,10 +39,12 @@ def load_settings(root: Path, environment: Mapping[str, str] | None = None) -> S
 
 
 def parse_yaml(text: str) -> Any:
-    """Plain values of a YAML text, by libyaml where it is there: ten times as fast, and every stage reads settings.
+    """Return the plain values of a YAML text.
+
+    Every stage reads settings, so libyaml is used if it is installed: it is ten times as fast.
 
     Raises:
-        yaml.YAMLError: it is none.
+        yaml.YAMLError: the text is not valid YAML.
     """
     import yaml
 
@@ -56,24 +58,24 @@ def _read_yaml(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise SettingsError(
-            f"{path}: not found; make a root with `graphrag-pipeline init {path.parent}` or name one with --root"
+            f"`{path}` not found; make a root with `graphrag-pipeline init {path.parent}`, or pass one with `--root`"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path}: cannot be read as UTF-8 text ({error}); mend or replace the file") from None
+        raise SettingsError(f"`{path}` cannot be read as UTF-8 text ({error}); repair or replace the file") from None
     try:
         values = parse_yaml(text)
     except yaml.YAMLError as error:
-        raise SettingsError(f"{path}: not valid YAML: {error}") from None
+        raise SettingsError(f"`{path}` is not valid YAML: {error}") from None
     if values is None:
         return {}
     if not isinstance(values, dict):
-        raise SettingsError(f"{path}: must hold sections such as `text_units:`, found {type(values).__name__}")
-    # A section whose options are all commented out reads as null: that means its defaults.
+        raise SettingsError(f"`{path}` must hold sections such as `text_units:`, found {type(values).__name__}")
+    # YAML reads a section whose options are all commented out as null; it gets its defaults.
     return {str(key): {} if value is None else value for key, value in values.items()}
 
 
 def _apply_environment(values: dict[str, Any], environment: Mapping[str, str]) -> dict[tuple[str, ...], str]:
-    """Set what the variables say; returns the variable behind each (section, key)."""
+    """Set values from the variables; returns the name of the variable behind each (section, key)."""
     import yaml
 
     variables: dict[tuple[str, ...], str] = {}
@@ -114,7 +116,7 @@ def _explain(error: ValidationError, path: Path, variables: Mapping[tuple[str, .
 
 
 def _show(problem: ErrorDetails) -> str:
-    """What was found, without what may be a secret."""
+    """Return the found value as text, without possible secrets."""
     value = problem["input"]
     if isinstance(value, dict):
         return "'this section'"
@@ -124,7 +126,7 @@ def _show(problem: ErrorDetails) -> str:
 
 
 def _unknown_key(location: tuple[str, ...]) -> str | None:
-    """Say what is wrong with a key path and name the nearest valid one; None if it is valid."""
+    """Return what is wrong with a key path, with the nearest valid one; None if it is valid."""
     sections = Settings.model_fields
     if location[0] not in sections:
         return f"unknown section {location[0]!r}{_nearest(location[0], sections)}"
@@ -144,14 +146,14 @@ def _nearest(name: str, candidates: Any) -> str:
 
 
 def render_settings(settings: Settings | None = None) -> str:
-    """The text of a `settings.yaml` that documents every option with its default."""
+    """Return the text of a `settings.yaml` that documents every option with its value."""
     import yaml
 
     settings = settings or Settings()
     blocks = [
-        "# Settings of this root. Every option is listed with its default; an environment variable\n"
+        "# Settings of this root. Every option is listed with its default. An environment variable\n"
         "# GRAPHRAG__SECTION__KEY (for example GRAPHRAG__TEXT_UNITS__SIZE=600) overrides the file.\n"
-        "# A change makes exactly the stages that use it stale: see `graphrag-pipeline status`.\n"
+        "# A changed option makes only the stages that use it stale; `graphrag-pipeline status` lists them.\n"
     ]
     for name in Settings.model_fields:
         section = getattr(settings, name)

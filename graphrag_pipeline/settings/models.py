@@ -1,8 +1,8 @@
-"""Settings of model endpoints: where a model is, how it is asked, how fast, and for how much money.
+"""Settings of model endpoints: address, request parameters, rate limits, prices and the budget.
 
-Add an option here, with a default and a description, if it belongs to an endpoint; what belongs to a step (its prompt,
-its token budget) stays in that step's settings. Keep out: keys. Only the name of the environment variable that holds
-one is a setting.
+Add an option of an endpoint here, with a default and a description. An option of one step (such as its token budget)
+belongs to the section of that step. Keep out: keys. Only the name of the environment variable with the key is a
+setting.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 OPENAI_URL = "https://api.openai.com/v1"
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# How keys start, or a piece as long and mixed as only keys have. A key with a hyphen is no variable's name anyway.
+# Prefixes of keys, or a long mix of letters and digits as only keys have. A key with a hyphen is not a valid name.
 _KEY = re.compile(r"(?:sk|pk|rk|gsk|hf|xai|nvapi)_\w*\d|AIza|(?:.*_)?(?=[A-Za-z]*\d)[A-Za-z0-9]{20}")
 
 
@@ -25,34 +25,42 @@ class _Endpoint(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str = Field("", description="Name of the model (Azure: of the deployment).")
-    base_url: str = Field(OPENAI_URL, description="Address of an OpenAI-compatible endpoint (Azure: of the resource).")
+    base_url: str = Field(OPENAI_URL, description="URL of an OpenAI-compatible endpoint (Azure: of the resource).")
     api_key_env: str = Field(
         "OPENAI_API_KEY", description="Environment variable that holds the key; local servers need none."
     )
-    api_version: str | None = Field(None, description="Azure OpenAI only: the API version, such as 2024-10-21.")
+    api_version: str | None = Field(None, description="Azure OpenAI only: API version, such as 2024-10-21.")
     parameters: dict[str, Any] = Field(
-        default_factory=dict, description="More parameters of a request, such as {temperature: 0}."
+        default_factory=dict, description="Additional parameters of each request, such as {temperature: 0}."
     )
-    timeout_s: float = Field(180.0, gt=0, description="A request without a whole reply after this time is sent again.")
+    timeout_s: float = Field(
+        180.0, gt=0, description="Seconds to wait for a complete reply before the request is sent again."
+    )
     max_attempts: int = Field(
-        6, ge=1, description="Times a request is sent before it counts as failed (429 replies have their own limit)."
+        6,
+        ge=1,
+        description="Maximum attempts of a request before it counts as failed; 429 replies have their own limit.",
     )
-    backoff_s: float = Field(0.5, ge=0, description="Wait before the first retry; it doubles each time, up to 60 s.")
-    max_concurrency: int = Field(50, ge=1, le=1000, description="Most requests at once; fewer when told to slow down.")
+    backoff_s: float = Field(
+        0.5, ge=0, description="Seconds before the first retry; the wait doubles each time, up to 60 s."
+    )
+    max_concurrency: int = Field(
+        50, ge=1, le=1000, description="Maximum concurrent requests; fewer while the server asks to slow down."
+    )
     requests_per_minute: int | None = Field(
-        None, ge=1, description="Most requests a minute, over all processes of the root."
+        None, ge=1, description="Maximum requests per minute, over all processes of the root; null: no limit."
     )
     tokens_per_minute: int | None = Field(
-        None, ge=1, description="Most tokens a minute, over all processes of the root."
+        None, ge=1, description="Maximum tokens per minute, over all processes of the root; null: no limit."
     )
     prompt_price: float | None = Field(
-        None, ge=0, description="Money for a million prompt tokens, instead of the price list."
+        None, ge=0, description="US dollars per million prompt tokens; null: from the price list."
     )
     completion_price: float | None = Field(
-        None, ge=0, description="Money for a million completion tokens, instead of the price list."
+        None, ge=0, description="US dollars per million completion tokens; null: from the price list."
     )
     use_spans: bool = Field(
-        False, description="Send OpenTelemetry spans, one for each request, if opentelemetry is installed."
+        False, description="Whether to send one OpenTelemetry span per request, if opentelemetry is installed."
     )
 
     @field_validator("api_version", mode="before")
@@ -65,7 +73,7 @@ class _Endpoint(BaseModel):
     def _is_web_address(cls, url: str) -> str:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("no http(s) URL, such as http://localhost:11434/v1")
+            raise ValueError("not an http(s) URL, such as http://localhost:11434/v1")
         return url
 
     @field_validator("api_key_env")
@@ -73,8 +81,8 @@ class _Endpoint(BaseModel):
     def _names_a_variable(cls, name: str) -> str:
         if not _VARIABLE.fullmatch(name) or _KEY.match(name):
             raise ValueError(
-                "not the name of an environment variable; put the key into one, such as OPENAI_API_KEY, and name that "
-                "one here (if a key was written here, take it out)"
+                "not the name of an environment variable; put the key into a variable, such as OPENAI_API_KEY, and set "
+                "the name of the variable here (if you wrote a key here, remove it)"
             )
         return name
 
@@ -86,25 +94,28 @@ class ChatModelSettings(_Endpoint):
 class EmbeddingModelSettings(_Endpoint):
     """An embedding model behind an OpenAI-compatible endpoint."""
 
-    max_concurrency: int = Field(16, ge=1, le=1000, description="Most requests at once; fewer when told to slow down.")
-    dimensions: int | None = Field(
-        None, ge=1, description="Length of a vector to ask for, if the model has several; else found at first use."
+    max_concurrency: int = Field(
+        16, ge=1, le=1000, description="Maximum concurrent requests; fewer while the server asks to slow down."
     )
-    batch_size: int = Field(64, ge=1, description="Most texts in one request.")
+    dimensions: int | None = Field(
+        None, ge=1, description="Vector length to request, if the model supports several; null: as the model replies."
+    )
+    batch_size: int = Field(64, ge=1, description="Maximum texts in one request.")
     batch_max_tokens: int = Field(
         8000,
         ge=16,
-        description="Most tokens of one text; a longer one is split and its vectors averaged (450 for a limit of 512).",
+        description="Maximum tokens of one text; a longer text is split and its vectors are averaged (450 for a "
+        "limit of 512).",
     )
-    batch_max_tokens_per_request: int = Field(100_000, ge=16, description="Most tokens in one request.")
+    batch_max_tokens_per_request: int = Field(100_000, ge=16, description="Maximum tokens in one request.")
 
 
 class BudgetSettings(BaseModel):
-    """The most that all runs of a root together may spend on models."""
+    """Limit on what all runs of a root together may spend on models."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    max_tokens: int | None = Field(None, ge=0, description="Most tokens, prompt and completion; null: no limit.")
+    max_tokens: int | None = Field(None, ge=0, description="Maximum tokens of prompts and completions; null: no limit.")
     max_cost: float | None = Field(
-        None, ge=0, description="Most money, in US dollars of the price list; null: no limit."
+        None, ge=0, description="Maximum cost in US dollars, by the price list; null: no limit."
     )

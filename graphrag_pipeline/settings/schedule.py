@@ -1,6 +1,6 @@
-"""Settings of indexing unattended: sensor, schedule, freshness, notifications, retention of Dagster's records.
+"""Settings of unattended indexing: sensor, schedule, freshness, notifications, retention of Dagster's records.
 
-Nothing here changes a result. Keep out: secrets; a webhook's address may name environment variables.
+No option here changes a result. Keep out: secrets; a webhook URL may name environment variables.
 """
 
 from __future__ import annotations
@@ -13,42 +13,46 @@ class _Section(BaseModel):
 
 
 class ScheduleSettings(_Section):
-    """When Dagster indexes by itself, and how long it keeps what it recorded; all of it off at first."""
+    """Automatic indexing by Dagster, and retention of its run records; all off by default."""
 
     watch_input: bool = Field(
-        False, description="Whether the sensor that watches the input folder is on from the start (else: in the UI)."
+        False, description="Whether the sensor on the input folder is on from the start; else switch it on in the UI."
     )
     watch_interval_s: int = Field(
-        60, ge=5, description="Seconds between looks at the input folder; a change is indexed once two looks agree."
+        60, ge=5, description="Seconds between checks of the input folder; a change is indexed once two checks agree."
     )
     retry_after_s: int = Field(
-        300, ge=1, description="Wait before input whose run failed is tried again; doubles each time, up to 6 hours."
+        300, ge=1, description="Seconds before failed input is tried again; the wait doubles each time, up to 6 hours."
     )
-    run_cron: bool = Field(False, description="Whether the cron schedule is on from the start (else: in the UI).")
-    cron: str = Field("0 3 * * *", description="When the schedule indexes, as a cron string.")
-    timezone: str = Field("UTC", description="Time zone of the cron string, such as Europe/Berlin.")
+    run_cron: bool = Field(
+        False, description="Whether the cron schedule is on from the start; else switch it on in the UI."
+    )
+    cron: str = Field("0 3 * * *", description="Cron expression of the schedule.")
+    timezone: str = Field("UTC", description="Time zone of the cron expression, such as Europe/Berlin.")
     run_code_changes: bool = Field(
         False,
-        description="Whether sensor and schedule also run what a changed prompt, model or setting made stale; that may "
-        "cost as much as a whole build.",
+        description="Whether sensor and schedule also run stages that a changed prompt, model or setting made "
+        "stale; this may cost as much as a full build.",
     )
     follow_data: bool = Field(
         False,
-        description="Whether assets carry automation conditions: input observed at the cron string's times, and run "
-        "below what came out different.",
+        description="Whether assets have automation conditions: the input is observed at the times of the cron "
+        "expression, and only assets below a changed result run.",
     )
     fresh_within_hours: float | None = Field(
-        None, gt=0, description="Freshness policy of index_snapshot: hours after which it counts as late; null: none."
+        None, gt=0, description="Freshness policy of index_snapshot: hours after which it is late; null: no policy."
     )
     keep_runs_days: int | None = Field(
-        None, ge=1, description="Days after which an index run drops Dagster's records of old runs; null: kept."
+        None,
+        ge=1,
+        description="Days after which an indexing run deletes Dagster's records of old runs; null: keep all.",
     )
 
 
 class NotificationsSettings(_Section):
-    """Who is told when a run that indexes ends."""
+    """Notification at the end of an indexing run."""
 
     webhook: str = Field(
-        "", description="URL that gets JSON by POST; $NAME in it stands for an environment variable. Empty: nobody."
+        "", description="URL that receives JSON by POST; $NAME is replaced by that environment variable; empty: off."
     )
-    timeout_s: float = Field(10.0, gt=0, description="A webhook that takes longer is given up.")
+    timeout_s: float = Field(10.0, gt=0, description="Seconds to wait for the webhook.")

@@ -1,4 +1,4 @@
-"""What the sections of the settings are made of: which options change a result, and which only bound what is used.
+"""Building blocks of settings sections: options that change a result, limits, and options for a model.
 
 Keep out: the options themselves.
 """
@@ -14,12 +14,12 @@ Engine = Literal["embedded", "model"]
 
 
 class Section(BaseModel):
-    """A section of settings.yaml: frozen, and no option is unknown."""
+    """A section of settings.yaml: frozen; an unknown option is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def result_options(self) -> dict[str, Any]:
-        """Options that change a result: all but limits and those of an engine that is not set."""
+        """Return the options that change a result: all but limits and those of the engine that is not set."""
         engine = getattr(self, "engine", None)
         values = self.model_dump(mode="json")
         return {name: values[name] for name, field in type(self).model_fields.items() if _counts(field, engine)}
@@ -31,22 +31,22 @@ def _counts(field: FieldInfo, engine: str | None) -> bool:
 
 
 def limit(description: str, **constraints: Any) -> Any:
-    """An option that bounds what a stage uses, or says whom it asks, not what it makes."""
+    """Define an option that limits resources or selects a model, and does not count as a change of the result."""
     return Field(description=description, json_schema_extra={"is_limit": True}, **constraints)
 
 
 def for_model(default: Any, description: str, **constraints: Any) -> Any:
-    """An option that counts only where `engine: model` is set."""
+    """Define an option that counts only with `engine: model`."""
     marks: dict[str, Any] = {"engine": "model"}
-    return Field(default, description=f"model: {description}", json_schema_extra=marks, **constraints)
+    return Field(default, description=f"With a model: {description}", json_schema_extra=marks, **constraints)
 
 
 def model_overrides() -> Any:
-    """The option `model` of a section: what it asks of another model, or in another way."""
+    """Define the option `model` of a section: other options for its chat model."""
     return limit(
         default_factory=dict,
-        description="model: options over those of chat_model, such as {model: gpt-4o-mini}.",
+        description="With a model: options that override those of chat_model, such as {model: gpt-4o-mini}.",
     )
 
 
-LANGUAGE = "language to write in: auto (the text's own) or a name, such as German."
+LANGUAGE = "language to write in: auto (the language of the text) or a name, such as German."

@@ -1,10 +1,9 @@
-"""All tunables: one small frozen model per step (`step_settings.py`, `search_settings.py`, `model_settings.py`,
-`schedule_settings.py`, and here). `settings_file.py` reads and writes them.
+"""All settings of a root: one small frozen model per section (here and in the other modules of this folder).
 
-Add an option here, with a default and a description: `init` documents it in the file it writes,
-`GRAPHRAG__SECTION__KEY` overrides it, and the code version of the stages that use its section follows it (see
-`stages.py`). Keep out: secrets (environment variables only), anything that does not change a result or a resource
-limit, run configuration.
+Add an option to its section, with a default and a description. `init` writes both to settings.yaml,
+`GRAPHRAG__SECTION__KEY` overrides the value, and the code version of the stages that use the section follows it (see
+`pipeline/stages.py`). `file.py` reads and writes the file. Keep out: secrets (environment variables only), run
+configuration, and anything that does not change a result or a limit.
 """
 
 from __future__ import annotations
@@ -40,44 +39,48 @@ from graphrag_pipeline.settings.section import LANGUAGE, Engine, Section, for_mo
 
 SETTINGS_FILE = "settings.yaml"
 OVERRIDES_FILE = "entity_overrides.csv"
-"""In the root: which entities a person merged or kept apart."""
+"""File in the root with entities that a person merged or kept apart."""
 PASSWORD_IN_URL = re.compile(r"(?<=://)([^/@:]*:)[^/@]*(?=@)")
 
 
 class InputSettings(Section):
-    """Where documents come from and how structured files are read."""
+    """Input folder, and columns of structured files."""
 
     folder: str = Field(
         "input",
-        description="Folder with the documents, relative to the root, or an fsspec URL such as s3://bucket/docs; read "
-        "recursively.",
+        description="Folder with the documents, relative to the root, or an fsspec URL such as s3://bucket/docs; "
+        "read recursively.",
     )
-    exclude: tuple[str, ...] = Field((), description="Glob patterns of paths inside the folder to leave out.")
+    exclude: tuple[str, ...] = Field((), description="Glob patterns of paths in the folder to leave out.")
     id_column: str = Field(
-        "id", description="Structured files: dotted path of a record's own id (else its row number)."
+        "id", description="Structured files: dotted path of a record's id; without it, the row number."
     )
     title_column: str = Field("title", description="Structured files: dotted path of a record's title.")
     text_column: str = Field("text", description="Structured files: dotted path of a record's text.")
     creation_date_column: str = Field(
-        "creation_date", description="Structured files: dotted path of a record's date (ISO 8601), if it has one."
+        "creation_date", description="Structured files: dotted path of a record's date (ISO 8601)."
     )
     document_id_column: str = Field(
         "document_id",
-        description="Chunk files (rows have this column, type_column and page_column): id of the row's document; "
-        "rows of one id become one document. Empty: no file is one.",
+        description="Chunk files (files with this column, type_column and page_column): id of the row's document; "
+        "rows with one id become one document. Empty: no chunk files.",
     )
-    type_column: str = Field("type", description="Chunk files: title, paragraph, table or list. Empty: not asked for.")
-    page_column: str = Field("page", description="Chunk files: the page, a whole number. Empty: not asked for.")
+    type_column: str = Field(
+        "type", description="Chunk files: column with title, paragraph, table or list. Empty: not required."
+    )
+    page_column: str = Field(
+        "page", description="Chunk files: column with the page, a whole number. Empty: not required."
+    )
 
     @field_validator("folder")
     @classmethod
     def _holds_no_password(cls, folder: str) -> str:
         if PASSWORD_IN_URL.search(folder):
-            raise ValueError("a URL with a password; set that in the environment instead, such as FSSPEC_FTP_PASSWORD")
+            raise ValueError("URL with a password; set the password in the environment, such as FSSPEC_FTP_PASSWORD")
         return folder
 
     def place(self, root: Path) -> Path | str:
-        """Where the documents are: a folder of this machine, or a URL as text."""
+        """Return the input folder: a path on this machine, or a URL as text."""
         protocol, is_url, rest = self.folder.partition("://")
         if is_url and protocol not in ("file", "local"):
             return self.folder
@@ -85,108 +88,122 @@ class InputSettings(Section):
 
 
 class StorageSettings(Section):
-    """How the index is laid out on disk."""
+    """Storage of the index, the reply cache and the shared store."""
 
     n_buckets: int = Field(
         8,
         ge=1,
         le=96,
-        description="Partitions that documents are spread over. Fixed once a root has an index; over 32 costs time.",
+        description="Number of buckets (partitions) that documents are spread over. Fixed once a root has an "
+        "index; more than 32 is slow.",
     )
     cache_url: str | None = limit(
         default=None,
-        description="SQLAlchemy URL of the replies' cache, such as postgresql+psycopg://...; null: SQLite in cache/.",
+        description="SQLAlchemy URL of the reply cache, such as postgresql+psycopg://...; null: SQLite in cache/.",
     )
     url: str | None = limit(
         default=None,
-        description="fsspec URL of a store that machines share, such as s3://bucket/index; null: the index is here.",
+        description="fsspec URL of a shared store, such as s3://bucket/index, for several machines; null: this "
+        "root only.",
     )
     lease_s: float = limit(
-        "Shared store: seconds after which a writer that stopped without a word is taken over.", default=60.0, gt=0
+        "Shared store: seconds after which the lease of a crashed writer expires.", default=60.0, gt=0
     )
     allow_offline: bool = limit(
-        "Shared store: questions are answered from what is here while the store cannot be reached.", default=False
+        "Shared store: whether questions are answered from the local copy while the store is not reachable.",
+        default=False,
     )
 
     @field_validator("url")
     @classmethod
     def _is_store(cls, url: str | None) -> str | None:
         if url is not None and PASSWORD_IN_URL.search(url):
-            raise ValueError("a URL with a password; set that in the environment instead, such as FSSPEC_SFTP_PASSWORD")
+            raise ValueError("URL with a password; set the password in the environment, such as FSSPEC_SFTP_PASSWORD")
         if url is not None and "://" not in url:
-            raise ValueError(f"{url!r} is no URL; write a folder as file:///srv/index, a bucket as s3://bucket/index")
+            raise ValueError(
+                f"{url!r} is not a URL; write a folder as file:///srv/index, a bucket as s3://bucket/index"
+            )
         if url is not None and re.match(r"(file|local)://[^/]", url):
-            raise ValueError(f"{url!r} names no place of its own; write it from / on, as file:///srv/index")
+            raise ValueError(f"{url!r} is not an absolute path; write it as file:///srv/index")
         return url
 
 
 class VectorStoreSettings(Section):
-    """Where the vectors of a snapshot live."""
+    """Store of the vectors of a snapshot."""
 
-    kind: str = Field("lancedb", min_length=1, description="lancedb: in the root; or a kind that a module registers.")
-    module: str = limit("Python module that registers another kind when it is imported.", default="")
+    kind: str = Field(
+        "lancedb", min_length=1, description="lancedb (folders in the root), or a kind that a module registers."
+    )
+    module: str = limit("Python module that registers another kind when it is imported; empty: none.", default="")
     options: dict[str, Any] = Field(
-        default_factory=dict, description="What another kind is opened with, such as {endpoint: ..., key_env: ...}."
+        default_factory=dict, description="Options for another kind, such as {endpoint: ..., key_env: ...}."
     )
 
 
 class PublishingSettings(Section):
-    """What a candidate must satisfy to be published."""
+    """Conditions that a candidate must meet to be published."""
 
     max_failed_share: float = Field(
-        0.02, ge=0, le=1, description="Largest share of a stage's records without a usable reply of the model."
+        0.02, ge=0, le=1, description="Maximum share of a stage's records without a usable reply from the model."
     )
     allow_mixed_prompts: bool = Field(
         False,
-        description="Whether buckets of one stage may be made by different prompts, models or settings, as while a "
-        "backfill is under way.",
+        description="Whether buckets of one stage may come from different prompts, models or settings, as during "
+        "a backfill.",
     )
     golden_questions: str = Field(
-        "", description="File of gold questions in the root, asked before publishing; empty: nothing is asked."
+        "", description="File in the root with golden questions that are evaluated before publishing; empty: none."
     )
     golden_k: int = Field(
-        5, ge=1, description="Recall of their evidence is that of so many text units of local search."
+        5, ge=1, description="Number of text units of local search in which recall looks for evidence."
     )
     max_recall_drop: float = Field(
-        0.02, ge=0, le=1, description="Nothing is published whose recall is lower by more than this than the published."
+        0.02,
+        ge=0,
+        le=1,
+        description="Maximum drop of recall below the published snapshot; a larger drop stops publishing.",
     )
 
 
 class RatingSettings(Section):
-    """Global and lazy search: who rates community reports and text units against the question."""
+    """Rating of community reports and text units against the question (global and lazy search)."""
 
     engine: Engine = Field("embedded", description="embedded: by words and vectors; model: by a chat model, 0 to 5.")
     model: dict[str, Any] = model_overrides()
-    rated_text: Literal["full_content", "summary"] = for_model("full_content", "what of a report it reads.")
-    num_repeats: int = for_model(1, "times a report is rated; the rating that comes most often counts.", ge=1, le=9)
+    rated_text: Literal["full_content", "summary"] = for_model("full_content", "text of a report that it reads.")
+    num_repeats: int = for_model(1, "ratings per report; the most frequent rating counts.", ge=1, le=9)
 
 
 class AnswersSettings(Section):
-    """How an answer is written from the context."""
+    """Writing of the answer from the context."""
 
     engine: Engine = Field(
-        "embedded", description="embedded: the sentences that answer best, quoted; model: written by a chat model."
+        "embedded", description="embedded: quotes the sentences that answer best; model: written by a chat model."
     )
-    max_sentences: int = Field(6, ge=1, description="embedded: most sentences in an answer.")
+    max_sentences: int = Field(6, ge=1, description="With the embedded engine: maximum sentences in an answer.")
     model: dict[str, Any] = model_overrides()
-    response_type: str = for_model("multiple paragraphs", "form of an answer, such as a list of 3 to 7 points.")
-    max_words: int = for_model(800, "most words of an answer, and of the points made of one batch of reports.", ge=20)
-    language: str = for_model("auto", "language to answer in: auto (the question's own) or a name, such as German.")
+    response_type: str = for_model("multiple paragraphs", "form of the answer, such as a list of 3 to 7 points.")
+    max_words: int = for_model(800, "maximum words of an answer, and of the points from one batch of reports.", ge=20)
+    language: str = for_model(
+        "auto", "language of the answer: auto (the language of the question) or a name, such as German."
+    )
 
 
 class EvaluationSettings(Section):
-    """`evaluate` with a chat model: questions generated from the corpus, answers judged pair by pair."""
+    """`evaluate` with a chat model: questions generated from the corpus, answers compared in pairs."""
 
     model: dict[str, Any] = model_overrides()
-    n_personas: int = Field(5, ge=1, le=50, description="Readers whose questions are generated.")
-    n_tasks: int = Field(5, ge=1, le=50, description="Tasks of each reader.")
-    max_context_tokens: int = Field(8000, ge=200, description="Most tokens of the corpus that a call is shown.")
-    seed: int = Field(86, ge=0, description="Seed of what is shown, and of the order in which source text is mapped.")
-    language: str = Field("auto", description=LANGUAGE)
+    n_personas: int = Field(5, ge=1, le=50, description="Personas for whom questions are generated.")
+    n_tasks: int = Field(5, ge=1, le=50, description="Tasks per persona.")
+    max_context_tokens: int = Field(8000, ge=200, description="Maximum tokens of the corpus in one call.")
+    seed: int = Field(
+        86, ge=0, description="Random seed of the sample of the corpus, and of the order of source texts."
+    )
+    language: str = Field("auto", description=f"L{LANGUAGE[1:]}")
 
 
 class Settings(Section):
-    """Everything a root can tune; the sections follow the data from input to answer."""
+    """All settings of a root; the sections follow the data from input to answer."""
 
     input: InputSettings = InputSettings()
     storage: StorageSettings = StorageSettings()
@@ -224,16 +241,16 @@ class Settings(Section):
             else:
                 named, option = self.embedding_model.model, "embedding_model.model"
             if getattr(values, "engine", None) == "model" and not named:
-                raise ValueError(f"{section}.engine is model, but no model is named: set {option}")
+                raise ValueError(f"{section}.engine is model, but {option} is empty: set it")
         return self
 
     @property
     def use_spans(self) -> bool:
-        """Whether a model sends spans, so that stages and queries send those above them."""
+        """Whether a model sends spans; then stages and queries send parent spans."""
         return self.chat_model.use_spans or self.embedding_model.use_spans
 
     def chat_model_for(self, section: str) -> ChatModelSettings:
-        """The chat model that a section asks: `chat_model`, with the section's own options over it."""
+        """Return the chat model of a section: `chat_model`, overridden by the section's own options."""
         try:
             return ChatModelSettings.model_validate(self.chat_model.model_dump() | getattr(self, section).model)
         except ValidationError as error:
@@ -245,14 +262,14 @@ class Settings(Section):
 def settings_for_model(
     chat_model: str, embedding_model: str | None, base_url: str | None = None, api_key_env: str | None = None
 ) -> Settings:
-    """Settings in which a model does every stage that it can; resolution stays by rules until somebody sets it.
+    """Return settings in which every stage uses a model, except resolution, which stays with rules until set.
 
     Args:
-        embedding_model: None leaves the bundled embeddings.
-        base_url, api_key_env: of both models; OpenAI's where None.
+        embedding_model: None keeps the bundled embeddings.
+        base_url, api_key_env: of both models; None is OpenAI's.
 
     Raises:
-        SettingsError: a value does not validate; a key in the place of a variable's name is not repeated.
+        SettingsError: a value does not validate; the message never repeats a key given as a variable name.
     """
     place = {"base_url": base_url, "api_key_env": api_key_env}
     endpoint = {name: value for name, value in place.items() if value}

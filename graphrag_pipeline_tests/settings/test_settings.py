@@ -52,7 +52,7 @@ def test_environment_overrides_the_file(tmp_path: Path) -> None:
         ("local_search:\n  community_share: 0.6\n", {}, "must not exceed 1"),
         ("text_units: [1, 2]\n", {}, "text_units: Input should be a valid dictionary"),
         ("- a\n", {}, "must hold sections"),
-        ("a: [\n", {}, "not valid YAML"),
+        ("a: [\n", {}, "is not valid YAML"),
         ("", {"GRAPHRAG__TEXT_UNITS__SISE": "1"}, "environment variable GRAPHRAG__TEXT_UNITS__SISE: unknown key"),
         ("", {"GRAPHRAG__TEXT_UNITS__SIZE": "abc"}, "found 'abc' in environment variable GRAPHRAG__TEXT_UNITS__SIZE"),
         ("local_search:\n  strategy: dept_first\n", {}, "'depth_first'"),
@@ -81,7 +81,7 @@ def test_a_version_that_yaml_reads_as_a_date_is_text(tmp_path: Path, written: st
      "d41d8cd98f00b204e9800998ecf8427e", "my key"],
 )  # fmt: skip
 def test_a_key_where_the_name_of_a_variable_belongs_is_refused_and_not_repeated(tmp_path: Path, key: str) -> None:
-    told = []
+    messages = []
     for text, environment in (
         (f"embedding_model: {{api_key_env: '{key}'}}\n", {}),
         (f"reports:\n  engine: model\n  model: {{model: m, api_key_env: '{key}'}}\n", {}),
@@ -89,10 +89,10 @@ def test_a_key_where_the_name_of_a_variable_belongs_is_refused_and_not_repeated(
     ):
         with pytest.raises(SettingsError, match="not the name of an environment variable") as caught:
             load_settings(write(tmp_path, text), environment)
-        told.append(str(caught.value))
+        messages.append(str(caught.value))
     with pytest.raises(SettingsError, match=r"chat_model\.api_key_env: .*not the name") as made:
         settings_for_model("test-chat", None, None, key)
-    assert not [line for line in [*told, str(made.value)] if key in line]
+    assert not [line for line in [*messages, str(made.value)] if key in line]
 
 
 @pytest.mark.parametrize("name", ["OPENAI_API_KEY", "my_key", "AZURE_OPENAI_KEY_2", "_K", "HF_TOKEN"])
@@ -101,12 +101,12 @@ def test_names_of_variables_are_taken(name: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["foo", "localhost:11434/v1", "ftp://host/v1", "http://", "http://[half", ""])
-def test_what_is_no_web_address_is_no_base_url(tmp_path: Path, url: str) -> None:
+def test_a_base_url_must_be_a_web_address(tmp_path: Path, url: str) -> None:
     with pytest.raises(SettingsError, match=r"chat_model\.base_url: "):
         load_settings(write(tmp_path, f"chat_model:\n  base_url: '{url}'\n"), {})
 
 
-def test_settings_file_that_is_missing_or_not_text(tmp_path: Path) -> None:
+def test_a_settings_file_that_is_missing_or_not_text_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="graphrag-pipeline init"):
         load_settings(tmp_path, {})
     (tmp_path / "settings.yaml").write_bytes(b"\xff\xfe\x00\xd8")
