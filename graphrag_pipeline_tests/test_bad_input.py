@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from graphrag_pipeline.defs.index_runs.index_run import open_instance, run_index
+from graphrag_pipeline.defs.index_runs.index_run import run_index
+from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.graph_index import GraphIndex

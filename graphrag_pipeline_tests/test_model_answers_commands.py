@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.defs.index_runs.index_run import open_instance
+from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline_tests.model_server import Asked, ModelServer, running_model_server

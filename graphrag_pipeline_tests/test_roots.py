@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.defs.assets import bodies as _registered  # noqa: F401
-from graphrag_pipeline.defs.assets.stage_run import BODIES, StageRun
+from graphrag_pipeline.defs.assets.definitions import BODIES
+from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
 

@@ -78,15 +78,7 @@ def index(
         return
     try:
         with IndexProgress() as progress:
-            report = run_index(
-                project,
-                progress.plan,
-                progress.advance,
-                progress.say,
-                allow_empty,
-                is_reclustering=recluster,
-                allow_removal=allow_removal,
-            )
+            report = run_index(project, progress, allow_empty, is_reclustering=recluster, allow_removal=allow_removal)
     except KeyboardInterrupt:
         typer.echo("interrupted: what was finished is kept; run `graphrag-pipeline index` again to go on", err=True)
         raise typer.Exit(130) from None

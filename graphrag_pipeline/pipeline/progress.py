@@ -1,10 +1,14 @@
-"""Progress of `index`: a bar of stages and partitions, and lines about calls of models in a run's log."""
+"""Progress of an index run: the observer it reports to, a bar of partitions, and lines about model calls.
+
+Keep out: what is run, and where a run's log goes.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from types import TracebackType
+from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -15,8 +19,34 @@ from graphrag_pipeline.pipeline.staleness import StalePartition
 LOG_EVERY_S = 10.0
 
 
-class IndexProgress:
-    """A bar on standard error; silent where that is no terminal."""
+class RunObserver(Protocol):
+    """Receives news of an index run."""
+
+    def plan(self, stale: list[StalePartition]) -> None:
+        """Receive what is stale, before anything runs."""
+
+    def progress(self, message: str) -> None:
+        """Receive a line about model calls: their estimate, or how many are done and what they cost."""
+
+    def finish(self, stage: str, partition: str, is_fresh: bool) -> None:
+        """Receive that a partition of a stage is done: computed, or skipped because it was fresh."""
+
+
+class SilentObserver(RunObserver):
+    """Ignores all news. A subclass overrides what it needs."""
+
+    def plan(self, stale: list[StalePartition]) -> None:
+        pass
+
+    def progress(self, message: str) -> None:
+        pass
+
+    def finish(self, stage: str, partition: str, is_fresh: bool) -> None:
+        pass
+
+
+class IndexProgress(RunObserver):
+    """A progress bar on standard error. Without a terminal only the lines about model calls are printed."""
 
     def __init__(self) -> None:
         console = Console(stderr=True)
@@ -42,47 +72,50 @@ class IndexProgress:
         self._progress.stop()
 
     def plan(self, stale: list[StalePartition]) -> None:
-        """Start over with what is stale."""
+        """Reset the bar to the number of stale partitions."""
         self._progress.reset(self._task, total=len(stale), description="indexing")
 
-    def say(self, line: str) -> None:
-        """What calls of models are at: shown on the bar, or as a line where there is none."""
+    def progress(self, message: str) -> None:
+        """Show a message on the bar, or print it as a line if there is no terminal."""
         if self._progress.disable:
-            self._progress.console.print(line, highlight=False, soft_wrap=True)
+            self._progress.console.print(message, highlight=False, soft_wrap=True)
         else:
-            self._progress.update(self._task, description=line)
+            self._progress.update(self._task, description=message)
 
-    def advance(self, stage: str, partition: str, is_fresh: bool) -> None:
-        """One partition of a stage is done."""
+    def finish(self, stage: str, partition: str, is_fresh: bool) -> None:
+        """Advance the bar by one partition."""
         where = stage if partition == "all" else f"{stage} {partition}"
         self._progress.update(self._task, advance=1, description=f"{where}{' (unchanged)' if is_fresh else ''}")
 
 
 class PoolProgress:
-    """Lines about many calls under way: how many are done, what they cost, what is left. A `pool.Progress`.
+    """A `pool.Progress` that reports in lines how many calls are done, what they cost, and what is left.
 
     Args:
         account: where the calls are counted.
-        say: takes a line.
+        report: receives a line.
         every_s: seconds between lines.
     """
 
-    def __init__(self, account: CallStats, say: Callable[[str], None], every_s: float = LOG_EVERY_S) -> None:
+    def __init__(self, account: CallStats, report: Callable[[str], None], every_s: float = LOG_EVERY_S) -> None:
         self._account = account
-        self._say = say
+        self._report = report
         self._every_s = every_s
-        self._started = self._said = time.monotonic()
+        self._started = self._reported = time.monotonic()
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
-        if done < total and now - self._said < self._every_s:
+        if done < total and now - self._reported < self._every_s:
             return
-        self._said = now
-        self._say(describe_calls(self._account, done, total, now - self._started))
+        self._reported = now
+        self._report(describe_calls(self._account, done, total, now - self._started))
 
 
 def describe_calls(account: CallStats, done: int, total: int, seconds: float) -> str:
-    """ "120 of 400 done: 230 calls, 10 from the cache, 410,000 tokens, 0.31 USD; about 45 s and 0.72 USD left"."""
+    """Return a line on calls under way and an estimate of the rest.
+
+    For example: "120 of 400 done: 230 calls, 10 from the cache, 41,000 tokens, 0.31 USD; about 45 s and 0.72 USD left".
+    """
     tokens = account.prompt_tokens + account.completion_tokens
     cost = f", {account.cost:.2f} USD" if account.cost else ""
     line = (

@@ -109,19 +109,21 @@ def ask_many(folder: Path) -> list[Figure]:
 
 
 def _ask(root: Root) -> None:
-    from graphrag_pipeline.defs.index_runs.call_pool import ask_ahead, take_mentions
+    from graphrag_pipeline.defs.index_runs.call_pool import call_ahead
+    from graphrag_pipeline.defs.runs.session import IndexSession
     from graphrag_pipeline.identity import bucket_keys
     from graphrag_pipeline.models.ports import Failure
 
     collect_rarely()  # as every command does
     buckets = bucket_keys(root.settings.storage.n_buckets)
+    session = IndexSession()
     started = time.monotonic()
-    ask_ahead(root, buckets, print)
+    call_ahead(root, buckets, session)
     seconds = time.monotonic() - started
     n_mentions = 0
     for bucket in buckets:
         unit_ids = root.tables.read("text_units", bucket)["id"].to_pylist()
-        for result in take_mentions(root, bucket, unit_ids) or []:
+        for result in session.pooled.take_mentions(bucket, unit_ids) or []:
             if not isinstance(result, Failure):
                 n_mentions += len(result.entities) + len(result.relationships)
     (root.path / "pool.json").write_text(json.dumps({"seconds": seconds, "n_mentions": n_mentions}), encoding="utf-8")

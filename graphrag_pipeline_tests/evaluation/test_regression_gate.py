@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.defs.assets.stage_run import BODIES, StageRun
+from graphrag_pipeline.defs.assets.definitions import BODIES
+from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import WHOLE

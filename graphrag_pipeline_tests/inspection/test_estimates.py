@@ -7,7 +7,8 @@ import shutil
 import pytest
 import yaml
 
-from graphrag_pipeline.defs.assets.stage_run import BODIES, StageRun
+from graphrag_pipeline.defs.assets.definitions import BODIES
+from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.inspection.estimates import StageEstimate, estimate_index
 from graphrag_pipeline.pipeline.root import Root

@@ -14,6 +14,7 @@ import pytest
 
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.inspection.costs import read_costs
+from graphrag_pipeline.pipeline.progress import SilentObserver
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.pipeline.staleness import (
@@ -165,12 +166,22 @@ def test_a_changed_setting_of_the_embedding_model_is_named(model_index: ModelInd
     assert reasons["entity_embeddings"] == ("embedding_model.batch_max_tokens: 8000 -> 450",)
 
 
-def test_an_index_tells_how_far_every_stage_is(model_index: ModelIndex) -> None:
+class _Lines(SilentObserver):
+    """Keeps the messages of an index run."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def progress(self, message: str) -> None:
+        self.lines.append(message)
+
+
+def test_an_index_reports_the_progress_of_every_stage(model_index: ModelIndex) -> None:
     model_index.change_prompt("summarize_descriptions")
-    lines: list[str] = []
+    observer = _Lines()
     model_index.script = lambda asked: "Another summary." if asked.kind == "summary" else None
-    run_index(model_index.root, say=lines.append)
-    told = {line.partition(":")[0] for line in lines if " done: " in line}
+    run_index(model_index.root, observer)
+    told = {line.partition(":")[0] for line in observer.lines if " done: " in line}
     assert told == {"summarized_descriptions", "community_reports", "entity_embeddings", "relationship_embeddings",
                     "report_embeddings"}  # fmt: skip
 

@@ -50,8 +50,8 @@ def build_tables(root: Root, stages: Iterable[str] = tuple(STAGES)) -> list[tupl
     Raises:
         RuntimeError: a partition stays stale however often it runs.
     """
-    from graphrag_pipeline.defs.assets import bodies as _registered  # noqa: F401
-    from graphrag_pipeline.defs.assets.stage_run import BODIES, StageRun
+    from graphrag_pipeline.defs.assets.definitions import BODIES
+    from graphrag_pipeline.defs.assets.stage_run import StageRun
 
     ran: list[tuple[str, str]] = []
     wanted = set(stages)
@@ -73,7 +73,8 @@ def build_tables(root: Root, stages: Iterable[str] = tuple(STAGES)) -> list[tupl
 
 def recluster(root: Root) -> None:
     """Cluster communities from cold, as `index --recluster` does, and bring up to date what is below them."""
-    from graphrag_pipeline.defs.assets.stage_run import BODIES, StageRun
+    from graphrag_pipeline.defs.assets.definitions import BODIES
+    from graphrag_pipeline.defs.assets.stage_run import StageRun
 
     for stage in ("communities", "community_reports"):
         run = StageRun(root, STAGES[stage], WHOLE)

@@ -1,17 +1,17 @@
-"""What a person edits, as observable source assets: the input folder by bucket, and entity_overrides.csv.
+"""Observable source assets for the files that the user edits: the input folder by bucket, and entity_overrides.csv.
 
 The input folder has the buckets' partitions: an unpartitioned source would make every bucket stale when one changes.
-Each materialization names the version that it read, and an observation says so, whenever the last one was.
+Each materialization names the source version that it read. An observation of that version is recorded if there is none
+yet. Keep out: what is stale (`pipeline/staleness.py`).
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 
-from graphrag_pipeline.defs.runs.records import prune_runs
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import bucket_keys
@@ -29,13 +29,13 @@ _SOURCES = {INPUT: INPUT_FOLDER, OVERRIDES_FILE: ENTITY_OVERRIDES}
 
 
 def sources_of(stage: Stage) -> list[str]:
-    """Source assets that a stage reads."""
+    """Return the names of the source assets that a stage reads."""
     inputs = [*([INPUT] if stage is ALL_STAGES["corpus_manifest"] else []), *stage.files]
     return [_SOURCES[name] for name in inputs]
 
 
 def build_sources(root: Root) -> list[dg.SourceAsset]:
-    """The source assets of a root."""
+    """Return the source assets of a root."""
 
     def input_folder(index_root: IndexRoot) -> dg.DataVersionsByPartition:
         return dg.DataVersionsByPartition(_folder_versions(index_root.open()))
@@ -55,7 +55,7 @@ def build_sources(root: Root) -> list[dg.SourceAsset]:
             dg.observable_source_asset(
                 name=ENTITY_OVERRIDES,
                 group_name="sources",
-                description=f"{OVERRIDES_FILE}: which entities a person merged or kept apart. May be missing.",
+                description=f"{OVERRIDES_FILE}: entities that the user merged or kept apart. The file may be missing.",
             )(entity_overrides),
         ]
 
@@ -68,28 +68,18 @@ def _overrides_version(root: Root) -> str:
     return files.content_hash(root.read_file(OVERRIDES_FILE))
 
 
-@dg.op(description="Read the input folder and entity_overrides.csv, and record the version of each bucket.")
-def observe_all_sources(context: dg.OpExecutionContext, index_root: IndexRoot) -> None:
-    root = index_root.open()
+def observe_sources_now(instance: dg.DagsterInstance, root: Root) -> Iterator[tuple[dg.AssetObservation, bool]]:
+    """Yield an observation of every source as it is now, and whether its version differs from the last one."""
     manifests = detect_input(root)
     seen: list[tuple[str, str | None, str]] = [(INPUT_FOLDER, key, input_version(m)) for key, m in manifests.items()]
-    changed = []
     for name, bucket, version in [*seen, (ENTITY_OVERRIDES, None, _overrides_version(root))]:
-        if _observed_version(_last_observation(context.instance, name, bucket)) != version:
-            changed.append(f"{name} {bucket or ''}".strip())
+        is_changed = _observed_version(_last_observation(instance, name, bucket)) != version
         shown = _of_documents(root, bucket, manifests[bucket]) if bucket else {}
-        context.log_event(_observation(name, bucket, version, shown))
-    prune_runs(root)  # where assets only follow data, no index run does
-    context.add_output_metadata({"changed": len(changed), "what changed": ", ".join(changed) or "nothing"})
-
-
-@dg.job(description="Observes the input folder and entity_overrides.csv, so that Unsynced is right. Runs nothing.")
-def observe_sources() -> None:
-    observe_all_sources()
+        yield _observation(name, bucket, version, shown), is_changed
 
 
 def observe_what_was_read(instance: dg.DagsterInstance, root: Root, stage: Stage, partition: str) -> dict[str, str]:
-    """Tags of a materialization that say which version of each source it read; observed now if it was not before."""
+    """Return tags that name the version of each source a materialization read; record missing observations now."""
     tags = {}
     for name, version in _versions_read(root, stage, partition).items():
         key = partition if name == INPUT_FOLDER else None
@@ -105,7 +95,7 @@ def _versions_read(root: Root, stage: Stage, partition: str) -> Mapping[str, str
 
 
 def _observation_of(instance: dg.DagsterInstance, name: str, partition: str | None, version: str) -> int | str:
-    """Storage id of the source's last observation, which is of this version."""
+    """Return the storage id of an observation of this version, the source's last one; record it if it is missing."""
     record = _last_observation(instance, name, partition)
     if _observed_version(record) != version:
         instance.report_runless_asset_event(_observation(name, partition, version))
@@ -118,7 +108,7 @@ def _last_observation(instance: dg.DagsterInstance, name: str, partition: str | 
 
 
 def _of_documents(root: Root, bucket: str, manifest: pa.Table) -> dict[str, Any]:
-    """Metadata of a bucket of the input folder: its documents, and the paths that differ from what was indexed."""
+    """Return metadata of a bucket of the input folder: its documents, and the paths that differ from the index."""
     names = ["path", "document_id", "content_hash", "problem"]
     head = root.tables.head(INPUT_TABLE, bucket)
     indexed = root.tables.read_head(head).select(names).to_pylist() if head else []
@@ -127,8 +117,8 @@ def _of_documents(root: Root, bucket: str, manifest: pa.Table) -> dict[str, Any]
     }
     paths = sorted({path for path, *_ in differing})
     more = f" and {len(paths) - _MAX_LISTED:,} more" if len(paths) > _MAX_LISTED else ""
-    told = {"not indexed yet": ", ".join(paths[:_MAX_LISTED]) + more} if paths else {}
-    return {"documents": manifest.num_rows, "paths that changed": len(paths), **told}
+    pending = {"not indexed yet": ", ".join(paths[:_MAX_LISTED]) + more} if paths else {}
+    return {"documents": manifest.num_rows, "paths that changed": len(paths), **pending}
 
 
 def _observation(

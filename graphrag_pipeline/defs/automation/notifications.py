@@ -15,12 +15,11 @@ from typing import Any
 import dagster as dg
 
 from graphrag_pipeline.defs.assets.published import COUNTED
-from graphrag_pipeline.defs.index_runs.index_run import explain_error
 from graphrag_pipeline.defs.jobs.batch import batch_job
-from graphrag_pipeline.defs.jobs.build import ASSET_JOB, PUBLISHING_ASSET_JOBS
 from graphrag_pipeline.defs.jobs.evaluation import evaluation_job
 from graphrag_pipeline.defs.jobs.queries import QUERY_JOBS
-from graphrag_pipeline.defs.jobs.reindex import REINDEX_JOBS
+from graphrag_pipeline.defs.runs.errors import explain_error
+from graphrag_pipeline.defs.runs.names import ASSET_JOB, PUBLISHING_ASSET_JOBS, REINDEX_JOBS, STALE_REPORT
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.pipeline.root import Root
@@ -31,7 +30,7 @@ _TOLD_WITHIN_S = 10
 _PROCESS = "Run execution process"
 """Starts Dagster's words about a run's process that ended by itself."""
 
-_OTHER_JOBS = {"stale_report", *(job.name for job in (*QUERY_JOBS, batch_job, evaluation_job))}
+_OTHER_JOBS = {STALE_REPORT, *(job.name for job in (*QUERY_JOBS, batch_job, evaluation_job))}
 
 
 def build_notification_sensors(root: Root) -> list[dg.SensorDefinition]:

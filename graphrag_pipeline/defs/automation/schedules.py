@@ -3,10 +3,10 @@
 import dagster as dg
 from dagster._utils.schedules import is_valid_cron_string
 
-from graphrag_pipeline.defs.assets.sources import observe_sources
 from graphrag_pipeline.defs.automation.input_watch import why_not_unattended
 from graphrag_pipeline.defs.automation.sensors import why_busy
-from graphrag_pipeline.defs.jobs.reindex import REINDEX_STALE
+from graphrag_pipeline.defs.jobs.observe_sources import observe_sources
+from graphrag_pipeline.defs.runs.names import REINDEX_STALE
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.pipeline.root import Root

@@ -11,9 +11,15 @@ from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
 from graphrag_pipeline.defs.assets.published import confirm_now_and_then
 from graphrag_pipeline.defs.automation.input_watch import NOTHING_CHANGED, Watch, look_at_input
-from graphrag_pipeline.defs.jobs.build import ASSET_JOB, BUCKET_JOB, PUBLISHING_ASSET_JOBS
-from graphrag_pipeline.defs.jobs.reindex import REINDEX_JOBS, REINDEX_STALE, STARTED_BY_TAG
 from graphrag_pipeline.defs.runs.live import end_dead_runs
+from graphrag_pipeline.defs.runs.names import (
+    ASSET_JOB,
+    BUCKET_JOB,
+    PUBLISHING_ASSET_JOBS,
+    REINDEX_JOBS,
+    REINDEX_STALE,
+    STARTED_BY_TAG,
+)
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
@@ -71,3 +77,17 @@ def why_busy(instance: dg.DagsterInstance, root: Root) -> str | None:
             name = "assets" if run.job_name == ASSET_JOB else run.job_name
             return f"run {run.run_id} of {name} is queued or under way"
     return None
+
+
+def build_data_sensors(root: Root) -> list[dg.SensorDefinition]:
+    """Return the sensor that evaluates automation conditions, on, if `schedule.follow_data` is set."""
+    if not root.settings.schedule.follow_data:
+        return []
+    return [
+        dg.AutomationConditionSensorDefinition(
+            "data_sensor",
+            target=dg.AssetSelection.all(),
+            default_status=dg.DefaultSensorStatus.RUNNING,
+            minimum_interval_seconds=root.settings.schedule.watch_interval_s,
+        )
+    ]

@@ -1,7 +1,7 @@
-"""Indexing in one process: find what is stale, materialise it through Dagster, publish.
+"""An index run in one process: find what is stale, materialise it through Dagster, publish.
 
-The same assets run as in the UI, so runs, events and metadata show there. Keep out: what is stale (see
-`staleness.py`).
+The same assets run as in the UI, so runs, events and metadata show there. Keep out: what is stale
+(`pipeline/staleness.py`), and what a run refuses (`refusals.py`).
 """
 
 from __future__ import annotations
@@ -11,17 +11,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.defs.assets.published import confirm_published
+from graphrag_pipeline.defs.index_runs.missing_events import report_missing_events
 from graphrag_pipeline.defs.index_runs.refusals import (
     refuse_empty,
     refuse_import,
     refuse_other_corpus,
     refuse_unreadable_gold,
 )
+from graphrag_pipeline.defs.runs.errors import failure_of
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.live import end_dead_runs, host_tags, working
-from graphrag_pipeline.defs.runs.records import prune_runs, report_missing_events
-from graphrag_pipeline.errors import InputChangedError, PipelineError
+from graphrag_pipeline.defs.runs.names import ONLY_STALE_TAG, RECLUSTER_TAG
+from graphrag_pipeline.defs.runs.records import prune_runs
+from graphrag_pipeline.errors import InputChangedError
 from graphrag_pipeline.identity import WHOLE
+from graphrag_pipeline.pipeline.progress import RunObserver, SilentObserver
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.pipeline.staleness import (
@@ -35,35 +39,24 @@ from graphrag_pipeline.pipeline.staleness import (
 from graphrag_pipeline.storage.locks import one_index_run
 
 if TYPE_CHECKING:
-    from dagster import DagsterInstance, ExecuteInProcessResult
-    from dagster._utils.error import SerializableErrorInfo
+    from dagster import DagsterInstance
 
-ONLY_STALE_TAG = "graphrag/only_stale"
-"""Run tag: a partition that turns out to be fresh, because what is above it came out equal, is not computed again."""
-
-RECLUSTER_TAG = "graphrag/recluster"
-"""Run tag: communities are clustered from cold, whatever was published."""
+    from graphrag_pipeline.defs.runs.session import IndexSession
 
 _MAX_ATTEMPTS = 3
 """How often files that change while they are read are read again."""
 
-_DISK_ERRORS = ("No space left on device", "Read-only file system", "Permission denied", "Disk quota exceeded")
-_INTERRUPTED = "DagsterExecutionInterruptedError"
-"""Dagster turns both Ctrl-C and SIGTERM into this one while a stage runs."""
-
-Listener = Callable[[str, str, bool], None]
-
 
 @dataclass(frozen=True)
 class IndexReport:
-    """What `index` did.
+    """The outcome of an index run.
 
     Attributes:
         ran: (stage, partition) computed.
-        reused: (stage, partition) that turned out fresh once what is above them had run.
+        reused: (stage, partition) that turned out fresh once the stages above had run.
         n_documents: readable documents in the input folder.
         problems: (path, problem) of documents that could not be read.
-        notes: (path, note) of documents that were read although something was odd about them.
+        notes: (path, note) of documents that were read with a warning.
         snapshot: id of the published snapshot.
         waiting: id of the candidate that is not published because another snapshot is pinned; None without one.
     """
@@ -77,11 +70,28 @@ class IndexReport:
     waiting: str | None = None
 
 
+class _Recorder(RunObserver):
+    """Notes what ran and what was reused, and passes all news on."""
+
+    def __init__(self, observer: RunObserver) -> None:
+        self._observer = observer
+        self.ran: list[tuple[str, str]] = []
+        self.reused: list[tuple[str, str]] = []
+
+    def plan(self, stale: list[StalePartition]) -> None:
+        self._observer.plan(stale)
+
+    def progress(self, message: str) -> None:
+        self._observer.progress(message)
+
+    def finish(self, stage: str, partition: str, is_fresh: bool) -> None:
+        (self.reused if is_fresh else self.ran).append((stage, partition))
+        self._observer.finish(stage, partition, is_fresh)
+
+
 def run_index(
     root: Root,
-    on_plan: Callable[[list[StalePartition]], None] | None = None,
-    listener: Listener | None = None,
-    say: Callable[[str], None] = lambda line: None,
+    observer: RunObserver | None = None,
     allow_empty: bool = False,
     tags: Mapping[str, str] | None = None,
     is_reclustering: bool = False,
@@ -90,64 +100,46 @@ def run_index(
     """Bring the index of a root up to date and publish it, unless a snapshot is pinned.
 
     Args:
-        on_plan: told what is stale before anything runs.
-        listener: told of every stage that ends.
-        say: told in words what calls of models are estimated to cost, and how far they are.
-        allow_empty: an input folder without a readable document is meant so: an empty index is published.
-        tags: of Dagster's runs, beside those which say what is computed.
-        is_reclustering: communities are clustered from cold, also where nothing changed.
-        allow_removal: documents that the shared store's index has and the input folder has not are to go, although this
-            root has never indexed there.
+        observer: receives what is stale, how far model calls are, and every partition that is done.
+        allow_empty: publish an empty index if the input folder has no readable document.
+        tags: of Dagster's runs, in addition to those of the index run itself.
+        is_reclustering: cluster communities from cold, also where nothing changed.
+        allow_removal: let the first run of this root at a shared store remove the documents of the store's index that
+            its input folder does not have.
 
     Raises:
-        PipelineError: a stage or check failed, no document is readable, or the root holds an imported index; what was
-            finished is kept and the published snapshot stays.
+        PipelineError: a stage or check failed, no document is readable, or the root holds an imported index. Finished
+            work is kept and the published snapshot stays.
         KeyboardInterrupt: Ctrl-C, or SIGTERM while a stage ran; likewise.
     """
     tags = {**(tags or {}), ONLY_STALE_TAG: "true", **({RECLUSTER_TAG: "true"} if is_reclustering else {})}
     with one_index_run(root.path), root.writing():
         if allow_removal and root.shared:
             root.shared.join()
-        return _run_index(root, on_plan, listener, say, allow_empty, tags)
+        return _run_index(root, _Recorder(observer or SilentObserver()), allow_empty, tags)
 
 
 def run_stages(
     root: Root,
     stages: Iterable[str],
-    listener: Listener | None = None,
-    say: Callable[[str], None] = lambda line: None,
+    observer: RunObserver | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> None:
-    """Compute some stages anew in every bucket, stale or not; replies and vectors of models that are stored are taken.
+    """Compute some stages in every partition, stale or not; stored replies and vectors of models are used again.
 
     Raises:
-        PipelineError: a stage or check failed, or what a stage reads was never made.
+        PipelineError: a stage or check failed, or an input of a stage was never made.
     """
     with one_index_run(root.path), root.writing():
         refuse_import(root)
         root.tables.check_layout(root.settings.storage.n_buckets)
         chosen = [ALL_STAGES[name] for name in ALL_STAGES if name in set(stages)]
         wanted = [StalePartition(s.name, key, ("asked for",)) for s in chosen for key in s.partitions(root.settings)]
-        _materialize(root, wanted, listener or (lambda stage, partition, is_fresh: None), say, tags or {})
+        _materialize(root, wanted, observer or SilentObserver(), tags or {})
         report_missing_events(root)
 
 
-def _run_index(
-    root: Root,
-    on_plan: Callable[[list[StalePartition]], None] | None,
-    listener: Listener | None,
-    say: Callable[[str], None],
-    allow_empty: bool,
-    tags: Mapping[str, str],
-) -> IndexReport:
-    ran: list[tuple[str, str]] = []
-    reused: list[tuple[str, str]] = []
-
-    def listen(stage: str, partition: str, is_fresh: bool) -> None:
-        (reused if is_fresh else ran).append((stage, partition))
-        if listener:
-            listener(stage, partition, is_fresh)
-
+def _run_index(root: Root, recorder: _Recorder, allow_empty: bool, tags: Mapping[str, str]) -> IndexReport:
     for attempt in range(1, _MAX_ATTEMPTS + 1):
         manifests = detect_input(root)
         problems = list_problems(manifests)
@@ -162,10 +154,9 @@ def _run_index(
         stale = find_stale(root, manifests, ["communities"] if RECLUSTER_TAG in tags else [])
         if stale:
             refuse_unreadable_gold(root)
-        if on_plan:
-            on_plan(stale)
+        recorder.plan(stale)
         try:
-            _materialize(root, stale, listen, say, tags)
+            _materialize(root, stale, recorder, tags)
             break
         except InputChangedError:
             if attempt == _MAX_ATTEMPTS:
@@ -173,51 +164,50 @@ def _run_index(
     report_missing_events(root)
     prune_runs(root)
     waiting = find_waiting(root)
-    if not ran and not waiting:
+    if not recorder.ran and not waiting:
         confirm_published(root)
     current, notes = root.snapshots.current() or "", list_notes(manifests)
-    return IndexReport(ran, reused, n_documents, problems, notes, current, waiting)
+    return IndexReport(recorder.ran, recorder.reused, n_documents, problems, notes, current, waiting)
 
 
-def _materialize(
-    root: Root, stale: list[StalePartition], listener: Listener, say: Callable[[str], None], tags: Mapping[str, str]
-) -> None:
-    """Run what is stale: buckets one by one, their calls of models in one pool, then the rest.
+def _materialize(root: Root, stale: list[StalePartition], observer: RunObserver, tags: Mapping[str, str]) -> None:
+    """Run stale partitions: bucket by bucket up to the stages that call models, their calls in one pool, then the rest.
 
     Raises:
         BaseException: the first failure.
     """
     if not stale:
         return
-    from graphrag_pipeline.defs.index_runs.call_pool import ask_ahead, pooled_stages
-    from graphrag_pipeline.defs.index_runs.costs import costs_kept
-    from graphrag_pipeline.defs.runs.resources import listening, telling
+    from graphrag_pipeline.defs.index_runs.call_pool import call_ahead, pooled_stages
+    from graphrag_pipeline.defs.index_runs.costs import log_costs
+    from graphrag_pipeline.defs.runs.session import IndexSession
 
+    session = IndexSession(observer)
     whole = [item for item in stale if item.partition == WHOLE]
     pooled = pooled_stages(root)
     buckets = [item for item in stale if item.partition != WHOLE]
     first = [item for item in buckets if item.stage not in pooled]
     second = [item for item in buckets if item.stage in pooled]
-    with open_instance(root) as instance, listening(listener), telling(say), costs_kept(root, say) as estimate:
+    with open_instance(root) as instance, log_costs(root, session) as estimate:
         end_dead_runs(instance, root)
-        materialize = _materializer(root, instance, {**tags, **host_tags()})
+        materialize = _materializer(root, session, instance, {**tags, **host_tags()})
         materialize(first)
         estimate([*second, *whole])
-        ask_ahead(root, sorted({item.partition for item in second}), say)
+        call_ahead(root, sorted({item.partition for item in second}), session)
         materialize(second)
         materialize(whole)
 
 
 def _materializer(
-    root: Root, instance: DagsterInstance, tags: Mapping[str, str]
+    root: Root, session: IndexSession, instance: DagsterInstance, tags: Mapping[str, str]
 ) -> Callable[[list[StalePartition]], None]:
-    """Runs stale partitions, one Dagster run per bucket; raises the first failure."""
+    """Return a function that runs stale partitions, one Dagster run per bucket, and raises the first failure."""
     import dagster as dg
     from dagster._core.utils import make_new_run_id
 
-    from graphrag_pipeline.defs.build import build_index_definitions
+    from graphrag_pipeline.defs.index_runs.definitions import build_index_definitions
 
-    job = build_index_definitions(root).resolve_implicit_global_asset_job_def()
+    job = build_index_definitions(root, session).resolve_implicit_global_asset_job_def()
 
     def materialize(stale: list[StalePartition]) -> None:
         selections: dict[str, list[dg.AssetKey]] = {}
@@ -236,54 +226,6 @@ def _materializer(
                     run_id=run_id,
                 )
             if not result.success:
-                raise _failure_of(result, partition)
+                raise failure_of(result, partition)
 
     return materialize
-
-
-def _failure_of(result: ExecuteInProcessResult, partition: str) -> BaseException:
-    """Why a run failed, in one line: a `PipelineError`, or a `KeyboardInterrupt` if it was stopped."""
-    for event in result.all_events:
-        if event.event_type_value == "PIPELINE_CANCELED":
-            return KeyboardInterrupt()
-        if event.event_type_value == "ASSET_CHECK_EVALUATION" and not event.asset_check_evaluation_data.passed:
-            check = event.asset_check_evaluation_data
-            return PipelineError(
-                f"check {check.check_name} of {check.asset_key.to_user_string()} failed: {check.description}; "
-                "the published snapshot stays"
-            )
-        if event.is_step_failure:
-            where = str(event.step_key) if partition == WHOLE else f"{event.step_key}, bucket {partition}"
-            return explain_error(where, event.step_failure_data.error)
-        if event.is_failure:
-            return explain_error(f"run {result.run_id}", event.job_failure_data.error)
-    return PipelineError(f"run {result.run_id} failed without a reason; see it in `graphrag-pipeline dev`")
-
-
-def explain_error(where: str, error: SerializableErrorInfo | None) -> BaseException:
-    """The first error of ours among the causes, else the last cause."""
-    ours = _our_errors()
-    while error and error.cause and error.cls_name not in ours:
-        error = error.cause
-    if error is None:
-        return PipelineError(f"{where} failed without a reason; see the run in `graphrag-pipeline dev`")
-    if error.cls_name == _INTERRUPTED:
-        return KeyboardInterrupt()
-    message = " ".join(error.message.split("\n")).strip()
-    if error.cls_name in ours:
-        return ours[error.cls_name](f"{where} failed: {message.partition(': ')[2]}")
-    if any(reason in message for reason in _DISK_ERRORS):
-        way_out = "free space or mend permissions and run again - what was finished is kept"
-    else:
-        way_out = "its traceback is in the last run shown by `graphrag-pipeline dev`"
-    return PipelineError(f"{where} failed: {message}; {way_out}")
-
-
-def _our_errors() -> dict[str, type[PipelineError]]:
-    """`PipelineError` and everything that is one, by name; one that is not made of a message alone as the former."""
-    found, waiting = {}, [PipelineError]
-    while waiting:
-        error = waiting.pop()
-        found[error.__name__] = error if error.__init__ is PipelineError.__init__ else PipelineError
-        waiting += error.__subclasses__()
-    return found

@@ -3,22 +3,15 @@
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-from graphrag_pipeline.defs.assets.sources import observe_sources
 from graphrag_pipeline.defs.jobs.batch import batch_job
 from graphrag_pipeline.defs.jobs.evaluation import evaluation_job
+from graphrag_pipeline.defs.jobs.observe_sources import observe_sources
 from graphrag_pipeline.defs.jobs.queries import QUERY_JOBS
 from graphrag_pipeline.defs.jobs.reindex import build_reindex_jobs
 from graphrag_pipeline.defs.jobs.stale_report import build_stale_report
+from graphrag_pipeline.defs.runs.names import BUCKET_JOB, CORPUS_JOB, REPORTS_JOB
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT
-
-BUCKET_JOB = "index_bucket"
-CORPUS_JOB = "graph_and_later"
-REPORTS_JOB = "reports_only"
-PUBLISHING_ASSET_JOBS = (CORPUS_JOB, REPORTS_JOB)
-
-ASSET_JOB = "__ASSET_JOB"
-"""Dagster's job of assets that somebody materializes in the UI, or that a backfill or an automation condition runs."""
 
 Job = dg.JobDefinition | UnresolvedAssetJobDefinition
 

@@ -15,24 +15,32 @@ import dagster as dg
 from graphrag_pipeline.defs.assets.metadata import as_table, of_calls
 from graphrag_pipeline.defs.index_runs.index_run import IndexReport, run_index, run_stages
 from graphrag_pipeline.defs.jobs.stale_report import describe_definitions
-from graphrag_pipeline.defs.runs.loaded_code import LOADED_TAG, RELOAD, code_version_of_all, has_old_definitions
+from graphrag_pipeline.defs.runs.loaded_code import RELOAD, code_version_of_all, has_old_definitions
+from graphrag_pipeline.defs.runs.names import EMBEDDINGS_ONLY, LOADED_TAG, REINDEX_ALL, REINDEX_STALE, STARTED_BY_TAG
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, trying_again
 from graphrag_pipeline.inspection.estimates import asks_any_model
 from graphrag_pipeline.models.accounting import booked_by_process
+from graphrag_pipeline.pipeline.progress import SilentObserver
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT
 
-REINDEX_STALE = "reindex_stale"
-REINDEX_ALL = "reindex_all"
-EMBEDDINGS_ONLY = "embeddings_only"
-REINDEX_JOBS = (REINDEX_STALE, REINDEX_ALL, EMBEDDINGS_ONLY)
-
-STARTED_BY_TAG = "graphrag/started_by"
-"""Tag of a run of assets: id of the run of the job that started it."""
-
 Body = Callable[[dg.OpExecutionContext, Root], dict[str, Any]]
 """Indexes; returns what the UI shows of it."""
+
+
+class _JobObserver(SilentObserver):
+    """Writes progress to the log of the job and notes what ran."""
+
+    def __init__(self, log: Callable[[str], None]) -> None:
+        self._log = log
+        self.ran: list[tuple[str, str]] = []
+
+    def progress(self, message: str) -> None:
+        self._log(message)
+
+    def finish(self, stage: str, partition: str, is_fresh: bool) -> None:
+        self.ran.append((stage, partition))
 
 
 def build_reindex_jobs(root: Root) -> list[dg.JobDefinition]:
@@ -65,28 +73,23 @@ def _build_job(root: Root, name: str, body: Body, description: str) -> dg.JobDef
 
 
 def _index_stale(context: dg.OpExecutionContext, root: Root) -> dict[str, Any]:
-    return _describe(run_index(root, say=context.log.info, tags={STARTED_BY_TAG: context.run_id}))
+    return _describe(run_index(root, _JobObserver(context.log.info), tags={STARTED_BY_TAG: context.run_id}))
 
 
 def _index_all(context: dg.OpExecutionContext, root: Root) -> dict[str, Any]:
-    return _run_anew(context, root, list(ALL_STAGES))
+    return _rebuild(context, root, list(ALL_STAGES))
 
 
 def _embed_all(context: dg.OpExecutionContext, root: Root) -> dict[str, Any]:
     embedding = [stage.name for stage in ALL_STAGES.values() if stage.group == "embeddings"]
-    return _run_anew(context, root, [*embedding, CANDIDATE.name, SNAPSHOT.name])
+    return _rebuild(context, root, [*embedding, CANDIDATE.name, SNAPSHOT.name])
 
 
-def _run_anew(context: dg.OpExecutionContext, root: Root, stages: list[str]) -> dict[str, Any]:
-    ran: list[tuple[str, str]] = []
-    run_stages(
-        root,
-        [name for name in stages if name != SNAPSHOT.name or root.snapshots.pinned() is None],
-        listener=lambda stage, partition, is_fresh: ran.append((stage, partition)),
-        say=context.log.info,
-        tags={STARTED_BY_TAG: context.run_id},
-    )
-    return {"computed": _count(ran), "snapshot": root.snapshots.current() or "none published"}
+def _rebuild(context: dg.OpExecutionContext, root: Root, stages: list[str]) -> dict[str, Any]:
+    observer = _JobObserver(context.log.info)
+    chosen = [name for name in stages if name != SNAPSHOT.name or root.snapshots.pinned() is None]
+    run_stages(root, chosen, observer, tags={STARTED_BY_TAG: context.run_id})
+    return {"computed": _count(observer.ran), "snapshot": root.snapshots.current() or "none published"}
 
 
 def _describe(report: IndexReport) -> dict[str, Any]:

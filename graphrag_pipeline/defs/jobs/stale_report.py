@@ -9,7 +9,8 @@ from typing import Any
 import dagster as dg
 
 from graphrag_pipeline.defs.assets.metadata import as_table
-from graphrag_pipeline.defs.runs.loaded_code import LOADED_TAG, RELOAD, code_version_of_all, has_old_definitions
+from graphrag_pipeline.defs.runs.loaded_code import RELOAD, code_version_of_all, has_old_definitions
+from graphrag_pipeline.defs.runs.names import LOADED_TAG, STALE_REPORT
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.inspection.costs import render_estimates
 from graphrag_pipeline.inspection.estimates import estimate_index
@@ -73,7 +74,7 @@ def build_stale_report(root: Root) -> dg.JobDefinition:
     """The job, tagged with what is loaded now."""
 
     @dg.job(
-        name="stale_report",
+        name=STALE_REPORT,
         description="Shows what is stale and why, and what reindexing would cost. Runs nothing.",
         tags={LOADED_TAG: code_version_of_all(root)},
     )

@@ -16,15 +16,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.defs.runs.names import HOST_TAG
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.locks import hold_for_reading, is_held
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance, DagsterRun
     from dagster._core.storage.dagster_run import RunRecord
-
-HOST_TAG = "graphrag/host"
-"""Run tag: host name and start of the machine that the run works on, so that its lock can be believed there."""
 
 _SETTLES_S = 30.0
 """A run that began or let go of its lock this short a time ago may only be on its way to its next state."""

@@ -6,14 +6,12 @@ loaded when the run was launched is in the tags of the run's job, which Dagster 
 
 import dagster as dg
 
+from graphrag_pipeline.defs.runs.names import LOADED_TAG
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, Stage, everything_above
 from graphrag_pipeline.storage.table_store import code_version_of
-
-LOADED_TAG = "graphrag/code_version"
-"""Tag of an asset's op (`version_with_above`), and of a job that indexes (`code_version_of_all`), when loaded."""
 
 RELOAD = (
     "settings.yaml (or a prompt) changed since these definitions were loaded; choose Reload definitions in the Dagster "

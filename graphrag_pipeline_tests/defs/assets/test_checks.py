@@ -6,8 +6,9 @@ import dagster as dg
 import pytest
 
 from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.defs.index_runs.index_run import open_instance, run_index
-from graphrag_pipeline.defs.jobs.build import BUCKET_JOB, CORPUS_JOB
+from graphrag_pipeline.defs.index_runs.index_run import run_index
+from graphrag_pipeline.defs.runs.instance import open_instance
+from graphrag_pipeline.defs.runs.names import BUCKET_JOB, CORPUS_JOB
 from graphrag_pipeline.pipeline.root import Root
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}

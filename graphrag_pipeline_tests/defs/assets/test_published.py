@@ -8,7 +8,8 @@ import dagster as dg
 import pytest
 
 from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.defs.index_runs.index_run import open_instance, run_index
+from graphrag_pipeline.defs.index_runs.index_run import run_index
+from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.history import roll_back
 from graphrag_pipeline_tests.support.model_roots import ModelIndex

@@ -10,8 +10,9 @@ from dagster._core.definitions.observe import observe
 
 from graphrag_pipeline.defs.assets.sources import build_sources
 from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.defs.index_runs.index_run import open_instance, run_index
-from graphrag_pipeline.defs.runs.records import report_missing_events
+from graphrag_pipeline.defs.index_runs.index_run import run_index
+from graphrag_pipeline.defs.index_runs.missing_events import report_missing_events
+from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.pipeline.staleness import detect_input, find_stale

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.defs.assets import bodies as _registered  # noqa: F401
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.indexing.extraction import unchanged_documents
 from graphrag_pipeline.pipeline.root import Root
@@ -71,7 +70,8 @@ def test_a_reused_partition_still_shows_its_rows(indexed_root: Root) -> None:
     import dagster as dg
 
     from graphrag_pipeline.defs.build import build_definitions
-    from graphrag_pipeline.defs.index_runs.index_run import ONLY_STALE_TAG, open_instance
+    from graphrag_pipeline.defs.runs.instance import open_instance
+    from graphrag_pipeline.defs.runs.names import ONLY_STALE_TAG
 
     job = build_definitions(indexed_root).resolve_job_def("reports_only")
     with open_instance(indexed_root) as instance:

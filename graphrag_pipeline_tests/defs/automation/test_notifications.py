@@ -11,7 +11,7 @@ import pytest
 from graphrag_pipeline.defs.automation import notifications
 from graphrag_pipeline.defs.automation.notifications import build_notification_sensors, describe_published, post
 from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.defs.index_runs.index_run import open_instance
+from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.schedule import NotificationsSettings

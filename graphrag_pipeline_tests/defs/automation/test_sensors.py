@@ -11,8 +11,8 @@ from graphrag_pipeline.defs.automation.input_watch import Watch
 from graphrag_pipeline.defs.automation.schedules import build_schedule
 from graphrag_pipeline.defs.automation.sensors import build_input_sensor
 from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.defs.index_runs.index_run import open_instance
-from graphrag_pipeline.defs.jobs.reindex import REINDEX_STALE
+from graphrag_pipeline.defs.runs.instance import open_instance
+from graphrag_pipeline.defs.runs.names import REINDEX_STALE
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.pipeline.root import Root
@@ -144,7 +144,7 @@ def test_a_lost_run_does_not_stop_the_sensor_for_ever(indexed_root: Root, monkey
 
 def test_assets_that_somebody_materializes_in_the_ui_are_waited_for(indexed_root: Root) -> None:
     from graphrag_pipeline.defs.automation.sensors import why_busy
-    from graphrag_pipeline.defs.jobs.reindex import STARTED_BY_TAG
+    from graphrag_pipeline.defs.runs.names import STARTED_BY_TAG
 
     job = build_definitions(indexed_root).resolve_implicit_global_asset_job_def()
     with open_instance(indexed_root) as instance:

@@ -12,7 +12,8 @@ import dagster as dg
 import pytest
 
 from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.defs.index_runs.index_run import open_instance, run_index
+from graphrag_pipeline.defs.index_runs.index_run import run_index
+from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
@@ -230,7 +231,7 @@ def test_indexing_in_another_process_reports_into_a_dagster_home_of_the_user(roo
 def test_every_error_of_ours_is_explained_by_its_own_words(root: Root) -> None:
     from dagster._utils.error import serializable_error_info_from_exc_info
 
-    from graphrag_pipeline.defs.index_runs.index_run import explain_error
+    from graphrag_pipeline.defs.runs.errors import explain_error
     from graphrag_pipeline.defs.runs.loaded_code import OldDefinitionsError
     from graphrag_pipeline.models.ports import CallFailedError
     from graphrag_pipeline.models.spending import BudgetExceededError

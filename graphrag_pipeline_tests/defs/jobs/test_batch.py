@@ -11,8 +11,10 @@ import dagster as dg
 import pytest
 import yaml
 
-from graphrag_pipeline.defs.build import build_definitions, build_index_definitions
-from graphrag_pipeline.defs.index_runs.index_run import open_instance
+from graphrag_pipeline.defs.build import build_definitions
+from graphrag_pipeline.defs.index_runs.definitions import build_index_definitions
+from graphrag_pipeline.defs.runs.instance import open_instance
+from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.pipeline.root import Root, init_root
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline_tests.model_server import running_model_server
@@ -112,7 +114,8 @@ def test_the_history_is_downstream_of_the_snapshot_and_no_job_makes_it(root: Roo
     answers = graph.get(dg.AssetKey("answers"))
     assert [str(key.to_user_string()) for key in answers.parent_keys] == ["index_snapshot"]
     assert not answers.is_materializable
-    assert dg.AssetKey("answers") not in build_index_definitions(root).resolve_asset_graph().get_all_asset_keys()
+    index_graph = build_index_definitions(root, IndexSession()).resolve_asset_graph()
+    assert dg.AssetKey("answers") not in index_graph.get_all_asset_keys()
 
 
 def test_a_file_of_questions_that_is_not_there_is_named(root: Root, definitions: dg.Definitions) -> None:

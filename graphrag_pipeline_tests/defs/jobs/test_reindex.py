@@ -11,11 +11,11 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from graphrag_pipeline.defs.assets.stage_run import BODIES
+from graphrag_pipeline.defs.assets.definitions import BODIES
 from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.defs.index_runs.index_run import ONLY_STALE_TAG, open_instance
-from graphrag_pipeline.defs.jobs.reindex import STARTED_BY_TAG
+from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.loaded_code import RELOAD
+from graphrag_pipeline.defs.runs.names import ONLY_STALE_TAG, STARTED_BY_TAG
 from graphrag_pipeline.defs.runs.retries import asks_endpoint, trying_again
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.spending import BudgetExceededError

@@ -14,10 +14,11 @@ import pytest
 
 from graphrag_pipeline.defs.automation.sensors import why_busy
 from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.defs.index_runs.index_run import open_instance, run_index
-from graphrag_pipeline.defs.jobs.reindex import REINDEX_STALE, STARTED_BY_TAG
+from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.defs.runs import live as live_runs
-from graphrag_pipeline.defs.runs.live import HOST_TAG, end_dead_runs, host_tags, working
+from graphrag_pipeline.defs.runs.instance import open_instance
+from graphrag_pipeline.defs.runs.live import end_dead_runs, host_tags, working
+from graphrag_pipeline.defs.runs.names import HOST_TAG, REINDEX_STALE, STARTED_BY_TAG
 from graphrag_pipeline.defs.runs.records import prune_runs
 from graphrag_pipeline.pipeline.root import ROOT_VARIABLE, Root
 from graphrag_pipeline_tests.support.roots import put
@@ -29,8 +30,8 @@ KILLED = """
 import os, signal, sys
 import dagster as dg
 from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.defs.runs.index_run import open_instance
-from graphrag_pipeline.defs.runs.stage_run import BODIES
+from graphrag_pipeline.defs.runs.instance import open_instance
+from graphrag_pipeline.defs.assets.definitions import BODIES
 from graphrag_pipeline.pipeline.root import Root, find_root
 
 def job():

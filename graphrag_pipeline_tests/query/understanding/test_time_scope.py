@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.defs.index_runs.index_run import open_instance
+from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.graph_index import GraphIndex

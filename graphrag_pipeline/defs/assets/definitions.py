@@ -1,0 +1,148 @@
+"""Dagster assets of the stages: their definitions, and running one partition of one.
+
+`BODIES` lists the body of every stage. Add a stage to `pipeline/stages.py` and its body here. Keep out: the bodies.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import dagster as dg
+
+from graphrag_pipeline.defs.assets import communities, documents, embeddings, graph, metadata, publishing
+from graphrag_pipeline.defs.assets.conditions import condition_of, freshness_policy_of
+from graphrag_pipeline.defs.assets.sources import observe_what_was_read, sources_of
+from graphrag_pipeline.defs.assets.stage_run import StageRun
+from graphrag_pipeline.defs.runs.loaded_code import check_loaded_code, version_with_above
+from graphrag_pipeline.defs.runs.names import LOADED_TAG, ONLY_STALE_TAG, RECLUSTER_TAG
+from graphrag_pipeline.defs.runs.resources import IndexRoot
+from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, asks_endpoint, trying_again
+from graphrag_pipeline.defs.runs.session import IndexSession
+from graphrag_pipeline.identity import WHOLE, bucket_keys
+from graphrag_pipeline.models.accounting import booked_to
+from graphrag_pipeline.models.endpoints.spans import parent_span
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, Stage, upstream_of
+from graphrag_pipeline.pipeline.staleness import stage_data_version, why_stale
+from graphrag_pipeline.storage.locks import one_writer
+from graphrag_pipeline.storage.table_store import code_version_of
+
+StageBody = Callable[[StageRun], None]
+
+BODIES: Mapping[str, StageBody] = {
+    "corpus_manifest": documents.corpus_manifest,
+    "documents": documents.documents,
+    "text_units": documents.text_units,
+    "extracted_graph": graph.extracted_graph,
+    "graph": graph.graph,
+    "summarized_descriptions": graph.summarized_descriptions,
+    "communities": communities.communities,
+    "community_reports": communities.community_reports,
+    "sentence_embeddings": embeddings.sentence_embeddings,
+    "text_unit_embeddings": embeddings.text_unit_embeddings,
+    "entity_embeddings": embeddings.entity_embeddings,
+    "relationship_embeddings": embeddings.relationship_embeddings,
+    "report_embeddings": embeddings.report_embeddings,
+    "index_candidate": publishing.index_candidate,
+    "index_snapshot": publishing.index_snapshot,
+}
+"""The body of every asset, by stage."""
+
+
+def build_assets(root: Root, session: IndexSession | None = None) -> list[dg.AssetsDefinition]:
+    """Return an asset per stage, with partitions and code versions as the root's files say now.
+
+    Args:
+        session: shared by the runs of an index run in this process, which fails at once when a model fails. None for
+            runs that Dagster starts: those retry.
+    """
+    partitions = dg.StaticPartitionsDefinition(bucket_keys(root.settings.storage.n_buckets))
+    assets = []
+    for stage in ALL_STAGES.values():
+        version = code_version_of(root.code_of(stage))
+        decorate = dg.asset(
+            **_asset_arguments(stage),
+            code_version=version,
+            op_tags={LOADED_TAG: version_with_above(root, stage)},
+            partitions_def=partitions if stage.is_partitioned else None,
+            freshness_policy=freshness_policy_of(stage, root.settings.schedule),
+            automation_condition=condition_of(root.settings.schedule),
+        )
+        assets.append(decorate(_materialization(stage, session, asks_endpoint(stage, root.settings))))
+    return assets
+
+
+def _materialization(
+    stage: Stage, session: IndexSession | None, calls_endpoint: bool
+) -> Callable[..., Iterator[dg.MaterializeResult]]:
+    is_retried = calls_endpoint and session is None
+
+    def materialize(context: dg.AssetExecutionContext, index_root: IndexRoot) -> Iterator[dg.MaterializeResult]:
+        with trying_again(context, RETRY_POLICY) if is_retried else contextlib.nullcontext():
+            result = _run_stage(context, index_root, stage, session or IndexSession())
+        if result:
+            yield result
+
+    return materialize
+
+
+def _asset_arguments(stage: Stage) -> dict[str, Any]:
+    """Return everything about an asset that the stage graph knows."""
+    return {
+        "name": stage.name,
+        "deps": [*(other.name for other in upstream_of(stage)), *sources_of(stage)],
+        "group_name": stage.group,
+        "description": stage.description,
+        "kinds": {"python", "lancedb" if stage.group == "publish" else "parquet"},
+        "output_required": stage is not SNAPSHOT,
+        "owners": ["team:graphrag"],
+        "tags": {"graphrag/scope": "bucket" if stage.is_partitioned else "corpus"},
+        "metadata": metadata.of_stage(stage),
+    }
+
+
+def _run_stage(
+    context: dg.AssetExecutionContext, index_root: IndexRoot, stage: Stage, session: IndexSession
+) -> dg.MaterializeResult | None:
+    """Run a stage for the partition of the context unless it is fresh; return None if nothing was made."""
+    started = time.monotonic()
+    root = index_root.open()
+    partition = context.partition_key if stage.is_partitioned else WHOLE
+    with contextlib.ExitStack() as held:
+        held.enter_context(root.adding() if stage.is_partitioned else root.writing())
+        root.tables.check_layout(root.settings.storage.n_buckets)
+        run = StageRun(root, stage, partition, context.log.info, session)
+        check_loaded_code(context, root, stage)
+        if not stage.is_partitioned:
+            held.enter_context(one_writer(root.path))
+        is_affected = stage.name in ("communities", "community_reports")
+        run.is_reclustering = is_affected and context.run.tags.get(RECLUSTER_TAG) == "true"
+        is_fresh = context.run.tags.get(ONLY_STALE_TAG) == "true" and not run.is_reclustering and _is_fresh(run)
+        if is_fresh:
+            run.show_reused()
+        else:
+            run.pin_inputs()
+            try:
+                span = parent_span(root.settings.use_spans, f"stage {stage.name}", partition=partition)
+                with booked_to(run.account), span:
+                    BODIES[stage.name](run)
+            finally:
+                session.costs.book(stage.name, run.account)
+    run.book_calls_ahead(is_fresh)
+    session.observer.finish(stage.name, partition, is_fresh)
+    if run.is_withheld:
+        context.log_event(dg.AssetObservation(stage.name, metadata=run.details))
+        return None
+    return dg.MaterializeResult(
+        data_version=dg.DataVersion(stage_data_version(root, stage, partition) or ""),
+        metadata=run.metadata(round(time.monotonic() - started, 3)),
+        tags=observe_what_was_read(context.instance, root, stage, partition),
+    )
+
+
+def _is_fresh(run: StageRun) -> bool:
+    # The stage that reads the input folder must read it to know.
+    if not run.stage.reads and run.stage is not SNAPSHOT:
+        return False
+    return not why_stale(run.root, run.stage, run.partition, run.code)

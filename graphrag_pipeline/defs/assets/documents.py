@@ -1,0 +1,40 @@
+"""Bodies of the stages in the group `documents`: the input folder read and cut into text units.
+
+Keep out: loops, parsing, files, networks.
+"""
+
+from graphrag_pipeline.defs.assets import metadata
+from graphrag_pipeline.defs.assets.stage_run import StageRun
+
+
+def corpus_manifest(run: StageRun) -> None:
+    from graphrag_pipeline.inputs.documents import build_corpus_manifest, refuse_lost_converters
+    from graphrag_pipeline.pipeline.staleness import INPUT, input_version
+
+    manifest = build_corpus_manifest(run.root.read_input({run.partition}))
+    refuse_lost_converters(manifest, run.previous("corpus_manifest"))
+    run.add_input(INPUT, input_version(manifest))
+    run.details |= metadata.of_problems(manifest)
+    run.write(corpus_manifest=manifest)
+
+
+def documents(run: StageRun) -> None:
+    from graphrag_pipeline.inputs.documents import build_documents, match_manifest
+
+    records = match_manifest(run.root.read_input({run.partition}), run.read("corpus_manifest"))
+    tables = build_documents(records)
+    run.count_tokens(tables["text"])
+    run.write(documents=tables)
+
+
+def text_units(run: StageRun) -> None:
+    from graphrag_pipeline.indexing.aggregation_report import report_aggregation
+    from graphrag_pipeline.indexing.text_units import split_documents
+
+    documents, settings = run.read("documents"), run.settings
+    units = split_documents(documents, settings.text_units)
+    run.details |= metadata.of_tokens(units["n_tokens"])
+    run.details |= report_aggregation(
+        documents, units, settings.embedding_model, run.root.static_embedder, settings.text_units.encoding
+    )
+    run.write(text_units=units)

@@ -1,0 +1,52 @@
+"""Bodies of the stages in the group `embeddings`.
+
+Keep out: loops, parsing, files, networks.
+"""
+
+import pyarrow as pa
+
+from graphrag_pipeline.defs.assets import metadata
+from graphrag_pipeline.defs.assets.stage_run import StageRun
+from graphrag_pipeline.tables import STAGE_TABLES, VECTOR_TABLES
+
+
+def sentence_embeddings(run: StageRun) -> None:
+    from graphrag_pipeline.indexing.sentence_embeddings import embed_sentences
+    from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+
+    units = run.read("text_units")
+    run.details |= metadata.of_tokens(units["n_tokens"])
+    run.write(sentence_embeddings=embed_sentences(units, load_static_embeddings()))
+
+
+def text_unit_embeddings(run: StageRun) -> None:
+    _embed(run, "default-text_unit-text", run.read("text_units"))
+
+
+def entity_embeddings(run: StageRun) -> None:
+    from graphrag_pipeline.publishing.contract_tables import with_descriptions
+
+    _embed(run, "default-entity-description", with_descriptions(run.read("entities"), run.read("descriptions")))
+
+
+def relationship_embeddings(run: StageRun) -> None:
+    from graphrag_pipeline.publishing.contract_tables import with_descriptions
+
+    rows = with_descriptions(run.read("relationships"), run.read("descriptions"))
+    _embed(run, "default-relationship-description", rows.select(["source", "target", "description"]))
+
+
+def report_embeddings(run: StageRun) -> None:
+    from graphrag_pipeline.publishing.contract_tables import with_full_content
+
+    _embed(run, "default-community-full_content", with_full_content(run.read("community_reports")))
+
+
+def _embed(run: StageRun, vector_table: str, rows: pa.Table) -> None:
+    from graphrag_pipeline.indexing.embeddings import embed_texts, embedded_texts
+
+    name = VECTOR_TABLES[vector_table][1]
+    texts = embedded_texts(vector_table, rows)
+    run.count_tokens(texts)
+    rows, failures = embed_texts(texts, STAGE_TABLES[name], run.root.embedder, run.known(name), run.progress())
+    run.write(failures, **{name: rows})

@@ -1,0 +1,110 @@
+"""Bodies of the stages in the group `graph`: extraction, merging, descriptions.
+
+Keep out: loops, parsing, files, networks.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from graphrag_pipeline.defs.assets import metadata
+from graphrag_pipeline.defs.assets.stage_run import StageRun
+from graphrag_pipeline.models.ports import Failure
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.indexing.graph.resolution import Merge
+    from graphrag_pipeline.indexing.model_stages import Summarize
+
+
+def extracted_graph(run: StageRun) -> None:
+    units = run.read("text_units")
+    run.details |= metadata.of_tokens(units["n_tokens"])
+    extract = _extract_by_model if run.asks_model else _extract_by_rule
+    extract(run, units)
+
+
+def _extract_by_rule(run: StageRun, units: pa.Table) -> None:
+    from graphrag_pipeline.indexing.extraction.unchanged_documents import extract_changed_documents
+
+    run.write(**extract_changed_documents(run.read("documents"), units, run.settings.extraction, run.earlier()))
+
+
+def _extract_by_model(run: StageRun, units: pa.Table) -> None:
+    from graphrag_pipeline.indexing.model_stages import collect_extracted, extract_text_units, extraction_works
+    from graphrag_pipeline.pipeline.plans import is_extraction_proven, plan_extraction
+
+    results = run.session.pooled.take_mentions(run.partition, units["id"].to_pylist())
+    if results is None:
+        plan = plan_extraction(run.root)
+        works = extraction_works(units, plan, run.chat_model)
+        is_proven = is_extraction_proven(run.root)
+        results = extract_text_units(works, plan, run.chat_model, run.model_name, run.progress(), is_proven)
+    found = collect_extracted(results)
+    run.details |= metadata.of_counts("types outside the list", found.outside_types)
+    run.details |= metadata.of_counts("records repaired or skipped", found.problems)
+    run.write(found.failures, **found.tables)
+
+
+def graph(run: StageRun) -> None:
+    from graphrag_pipeline.indexing.graph.merge import merge_graph
+    from graphrag_pipeline.indexing.graph.overrides import find_unused, read_overrides
+    from graphrag_pipeline.settings.settings import OVERRIDES_FILE
+
+    overrides = read_overrides(run.root.read_file(OVERRIDES_FILE))
+    merge = partial(
+        merge_graph,
+        run.scan("entity_mentions"),
+        run.scan("relationship_mentions"),
+        run.scan("claim_mentions"),
+        run.settings.graph,
+        overrides=overrides,
+    )
+    tables = merge()
+    failures: list[Failure] = []
+    if run.settings.resolution.is_semantic:
+        proposals, failures = _propose_by_meaning(run, tables)
+        tables = merge(proposals=proposals) if proposals else tables
+    run.details["overrides without effect"] = find_unused(overrides, tables["entities"])
+    run.details |= metadata.of_degrees(tables["entities"])
+    run.count_tokens(tables["entities"]["title"])
+    run.write(failures, **tables)
+
+
+def _propose_by_meaning(run: StageRun, tables: dict[str, pa.Table]) -> "tuple[list[Merge], list[Failure]]":
+    from graphrag_pipeline.pipeline.plans import propose_by_meaning
+
+    model = run.chat_model if run.asks_model else None
+    return propose_by_meaning(run.root, tables["entities"], tables["relationships"], model, run.progress())
+
+
+def summarized_descriptions(run: StageRun) -> None:
+    from graphrag_pipeline.indexing.graph.summarized_descriptions import summarize_descriptions
+
+    summarize = partial(summarize_descriptions, settings=run.settings.descriptions, embedder=run.root.static_embedder)
+    known = run.known("descriptions")
+    failures: list[Failure] = []
+    if run.asks_model:
+        descriptions, failures = _summarize_by_model(run, summarize, known)
+    else:
+        descriptions = summarize(run.read("entities"), run.read("relationships"), known=known)
+    run.details |= metadata.of_descriptions(descriptions)
+    run.count_tokens(descriptions["description"])
+    run.write(failures, descriptions=descriptions)
+
+
+def _summarize_by_model(
+    run: StageRun, fall_back: "Summarize", known: pa.Table | None
+) -> tuple[pa.Table, list[Failure]]:
+    from graphrag_pipeline.indexing.model_stages import summarize_descriptions_by_model
+    from graphrag_pipeline.pipeline.plans import plan_summaries
+
+    return summarize_descriptions_by_model(
+        run.read("entities"),
+        run.read("relationships"),
+        plan_summaries(run.root),
+        run.chat_model,
+        fall_back,
+        known,
+        run.progress(),
+    )

@@ -1,0 +1,102 @@
+"""Events that Dagster lacks, reported from the heads: the tables are there, Dagster's events are not.
+
+This happens after a crash, a rollback, or when the Dagster home was removed. Keep out: running anything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.defs.runs.instance import dagster_home, open_instance
+from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.identity import WHOLE
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, STAGES, Stage, upstream_of
+from graphrag_pipeline.pipeline.staleness import stage_data_version
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
+
+_REPORTED = "graphrag_reported.json"
+"""File in the Dagster home: data versions whose events it has. Without the home, all events are reported again."""
+
+
+def report_missing_events(root: Root) -> int:
+    """Report every materialization whose event Dagster does not have. Returns how many; nothing runs."""
+    versions = {
+        f"{stage.name}/{partition}": version
+        for stage in ALL_STAGES.values()
+        for partition in stage.partitions(root.settings)
+        if (version := stage_data_version(root, stage, partition))
+    }
+    marker, content = dagster_home(root) / _REPORTED, json.dumps(versions).encode()
+    if marker.exists() and marker.read_bytes() == content:
+        return 0
+    with open_instance(root) as instance:
+        n_reported = sum(_report_stage(root, instance, stage_name, versions) for stage_name in ALL_STAGES)
+    files.replace(marker, content)
+    return n_reported
+
+
+def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versions: Mapping[str, str]) -> int:
+    import dagster as dg
+
+    from graphrag_pipeline.defs.assets.published import published_event
+    from graphrag_pipeline.defs.assets.sources import observe_what_was_read
+
+    stage, key = ALL_STAGES[stage_name], dg.AssetKey(stage_name)
+    version_tag, code_tag = "dagster/data_version", "dagster/code_version"
+    known: dict[str, str | None] = {}
+    if stage.is_partitioned:
+        found = instance.event_log_storage.get_latest_tags_by_partition(
+            key, dg.DagsterEventType.ASSET_MATERIALIZATION, tag_keys=[version_tag]
+        )
+        known = {partition: tags.get(version_tag) for partition, tags in found.items()}
+    elif record := instance.get_latest_data_version_record(key):
+        event = record.asset_materialization
+        known = {WHOLE: (event.tags or {}).get(version_tag) if event else None}
+    n_reported = 0
+    for partition in stage.partitions(root.settings):
+        version = versions.get(f"{stage.name}/{partition}")
+        if version is None or known.get(partition) == version:
+            continue
+        code_version = _head_code_version(root, stage_name, partition)
+        tags = {
+            version_tag: version,
+            code_tag: code_version,
+            **observe_what_was_read(instance, root, stage, partition),
+            **_provenance(instance, stage, versions),
+        }
+        if stage is SNAPSHOT:
+            event = published_event(root, version, "Published outside of a run of Dagster, as by a rollback.", tags)
+        else:
+            reason = "Reported from the heads: the table exists, Dagster's event was missing."
+            key_of_event = partition if stage.is_partitioned else None
+            event = dg.AssetMaterialization(stage.name, partition=key_of_event, tags=tags, description=reason)
+        instance.report_runless_asset_event(event)
+        n_reported += 1
+    return n_reported
+
+
+def _provenance(instance: DagsterInstance, stage: Stage, versions: Mapping[str, str]) -> dict[str, str]:
+    """Return tags with the upstream events that Dagster has now; without them it would treat all upstream as new."""
+    import dagster as dg
+
+    tags = {}
+    for above in upstream_of(stage):
+        record = instance.get_latest_data_version_record(dg.AssetKey(above.name))
+        tags[f"dagster/input_event_pointer/{above.name}"] = str(record.storage_id) if record else "NULL"
+        # For a partitioned asset Dagster compares events and ignores this tag.
+        tags[f"dagster/input_data_version/{above.name}"] = versions.get(f"{above.name}/{WHOLE}", "")
+    return tags
+
+
+def _head_code_version(root: Root, stage_name: str, partition: str) -> str:
+    from graphrag_pipeline.storage.table_store import code_version_of
+
+    stage = ALL_STAGES[stage_name]
+    table = stage.tables[0] if stage_name in STAGES else stage_name
+    head = root.tables.head(table, partition)
+    return head.code_version if head else code_version_of(root.code_of(stage))

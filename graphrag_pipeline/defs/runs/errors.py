@@ -1,0 +1,64 @@
+"""Errors of Dagster runs in one line: the cause in our words instead of Dagster's stack of wrappers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import WHOLE
+
+if TYPE_CHECKING:
+    from dagster import ExecuteInProcessResult
+    from dagster._utils.error import SerializableErrorInfo
+
+_DISK_ERRORS = ("No space left on device", "Read-only file system", "Permission denied", "Disk quota exceeded")
+_INTERRUPTED = "DagsterExecutionInterruptedError"
+"""Dagster raises this for both Ctrl-C and SIGTERM while a stage runs."""
+
+
+def failure_of(result: ExecuteInProcessResult, partition: str) -> BaseException:
+    """Return why a run failed, in one line: a `PipelineError`, or a `KeyboardInterrupt` if it was stopped."""
+    for event in result.all_events:
+        if event.event_type_value == "PIPELINE_CANCELED":
+            return KeyboardInterrupt()
+        if event.event_type_value == "ASSET_CHECK_EVALUATION" and not event.asset_check_evaluation_data.passed:
+            check = event.asset_check_evaluation_data
+            return PipelineError(
+                f"check {check.check_name} of {check.asset_key.to_user_string()} failed: {check.description}; "
+                "the published snapshot stays"
+            )
+        if event.is_step_failure:
+            where = str(event.step_key) if partition == WHOLE else f"{event.step_key}, bucket {partition}"
+            return explain_error(where, event.step_failure_data.error)
+        if event.is_failure:
+            return explain_error(f"run {result.run_id}", event.job_failure_data.error)
+    return PipelineError(f"run {result.run_id} failed without a reason; see it in `graphrag-pipeline dev`")
+
+
+def explain_error(where: str, error: SerializableErrorInfo | None) -> BaseException:
+    """Return the first `PipelineError` among the causes of an error, else its last cause as one."""
+    ours = _our_errors()
+    while error and error.cause and error.cls_name not in ours:
+        error = error.cause
+    if error is None:
+        return PipelineError(f"{where} failed without a reason; see the run in `graphrag-pipeline dev`")
+    if error.cls_name == _INTERRUPTED:
+        return KeyboardInterrupt()
+    message = " ".join(error.message.split("\n")).strip()
+    if error.cls_name in ours:
+        return ours[error.cls_name](f"{where} failed: {message.partition(': ')[2]}")
+    if any(reason in message for reason in _DISK_ERRORS):
+        way_out = "free space or repair permissions and run again - what was finished is kept"
+    else:
+        way_out = "its traceback is in the last run shown by `graphrag-pipeline dev`"
+    return PipelineError(f"{where} failed: {message}; {way_out}")
+
+
+def _our_errors() -> dict[str, type[PipelineError]]:
+    """Class by name for `PipelineError` and its subclasses; one that needs more than a message becomes the former."""
+    found, pending = {}, [PipelineError]
+    while pending:
+        error = pending.pop()
+        found[error.__name__] = error if error.__init__ is PipelineError.__init__ else PipelineError
+        pending += error.__subclasses__()
+    return found

@@ -1,0 +1,37 @@
+"""Names that runs, jobs and sensors share: run tags and job names.
+
+Dagster stores them with every run, so a name that is changed here no longer finds older runs. Keep out: imports.
+"""
+
+ONLY_STALE_TAG = "graphrag/only_stale"
+"""Run tag: skip a partition that is fresh by now, because the stages above it came out equal."""
+
+RECLUSTER_TAG = "graphrag/recluster"
+"""Run tag: cluster communities from cold, whatever is published."""
+
+STARTED_BY_TAG = "graphrag/started_by"
+"""Tag of a run of assets: id of the job run that started it."""
+
+HOST_TAG = "graphrag/host"
+"""Run tag: host name and boot id of the machine that works on the run. Only there can the run's lock be checked."""
+
+LOADED_TAG = "graphrag/code_version"
+"""Tag of an asset's op and of a job that indexes: the code version when the definitions were loaded."""
+
+REINDEX_STALE = "reindex_stale"
+REINDEX_ALL = "reindex_all"
+EMBEDDINGS_ONLY = "embeddings_only"
+REINDEX_JOBS = (REINDEX_STALE, REINDEX_ALL, EMBEDDINGS_ONLY)
+"""Jobs that index as the command line does, in one op."""
+
+BUCKET_JOB = "index_bucket"
+CORPUS_JOB = "graph_and_later"
+REPORTS_JOB = "reports_only"
+PUBLISHING_ASSET_JOBS = (CORPUS_JOB, REPORTS_JOB)
+"""Jobs over assets that end with the published snapshot."""
+
+ASSET_JOB = "__ASSET_JOB"
+"""Dagster's job for assets that are materialized in the UI, by a backfill or by an automation condition."""
+
+STALE_REPORT = "stale_report"
+"""The job that shows what is stale."""

@@ -1,0 +1,70 @@
+"""The session of an index run: what the Dagster runs of one `index` share with it and with each other.
+
+The index run makes one session and passes it to the definitions of its assets. A run that Dagster starts from its UI
+or daemon has a session for each stage, in which nothing is pooled and nothing observes. Keep out: Dagster.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from graphrag_pipeline.indexing.extraction.model import UnitMentions
+from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.models.ports import Failure
+from graphrag_pipeline.pipeline.progress import RunObserver, SilentObserver
+
+
+class PooledCalls:
+    """Results of the model calls that were made for buckets ahead of their stages, with their accounts."""
+
+    def __init__(self) -> None:
+        self._mentions: dict[str, dict[str, UnitMentions | Failure]] = {}
+        self._accounts: dict[tuple[str, str], CallStats] = {}
+
+    def account(self, bucket: str, stage: str) -> CallStats:
+        """Return the account to which calls for a bucket's stage are booked."""
+        return self._accounts.setdefault((bucket, stage), CallStats())
+
+    def add(self, bucket: str, unit_id: str, result: UnitMentions | Failure) -> None:
+        """Keep what a model found in a text unit of a bucket."""
+        self._mentions.setdefault(bucket, {})[unit_id] = result
+
+    def take_mentions(self, bucket: str, unit_ids: Sequence[str]) -> list[UnitMentions | Failure] | None:
+        """Return the results of a bucket's text units, in order, and drop them; None unless all are there."""
+        mentions = self._mentions.pop(bucket, {})
+        return [mentions[unit_id] for unit_id in unit_ids] if mentions.keys() >= set(unit_ids) else None
+
+    def take_account(self, bucket: str, stage: str) -> CallStats | None:
+        """Return the calls made for a bucket's stage and drop them; None if no call was made."""
+        return self._accounts.pop((bucket, stage), None)
+
+
+@dataclass
+class RunCosts:
+    """The calls of models in an index run.
+
+    Attributes:
+        by_stage: calls that each stage booked, failed ones too.
+        total: all calls of this process since the run began.
+    """
+
+    by_stage: dict[str, CallStats] = field(default_factory=dict)
+    total: CallStats = field(default_factory=CallStats)
+
+    def book(self, stage: str, account: CallStats) -> None:
+        """Add the calls for one partition of a stage, or for one pool."""
+        self.by_stage[stage] = self.by_stage.get(stage, CallStats()).merge(account)
+
+
+@dataclass
+class IndexSession:
+    """What the Dagster runs of one index run share.
+
+    Attributes:
+        observer: receives progress.
+        pooled: results of calls made ahead of the stages that need them.
+        costs: calls so far.
+    """
+
+    observer: RunObserver = field(default_factory=SilentObserver)
+    pooled: PooledCalls = field(default_factory=PooledCalls)
+    costs: RunCosts = field(default_factory=RunCosts)
