@@ -80,7 +80,7 @@ def test_what_cannot_be_evaluated_is_one_line(root, gold: Path, call: Call, tmp_
     assert_one_line_error(call(*ask, gold, "--methods", "magic"), "no way to answer is called 'magic'")
     assert_one_line_error(call(*ask, gold, "--k", "0"), "k is 0")
     assert_one_line_error(call(*ask, gold, "--against", "zzz"), "there is no such snapshot")
-    assert_one_line_error(call(*ask, gold, "--compare", "C0", "C1"), "set chat_model.model")
+    assert_one_line_error(call(*ask, gold, "--compare", "C0", "C1"), "set `chat_model.model`")
 
 
 def test_a_file_that_is_not_there_is_told_by_its_whole_path_and_where_it_was_looked_for(

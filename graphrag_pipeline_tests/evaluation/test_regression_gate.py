@@ -67,7 +67,7 @@ def test_a_candidate_that_finds_less_is_not_published_until_somebody_allows_it(r
         build_tables(root, EVERYTHING)
     message = str(refused.value)
     assert "recall@5 of gold.jsonl is 0.500, but 1.000 in the published snapshot" in message
-    assert "1.000" in message and "'With whom did Fezziwig dance?'" in message and "max_recall_drop = 0.02" in message
+    assert "1.000" in message and "'With whom did Fezziwig dance?'" in message and "max_recall_drop` = 0.02" in message
     assert root.snapshots.current() == first and len(root.snapshots.ids()) == 2
 
     with pytest.raises(PipelineError, match=r"recall@5 of gold.jsonl is 0\.500"):
