@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 RUN = $(BIN)/graphrag-pipeline --root data
 
-.PHONY: demo test test-ui lint types docs dev bench clean
+.PHONY: demo test test-fast test-ui lint types docs dev bench clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -22,6 +22,9 @@ demo: $(VENV)/installed  ## index the sample corpus, ask a local and a global qu
 
 test: $(VENV)/installed-dev  ## fast and end-to-end tests, through real parts
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ui"
+
+test-fast: $(VENV)/installed-dev  ## unit and property tests only, in under two minutes
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ui and not slow"
 
 test-ui: $(VENV)/installed-dev  ## a live Dagster UI in headless Chromium (Debian's chromium and chromium-driver)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m ui

@@ -32,6 +32,8 @@ from graphrag_pipeline_tests.support.command_line import (
 from graphrag_pipeline_tests.support.paths import TEST_DATA
 from graphrag_pipeline_tests.support.roots import CAROL, contract_bytes, make_root, put, table_bytes
 
+pytestmark = pytest.mark.slow
+
 WAY_OUT = "free space or mend permissions and run again - what was finished is kept"
 
 
@@ -397,7 +399,6 @@ def test_what_others_may_read_of_a_root_follows_the_umask(indexed: Path) -> None
     assert [path for path in files if path.stat().st_mode & 0o444 & ~umask != 0o444 & ~umask] == []
 
 
-@pytest.mark.slow
 def test_ten_thousand_tiny_files_are_indexed(tmp_path: Path) -> None:
     root = make_root(tmp_path / "root", {}, ONE_BUCKET)
     for number in range(10_000):

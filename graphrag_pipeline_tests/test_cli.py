@@ -31,6 +31,8 @@ from graphrag_pipeline_tests.support.command_line import (
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
 from graphrag_pipeline_tests.support.roots import make_root
 
+pytestmark = pytest.mark.slow
+
 IMPORTED = MICROSOFT_INDEX
 QUESTION = "Who is Bob Cratchit?"
 
@@ -374,7 +376,6 @@ def test_dev_on_a_port_in_use_is_an_error_at_once(indexed: Path, call: Call) -> 
     assert_one_line_error(call("dev", "--root", indexed, "--host", "no such host"), "--host")
 
 
-@pytest.mark.slow
 def test_dev_serves_with_its_home_under_the_root_and_ends_with_ctrl_c(indexed: Path, tmp_path: Path) -> None:
     root = tmp_path / "root"
     shutil.copytree(indexed, root)

@@ -17,6 +17,8 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.command_line import environment
 from graphrag_pipeline_tests.support.roots import CAROL, make_root, put
 
+pytestmark = pytest.mark.slow
+
 N_EDITIONS = 5
 READER = """
 import json, re, sys
@@ -42,7 +44,6 @@ def write_edition(root: Root, edition: int) -> str:
     return run_index(root).snapshot
 
 
-@pytest.mark.slow
 def test_two_readers_and_a_writer(tmp_path: Path) -> None:
     root, stop = make_root(tmp_path / "root"), tmp_path / "stop"
     editions = {write_edition(root, 1): "1"}

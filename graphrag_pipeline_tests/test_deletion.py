@@ -14,6 +14,8 @@ from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.tables import STAGE_TABLES
 from graphrag_pipeline_tests.support.roots import build_tables, make_root, put, table_bytes
 
+pytestmark = pytest.mark.slow
+
 PEOPLE = ("Quillfeather", "Brambleton", "Ostrander", "Wimbleford")
 STORIES = (
     "They say that {0} met Scrooge. Everyone knew that {0} and Marley were partners.",

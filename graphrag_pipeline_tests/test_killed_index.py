@@ -28,6 +28,8 @@ from graphrag_pipeline_tests.support.model_roots import KEY, KEY_VARIABLE, Model
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, contract_bytes, make_root, put, table_bytes
 from graphrag_pipeline_tests.support.two_snapshots import files_of
 
+pytestmark = pytest.mark.slow
+
 N_KILLS = 20
 N_KILLS_PUBLISHING = 6
 N_KILLS_BY_MODEL = 4
@@ -124,13 +126,11 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
     return follow(root, scratch)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", range(N_KILLS))
 def test_killed_at_a_random_moment(course: Course, number: int, tmp_path: Path) -> None:
     kill(course, moments_of(course.changes)[number], tmp_path / "root")
 
 
-@pytest.mark.slow
 def test_killed_in_a_row_until_it_is_done(course: Course, tmp_path: Path) -> None:
     root, moment = copy(course.start, tmp_path / "root"), Moment(len(course.changes) // 4)
     n_kills = 0
@@ -143,7 +143,6 @@ def test_killed_in_a_row_until_it_is_done(course: Course, tmp_path: Path) -> Non
     assert table_bytes(root) == course.tables
 
 
-@pytest.mark.slow
 def test_killed_while_it_asks_a_model(model_index: ModelIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     variables = {KEY_VARIABLE: KEY, **{f"GRAPHRAG__{m}_MODEL__MAX_CONCURRENCY": "2" for m in ("CHAT", "EMBEDDING")}}
     for name, value in variables.items():
@@ -184,7 +183,6 @@ def what_is_left(root: Root) -> tuple[set[Path], list[VectorFolder]]:
     return {path for path in files_of(root) if path.parts[1] != "vectors"}, held
 
 
-@pytest.mark.slow
 def test_killed_while_it_forgets_a_document(tmp_path: Path) -> None:
     names = [f"{first}{last}" for first in ("Bram", "Quill", "Ostr", "Wimble") for last in ("ton", "ford", "ander")]
     documents = {f"{name}.txt": f"They say that {name} met Scrooge in London." for name in names}

@@ -29,6 +29,8 @@ from graphrag_pipeline_tests.support.roots import (
     table_bytes,
 )
 
+pytestmark = pytest.mark.slow
+
 names = st.sampled_from(["a.txt", "b.md", "folder/a.txt", "c d'é.txt", "records.jsonl"])
 sentences = st.sampled_from(
     [

@@ -17,6 +17,8 @@ from graphrag_pipeline_tests.model_server import Asked, ModelServer, running_mod
 from graphrag_pipeline_tests.support.command_line import run
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
+pytestmark = pytest.mark.slow
+
 QUESTION = "Who is Scrooge's clerk?"
 REPLY = "His clerk is Bob Cratchit [Data: Sources (1)], who has a small fire [Data: Reports (4711)]."
 ANSWER = "His clerk is Bob Cratchit [1], who has a small fire."

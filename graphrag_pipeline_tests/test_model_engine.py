@@ -32,6 +32,8 @@ from graphrag_pipeline_tests.support.hostile_replies import HOSTILE_REPLIES
 from graphrag_pipeline_tests.support.model_roots import KEY, KEY_VARIABLE, TEXT, make_model_root
 from graphrag_pipeline_tests.support.roots import build_tables, contract_bytes, put
 
+pytestmark = pytest.mark.slow
+
 FAULTS = {
     "429": 0.1, "500": 0.05, "drop": 0.05, "hang": 0.02, "garbage": 0.05, "truncated": 0.05, "fenced": 0.1,
     "refused": 0.02, "empty": 0.02,
@@ -399,7 +401,6 @@ def kill_after_calls(root: Root, server: ModelServer, n_calls: int) -> None:
             process.send_signal(signal.SIGKILL)
 
 
-@pytest.mark.slow
 def test_killed_at_any_moment_the_next_run_gives_the_bytes_of_an_undisturbed_one(tmp_path: Path) -> None:
     with running_model_server(latency_s=0.02) as server:
         calm = make_model_root(tmp_path / "calm", server.base_url)
@@ -415,7 +416,6 @@ def test_killed_at_any_moment_the_next_run_gives_the_bytes_of_an_undisturbed_one
         assert server.count() <= n_undisturbed + 10 * 8
 
 
-@pytest.mark.slow
 def test_two_processes_on_one_cache_keep_it_whole(tmp_path: Path) -> None:
     location = f"sqlite:///{tmp_path / 'shared.sqlite'}"
     with running_model_server() as server:

@@ -27,6 +27,8 @@ from graphrag_pipeline_tests.support.model_roots import KEY, KEY_VARIABLE, Model
 from graphrag_pipeline_tests.support.paths import REPOSITORY
 from graphrag_pipeline_tests.support.roots import contract_bytes
 
+pytestmark = pytest.mark.slow
+
 README = REPOSITORY / "README.md"
 POSTGRES = os.environ.get("POSTGRES_TEST_URL", "")
 """A database of a PostgreSQL server whose user may make databases, such as postgresql://user@host/postgres."""

@@ -16,6 +16,8 @@ from graphrag_pipeline_tests.support.paths import REPOSITORY
 from graphrag_pipeline_tests.support.roots import make_root, put
 from graphrag_pipeline_tests.support.two_snapshots import _indexed_twice, first_of, root
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["_indexed_twice", "root"]
 
 Call = Callable[..., Outcome]

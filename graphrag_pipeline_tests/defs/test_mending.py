@@ -14,6 +14,8 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline_tests.support.roots import make_root, put
 
+pytestmark = pytest.mark.slow
+
 QUESTION = "Who is Bob Cratchit?"
 
 

@@ -25,6 +25,8 @@ from graphrag_pipeline_tests.support.model_roots import KEY, KEY_VARIABLE, TEXT,
 from graphrag_pipeline_tests.support.roots import build_tables, contract_bytes, make_root, put, recluster, table_bytes
 from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_twice, files_of, first_of, root
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["_indexed_twice", "root"]
 
 SECRET = "xanadupol"
@@ -153,7 +155,6 @@ def make_folding_root(path: Path, server: ModelServer) -> Root:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("_key")
 def test_its_replies_go_and_no_other_has_to_be_paid_again(tmp_path: Path) -> None:
     with running_model_server() as server:

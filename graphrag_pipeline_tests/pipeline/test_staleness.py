@@ -30,6 +30,8 @@ from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, Call, enviro
 from graphrag_pipeline_tests.support.model_roots import ModelIndex, other_reports
 from graphrag_pipeline_tests.support.roots import put, table_bytes
 
+pytestmark = pytest.mark.slow
+
 SENT = {2: signal.SIGINT, 3: signal.SIGTERM}
 """Signals to send, by the number of text units asked about."""
 

@@ -31,6 +31,8 @@ from graphrag_pipeline_tests.support import small_index
 from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error
 from graphrag_pipeline_tests.support.model_index import open_with_model
 
+pytestmark = pytest.mark.slow
+
 QUESTION = "Who haunted Scrooge, and what are the main themes?"
 HOSTILE = [
     "'; DROP TABLE entities; --",

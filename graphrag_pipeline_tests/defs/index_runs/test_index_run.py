@@ -21,6 +21,8 @@ from graphrag_pipeline.pipeline.staleness import detect_input, find_stale, find_
 from graphrag_pipeline.storage.history import roll_back
 from graphrag_pipeline_tests.support.roots import CAROL, make_root, put, table_bytes
 
+pytestmark = pytest.mark.slow
+
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 

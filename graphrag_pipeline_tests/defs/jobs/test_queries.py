@@ -15,6 +15,8 @@ from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.methods import METHODS
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
+pytestmark = pytest.mark.slow
+
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 QUESTION = "Who is Scrooge's clerk?"
 

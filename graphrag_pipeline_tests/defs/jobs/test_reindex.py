@@ -27,6 +27,8 @@ from graphrag_pipeline_tests.model_server import Asked
 from graphrag_pipeline_tests.support.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import make_root, put
 
+pytestmark = pytest.mark.slow
+
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 

@@ -24,6 +24,8 @@ from graphrag_pipeline_tests.support.machines import again, machine, reader
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.roots import contract_bytes, make_root, put
 
+pytestmark = pytest.mark.slow
+
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 KILLED = -signal.SIGKILL
 
@@ -67,7 +69,6 @@ def kill_at(server: ObjectServer, root: Root, method: str, part: str, n: int) ->
     return process.returncode
 
 
-@pytest.mark.slow
 def test_killed_at_any_moment_of_a_push_readers_see_one_snapshot_and_the_next_completes(
     s3: ObjectServer, s3_url: str, tmp_path: Path
 ) -> None:
@@ -90,7 +91,6 @@ def test_killed_at_any_moment_of_a_push_readers_see_one_snapshot_and_the_next_co
     assert contract_bytes(again(one)) == contract_bytes(alone)
 
 
-@pytest.mark.slow
 def test_of_two_who_index_at_once_one_waits_and_finds_the_work_done(s3_url: str, tmp_path: Path) -> None:
     one, two = (machine(tmp_path / name, s3_url, n_buckets=1) for name in ("one", "two"))
     processes = [start_index(root) for root in (one, two)]

@@ -27,6 +27,8 @@ from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
 from graphrag_pipeline_tests.support.roots import CAROL, contract_bytes, make_root, put, table_bytes
 
+pytestmark = pytest.mark.slow
+
 MakeMachine = Callable[[Path, str], Root]
 QUESTION = "Who is Bob Cratchit?"
 LATE = float("inf")

@@ -21,6 +21,8 @@ from graphrag_pipeline_tests.support.machines import again, check_that_second_wa
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.roots import CAROL, put
 
+pytestmark = pytest.mark.slow
+
 MakeMachine = Callable[[Path, str], Root]
 SECRET = "Zebulon Quark met Bob Cratchit. Zebulon Quark owed Scrooge a pound."
 
