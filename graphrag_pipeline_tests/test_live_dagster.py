@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline.pipeline.staleness import detect_input, find_stale
+from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline.storage.locks import is_index_running
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
 from graphrag_pipeline_tests.support.live_dagster import (

@@ -21,8 +21,9 @@ from graphrag_pipeline.defs.runs.instance import dagster_home
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline.inspection.estimates import estimate_index
+from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.staleness import detect_input, find_stale
+from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline.tables import MODEL_STAGES
 from graphrag_pipeline_tests.bench.articles import iterate_articles
 from graphrag_pipeline_tests.model_server import Asked, Fault, running_model_server

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from graphrag_pipeline.identity import bucket_keys
+from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline.pipeline.staleness import detect_input, find_stale
+from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline_tests.support.command_line import run
 from graphrag_pipeline_tests.support.live_browser import click, keep, running_chromium, show, wait_for_text
 from graphrag_pipeline_tests.support.live_dagster import graphql, launch_job, running_dagster, wait_for_run, wait_until

@@ -68,8 +68,8 @@ def index(
     from dataclasses import asdict
 
     from graphrag_pipeline.defs.index_runs.index_run import run_index
+    from graphrag_pipeline.pipeline.open_work import list_unused_overrides, measure_lag
     from graphrag_pipeline.pipeline.progress import IndexProgress
-    from graphrag_pipeline.pipeline.staleness import list_unused_overrides, measure_lag
 
     project = open_root(root)
     if dry_run:
@@ -95,7 +95,7 @@ def index(
     told = ", ".join(f"{n_rows:,} {name.replace('_', ' ')}" for name, n_rows in counts.items())
     typer.echo(f"{report.n_documents:,} documents: {told if report.ran else 'nothing changed'}")
     typer.echo(f"published snapshot {report.snapshot}")
-    for line in _lag_lines(asdict(measure_lag(project))):
+    for line in _lag_lines(measure_lag(project).to_dict()):
         typer.echo(line)
     for line in render_pin(project.snapshots.pinned(), report.waiting):
         typer.echo(line)
@@ -114,7 +114,8 @@ def _print_estimates(project: Any, as_json: bool, asked: list[str]) -> None:
 
     from graphrag_pipeline.inspection.costs import render_estimates
     from graphrag_pipeline.inspection.estimates import asks_any_model, estimate_index
-    from graphrag_pipeline.pipeline.staleness import detect_input, find_stale
+    from graphrag_pipeline.pipeline.detected_input import detect_input
+    from graphrag_pipeline.pipeline.staleness import find_stale
 
     if problem := project.tables.find_layout_problem(project.settings.storage.n_buckets):
         raise PipelineError(problem)
@@ -185,16 +186,14 @@ def status(
     from dataclasses import asdict
 
     from graphrag_pipeline.inspection.estimates import asks_any_model, estimate_index
-    from graphrag_pipeline.pipeline.staleness import (
-        detect_input,
-        find_stale,
-        find_waiting,
+    from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, list_problems
+    from graphrag_pipeline.pipeline.open_work import (
+        find_unpublished_candidate,
         list_failures,
-        list_notes,
-        list_problems,
         list_unused_overrides,
         measure_lag,
     )
+    from graphrag_pipeline.pipeline.staleness import find_stale
 
     project = open_root(root)
     project.pull()
@@ -209,14 +208,14 @@ def status(
         "root": str(project.path),
         "snapshot": project.snapshots.current(),
         "pinned": project.snapshots.pinned(),
-        "waiting": find_waiting(project),
+        "waiting": find_unpublished_candidate(project),
         "is_imported": is_imported,
         "layout_problem": layout_problem,
         "documents": sum(rows.num_rows for rows in manifests.values()) - len(problems),
         "problems": problems,
         "notes": [{"path": path, "note": note} for path, note in list_notes(manifests)],
         "failures": list_failures(project),
-        "reports": asdict(measure_lag(project)),
+        "reports": measure_lag(project).to_dict(),
         "unused_overrides": [] if is_imported else list_unused_overrides(project),
         "stale": [asdict(item) for item in stale],
         "estimates": [asdict(estimate) for estimate in estimates],

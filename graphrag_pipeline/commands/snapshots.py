@@ -37,12 +37,12 @@ def list_all(root: RootOption = None, as_json: JsonOption = False) -> None:
     """All snapshots, the newest first."""
     from dataclasses import asdict
 
-    from graphrag_pipeline.pipeline.staleness import find_waiting
+    from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
     from graphrag_pipeline.storage.history import list_snapshots
 
     project = open_root(root)
     project.follow()
-    found = list_snapshots(project.snapshots, find_waiting(project))
+    found = list_snapshots(project.snapshots, find_unpublished_candidate(project))
     if as_json:
         print_json([asdict(facts) for facts in found])
         return
@@ -71,13 +71,13 @@ def show(snapshot: _Id, root: RootOption = None, as_json: JsonOption = False) ->
     """What is in a snapshot."""
     from dataclasses import asdict
 
-    from graphrag_pipeline.pipeline.staleness import find_waiting
+    from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
     from graphrag_pipeline.storage.history import describe_snapshot, find_snapshot
 
     project = open_root(root)
     project.follow()
     store = project.snapshots
-    facts = describe_snapshot(store, find_snapshot(store, snapshot), find_waiting(project))
+    facts = describe_snapshot(store, find_snapshot(store, snapshot), find_unpublished_candidate(project))
     if as_json:
         print_json(asdict(facts))
         return
@@ -113,7 +113,7 @@ def diff(old: _Id, new: _Id, root: RootOption = None, as_json: JsonOption = Fals
 @snapshots.command()
 def rollback(snapshot: _Id, root: RootOption = None) -> None:
     """Publish an earlier snapshot and pin it: nothing else is published until `unpin`."""
-    from graphrag_pipeline.pipeline.staleness import find_waiting
+    from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
     from graphrag_pipeline.storage.history import find_snapshot, roll_back
 
     project = open_root(root)
@@ -121,7 +121,7 @@ def rollback(snapshot: _Id, root: RootOption = None) -> None:
         snapshot_id = find_snapshot(project.snapshots, snapshot)
         roll_back(project.snapshots, snapshot_id)
     typer.echo(f"published snapshot {snapshot_id}")
-    for line in render_pin(snapshot_id, find_waiting(project)):
+    for line in render_pin(snapshot_id, find_unpublished_candidate(project)):
         typer.echo(line)
 
 

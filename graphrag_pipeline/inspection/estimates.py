@@ -33,7 +33,8 @@ from graphrag_pipeline.models.prices import find_price
 from graphrag_pipeline.models.stored_replies import StoredReplies
 from graphrag_pipeline.pipeline.plans import plan_extraction, plan_reports, plan_summaries
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import STAGES, asks_model, upstream_of
+from graphrag_pipeline.pipeline.stage_code import uses_chat_model
+from graphrag_pipeline.pipeline.stages import STAGES, upstream_of
 from graphrag_pipeline.pipeline.staleness import StalePartition
 from graphrag_pipeline.publishing.contract_tables import with_descriptions, with_full_content
 from graphrag_pipeline.settings.settings import Settings
@@ -84,7 +85,7 @@ def estimate_index(root: Root, stale: Iterable[StalePartition]) -> list[StageEst
 
 def asks_any_model(settings: Settings) -> bool:
     """Whether any stage of the index is set to ask a model."""
-    return settings.embeddings.engine == "model" or any(asks_model(stage, settings) for stage in STAGES.values())
+    return settings.embeddings.engine == "model" or any(uses_chat_model(stage, settings) for stage in STAGES.values())
 
 
 class _Estimator:
@@ -105,7 +106,7 @@ class _Estimator:
         estimates = [
             self._priced(estimate(), STAGES[stage].engine)
             for stage, estimate in chats.items()
-            if stage in self._stale and asks_model(STAGES[stage], self._settings)
+            if stage in self._stale and uses_chat_model(STAGES[stage], self._settings)
         ]
         if self._settings.embeddings.engine == "model":
             names = [stage for _, stage in VECTOR_TABLES.values() if stage in self._stale]

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.pipeline.staleness import find_version_changes
+from graphrag_pipeline.pipeline.code_changes import find_version_changes
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.tables import STAGE_TABLES
 

@@ -18,15 +18,12 @@ from graphrag_pipeline.models.accounting import CallStats, booked_to
 from graphrag_pipeline.models.pool import run_all
 from graphrag_pipeline.models.ports import ChatModel, ChatReply, ChatRequest, Failure
 from graphrag_pipeline.models.prices import find_price
+from graphrag_pipeline.pipeline.code_changes import CodeChange, find_code_changes
+from graphrag_pipeline.pipeline.detected_input import INPUT
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import STAGES, Stage, asks_model, everything_above
-from graphrag_pipeline.pipeline.staleness import (
-    INPUT,
-    CodeChange,
-    StalePartition,
-    find_code_changes,
-    find_stale_versions,
-)
+from graphrag_pipeline.pipeline.stage_code import uses_chat_model
+from graphrag_pipeline.pipeline.stages import STAGES, Stage, all_upstream_of
+from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale_versions
 
 EMBEDDED = "the embedded engine"
 
@@ -144,7 +141,7 @@ def try_stage(root: Root, stage: Stage, n_sample: int) -> Trial:
     if not sample.records:
         raise PipelineError(f"{stage.name}: nothing to try: the index has no {sample.asked_about}")
     changes, above = _find_changes(root, stage), _find_stale_above(root, stage)
-    if not asks_model(stage, root.settings):
+    if not uses_chat_model(stage, root.settings):
         return Trial(stage.name, EMBEDDED, changes, above, sample.n_records, _compare(sample, sample.make_by_rule()))
     model, account = MeteredModel(root.models.chat_model(stage.engine)), CallStats()
     with booked_to(account):
@@ -173,7 +170,7 @@ def _find_stale_above(root: Root, stage: Stage) -> tuple[str, ...]:
     manifest = STAGES["corpus_manifest"]
     heads = {partition: root.tables.head(manifest.name, partition) for partition in manifest.partitions(root.settings)}
     as_indexed = {partition: head.inputs.get(INPUT, "") if head else "" for partition, head in heads.items()}
-    names = {other.name for other in everything_above(stage)}
+    names = {other.name for other in all_upstream_of(stage)}
     stale = [item for item in find_stale_versions(root, as_indexed) if item.stage in names]
     return tuple(dict.fromkeys(f"{item.stage}: {'; '.join(item.reasons)}" for item in stale))
 

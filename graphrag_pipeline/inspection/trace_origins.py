@@ -18,9 +18,9 @@ import pyarrow.dataset as ds
 
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.identity import WHOLE, bucket_of
+from graphrag_pipeline.pipeline.data_versions import asset_data_version
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES, Stage
-from graphrag_pipeline.pipeline.staleness import asset_data_version
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.storage.table_store import code_version_of
 from graphrag_pipeline.tables import STAGE_TABLES

@@ -19,7 +19,8 @@ from graphrag_pipeline.indexing.model_stages import extraction_works, summary_wo
 from graphrag_pipeline.models.stored_replies import StoredReplies
 from graphrag_pipeline.pipeline.plans import plan_extraction, plan_summaries
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import STAGES, asks_model
+from graphrag_pipeline.pipeline.stage_code import uses_chat_model
+from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.storage.table_store import TableStore
 from graphrag_pipeline.tables import STAGE_TABLES
 
@@ -91,7 +92,7 @@ def find_text_hashes(files: StageFiles) -> set[str]:
 
 def recall_extraction(root: Root, units: pa.Table) -> set[str]:
     """Keys of the stored conversations about text units; needs `id` and `text`."""
-    if not asks_model(STAGES["extracted_graph"], root.settings):
+    if not uses_chat_model(STAGES["extracted_graph"], root.settings):
         return set()
     model = StoredReplies(root.models.chat_model("extraction"))
     model.run_works(extraction_works(units, plan_extraction(root), model))
@@ -100,7 +101,7 @@ def recall_extraction(root: Root, units: pa.Table) -> set[str]:
 
 def recall_summaries(root: Root, entities: pa.Table, relationships: pa.Table) -> set[str]:
     """Keys of the stored summaries, and summaries of parts, of entities and relationships."""
-    if not asks_model(STAGES["summarized_descriptions"], root.settings):
+    if not uses_chat_model(STAGES["summarized_descriptions"], root.settings):
         return set()
     model = StoredReplies(root.models.chat_model("descriptions"))
     model.run_works(summary_works(iterate_subjects(entities, relationships), plan_summaries(root), model))

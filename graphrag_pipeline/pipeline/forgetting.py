@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.models.endpoints.clients import CACHE_FILE
+from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.document_traces import (
     StageFiles,
     find_needed_replies,
@@ -26,7 +27,6 @@ from graphrag_pipeline.pipeline.document_traces import (
 from graphrag_pipeline.pipeline.retention import sweep_shared, unused_records
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE
-from graphrag_pipeline.pipeline.staleness import detect_input
 from graphrag_pipeline.storage.garbage import SweepReport, sweep
 from graphrag_pipeline.storage.history import refusal_of
 from graphrag_pipeline.storage.locks import hold_alone, is_held, one_index_run, one_writer

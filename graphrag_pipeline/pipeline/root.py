@@ -17,7 +17,8 @@ from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.models.ports import Embedder
 from graphrag_pipeline.models.prompts import Prompt, default_prompts, load_prompt
-from graphrag_pipeline.pipeline.stages import Stage, code_of, embeds, prompts_of
+from graphrag_pipeline.pipeline.stage_code import code_of, embeds, prompts_of
+from graphrag_pipeline.pipeline.stages import Stage
 from graphrag_pipeline.settings.file import load_settings, render_settings
 from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore

@@ -1,21 +1,16 @@
 """The stage graph: what each stage reads, what it owns, and what its result depends on besides its inputs.
 
-One `Stage` per asset, in an order in which they can run. Versions are computed here from settings and files on disk,
-never from loaded Dagster definitions. Add a stage here and its asset in `defs/assets.py`. Raise `algorithm` whenever
-a stage's code changes its result. Keep out: Dagster, disk, the computation itself.
+One `Stage` per asset, in an order in which they can run. Add a stage here and its body in `defs/assets/`. Raise
+`algorithm` whenever a stage's code changes its result. Keep out: Dagster, disk, the computation itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from graphrag_pipeline.identity import WHOLE, bucket_keys
 from graphrag_pipeline.settings.settings import OVERRIDES_FILE, Settings
-from graphrag_pipeline.tables import CONTRACT_TABLES, INDEX_CANDIDATE, STAGE_TABLES
+from graphrag_pipeline.tables import INDEX_CANDIDATE, STAGE_TABLES
 
 
 @dataclass(frozen=True)
@@ -237,7 +232,7 @@ def upstream_of(stage: Stage) -> list[Stage]:
     return [other for name, other in STAGES.items() if name in owners]
 
 
-def everything_above(stage: Stage) -> list[Stage]:
+def all_upstream_of(stage: Stage) -> list[Stage]:
     """The stages that it depends on, through others too, in running order."""
     found = {stage.name}
     for other in reversed(ALL_STAGES.values()):
@@ -254,60 +249,3 @@ def input_partitions(stage: Stage, partition: str, settings: Settings) -> list[t
         same = stage.is_partitioned and owner.is_partitioned
         pairs += [(table, key) for key in ([partition] if same else owner.partitions(settings))]
     return pairs
-
-
-def code_of(
-    stage: Stage,
-    settings: Settings,
-    embedding: Mapping[str, Any] | None = None,
-    static_fingerprint: str = "",
-    prompt_versions: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
-    """What the result of a stage depends on besides its inputs, by a name a user recognises.
-
-    Args:
-        embedding: what vectors depend on, by name; none if the result does not depend on them.
-        prompt_versions: hash of every prompt of `prompts_of`.
-    """
-    code: dict[str, Any] = {"algorithm": stage.algorithm}
-    for use in stage.uses:
-        section, _, key = use.partition(".")
-        values = getattr(settings, section).result_options()
-        code |= {f"{section}.{name}": value for name, value in values.items() if key in ("", name)}
-    if asks_model(stage, settings):
-        model = settings.chat_model_for(stage.engine)
-        code |= {f"{stage.engine} model": model.model, f"{stage.engine} parameters": model.parameters}
-        code |= {f"prompt {name}": version for name, version in (prompt_versions or {}).items()}
-    owned = CONTRACT_TABLES if stage is CANDIDATE else {name: STAGE_TABLES[name] for name in stage.tables}
-    code |= {f"schema of {name}": table.schema_hash for name, table in owned.items()}
-    for package in stage.packages:
-        code[f"package {package}"] = _installed_version(package)
-    code |= embedding or {}
-    if stage.embeds_statically:
-        code["static embeddings"] = static_fingerprint
-    return code
-
-
-def asks_model(stage: Stage, settings: Settings) -> bool:
-    """Whether a chat model makes the stage's result."""
-    return bool(stage.engine) and getattr(settings, stage.engine).engine == "model"
-
-
-def embeds(stage: Stage, settings: Settings) -> bool:
-    """Whether the result depends on the embedding model: always, or because resolution is set to look at vectors."""
-    return stage.embeds or (stage.engine == "resolution" and settings.resolution.is_semantic)
-
-
-def prompts_of(stage: Stage, settings: Settings) -> tuple[str, ...]:
-    """The prompts that a stage sends as it is set."""
-    if not asks_model(stage, settings):
-        return ()
-    return tuple(name for name in stage.prompts if "claims" not in name or settings.extraction.has_claims)
-
-
-@cache
-def _installed_version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"

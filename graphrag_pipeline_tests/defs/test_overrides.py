@@ -8,8 +8,8 @@ import pytest
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.pipeline.open_work import list_unused_overrides
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.staleness import list_unused_overrides
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
 

@@ -9,8 +9,9 @@ import pytest
 from graphrag_pipeline import GraphIndex
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.staleness import detect_input, find_stale
+from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline.storage.vectors.stores import collection_of
 from graphrag_pipeline.tables import VECTOR_TABLES
 from graphrag_pipeline_tests.support.memory_vectors import open_memory_store

@@ -16,8 +16,8 @@ from graphrag_pipeline.defs.automation.input_watch import Watch, look_at_input
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.inputs.files import fingerprint_input, list_unused_records, read_input
+from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.staleness import detect_input
 from graphrag_pipeline.settings.file import load_settings
 from graphrag_pipeline.settings.settings import InputSettings
 from graphrag_pipeline_tests.support.roots import CAROL, contract_bytes, make_root, put, table_bytes

@@ -11,9 +11,11 @@ from graphrag_pipeline.defs.assets.definitions import BODIES
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.inspection.estimates import StageEstimate, estimate_index
+from graphrag_pipeline.pipeline.detected_input import detect_input
+from graphrag_pipeline.pipeline.open_work import list_failures
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES, Stage
-from graphrag_pipeline.pipeline.staleness import detect_input, find_stale, list_failures
+from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline_tests.model_server import Asked
 from graphrag_pipeline_tests.model_server.brains import reply_to
 from graphrag_pipeline_tests.support.model_roots import ModelIndex

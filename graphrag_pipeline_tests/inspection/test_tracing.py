@@ -19,9 +19,9 @@ from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.inspection.trace_origins import StageRecords
 from graphrag_pipeline.inspection.trace_tree import TraceNode
 from graphrag_pipeline.inspection.tracing import Trace, read_citation, trace_citation
+from graphrag_pipeline.pipeline.data_versions import asset_data_version
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
-from graphrag_pipeline.pipeline.staleness import asset_data_version
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.settings.file import render_settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore

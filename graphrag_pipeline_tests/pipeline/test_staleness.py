@@ -14,16 +14,13 @@ import pytest
 
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.inspection.costs import read_costs
+from graphrag_pipeline.pipeline.data_versions import stage_data_version
+from graphrag_pipeline.pipeline.detected_input import detect_input
+from graphrag_pipeline.pipeline.open_work import measure_lag
 from graphrag_pipeline.pipeline.progress import SilentObserver
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
-from graphrag_pipeline.pipeline.staleness import (
-    StalePartition,
-    detect_input,
-    find_stale,
-    measure_lag,
-    stage_data_version,
-)
+from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.model_server import Asked
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, Call, environment
@@ -91,12 +88,12 @@ def test_reports_wait_where_little_is_new_until_a_recluster_which_gives_those_of
     write_articles(root.path / "input", 7)
     run_index(root)
     lag = measure_lag(root)
-    assert 0 < lag.n_waiting < lag.n_reports
+    assert 0 < lag.n_deferred < lag.n_reports
     assert 0 < lag.largest_new_share <= 0.5
-    assert f"{lag.n_waiting} of {lag.n_reports} reports wait" in call("--root", root.path, "status").out
+    assert f"{lag.n_deferred} of {lag.n_reports} reports wait" in call("--root", root.path, "status").out
     assert not stale(root)
     run_index(root, is_reclustering=True)
-    assert measure_lag(root).n_waiting == 0
+    assert measure_lag(root).n_deferred == 0
     rebuilt = copy_inputs(root, tmp_path / "rebuilt")
     run_index(rebuilt)
     assert table_bytes(root) == table_bytes(rebuilt)

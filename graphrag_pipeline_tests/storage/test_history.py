@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.staleness import find_waiting
 from graphrag_pipeline.publishing.candidates import publish
 from graphrag_pipeline.storage.history import describe_snapshot, find_snapshot, list_snapshots, roll_back
 from graphrag_pipeline_tests.support.roots import build_tables, put
@@ -89,11 +89,11 @@ def test_going_back_serves_the_old_index_and_publishing_waits_for_unpin(root: Ro
     first, second = first_of(root), root.snapshots.current()
     roll_back(root.snapshots, first)
     assert root.snapshots.open().n_rows("documents") == 3
-    assert (root.snapshots.pinned(), find_waiting(root)) == (first, second)
+    assert (root.snapshots.pinned(), find_unpublished_candidate(root)) == (first, second)
 
     put(root.path, "four.txt", "They say that Scrooge met Fezziwig.")
     build_tables(root, EVERYTHING)
-    candidate = find_waiting(root)
+    candidate = find_unpublished_candidate(root)
     assert candidate not in (None, first, second)
     assert root.snapshots.current() == first
     with pytest.raises(PipelineError, match=f"snapshot {first} is pinned; run `graphrag-pipeline snapshots unpin`"):
@@ -101,7 +101,7 @@ def test_going_back_serves_the_old_index_and_publishing_waits_for_unpin(root: Ro
 
     root.snapshots.unpin()
     build_tables(root, EVERYTHING)
-    assert (root.snapshots.current(), find_waiting(root)) == (candidate, None)
+    assert (root.snapshots.current(), find_unpublished_candidate(root)) == (candidate, None)
 
 
 def test_numbers_given_before_going_back_are_not_given_again(root: Root) -> None:
@@ -119,7 +119,7 @@ def test_numbers_given_before_going_back_are_not_given_again(root: Root) -> None
 
 
 def numbers_of(root: Root) -> dict[str, int]:
-    rows = root.snapshots.open(find_waiting(root)).table("entities")
+    rows = root.snapshots.open(find_unpublished_candidate(root)).table("entities")
     return dict(zip(rows["title"].to_pylist(), rows["human_readable_id"].to_pylist(), strict=True))
 
 

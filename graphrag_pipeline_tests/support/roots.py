@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from graphrag_pipeline.identity import WHOLE
+from graphrag_pipeline.pipeline.data_versions import owned_tables
+from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root, init_root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
-from graphrag_pipeline.pipeline.staleness import StalePartition, detect_input, find_stale, owned_tables
+from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale
 
 CAROL = {
     "one.txt": "Marley was dead, to begin with. Old Scrooge signed the register. Everyone knew that Scrooge and Marley "

@@ -40,7 +40,7 @@ def community_reports(run: StageRun) -> None:
     from graphrag_pipeline.publishing.contract_tables import with_full_content
     from graphrag_pipeline.text.tokens import count_tokens_each
 
-    writer = _model_writer(run) if run.asks_model else None
+    writer = _model_writer(run) if run.uses_chat_model else None
     reports = report_communities(
         run.read("communities"),
         run.read("entities"),

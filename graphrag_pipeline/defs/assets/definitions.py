@@ -17,14 +17,15 @@ from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.defs.runs.loaded_code import check_loaded_code, version_with_above
 from graphrag_pipeline.defs.runs.names import LOADED_TAG, ONLY_STALE_TAG, RECLUSTER_TAG
 from graphrag_pipeline.defs.runs.resources import IndexRoot
-from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, asks_endpoint, trying_again
+from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, calls_endpoint, retrying
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.identity import WHOLE, bucket_keys
 from graphrag_pipeline.models.accounting import booked_to
 from graphrag_pipeline.models.endpoints.spans import parent_span
+from graphrag_pipeline.pipeline.data_versions import stage_data_version
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, Stage, upstream_of
-from graphrag_pipeline.pipeline.staleness import stage_data_version, why_stale
+from graphrag_pipeline.pipeline.staleness import why_stale
 from graphrag_pipeline.storage.locks import one_writer
 from graphrag_pipeline.storage.table_store import code_version_of
 
@@ -69,7 +70,7 @@ def build_assets(root: Root, session: IndexSession | None = None) -> list[dg.Ass
             freshness_policy=freshness_policy_of(stage, root.settings.schedule),
             automation_condition=condition_of(root.settings.schedule),
         )
-        assets.append(decorate(_materialization(stage, session, asks_endpoint(stage, root.settings))))
+        assets.append(decorate(_materialization(stage, session, calls_endpoint(stage, root.settings))))
     return assets
 
 
@@ -79,7 +80,7 @@ def _materialization(
     is_retried = calls_endpoint and session is None
 
     def materialize(context: dg.AssetExecutionContext, index_root: IndexRoot) -> Iterator[dg.MaterializeResult]:
-        with trying_again(context, RETRY_POLICY) if is_retried else contextlib.nullcontext():
+        with retrying(context, RETRY_POLICY) if is_retried else contextlib.nullcontext():
             result = _run_stage(context, index_root, stage, session or IndexSession())
         if result:
             yield result

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def extracted_graph(run: StageRun) -> None:
     units = run.read("text_units")
     run.details |= metadata.of_tokens(units["n_tokens"])
-    extract = _extract_by_model if run.asks_model else _extract_by_rule
+    extract = _extract_by_model if run.uses_chat_model else _extract_by_rule
     extract(run, units)
 
 
@@ -74,7 +74,7 @@ def graph(run: StageRun) -> None:
 def _propose_by_meaning(run: StageRun, tables: dict[str, pa.Table]) -> "tuple[list[Merge], list[Failure]]":
     from graphrag_pipeline.pipeline.plans import propose_by_meaning
 
-    model = run.chat_model if run.asks_model else None
+    model = run.chat_model if run.uses_chat_model else None
     return propose_by_meaning(run.root, tables["entities"], tables["relationships"], model, run.progress())
 
 
@@ -84,7 +84,7 @@ def summarized_descriptions(run: StageRun) -> None:
     summarize = partial(summarize_descriptions, settings=run.settings.descriptions, embedder=run.root.static_embedder)
     known = run.known("descriptions")
     failures: list[Failure] = []
-    if run.asks_model:
+    if run.uses_chat_model:
         descriptions, failures = _summarize_by_model(run, summarize, known)
     else:
         descriptions = summarize(run.read("entities"), run.read("relationships"), known=known)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.inspection.snapshot_diff import diff_documents
+from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
-from graphrag_pipeline.pipeline.staleness import find_waiting
 from graphrag_pipeline.storage.history import describe_snapshot
 from graphrag_pipeline.storage.snapshots import Snapshot
 
@@ -104,7 +104,7 @@ def confirm_now_and_then(instance: DagsterInstance, root: Root, now: float) -> b
     import dagster as dg
 
     current, hours = root.snapshots.current(), root.settings.schedule.fresh_within_hours
-    if current is None or hours is None or find_waiting(root):
+    if current is None or hours is None or find_unpublished_candidate(root):
         return False
     last = instance.get_latest_materialization_event(dg.AssetKey(SNAPSHOT.name))
     if last and now - last.timestamp < min(1.0, hours / 4) * _HOUR_S:

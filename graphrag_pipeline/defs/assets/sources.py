@@ -15,9 +15,10 @@ import pyarrow as pa
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import bucket_keys
+from graphrag_pipeline.pipeline.data_versions import owned_tables
+from graphrag_pipeline.pipeline.detected_input import INPUT, detect_input, input_version
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, Stage
-from graphrag_pipeline.pipeline.staleness import INPUT, detect_input, input_version, owned_tables
 from graphrag_pipeline.settings.settings import OVERRIDES_FILE
 
 INPUT_FOLDER = "input_folder"

@@ -20,10 +20,11 @@ from graphrag_pipeline.indexing.failures import failure_rows
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.pool import Progress
 from graphrag_pipeline.models.ports import ChatModel, Failure
+from graphrag_pipeline.pipeline.data_versions import file_versions, owned_tables
 from graphrag_pipeline.pipeline.progress import PoolProgress
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import Stage, asks_model, input_partitions
-from graphrag_pipeline.pipeline.staleness import file_versions, owned_tables
+from graphrag_pipeline.pipeline.stage_code import uses_chat_model
+from graphrag_pipeline.pipeline.stages import Stage, input_partitions
 from graphrag_pipeline.storage.table_store import Head, code_version_of
 from graphrag_pipeline.tables import MODEL_STAGES, STAGE_TABLES
 
@@ -147,9 +148,9 @@ class StageRun:
         self._inputs[name] = version
 
     @property
-    def asks_model(self) -> bool:
+    def uses_chat_model(self) -> bool:
         """Whether a chat model makes the result."""
-        return asks_model(self.stage, self.settings)
+        return uses_chat_model(self.stage, self.settings)
 
     @property
     def chat_model(self) -> ChatModel:

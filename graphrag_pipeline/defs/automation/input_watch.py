@@ -15,15 +15,11 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import WHOLE, stable_hash
 from graphrag_pipeline.inputs.files import fingerprint_input
+from graphrag_pipeline.pipeline.code_changes import find_changed_code, find_version_changes
+from graphrag_pipeline.pipeline.detected_input import detect_input, input_version
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE, STAGES, Stage
-from graphrag_pipeline.pipeline.staleness import (
-    detect_input,
-    find_changed_code,
-    find_stale_versions,
-    find_version_changes,
-    input_version,
-)
+from graphrag_pipeline.pipeline.staleness import find_stale_versions
 from graphrag_pipeline.settings.settings import OVERRIDES_FILE
 from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.table_store import code_version_of

@@ -20,7 +20,8 @@ from graphrag_pipeline.models.pool import Work
 from graphrag_pipeline.pipeline.plans import is_extraction_proven, plan_extraction
 from graphrag_pipeline.pipeline.progress import PoolProgress
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import STAGES, Stage, asks_model
+from graphrag_pipeline.pipeline.stage_code import uses_chat_model
+from graphrag_pipeline.pipeline.stages import STAGES, Stage
 from graphrag_pipeline.pipeline.staleness import why_stale
 
 T = TypeVar("T")
@@ -31,7 +32,7 @@ EXTRACTION, EMBEDDING = STAGES["extracted_graph"], STAGES["text_unit_embeddings"
 def pooled_stages(root: Root) -> list[str]:
     """Return the bucket stages that call a model under the root's settings."""
     settings = root.settings
-    stages = [EXTRACTION] if asks_model(EXTRACTION, settings) else []
+    stages = [EXTRACTION] if uses_chat_model(EXTRACTION, settings) else []
     if settings.embeddings.engine == "model":
         stages.append(EMBEDDING)
     return [stage.name for stage in stages]

@@ -25,17 +25,12 @@ from graphrag_pipeline.defs.runs.names import ONLY_STALE_TAG, RECLUSTER_TAG
 from graphrag_pipeline.defs.runs.records import prune_runs
 from graphrag_pipeline.errors import InputChangedError
 from graphrag_pipeline.identity import WHOLE
+from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, list_problems
+from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
 from graphrag_pipeline.pipeline.progress import RunObserver, SilentObserver
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline.pipeline.staleness import (
-    StalePartition,
-    detect_input,
-    find_stale,
-    find_waiting,
-    list_notes,
-    list_problems,
-)
+from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale
 from graphrag_pipeline.storage.locks import one_index_run
 
 if TYPE_CHECKING:
@@ -163,7 +158,7 @@ def _run_index(root: Root, recorder: _Recorder, allow_empty: bool, tags: Mapping
                 raise
     report_missing_events(root)
     prune_runs(root)
-    waiting = find_waiting(root)
+    waiting = find_unpublished_candidate(root)
     if not recorder.ran and not waiting:
         confirm_published(root)
     current, notes = root.snapshots.current() or "", list_notes(manifests)

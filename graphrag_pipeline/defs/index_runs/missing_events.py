@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.defs.runs.instance import dagster_home, open_instance
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import WHOLE
+from graphrag_pipeline.pipeline.data_versions import stage_data_version
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, STAGES, Stage, upstream_of
-from graphrag_pipeline.pipeline.staleness import stage_data_version
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance

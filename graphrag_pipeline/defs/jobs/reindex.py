@@ -18,7 +18,7 @@ from graphrag_pipeline.defs.jobs.stale_report import describe_definitions
 from graphrag_pipeline.defs.runs.loaded_code import RELOAD, code_version_of_all, has_old_definitions
 from graphrag_pipeline.defs.runs.names import EMBEDDINGS_ONLY, LOADED_TAG, REINDEX_ALL, REINDEX_STALE, STARTED_BY_TAG
 from graphrag_pipeline.defs.runs.resources import IndexRoot
-from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, trying_again
+from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, retrying
 from graphrag_pipeline.inspection.estimates import asks_any_model
 from graphrag_pipeline.models.accounting import booked_by_process
 from graphrag_pipeline.pipeline.progress import SilentObserver
@@ -60,7 +60,7 @@ def _build_job(root: Root, name: str, body: Body, description: str) -> dg.JobDef
         opened = index_root.open()
         if has_old_definitions(context, opened):
             context.log.warning(f"{RELOAD}: this run follows the files on disk, the UI does not yet")
-        trying = trying_again(context, RETRY_POLICY) if is_retried else contextlib.nullcontext()
+        trying = retrying(context, RETRY_POLICY) if is_retried else contextlib.nullcontext()
         with trying, booked_by_process() as account:
             shown = body(context, opened)
         context.add_output_metadata(shown | of_calls(account) | describe_definitions(context, opened))

@@ -14,15 +14,10 @@ from graphrag_pipeline.defs.runs.names import LOADED_TAG, STALE_REPORT
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.inspection.costs import render_estimates
 from graphrag_pipeline.inspection.estimates import estimate_index
+from graphrag_pipeline.pipeline.detected_input import detect_input, list_problems
+from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.staleness import (
-    StalePartition,
-    detect_input,
-    find_stale,
-    find_waiting,
-    group_stale,
-    list_problems,
-)
+from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale, group_stale
 
 _MAX_REASON = 400  # characters
 
@@ -59,7 +54,7 @@ def describe_stale(root: Root) -> dict[str, Any]:
     }
     if estimates and None not in costs:
         shown["estimated USD"] = sum(cost or 0.0 for cost in costs)
-    waiting = find_waiting(root)
+    waiting = find_unpublished_candidate(root)
     return shown | ({"waiting for unpin": waiting} if waiting else {})
 
 

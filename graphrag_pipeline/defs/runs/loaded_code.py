@@ -10,7 +10,7 @@ from graphrag_pipeline.defs.runs.names import LOADED_TAG
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import ALL_STAGES, Stage, everything_above
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, Stage, all_upstream_of
 from graphrag_pipeline.storage.table_store import code_version_of
 
 RELOAD = (
@@ -30,7 +30,7 @@ def code_version_of_all(root: Root) -> str:
 
 def version_with_above(root: Root, stage: Stage) -> str:
     """One version of a stage and all above it: below a changed stage nothing is made of what that made before."""
-    return stable_hash(*(code_version_of(root.code_of(part)) for part in (*everything_above(stage), stage)))
+    return stable_hash(*(code_version_of(root.code_of(part)) for part in (*all_upstream_of(stage), stage)))
 
 
 def has_old_definitions(context: dg.OpExecutionContext, root: Root) -> bool:

@@ -13,7 +13,8 @@ import dagster as dg
 from graphrag_pipeline.defs.runs.loaded_code import OldDefinitionsError
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.models.spending import BudgetExceededError
-from graphrag_pipeline.pipeline.stages import Stage, asks_model, embeds
+from graphrag_pipeline.pipeline.stage_code import embeds, uses_chat_model
+from graphrag_pipeline.pipeline.stages import Stage
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import MODEL_STAGES
 
@@ -23,14 +24,14 @@ _STAYING = (SettingsError, BudgetExceededError, OldDefinitionsError)
 """Errors that are the same a minute later."""
 
 
-def asks_endpoint(stage: Stage, settings: Settings) -> bool:
+def calls_endpoint(stage: Stage, settings: Settings) -> bool:
     """Whether a stage asks a model behind an endpoint; what this machine computes fails again."""
-    has_model = asks_model(stage, settings) or (embeds(stage, settings) and settings.embeddings.engine == "model")
+    has_model = uses_chat_model(stage, settings) or (embeds(stage, settings) and settings.embeddings.engine == "model")
     return has_model and stage.name in MODEL_STAGES
 
 
 @contextmanager
-def trying_again(context: dg.OpExecutionContext | dg.AssetExecutionContext, policy: dg.RetryPolicy) -> Iterator[None]:
+def retrying(context: dg.OpExecutionContext | dg.AssetExecutionContext, policy: dg.RetryPolicy) -> Iterator[None]:
     """Have a step tried again where its error may pass; one that is interrupted ends its run as canceled.
 
     Raises:

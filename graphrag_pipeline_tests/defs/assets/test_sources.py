@@ -13,9 +13,10 @@ from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.defs.index_runs.missing_events import report_missing_events
 from graphrag_pipeline.defs.runs.instance import open_instance
+from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline.pipeline.staleness import detect_input, find_stale
+from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline_tests.support.roots import put
 
 

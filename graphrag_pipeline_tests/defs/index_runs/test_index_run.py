@@ -15,9 +15,12 @@ from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.pipeline.data_versions import stage_data_version
+from graphrag_pipeline.pipeline.detected_input import detect_input
+from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline.pipeline.staleness import detect_input, find_stale, find_waiting, stage_data_version
+from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline.storage.history import roll_back
 from graphrag_pipeline_tests.support.roots import CAROL, make_root, put, table_bytes
 
@@ -202,7 +205,7 @@ def test_while_a_snapshot_is_pinned_a_job_of_assets_ends_well_and_its_candidate_
     assert result.success and not result.asset_materializations_for_node("index_snapshot")
     shown = observed.asset_observation.metadata if observed.asset_observation else {}
     assert root.snapshots.current() == shown["snapshot"].value == first
-    assert shown["waiting for unpin"].value == find_waiting(root) != first
+    assert shown["waiting for unpin"].value == find_unpublished_candidate(root) != first
     assert not find_stale(root, detect_input(root))
 
 

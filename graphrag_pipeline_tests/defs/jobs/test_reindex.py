@@ -16,12 +16,13 @@ from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.loaded_code import RELOAD
 from graphrag_pipeline.defs.runs.names import ONLY_STALE_TAG, STARTED_BY_TAG
-from graphrag_pipeline.defs.runs.retries import asks_endpoint, trying_again
+from graphrag_pipeline.defs.runs.retries import calls_endpoint, retrying
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.spending import BudgetExceededError
+from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import ROOT_VARIABLE, Root, find_root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
-from graphrag_pipeline.pipeline.staleness import detect_input, find_stale
+from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline.settings.settings import Settings, settings_for_model
 from graphrag_pipeline_tests.model_server import Asked
 from graphrag_pipeline_tests.support.model_roots import ModelIndex
@@ -143,10 +144,10 @@ def test_a_run_that_failed_goes_on_from_its_failure(indexed_root: Root, monkeypa
 
 def test_stages_that_ask_an_endpoint_are_tried_again() -> None:
     by_model = settings_for_model("m", "e", "http://127.0.0.1:9/v1")
-    tried = {name for name, stage in ALL_STAGES.items() if asks_endpoint(stage, by_model)}
+    tried = {name for name, stage in ALL_STAGES.items() if calls_endpoint(stage, by_model)}
     assert {"extracted_graph", "community_reports", "entity_embeddings"} <= tried
     assert not tried & {"documents", "communities", "index_candidate", "index_snapshot"}
-    assert not any(asks_endpoint(stage, Settings()) for stage in ALL_STAGES.values())
+    assert not any(calls_endpoint(stage, Settings()) for stage in ALL_STAGES.values())
 
 
 def terminate() -> None:
@@ -175,7 +176,7 @@ def test_what_stays_or_is_terminated_is_not_tried_again(end: Callable[[], None],
     @dg.op
     def ask(context) -> None:  # Dagster reads annotations, which are text in this module
         tries.append(1)
-        with trying_again(context, dg.RetryPolicy(max_retries=2)):
+        with retrying(context, dg.RetryPolicy(max_retries=2)):
             end()
 
     @dg.job

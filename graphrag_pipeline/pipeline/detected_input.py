@@ -1,0 +1,52 @@
+"""The input folder as it is now: its corpus manifest by bucket, and the version of each bucket.
+
+Only files are read. Keep out: what is stale because of it (`staleness.py`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.identity import bucket_keys, bucket_of
+from graphrag_pipeline.inputs.documents import SourceRecord, build_corpus_manifest
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.storage.table_store import parquet_bytes
+from graphrag_pipeline.tables import CORPUS_MANIFEST
+
+INPUT = "input folder"
+"""Name of the input folder among a head's inputs."""
+
+
+def detect_input(root: Root) -> dict[str, pa.Table]:
+    """The corpus manifest as the input folder is now, by bucket."""
+    n_buckets = root.settings.storage.n_buckets
+    rows: dict[str, list[SourceRecord]] = {key: [] for key in bucket_keys(n_buckets)}
+    for record in root.read_input():
+        rows[bucket_of(record.document_id, n_buckets)].append(_without_text(record))
+    return {key: build_corpus_manifest(records) for key, records in rows.items()}
+
+
+def _without_text(record: SourceRecord) -> SourceRecord:
+    """The manifest needs no texts; a corpus of them would not fit in memory."""
+    return dataclasses.replace(record, text="", metadata="{}")
+
+
+def list_problems(manifests: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
+    """(path, problem) of every document that cannot be read, by path."""
+    rows = [row for manifest in manifests.values() for row in manifest.select(["path", "problem"]).to_pylist()]
+    return sorted((row["path"], row["problem"]) for row in rows if row["problem"])
+
+
+def list_notes(manifests: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
+    """(path, note) of every document that was read although something was odd about it, by path."""
+    rows = [row for manifest in manifests.values() for row in manifest.select(["path", "note"]).to_pylist()]
+    return sorted((row["path"], row["note"]) for row in rows if row["note"])
+
+
+def input_version(manifest: pa.Table) -> str:
+    """Version of one bucket of the input folder: equal documents, equal version."""
+    return files.content_hash(memoryview(parquet_bytes(CORPUS_MANIFEST.sort(manifest))))

@@ -1,0 +1,72 @@
+"""The code version of a stage: everything but its inputs that changes its result.
+
+Versions are computed from settings and files on disk, never from loaded Dagster definitions. Keep out: disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from graphrag_pipeline.pipeline.stages import CANDIDATE, Stage
+from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES
+
+
+def code_of(
+    stage: Stage,
+    settings: Settings,
+    embedding: Mapping[str, Any] | None = None,
+    static_fingerprint: str = "",
+    prompt_versions: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """What the result of a stage depends on besides its inputs, by a name a user recognises.
+
+    Args:
+        embedding: what vectors depend on, by name; none if the result does not depend on them.
+        prompt_versions: hash of every prompt of `prompts_of`.
+    """
+    code: dict[str, Any] = {"algorithm": stage.algorithm}
+    for use in stage.uses:
+        section, _, key = use.partition(".")
+        values = getattr(settings, section).result_options()
+        code |= {f"{section}.{name}": value for name, value in values.items() if key in ("", name)}
+    if uses_chat_model(stage, settings):
+        model = settings.chat_model_for(stage.engine)
+        code |= {f"{stage.engine} model": model.model, f"{stage.engine} parameters": model.parameters}
+        code |= {f"prompt {name}": version for name, version in (prompt_versions or {}).items()}
+    owned = CONTRACT_TABLES if stage is CANDIDATE else {name: STAGE_TABLES[name] for name in stage.tables}
+    code |= {f"schema of {name}": table.schema_hash for name, table in owned.items()}
+    for package in stage.packages:
+        code[f"package {package}"] = _installed_version(package)
+    code |= embedding or {}
+    if stage.embeds_statically:
+        code["static embeddings"] = static_fingerprint
+    return code
+
+
+def uses_chat_model(stage: Stage, settings: Settings) -> bool:
+    """Whether a chat model makes the stage's result."""
+    return bool(stage.engine) and getattr(settings, stage.engine).engine == "model"
+
+
+def embeds(stage: Stage, settings: Settings) -> bool:
+    """Whether the result depends on the embedding model: always, or because resolution is set to look at vectors."""
+    return stage.embeds or (stage.engine == "resolution" and settings.resolution.is_semantic)
+
+
+def prompts_of(stage: Stage, settings: Settings) -> tuple[str, ...]:
+    """The prompts that a stage sends as it is set."""
+    if not uses_chat_model(stage, settings):
+        return ()
+    return tuple(name for name in stage.prompts if "claims" not in name or settings.extraction.has_claims)
+
+
+@cache
+def _installed_version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
