@@ -1,1 +1,1 @@
-"""Text processing that every layer shares: tokens, sentences, languages, extractive summaries."""
+"""Text processing that all rooms share: tokens, sentences, languages, extractive ranking. Imports no other room."""

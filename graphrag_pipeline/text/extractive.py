@@ -1,17 +1,20 @@
-"""The embedded engine's writer: it does not write, it picks the sentences that say most.
+"""Extractive ranking: the sentences of a set that are most central, most relevant to a question, and diverse.
 
-Descriptions, community reports and answers of the embedded engine are sentences of the source, chosen here. The method:
+Descriptions, community reports and answers of the embedded engine are source sentences that are selected here:
 
-1. candidates: one per distinct wording, real sentences only (`is_sentence`) unless there is none; above
-   `MAX_CANDIDATES` those nearest to the mean vector (to the question, if there is one).
-2. centrality: LexRank (Erkan and Radev 2004) with cosines as weights, the stationary distribution of a walk between
-   sentences that prefers similar ones, damping 0.85. With a question, likeness to it counts first and centrality
-   little. A sentence that reads badly alone (`sentence_forms.py`: "She also ...", talk, too short or long) counts less.
-3. diversity: maximal marginal relevance (Carbonell and Goldstein 1998), each pick maximises score minus likeness to
-   what is already picked. A near-repeat (by vector or by words) is never picked.
+1. Candidates: one per distinct wording; real sentences only (`is_sentence`), unless the set has none. Above
+   `MAX_CANDIDATES`, those nearest to the mean vector, or to the question.
+2. Score: continuous LexRank (Erkan and Radev 2004, arXiv:1109.2128). With S the cosines of the m sentences, cut off at
+   0, the ranks are p = (1 - d) / m + d * p * W, where W = S with rows scaled to sum 1, and d = 0.85. With a question q,
+   the score is 0.85 * cosine to q + 0.15 * p, each scaled to a maximum of 1. A sentence that is hard to read alone
+   ("She also ...", direct speech, too short or long; `sentence_forms.py`) scores less.
+3. Diversity: maximal marginal relevance (Carbonell and Goldstein 1998). Each pick maximises
+   0.5 * score - 0.5 * the largest cosine to the picked sentences. A near-repeat, by cosine or by words, is skipped.
 
-The result is a function of the set of sentences: candidates are put in text order first and ties go to the first text,
-so the order of arrival does not matter. Keep out: records, citations, where sentences come from.
+The result depends on the set of sentences only, not on their order: candidates are sorted by text first, and the first
+text wins a tie.
+
+Keep out: records, citations, the source of sentences.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ _DECIMALS = 6
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a text, in order, white space folded."""
+    """Return the sentences of a text, in order, with white space folded."""
     return list(_remember_sentences(text) if len(text) <= MAX_REMEMBERED_LENGTH else _split_and_fold(text))
 
 
@@ -55,12 +58,12 @@ _remember_sentences = lru_cache(MAX_REMEMBERED)(_split_and_fold)
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The words of a text, folded; single characters where words are not spaced."""
+    """Return the folded words of a text; single characters in scripts without spaces."""
     return frozenset(find_words(fold(text)))
 
 
 def is_near_repeat(words: frozenset[str], others: Iterable[frozenset[str]]) -> bool:
-    """Whether one of `others` shares most words with `words`, or one holds the other."""
+    """Whether `words` shares at least 80 % of the words of the smaller set with one of `others`."""
     return any(len(words & other) >= NEAR_REPEAT_WORDS * max(1, min(len(words), len(other))) for other in others)
 
 
@@ -71,23 +74,23 @@ def rank_sentences(
     query: np.ndarray | None = None,
     prior: np.ndarray | None = None,
 ) -> list[int]:
-    """Pick the sentences that say most and repeat least.
+    """Pick the sentences with the highest scores that do not repeat each other.
 
     Args:
         sentences: (m,) in any order; repeats allowed.
         vectors: (m, d) one per sentence, rows of length 1 or zero.
         n: most sentences to pick.
-        query: (d,) vector of a question; None ranks by centrality alone.
-        prior: (m,) positive factors on the score, 1 = neutral, for what the caller knows about a sentence.
+        query: (d,) vector of a question; None ranks by centrality only.
+        prior: (m,) positive factors on the score, 1 = neutral, from the caller.
 
     Returns:
-        Indices into `sentences`, best first; at most n, fewer where the rest only repeats. Headings and fragments are
-        picked only if there is no sentence at all.
+        Indices into `sentences`, best first; at most n, fewer if the rest are repeats. Headings and fragments are
+        picked only if there is no complete sentence.
     """
     if n < 1:
         return []
     factors = np.array([form_of(sentence).weight for sentence in sentences])
-    if query is not None:  # what answers may well be talk: form decides less
+    if query is not None:  # an answer may be direct speech, so the form counts less
         factors = np.sqrt(factors)
     if prior is not None:
         factors = factors * np.asarray(prior, dtype=np.float64)
@@ -109,12 +112,12 @@ def rank_sentences(
 
 
 def pick_diverse(texts: Sequence[str], vectors: np.ndarray, score: np.ndarray, n: int) -> list[int]:
-    """At most n texts, best first, by a score that the caller made: step 3 alone.
+    """Pick at most n texts, best first, by a score of the caller: only step 3 of the module.
 
     Args:
         texts: (m,) in any order.
         vectors: (m, d) one per text, rows of length 1 or zero.
-        score: (m,) positive, its scale does not matter.
+        score: (m,) positive, of any scale.
     """
     order = sorted(range(len(texts)), key=lambda i: texts[i])
     rows = np.asarray(vectors, dtype=np.float64)[order]
@@ -123,7 +126,7 @@ def pick_diverse(texts: Sequence[str], vectors: np.ndarray, score: np.ndarray, n
 
 
 def _pick_candidates(sentences: Sequence[str], factors: np.ndarray) -> list[int]:
-    """One index per distinct wording, in text order; of equal wordings the one with the highest factor."""
+    """Return one index per distinct wording, sorted by text; of equal wordings the one with the highest factor."""
     forms = [form_of(sentence) for sentence in sentences]
     weights = factors.tolist()
     best: dict[str, int] = {}
@@ -135,30 +138,30 @@ def _pick_candidates(sentences: Sequence[str], factors: np.ndarray) -> list[int]
 
 
 def _likeness(rows: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Cosines of rows (m, d) to a target (d,), below zero cut off; zeros if the target is zero."""
+    """Return cosines (m,) of rows (m, d) to a target (d,), cut off at 0; zeros if the target is zero."""
     length = np.linalg.norm(target)
     return np.clip(rows @ (target / length), 0.0, 1.0) if length > 0 else np.zeros(len(rows))
 
 
 def _scale(score: np.ndarray) -> np.ndarray:
-    """To a maximum of 1, rounded so that ties are ties on any machine."""
+    """Scale to a maximum of 1 and round, so that ties are equal on every machine."""
     top = score.max(initial=0.0)
     return np.round(score / top, _DECIMALS) if top > 0 else score
 
 
 def _centrality(similarity: np.ndarray) -> np.ndarray:
-    """LexRank with continuous weights: (m, m) cosines in [0, 1] -> (m,) probabilities."""
+    """Return continuous LexRank: (m, m) cosines in [0, 1] -> (m,) probabilities, by power iteration."""
     m = len(similarity)
     totals = similarity.sum(axis=1, keepdims=True)
-    walk = np.where(totals > 0, similarity / np.where(totals > 0, totals, 1.0), 1.0 / m)
+    transition = np.where(totals > 0, similarity / np.where(totals > 0, totals, 1.0), 1.0 / m)
     rank = np.full(m, 1.0 / m)
     for _ in range(_N_STEPS):
-        rank = DAMPING * (rank @ walk) + (1 - DAMPING) / m
+        rank = DAMPING * (rank @ transition) + (1 - DAMPING) / m
     return rank
 
 
 def _pick_diverse(sentences: Sequence[str], similarity: np.ndarray, score: np.ndarray, n: int) -> list[int]:
-    """Maximal marginal relevance over candidates in text order; near-repeats are skipped."""
+    """Select by maximal marginal relevance from candidates sorted by text; skip near-repeats."""
     words: dict[int, frozenset[str]] = {}
     is_left = np.ones(len(score), dtype=bool)
     nearest = np.zeros(len(score))

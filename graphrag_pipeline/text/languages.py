@@ -1,6 +1,6 @@
-"""Which language a document is in, by its commonest small words or its script; only as far as rules differ.
+"""Language detection by the commonest function words or the script, for the languages that rules distinguish.
 
-Add a language here with two dozen words that its sentences cannot do without. Keep out: anything that needs a download.
+Add here: a language, with about 25 of its commonest function words. Keep out: anything that needs a download.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LANGUAGES = {
 
 
 def detect_language(text: str) -> str:
-    """ "en", "de", "fr", "es", "it", "pt", "nl", "zh" or "ja"; "" where the text does not tell."""
+    """Return "en", "de", "fr", "es", "it", "pt", "nl", "zh" or "ja"; "" if the text does not decide."""
     sample = text[:_SAMPLE]
     if not sample.isascii():
         n_han, n_kana = len(_HAN.findall(sample)), len(_KANA.findall(sample))

@@ -1,8 +1,10 @@
-"""What the form of one sentence says: whether it can stand alone, and how well it reads.
+"""Sentence forms: whether a sentence is complete without its context, and how well it reads alone.
 
-By rule, without a model; what needs words is English, with pronouns in Chinese. What a form says is remembered for the
-last `MAX_REMEMBERED` sentences, since a sentence stands in the descriptions of all whom it names and in reports on
-every level. Keep out: comparing sentences.
+By rule, without a model. Rules with word lists are for English, some also for other languages. Forms of the last
+`MAX_REMEMBERED` sentences are cached, because a sentence occurs in descriptions of all entities that it names and in
+reports on every level.
+
+Keep out: comparison of sentences.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ OPEN_QUOTE = 0.5
 SHORT, MIN_WORDS = 0.5, 12
 LONG, MAX_WORDS = 0.5, 40
 MAX_TAG_WORDS = 4
-"""Most words around the quotations of a bare cry: "cried the old man"."""
+"""Most words around the quotations of an exclamation: "cried the old man"."""
 MAX_REMEMBERED = 262_144
-MAX_REMEMBERED_LENGTH = 1_000  # characters; longer texts are read each time, so that memory stays bounded
+MAX_REMEMBERED_LENGTH = 1_000  # characters; longer texts are not cached, so that memory stays bounded
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_CJK}]|[^\W_]+(?:['\u2019][^\W_]+)*")
@@ -66,7 +68,7 @@ _POINTS_AT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SentenceForm:
-    """What the words of a sentence alone say: its wording (folded words), weight and whether it can stand alone."""
+    """Folded words of a sentence, its weight (1 = reads well alone), and whether it is a complete sentence."""
 
     wording: str
     weight: float
@@ -87,11 +89,10 @@ _remember_form = lru_cache(MAX_REMEMBERED)(_read_form)
 
 
 def is_sentence(text: str) -> bool:
-    """Whether a text can stand alone: no heading, list item, table row, fragment or shout.
+    """Whether a text is a complete sentence: not a heading, list item, table row or fragment.
 
-    It starts like a sentence, ends like one (a text of seven words or more may lack the full stop, unless it breaks off
-    at "of" or "the"), has at least four
-    words (six characters where words are not spaced) and is not written like a title.
+    A sentence starts and ends like one, has at least 4 words (6 characters in scripts without spaces), and is not
+    capitalized like a title. From 7 words on, it may lack the full stop, unless its last word is one such as "of".
     """
     return form_of(text).is_sentence
 
@@ -114,30 +115,30 @@ def _starts_midway(text: str) -> bool:
 
 
 def _is_title(words: Sequence[str]) -> bool:
-    """Every word that counts starts upper case or is a number; scripts without case have no such titles."""
+    """Whether every word except small ones starts with a capital or a digit."""
     return all(word[0].isupper() or word[0].isdigit() or word in _SMALL_WORDS for word in words)
 
 
 def leans_on_context(text: str) -> bool:
-    """Whether a sentence points at what came before, by a pronoun or connective that opens it or by "the same".
+    """Whether a sentence refers back, by a pronoun or connective at its start, or by words such as "the same".
 
-    English, and pronouns in Chinese.
+    For English, and pronouns in Chinese.
     """
     return bool(_LEANING.match(text)) or bool(_POINTS_BACK.search(text))
 
 
 def has_pronoun(text: str) -> bool:
-    """Whether a sentence holds a pronoun that may stand for whom the sentence before it names.
+    """Whether a sentence contains a pronoun that may refer to an entity of the sentence before it.
 
-    English, German, French, Spanish, Italian and Chinese.
+    For English, German, French, Spanish, Italian and Chinese.
     """
     return bool(_POINTS_AT.search(text))
 
 
 def is_cry(text: str) -> bool:
-    """Whether a text is direct speech alone that ends as a cry or a question: "'Why, bless my soul!' cried Fred."
+    """Whether a text is only direct speech that ends with "!" or "?": "'Why, bless my soul!' cried Fred."
 
-    At most `MAX_TAG_WORDS` words stand around the quotations.
+    At most `MAX_TAG_WORDS` words are outside the quotations.
     """
     if not _STARTS_AS_SPEECH.match(text):
         return False
@@ -147,7 +148,7 @@ def is_cry(text: str) -> bool:
 
 
 def weigh_form(text: str) -> float:
-    """How well a sentence reads alone, 1 = well, by its form; the words of rules that need them are English."""
+    """Return how well a sentence reads alone, by its form: 1 = well."""
     return form_of(text).weight
 
 
@@ -164,13 +165,13 @@ def _weigh_form(text: str) -> float:
 
 
 def count_words(text: str) -> float:
-    """Words by their spaces; a word for every two characters of a script without."""
+    """Count words by spaces; two characters of a script without spaces count as one word."""
     n_spaced = text.count(" ") + 1
     return n_spaced if text.isascii() else n_spaced + len(_CJK_CHARACTER.findall(text)) / 2
 
 
 def has_open_quote(text: str) -> bool:
-    """Whether a quotation is opened and not closed, or closed and not opened."""
+    """Whether a quotation mark has no partner."""
     if text.count('"') % 2 or text.count("\u201c") != text.count("\u201d"):
         return True
     if "'" not in text and "\u2018" not in text and "\u2019" not in text:
@@ -179,7 +180,7 @@ def has_open_quote(text: str) -> bool:
 
 
 def find_words(text: str) -> list[str]:
-    """The words of a text as they are; single characters where words are not spaced."""
+    """Return the words of a text as written; single characters in scripts without spaces."""
     return _WORD.findall(text)
 
 

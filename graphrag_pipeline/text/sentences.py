@@ -1,9 +1,10 @@
-"""Where sentences end, by rule, with offsets: used by text units, extraction and answers.
+"""Sentence boundaries by rule, as character offsets, for text units, extraction and answers.
 
-One function, no model and no language detection: full stops, question and exclamation marks of Latin and Asian scripts,
-paragraphs, headings, list items and table rows. Abbreviations are English with the commonest of its neighbours; add to
-the sets below. Keep out anything that looks further than the neighbouring words: an edit must move no sentence end
-but its own.
+The rules cover full stops, question and exclamation marks of Latin and Asian scripts, paragraphs, headings, list items
+and table rows. They need no model and no language detection.
+
+Add here: abbreviations, in the sets below (English, and the commonest of other languages). Keep out: rules that look
+further than the neighbouring words, because an edit must not move the sentence ends of other text.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ MAX_SENTENCE = 10_000  # characters
 _CLOSERS = "\"'\u2019\u201d\u00bb\u203a)\\]}*_\u300d\u300f\uff09\u300b\u3011\u3015"
 _OPENERS = "\"'\u2018\u201c\u201e\u00ab\u2039([{*_"
 _MARKER = r"(?:[-*+\u2022\u2023\u25e6\u2013\u2014]|\d{1,3}[.)]|\(?[a-zA-Z]\))[ \t]|\|"
-_STOPS = ".!?\u2026\uff0e\u0964\u0965\u061f\u06d4\u1362\u17d4"  # need white space after them
-_ASIAN_STOPS = "\u3002\uff01\uff1f\uff61"  # do not
+_STOPS = ".!?\u2026\uff0e\u0964\u0965\u061f\u06d4\u1362\u17d4"  # end a sentence only before white space
+_ASIAN_STOPS = "\u3002\uff01\uff1f\uff61"  # need no white space
 
-# Starts with one character class, which `re` searches fast; a run of stops is entered at its first only (linear time).
+# Starts with one character class, which `re` finds fast. A run of stops matches only at its first (linear time).
 _CANDIDATE = re.compile(
     rf"""
     [\n{_STOPS}{_ASIAN_STOPS}](?:
@@ -44,17 +45,17 @@ def _words(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-# Never the end of a sentence: something they belong to follows.
+# Never the end of a sentence: a name or explanation follows.
 _TITLES = _words(
     "mr mrs ms mx dr prof st ste sr hon rev fr gen col maj capt cmdr lt sgt cpl gov sen rep pres messrs mme mlle mgr "
     "e.g i.e cf viz vs v al ca approx hr bzw z.b d.h u.a sra srta m"
 )
-# Not the end where a number follows.
+# Not the end before a number.
 _NUMBERED = _words(
     "no nos nr num vol vols p pp pg fig figs ch chap sec sect art pt para eq ed bk app tab ex jan feb mar apr jun jul "
     "aug sep sept oct nov dec"
 )
-# The end only before a word that commonly starts a sentence.
+# The end only before a word that often starts a sentence.
 _EITHER = _words(
     "jr inc ltd co corp bros dept univ assn ave blvd rd mt ft a.m p.m ph.d m.d b.a m.a b.sc m.sc esq llc plc gmbh"
 )
@@ -67,11 +68,11 @@ _ACRONYM = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")  # a, U.S, J.R.R
 
 
 def split_sentences(text: str) -> list[tuple[int, int]]:
-    """Spans of the sentences of a text.
+    """Split a text into sentences.
 
     Returns:
-        (start, end) character offsets, in order, each over 0 and at most `MAX_SENTENCE` long; together they are the
-        whole text: white space belongs to the sentence before it (at the very start, to the first sentence).
+        (start, end) character offsets, in order, each 1 to `MAX_SENTENCE` characters long. Together they cover the
+        whole text: white space belongs to the sentence before it, and at the start of the text to the first one.
     """
     spans: list[tuple[int, int]] = []
     start = 0
@@ -83,9 +84,9 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
 
 
 def grapheme_start(text: str, index: int) -> int:
-    """The last place at or before `index` where a text may be cut without parting a letter from its marks.
+    """Return the last place at or before `index` where a cut does not separate a letter from its marks.
 
-    Looks back at most 32 characters; returns `index` where it finds no such place.
+    Only the 32 characters before `index` are checked; without such a place, `index` is returned.
     """
     for place in range(index, max(index - 32, 0), -1):
         if place >= len(text) or not _joins(text[place - 1], text[place]):
@@ -116,7 +117,7 @@ def _after_space(text: str, index: int) -> int:
 
 
 def _is_end(text: str, stop: int, after: int) -> bool:
-    """Whether the full stop (or other mark) at `stop` ends a sentence; `after` is behind its closing quotes."""
+    """Whether the mark at `stop` ends a sentence; `after` is the offset after its closing quotes."""
     match = _NEXT_WORD.match(text, after)
     following = match.group(1) if match else ""
     if following[:1].islower():
@@ -140,13 +141,13 @@ def _word_before(text: str, stop: int) -> str:
 
 
 def _starts_line(text: str, index: int) -> bool:
-    """Whether only blanks stand before `index` in its line (then "1." numbers a list item)."""
+    """Whether only blanks precede `index` in its line, so that "1." numbers a list item."""
     before = text[max(index - 12, 0) : index].rstrip(" \t")
     return before.endswith("\n") if before else index <= 12
 
 
 def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Cut an over-long sentence at white space chosen by what stands before it, so that edits stay local."""
+    """Cut a sentence over `MAX_SENTENCE` at white space chosen by the text before it, so that edits stay local."""
     while end - start > MAX_SENTENCE:
         middle, limit = start + MAX_SENTENCE // 2, start + MAX_SENTENCE
         spaces = [match.end() for match in re.finditer(r"\s(?=\S)", text[middle:limit])]
@@ -164,7 +165,7 @@ def _before(text: str, index: int) -> bytes:
 
 
 def _joins(left: str, right: str) -> bool:
-    """Whether two neighbours are shown as one: marks, joiners, variation selectors, skin tones, flags, CR LF."""
+    """Whether two neighbours form one grapheme: marks, joiners, variation selectors, skin tones, flags, CR LF."""
     if right < "\u0300":
         return left == "\r" and right == "\n"
     if unicodedata.category(right) in ("Mn", "Mc", "Me") or right == "\u200d" or left == "\u200d":

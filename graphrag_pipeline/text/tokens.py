@@ -1,15 +1,16 @@
-"""Counting tokens with tiktoken, offline for the default encoding.
+"""Token counts with tiktoken, offline for the default encoding.
 
-The ranks of `o200k_base` ship with the package, so counting never downloads. Other encodings are loaded tiktoken's own
-way (its cache, else a download). Text is always plain text: `<|endoftext|>` in a document is counted as written.
+The ranks of `o200k_base` are in the package, so counting with it needs no download. tiktoken loads other encodings from
+its cache or by a download. Special tokens are plain text: `<|endoftext|>` in a document is counted as written.
 
-Rule for long text: it is encoded in pieces of at most 50,000 characters, each cut before the last space that it holds.
-A token of tiktoken's encodings never spans the start of a space, so the sum is the exact count; a piece without a space
-is cut at the limit, which can add a token per cut. That keeps time linear and keeps tiktoken from overflowing its stack
-on a megabyte of white space.
+A long text is encoded in pieces of at most 50,000 characters, each cut before its last space. A token of tiktoken's
+encodings never crosses the start of a space, so the sum is the exact count. A piece without a space is cut at the
+limit, which can add one token per cut. The time is linear, and 1 MB of white space does not overflow tiktoken's stack.
 
-By the same rule a text is the sum of its words, each with the space before it, and a word's tokens are counted once
-per process: that is two to three times as fast.
+For the same reason, the count of a text is the sum over its words, each with the space before it. The count of a word
+is cached in the process, which is two to three times as fast.
+
+Keep out: limits of text units and prompts.
 """
 
 from __future__ import annotations
@@ -33,25 +34,25 @@ TokenCounter = Callable[[Sequence[str]], list[int]]
 DEFAULT_ENCODING = "o200k_base"
 MAX_PIECE = 50_000  # characters encoded at once
 MAX_KNOWN_WORDS = 200_000
-MAX_KNOWN_LENGTH = 32  # characters of a word; longer ones hardly come again
+MAX_KNOWN_LENGTH = 32  # characters of a word; longer words are rarely repeated
 
 _BUNDLED = Path(__file__).parents[1] / "bundled" / "tiktoken"
-_RANKS = _BUNDLED / "fb374d419588a4632f3f557e76b4b70aebbca790"  # tiktoken's cache name of o200k_base
+_RANKS = _BUNDLED / "fb374d419588a4632f3f557e76b4b70aebbca790"  # the file name of o200k_base in tiktoken's cache
 _RANKS_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 _CACHE_VARIABLE = "TIKTOKEN_CACHE_DIR"
 _definition_lock = threading.Lock()
 
 
 def load_encoding(name: str = DEFAULT_ENCODING) -> tiktoken.Encoding:
-    """A tiktoken encoding by name, loaded once.
+    """Return a tiktoken encoding by name; it is loaded once.
 
     Raises:
-        PipelineError: no encoding has this name, its ranks cannot be downloaded, or the bundled ranks are damaged.
+        PipelineError: the name is unknown, the ranks cannot be downloaded, or the bundled ranks are damaged.
     """
     return _load(name)
 
 
-@functools.cache  # here, since it keeps a default and the same name given apart
+@functools.cache  # not on `load_encoding`: a cache keeps a default and the same explicit argument apart
 def _load(name: str) -> tiktoken.Encoding:
     import tiktoken
 
@@ -62,19 +63,19 @@ def _load(name: str) -> tiktoken.Encoding:
     except (ValueError, OSError) as error:
         known = ", ".join(tiktoken.list_encoding_names())
         raise PipelineError(
-            f"tokens: tiktoken cannot load the encoding {name!r} ({_first_line(error)}); set text_units.encoding to "
+            f"tokens: tiktoken cannot load the encoding {name!r} ({_first_line(error)}); set `text_units.encoding` to "
             f"{DEFAULT_ENCODING!r}, which needs no download, or to one of {known} on a machine with network access or "
             f"with {_CACHE_VARIABLE} set to a folder that holds its ranks"
         ) from error
 
 
 def count_tokens(text: str, encoding: str = DEFAULT_ENCODING) -> int:
-    """Number of tokens of one text."""
+    """Return the number of tokens of one text."""
     return count_tokens_each([text], encoding)[0]
 
 
 def count_tokens_each(texts: Sequence[str], encoding: str = DEFAULT_ENCODING) -> list[int]:
-    """Number of tokens of each text, in order."""
+    """Return the number of tokens of each text, in order."""
     count = _counter_of(load_encoding(encoding)).count
     counts: dict[str, int] = {}
     for text in texts:
@@ -84,14 +85,14 @@ def count_tokens_each(texts: Sequence[str], encoding: str = DEFAULT_ENCODING) ->
 
 
 class _NoCutError(Exception):
-    """White space stands before a space, so that a token may span the start of that space."""
+    """White space precedes a space, so a token may cross the start of that space."""
 
 
 class _KnownWords(dict[str, int]):
-    """Tokens of words by the word, counted at first use with what stands before it; full, it learns no more.
+    """Cache of token counts by word, counted with the text `before`; a full cache adds no words.
 
     Raises:
-        _NoCutError: nothing may be cut behind this word.
+        _NoCutError: the text may not be cut after this word.
     """
 
     def __init__(self, encoding: tiktoken.Encoding, before: str) -> None:
@@ -108,25 +109,25 @@ class _KnownWords(dict[str, int]):
 
 
 class _WordCounter:
-    """Counts the tokens of a text word by word. Safe to share between threads."""
+    """Counter of the tokens of a text, word by word. Safe to share between threads."""
 
     def __init__(self, encoding: tiktoken.Encoding) -> None:
         self._encode = encoding.encode_ordinary
         self._opening = _KnownWords(encoding, "")
-        self._opening[""] = 0  # of a text that begins with a space
+        self._opening[""] = 0  # for a text that begins with a space
         self._following = _KnownWords(encoding, " ")
 
     def count(self, text: str) -> int:
-        """Number of tokens of a text of at most `MAX_PIECE` characters."""
+        """Return the number of tokens of a text of at most `MAX_PIECE` characters."""
         start, space, last = text.rpartition(" ")
-        if not space or text[0] == ",":  # a row of a table, whose words run together and hardly come again
+        if not space or text[0] == ",":  # a table row: its long words are rarely repeated
             return len(self._encode(text))
         opening, *words = start.split(" ")
         try:
             n_tokens = self._opening[opening] + sum(map(self._following.__getitem__, words))
         except _NoCutError:
             return len(self._encode(text))
-        is_word = last and not last[-1].isspace()  # else it may end so: nothing is cut behind it
+        is_word = last and not last[-1].isspace()  # else white space ends it: no cut after it
         return n_tokens + (self._following[last] if is_word else len(self._encode(space + last)))
 
 
@@ -148,7 +149,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _load_bundled() -> tiktoken.Encoding:
-    """The default encoding as tiktoken defines it, with ranks read from the package in a fifth of tiktoken's time."""
+    """Load the default encoding as tiktoken defines it, with the ranks in the package, five times as fast."""
     import tiktoken
     from tiktoken_ext import openai_public  # type: ignore[import-untyped]
 
@@ -168,7 +169,7 @@ def _load_bundled() -> tiktoken.Encoding:
 
 
 def _read_ranks() -> dict[bytes, int]:
-    """Rank by token; a line of the file is a token in base 64 and its rank."""
+    """Read rank by token; a line of the file holds a token in base 64 and its rank."""
     try:
         data = _RANKS.read_bytes()
     except OSError:

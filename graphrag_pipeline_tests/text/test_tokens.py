@@ -62,7 +62,7 @@ def test_damaged_ranks_are_an_error_not_a_download(unloaded, monkeypatch, tmp_pa
 @pytest.mark.parametrize("name", ["cl100k_base", "no_such_encoding"])
 def test_an_encoding_that_cannot_be_loaded_names_the_fix(unloaded, monkeypatch, tmp_path, name):
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    with pytest.raises(PipelineError, match=r"text_units\.encoding to 'o200k_base'"):
+    with pytest.raises(PipelineError, match=r"text_units\.encoding` to 'o200k_base'"):
         load_encoding(name)
 
 

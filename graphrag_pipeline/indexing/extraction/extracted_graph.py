@@ -1,19 +1,20 @@
-"""Embedded extraction: entities and relationships of text units by rule, without a model.
+"""Embedded extraction: entities and relationships of text units by rules, without a model.
 
-Each document is read alone, so that one new document changes one bucket. The steps are `names.py` (where something is
-named), `name_types.py` (what kind of thing it is), `aliases.py` (which names are one), `document_titles.py` (what the
-document is about), `concepts.py` (key phrases), `predicates.py` and, here, rows per text unit. Keep out: anything that
-needs the whole corpus, it happens in `graph`.
+Each document is read alone, so that a new document changes only its own bucket. The rules are in `names/`: `finder.py`
+(places of names), `types.py` (entity types), `aliases.py` (forms of one name), `document_titles.py` (the entity that a
+document is about), `concepts.py` (key phrases), `predicates.py` (verbs between names). This module makes rows.
 
-How occurrences are counted: one entity mention per text unit, sentence and written form of an entity; one relationship
-mention per text unit, pair and sentence. Text units overlap, and each has its own mentions: a sentence in two text
-units counts in both, as in the GraphRAG paper. `start` and `end` are offsets into the document: of the name's first
-occurrence in the sentence for an entity, of the sentence for a relationship.
+Mentions are counted as in the GraphRAG paper (Edge et al. 2024, arXiv:2404.16130): text units overlap, and a sentence
+in two text units counts in both. There is one entity mention per text unit, sentence and written form of an entity.
+There is one relationship mention per text unit, pair and sentence. `start` and `end` are offsets into the document: of
+the first occurrence of the name in the sentence for an entity, of the sentence for a relationship.
 
-`name` is the form that stands for the entity in its document ("Ebenezer Scrooge" where the text says "Mr. Scrooge"), so
-that `normalize_title(name)` is its key; `written` is what is written, `document.text[start:end]`, with its article
-where the document mostly writes the name so ("the Ghost"). The first text unit of a document with a name for a title
-has one mention more, with `is_about` and without a place.
+`name` is the canonical form of the entity in its document ("Ebenezer Scrooge" where the text says "Mr. Scrooge");
+`normalize_title(name)` is its key. `written` is `document.text[start:end]`. It includes the article if the document
+mostly writes the name with it ("the Ghost"). If the title of a document is a name, its first text unit has one more
+mention, with `is_about` and without a place.
+
+Keep out: steps that need the whole corpus (`indexing/graph`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from itertools import combinations, pairwise
 
 import pyarrow as pa
 
-from graphrag_pipeline.indexing.extraction.names.aliases import tie_names
+from graphrag_pipeline.indexing.extraction.names.aliases import find_canonical_forms
 from graphrag_pipeline.indexing.extraction.names.cjk import find_chinese_names, find_japanese_names
 from graphrag_pipeline.indexing.extraction.names.concepts import find_concepts, find_speakers
 from graphrag_pipeline.indexing.extraction.names.cues import INITIAL_HONORIFICS
@@ -49,7 +50,7 @@ from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSH
 from graphrag_pipeline.text.languages import SMALL_WORDS, detect_language
 from graphrag_pipeline.text.sentences import split_sentences
 
-STRENGTH = 1.0  # of one sentence in which two entities meet
+STRENGTH = 1.0  # of one sentence that contains two entities
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class _Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """What the document is about, with the sentence that says most about it: the first."""
+    """The entity that the document is about, described by the first sentence."""
 
     name: str
     type: str
@@ -81,7 +82,7 @@ class _Sentence:
 
 @dataclass
 class _Columns:
-    """Rows of a mentions table, by column: much faster to collect than dictionaries."""
+    """Rows of a mentions table, collected by column, which is faster than dictionaries."""
 
     table: Table
     values: dict[str, list] = field(init=False)
@@ -98,7 +99,7 @@ class _Columns:
 
 
 def extract_graph(documents: pa.Table, text_units: pa.Table, settings: ExtractionSettings) -> dict[str, pa.Table]:
-    """Find the entities of each text unit and the pairs that meet in a sentence.
+    """Find the entities of each text unit and the pairs that occur in one sentence.
 
     Args:
         documents: `documents` rows; needs `id`, `title` and `text`.
@@ -130,14 +131,14 @@ def extract_graph(documents: pa.Table, text_units: pa.Table, settings: Extractio
 
 
 def read_document(title: str, text: str) -> tuple[list[_Sentence], _About | None]:
-    """The sentences of a document that name something, with what they name, and what the document is about."""
+    """Return the sentences of a document that contain names, with these names, and the entity it is about, or None."""
     spans = split_sentences(text)
     headings = [is_heading(text, start, end) for start, end in spans]
     about = read_title(title, text)
-    names, ties, types = _name_things(text, spans, headings, about)
+    names, links, types = _name_things(text, spans, headings, about)
     by_sentence: defaultdict[int, list[_Occurrence]] = defaultdict(list)
     for name in sorted(include_articles(names, text), key=lambda name: (name.start, name.end)):
-        form = ties[name.form]
+        form = links[name.form]
         by_sentence[name.sentence].append(
             _Occurrence(title_of(form), form, types[form], name.start, name.end, text[name.start : name.end])
         )
@@ -158,7 +159,7 @@ def _fold(text: str, span: tuple[int, int]) -> str:
 def _name_things(
     text: str, spans: list[tuple[int, int]], headings: list[bool], about: DocumentTitle | None
 ) -> tuple[list[Name], dict[str, str], dict[str, str]]:
-    """Every place where the document names something, the form that stands for each form, and types of those."""
+    """Return every name in the document, the canonical form of each written form, and the type of each form."""
     starts = [start for start, _ in spans]
     language = detect_language(text)
     if language in ("zh", "ja"):
@@ -172,32 +173,32 @@ def _name_things(
     if about is not None:
         names = _prefer(find_title(about, text, starts), names)
     written_types = type_names(names, text) | types
-    if about is not None:  # the title is a name, wherever the text writes it
+    if about is not None:  # the title is a name of the document, also if the text does not contain it
         names.append(Name(about.name, len(text), len(text), -1))
         written_types.setdefault(about.name, about.type or type_by_words(about.name) or UNKNOWN)
-    ties = tie_names(names, written_types, text, language)
-    types = vote_types(names, written_types, ties)
+    links = find_canonical_forms(names, written_types, text, language)
+    types = vote_types(names, written_types, links)
     if about is not None:
         names.pop()
-        stands_for = ties[about.name]
-        ties = {form: about.form if name == stands_for else name for form, name in ties.items()}
-        types[about.form] = about.type or types[stands_for]
+        canonical = links[about.name]
+        links = {form: about.form if name == canonical else name for form, name in links.items()}
+        types[about.form] = about.type or types[canonical]
     if language in ("en", ""):
         concepts = find_concepts(text, names, starts)
         names += concepts
-        ties |= {concept.form: concept.form for concept in concepts}
+        links |= {concept.form: concept.form for concept in concepts}
         types |= {concept.form: CONCEPT for concept in concepts} | dict.fromkeys(find_speakers(text, concepts), PERSON)
-    return names, ties, types
+    return names, links, types
 
 
 def _type_addressed(names: list[Name], language: str) -> dict[str, str]:
-    """ "M. Dupont" is a person in French; elsewhere M is an initial."""
+    """Type names after one-letter honorifics: "M. Dupont" is a person in French; elsewhere M is an initial."""
     honorifics = tuple(f"{letter}. " for letter in sorted(INITIAL_HONORIFICS.get(language, ())))
     return {name.form: PERSON for name in names if honorifics and name.form.startswith(honorifics)}
 
 
 def _prefer(names: list[Name], others: list[Name]) -> list[Name]:
-    """`names`, and of `others` what overlaps none of them or contains one: "Mr. Marley" where the title is "Marley"."""
+    """Return `names` and those of `others` that overlap none or contain one, such as "Mr. Marley" for "Marley"."""
     starts = [name.start for name in names]
     kept = []
     for other in others:
@@ -217,7 +218,7 @@ def _units_by_document(text_units: pa.Table) -> dict[str, list[tuple[str, int, i
 
 
 def _add_entities(unit_id: str, start: int, end: int, sentences: list[_Sentence], entities: _Columns) -> int:
-    """Add a mention per sentence and written form; returns their number."""
+    """Add a mention per sentence and written form; return their number."""
     n_entities = 0
     for sentence in sentences:
         seen: set[tuple[str, str]] = set()

@@ -1,17 +1,15 @@
-"""Entities, relationships and claims of a text unit, by a chat model.
+"""Extraction of entities, relationships and claims of a text unit by a chat model.
 
-One conversation per text unit: the prompt, then up to `max_gleanings` times "what was missed?", until a reply adds
-nothing; a second conversation for claims where they are wanted. Replies are parsed one by one (`reply_records.py`) and
-their records numbered on, so that a mention's position says in which order it was found; its `request_key` says in
-which reply. Nothing is merged here: an entity that two replies describe has two mentions; only exact repeats are left
-out.
+Each text unit has one conversation: the prompt, then up to `max_gleanings` gleaning turns, until a reply adds no
+record. If claims are enabled, it has a second conversation for them. Each reply is parsed alone (`reply_records.py`).
+Records are numbered over all replies, so the position of a mention is its order, and its `request_key` names its reply.
+Mentions are not merged: an entity that two replies describe has two mentions. Only exact repeats are left out.
 
-A first reply without a record is a valid "nothing here" if it is the end mark alone, or empty JSON alone: `[]`, `{}`,
-`{"entities": []}`. With words around it (an apology, a poem) it is none: the request's `parse` refuses it, with the
-reason, so that the model is asked once more and the text unit fails if that does not help. A follow-up reply without
-records ends the gleaning.
+A first reply without a record means "no entities" if it holds only the end mark, or only empty JSON: `[]`, `{}`,
+`{"entities": []}`. With other words around it (an apology, a poem), `parse` rejects it: the model gets the reason and
+one more request, and the text unit fails if that does not help. A gleaning reply without records ends the conversation.
 
-Keep out: which text units are asked about, caching, retries (`models`), merging (`graph.py`).
+Keep out: the choice of text units, caching and retries (`models`), merging (`indexing/graph`).
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ _Record = ExtractedEntity | ExtractedRelationship | ExtractedClaim
 
 @dataclass(frozen=True)
 class ClaimsPlan:
-    """How claims are asked for: the prompts and what kind of claim is wanted."""
+    """Prompts for claims and the kind of claim to extract."""
 
     prompt: Prompt
     continue_prompt: Prompt
@@ -49,14 +47,14 @@ class ClaimsPlan:
 
 @dataclass(frozen=True)
 class ExtractionPlan:
-    """How text units are asked about.
+    """Prompts and limits of the conversations about text units.
 
     Attributes:
         prompt, continue_prompt: `extract_graph` and `extract_graph_continue`.
-        entity_types: those to look for; others are kept and counted.
-        max_gleanings: most follow-ups in a conversation.
+        entity_types: types to look for; entities of other types are kept and counted.
+        max_gleanings: most gleaning turns in a conversation.
         language: `auto` or the name of a language.
-        claims: None where claims are not wanted.
+        claims: None if claims are disabled.
     """
 
     prompt: Prompt
@@ -69,15 +67,15 @@ class ExtractionPlan:
 
 @dataclass(frozen=True)
 class UnitMentions:
-    """What one text unit yields.
+    """The mentions of one text unit.
 
     Attributes:
         entities, relationships, claims: rows of `ENTITY_MENTIONS`, `RELATIONSHIP_MENTIONS` and `CLAIM_MENTIONS`.
-        outside_types: type that is not in the list -> number of mentions.
-        problems: reason -> number of records left out or mended for it.
-        n_replies: of the model.
-        first_reply: how the first one starts.
-        n_characters: of the text.
+        outside_types: type outside the list of the plan -> number of mentions.
+        problems: reason -> number of records that were left out or changed.
+        n_replies: number of replies of the model.
+        first_reply: start of the first reply.
+        n_characters: length of the text.
     """
 
     entities: list[Row]
@@ -94,7 +92,7 @@ async def extract_text_unit(unit_id: str, text: str, plan: ExtractionPlan, model
     """Hold the conversations about one text unit.
 
     Raises:
-        CallFailedError: a reply cannot be had or read; replies had so far stay stored, so that the next try goes on.
+        CallFailedError: a request got no usable reply. Earlier replies are stored, so that a retry continues there.
     """
     follow_up = plan.continue_prompt.render()
     opening = build_graph_prompt(text, plan)
@@ -108,14 +106,14 @@ async def extract_text_unit(unit_id: str, text: str, plan: ExtractionPlan, model
 
 
 def build_graph_prompt(text: str, plan: ExtractionPlan) -> list[Message]:
-    """The turns that ask for the entities and relationships of a text."""
+    """Return the turns that request the entities and relationships of a text."""
     return open_conversation(plan.prompt, plan.language, entity_types=", ".join(plan.entity_types), input_text=text)
 
 
 def build_claims_prompt(text: str, names: Sequence[str], plan: ExtractionPlan) -> list[Message]:
-    """The turns that ask for the claims of a text about the named entities (about the entity types if there are none).
+    """Return the turns that request the claims of a text about the named entities, or about the types without names.
 
-    Names are those that the graph replies use, so that claims find their entities.
+    Names are spelled as in the graph replies, so that claims match their entities.
     """
     assert plan.claims is not None
     distinct = {normalize_title(name): name for name in reversed(names)}
@@ -130,10 +128,10 @@ def build_claims_prompt(text: str, names: Sequence[str], plan: ExtractionPlan) -
 
 
 def refuse_empty(reply: Reply, text: str) -> Reply:
-    """`reply`, if it holds records or says, and says no more than, that there are none.
+    """Return `reply` if it holds records, or only an end mark or empty JSON.
 
     Raises:
-        ReplyFormatError: otherwise.
+        ReplyFormatError: the reply holds neither; the message is also sent to the model.
     """
     if reply.n_records or (reply.is_complete and reply.is_bare and not reply.problems):
         return reply
@@ -152,7 +150,7 @@ async def _converse(
     max_gleanings: int,
     model: ChatModel,
 ) -> list[ChatReply[Reply]]:
-    """The replies of one conversation; the last one may add nothing."""
+    """Return the replies of one conversation; the last one may add no record."""
     request = ChatRequest(unit_id, opening, lambda text: refuse_empty(parse(text), text))
     replies = [await model.complete(request)]
     messages = opening
@@ -167,7 +165,7 @@ async def _converse(
 
 
 def _adds_something(replies: Sequence[ChatReply[Reply]]) -> bool:
-    """Whether the last reply holds a record that none before it holds."""
+    """Whether the last reply holds a record that no earlier reply holds."""
     before = {record for reply in replies[:-1] for record in _records(reply.value)}
     return not before.issuperset(_records(replies[-1].value))
 
@@ -185,7 +183,7 @@ def collect_mentions(
     claim_replies: Sequence[ChatReply[Reply]],
     entity_types: Sequence[str],
 ) -> UnitMentions:
-    """The rows of a text unit, positions running on over its replies; the first of equal records stays."""
+    """Return the rows of a text unit, numbered over all its replies; the first of equal records is kept."""
     problems: Counter[str] = Counter()
     for reply in (*replies, *claim_replies):
         problems.update(reply.value.problems)
@@ -206,7 +204,7 @@ def collect_mentions(
 
 
 def _number_rows(unit_id: str, keyed: Iterable[tuple[str, Sequence[_Record]]], problems: Counter[str]) -> list[Row]:
-    """Rows of records under the keys of their requests; a record's fields are the columns of its table."""
+    """Return the rows of (request key, records) pairs; the fields of a record are the columns of its table."""
     rows: dict[_Record, Row] = {}
     for request_key, records in keyed:
         for record in records:

@@ -1,7 +1,9 @@
-"""Fields of extraction replies: names, types, strengths and dates as models write them, made safe to store.
+"""Fields of extraction replies: names, types, strengths and dates as models write them, cleaned for storage.
 
-Each function takes the text between two delimiters, or a JSON value as text, and returns what the row holds. What had
-to be changed is counted in `problems`, by a reason that a person understands. Keep out: where a field starts and ends.
+Each function takes the text between two delimiters, or a JSON value as text, and returns the value of the row. Each
+change is counted in `problems`, under a reason for people.
+
+Keep out: the boundaries of fields (`reply_records.py`, `reply_objects.py`).
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _NOTHING = {"", "NONE", "N/A", "NA", "NULL", "UNKNOWN", "NOT SPECIFIED", "-"}
 
 @dataclass(frozen=True)
 class ExtractedEntity:
-    """What one reply says about one entity; `type` is upper case, `UNKNOWN` where the reply does not say."""
+    """An entity in one reply; `type` is upper case, `UNKNOWN` if the reply gives none."""
 
     name: str
     type: str
@@ -38,7 +40,7 @@ class ExtractedEntity:
 
 @dataclass(frozen=True)
 class ExtractedRelationship:
-    """What one reply says about one pair; `strength` is within `MIN_STRENGTH` and `MAX_STRENGTH`."""
+    """A relationship in one reply; `strength` is between `MIN_STRENGTH` and `MAX_STRENGTH`."""
 
     source: str
     target: str
@@ -48,7 +50,7 @@ class ExtractedRelationship:
 
 @dataclass(frozen=True)
 class ExtractedClaim:
-    """One claim; `object` is NONE where nobody is named, `status` one of `STATUSES`, dates as the reply writes them."""
+    """A claim in one reply; `object` is NONE without a name, `status` one of `STATUSES`, dates as written."""
 
     subject: str
     object: str
@@ -61,7 +63,7 @@ class ExtractedClaim:
 
 
 def read_entity(name: str, kind: str, description: str, problems: Counter[str]) -> ExtractedEntity | None:
-    """The entity, or None, counted, if it has no usable name or repeats the format."""
+    """Return the entity; None, counted in `problems`, if it has no usable name or repeats the format of the prompt."""
     title = read_name(name, problems)
     entity_type = read_type(kind, problems)
     if title is None:
@@ -75,7 +77,7 @@ def read_entity(name: str, kind: str, description: str, problems: Counter[str]) 
 def read_relationship(
     source: str, target: str, description: str, strength: str, problems: Counter[str]
 ) -> ExtractedRelationship | None:
-    """The relationship, or None, counted, if an end has no usable name or it repeats the format."""
+    """Return the relationship; None, counted, if an end has no usable name or it repeats the format of the prompt."""
     ends = read_name(source, problems), read_name(target, problems)
     if ends[0] is None or ends[1] is None:
         return None
@@ -86,7 +88,7 @@ def read_relationship(
 
 
 def read_claim(fields: list[str], problems: Counter[str]) -> ExtractedClaim | None:
-    """The claim of eight fields in the order of `ClaimRecord`, or None, counted, if its subject has no usable name."""
+    """Return the claim of eight fields in the order of `ExtractedClaim`; None, counted, without a usable subject."""
     subject = read_name(fields[0], problems)
     if subject is None:
         return None
@@ -107,7 +109,7 @@ def read_claim(fields: list[str], problems: Counter[str]) -> ExtractedClaim | No
 
 
 def clean_name(field: str) -> str:
-    """A name on one line, without the quotes, stars, brackets or marks around it."""
+    """Return a name on one line, without quotes, stars, brackets or marks around it."""
     name = " ".join(clean_text(field).split()).strip(_EDGES)
     if name[:1] + name[-1:] in ("<>", "[]", "\uff1c\uff1e"):
         name = name[1:-1].strip(_EDGES)
@@ -115,7 +117,7 @@ def clean_name(field: str) -> str:
 
 
 def read_name(field: str, problems: Counter[str]) -> str | None:
-    """A name, or None, counted, if it is empty or too long to be one."""
+    """Return a name; None, counted, if it is empty or over `MAX_NAME` characters."""
     name = clean_name(field)
     if len(name) > MAX_NAME:
         problems["name too long"] += 1
@@ -127,7 +129,7 @@ def read_name(field: str, problems: Counter[str]) -> str | None:
 
 
 def read_type(field: str, problems: Counter[str]) -> str:
-    """A type in capitals; `UNKNOWN` where there is none or, counted, where it is too long to be one."""
+    """Return a type in upper case; `UNKNOWN` if it is empty or, counted, over `MAX_TYPE` characters."""
     name = unicodedata.normalize("NFKC", clean_name(field)).upper()
     if len(name) > MAX_TYPE:
         problems["type too long"] += 1
@@ -136,7 +138,7 @@ def read_type(field: str, problems: Counter[str]) -> str:
 
 
 def read_text(field: str, problems: Counter[str]) -> str:
-    """A description or quotation, quotes around all of it dropped; cut, counted, at `MAX_TEXT`."""
+    """Return a description or quotation without outer quotes; cut, counted, at `MAX_TEXT` characters."""
     text = clean_text(clean_text(field).removesuffix("\n##"))
     if len(text) > 1 and text[0] in QUOTES and text[-1] in QUOTES and text[0] not in text[1:-1]:
         text = text[1:-1].strip()
@@ -147,7 +149,7 @@ def read_text(field: str, problems: Counter[str]) -> str:
 
 
 def read_strength(field: str, problems: Counter[str]) -> float:
-    """The first number of a field ("9", "9.0", "9/10"); counted: one brought into the range, 1 where there is none."""
+    """Return the first number of a field ("9", "9.0", "9/10") within the range; 1 without a number; changes counted."""
     match = _NUMBER.search(field[:80])
     if not match:
         problems["strength not a number"] += 1
@@ -160,7 +162,7 @@ def read_strength(field: str, problems: Counter[str]) -> float:
 
 
 def read_status(field: str, problems: Counter[str]) -> str:
-    """TRUE, FALSE or SUSPECTED; any other word, counted, leaves it open."""
+    """Return TRUE, FALSE or SUSPECTED; any other word, counted, becomes SUSPECTED."""
     status = clean_name(field[:MAX_TYPE]).upper()
     if status not in STATUSES:
         problems["status not known"] += 1
@@ -169,6 +171,6 @@ def read_status(field: str, problems: Counter[str]) -> str:
 
 
 def read_date(field: str) -> str | None:
-    """A date as written, None where the reply has none."""
+    """Return a date as written; None if the field holds no date."""
     date = clean_name(field[:MAX_TYPE])
     return date if date.upper() not in _NOTHING and any(c.isdigit() for c in date) else None

@@ -1,8 +1,9 @@
-"""JSON instead of records: the objects of an extraction reply as the fields of records, whatever their keys are called.
+"""JSON replies of extraction: objects as fields of records, for many spellings of keys.
 
-Objects are found at any depth: a list of them, lists under "entities" and "relationships", one object per line, or
-lists whose first item says what they are. Keep out: reading JSON (`models/reply_json.py`) and fields
-(`reply_fields.py`).
+Objects are found at every depth: in a list, in lists under "entities" and "relationships", one object per line, or in
+lists whose first item names the kind of record.
+
+Keep out: parsing of JSON (`models/reply_json.py`) and of fields (`reply_fields.py`).
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ _N_NEEDED = {"entity": 1, "relationship": 2, "claim": 1}
 
 
 def iterate_objects(reply: str, kinds: tuple[str, ...]) -> tuple[list[tuple[str, list[str]]], bool]:
-    """Find records in JSON.
+    """Find records in the JSON of a reply.
 
     Returns:
-        (kind, fields) in the order of the reply, and whether the reply holds JSON at all.
+        (kind, fields) in the order of the reply, and whether the reply holds records or empty JSON.
     """
     values = read_json(reply)
     found: list[tuple[str, list[str]]] = []
@@ -59,7 +60,7 @@ def iterate_objects(reply: str, kinds: tuple[str, ...]) -> tuple[list[tuple[str,
 
 
 def _is_empty_graph(value: Any) -> bool:
-    """Whether the JSON says that there is nothing: [] or an object of empty lists."""
+    """Whether the JSON is [] or an object of empty lists."""
     items = value.values() if isinstance(value, dict) else value
     return all(item == [] for item in items)
 

@@ -1,13 +1,14 @@
-"""Extraction replies: records `("entity"<|>NAME<|>TYPE<|>DESCRIPTION)` read from whatever a model made of the format.
+"""Records `("entity"<|>NAME<|>TYPE<|>DESCRIPTION)` in extraction replies, in the many variants that models write.
 
-A reply is parsed on its own, never joined to another. Accepted: names with or without quotes, any case, full-width
-punctuation, other bars and brackets in delimiters, code fences, prose around records, `##` or new lines or nothing
-between them, a missing closing bracket, the end mark anywhere, an unknown first word where the number of fields says
-what it is, and JSON instead of records. What cannot be used is left out and counted by reason; a last record that was
-cut off is one. Repeats within a reply are left out.
+Each reply is parsed alone. Accepted variants: names with or without quotes, any case, full-width punctuation, other
+bars and brackets in delimiters, code fences, prose around records, `##` or new lines or nothing between records, a
+missing closing bracket, the end mark at any place, an unknown first word if the number of fields decides the kind, and
+JSON instead of records. A record that cannot be used is left out and counted by reason, also a last record that was cut
+off. Repeats within a reply are left out.
 
-Nothing raises, whatever the string, and time is linear: patterns are anchored at delimiters and look at a bounded piece
-of text. Keep out: prompts, what a type or a strength means, the conversation.
+No string raises an error, and the time is linear: patterns start at delimiters and look at a bounded part of the text.
+
+Keep out: prompts, the meaning of a type or a strength, the conversation.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _KINDS = {
     "relation": "relationship", "claim": "claim", "claims": "claim",
 }  # fmt: skip
 
-# A pattern that starts with a set of characters is looked for several times as fast as one with alternatives.
+# `re` finds a pattern that starts with a character set several times as fast as one that starts with alternatives.
 _LEFT = r"[<\uff1c\u3008&](?:(?<!&)|(?i:lt;))"
 _RIGHT, _BAR = "(?:[>\uff1e\u3009]|&gt;)", r"\\?[|\uff5c\u4e28\u00a6]"
 _DELIMITER = re.compile(rf"{_LEFT} ?{_BAR}{{1,2}} ?{_RIGHT}")
@@ -49,7 +50,7 @@ _QUOTED = f"[{re.escape(QUOTES)}]{{0,4}}"
 _LEAD = r"(?:\A|(?<=[\n)\]])|(?<=##)|(?=[(\[]))\s{0,8}(?:(?:[-*\u2022]|\d{1,4}[.)])\s)?\s{0,4}"
 _HEAD = re.compile(rf"{_LEAD}([(\[]?)\s{{0,4}}{_QUOTED}(\w{{1,24}}){_QUOTED}[:,]?\s{{0,4}}\Z")
 _SUBJECT_HEAD = re.compile(r"(?:\A|(?<=[\n)])|(?<=##))\s{0,8}\(()\s{0,4}([^\n]{1,200}?)\s{0,4}\Z")
-_MAY_START = re.compile(r"[\n()\[\]#]")  # what stands before or at the start of every record but the first
+_MAY_START = re.compile(r"[\n()\[\]#]")  # precedes or starts every record except the first
 _LOOK_BACK = {_HEAD: 60, _SUBJECT_HEAD: 240}  # characters before a delimiter in which a record may start
 _CLOSED = rf"[)\]]{_QUOTED}[ \t]*+[,;.\u3002]?"
 _CLOSED_BEFORE_MARK = re.compile(rf"{_CLOSED}\s*+##")
@@ -64,13 +65,13 @@ R = TypeVar("R", ExtractedEntity, ExtractedRelationship, ExtractedClaim)
 
 @dataclass(frozen=True)
 class Reply:
-    """What a reply holds.
+    """The records of one reply.
 
     Attributes:
-        entities, relationships, claims: in the order of the reply.
-        is_complete: whether it says that it ends: by an end mark, or as whole JSON.
-        is_bare: whether it holds nothing but end marks, or nothing but empty JSON.
-        problems: reason -> number of records that were left out or mended for it.
+        entities, relationships, claims: records in the order of the reply.
+        is_complete: whether the reply marks its end: by an end mark, or as complete JSON.
+        is_bare: whether it holds only end marks, or only empty JSON.
+        problems: reason -> number of records that were left out or changed.
     """
 
     entities: tuple[ExtractedEntity, ...]
@@ -156,7 +157,7 @@ def _drop_repeats(records: list[R], problems: Counter[str]) -> tuple[R, ...]:
 
 @dataclass(frozen=True)
 class _Start:
-    """Where a record and where its fields start, its kind ("" if unknown), and whether a bracket opens it."""
+    """The start of a record and of its fields, its kind ("" if unknown), and whether a bracket opens it."""
 
     start: int
     fields: int
@@ -165,7 +166,7 @@ class _Start:
 
 
 def _split_records(text: str, kinds: tuple[str, ...], problems: Counter[str]) -> Iterator[tuple[str, list[str]]]:
-    """(kind, fields) of each record; `text` has plain delimiters, and separators instead of end marks."""
+    """Yield (kind, fields) of each record; `text` has plain delimiters, and separators instead of end marks."""
     starts = list(_find_starts(text, kinds))
     for number, start in enumerate(starts):
         is_last = number + 1 == len(starts)
@@ -185,7 +186,7 @@ def _split_records(text: str, kinds: tuple[str, ...], problems: Counter[str]) ->
 
 
 def _find_starts(text: str, kinds: tuple[str, ...]) -> Iterator[_Start]:
-    """Looks back from each delimiter to see whether the first field of a record stands before it."""
+    """Yield the starts of records: the delimiters that follow the first field of a record."""
     head = _SUBJECT_HEAD if kinds == ("claim",) else _HEAD
     look_back = _LOOK_BACK[head]
     before, delimiter = 0, text.find("<|>")
@@ -205,9 +206,9 @@ def _find_starts(text: str, kinds: tuple[str, ...]) -> Iterator[_Start]:
 
 
 def _cut_at_end(body: str, start: _Start, is_last: bool) -> str | None:
-    """The fields of a record without what follows it; None if it was cut off.
+    """Return the fields of a record without the text after it; None if it was cut off.
 
-    A closing bracket ends a record only behind the delimiter of its last field, so that a description may hold one.
+    A closing bracket ends a record only after the delimiter of its last field, so a description may contain one.
     """
     place = _last_field(body, _N_FIELDS.get(start.kind, 3))
     ends = (_CLOSED_BEFORE_MARK, _CLOSED_LINE, _SEPARATOR) if start.is_open else (_BARE,)
@@ -218,7 +219,7 @@ def _cut_at_end(body: str, start: _Start, is_last: bool) -> str | None:
 
 
 def _last_field(body: str, n_fields: int) -> int:
-    """Where the last of `n_fields` fields starts; 0 if there are fewer."""
+    """Return the offset of the last of `n_fields` fields; 0 if there are fewer."""
     place = 0
     for _ in range(n_fields - 1):
         delimiter = body.find("<|>", place)
@@ -229,7 +230,7 @@ def _last_field(body: str, n_fields: int) -> int:
 
 
 def _guess_kind(fields: list[str]) -> str:
-    """What a record with a first word in another language is: three fields make an entity, a number last a pair."""
+    """Return the kind of a record with an unknown first word: entity for 3 fields, relationship for 4 with a number."""
     if len(fields) == 3:
         return "entity"
     return "relationship" if len(fields) == 4 and re.search(r"\d", fields[3]) else ""

@@ -1,7 +1,9 @@
-"""Mentions by rule of the documents that changed; those of the others are taken over.
+"""Embedded extraction of changed documents; unchanged documents keep their mentions.
 
-`extract_graph` reads one document and nothing else, so a document that has the title, text and text units that it had
-last time, read by the same code, has the mentions that it had. Keep out: where last time's tables are kept.
+`extract_graph` reads each document alone. A document with the same title, text and text units as in the previous run,
+and the same code, therefore has the same mentions.
+
+Keep out: the storage of earlier tables.
 """
 
 from __future__ import annotations
@@ -24,11 +26,11 @@ def extract_changed_documents(
     settings: ExtractionSettings,
     earlier: Mapping[str, pa.Table] | None,
 ) -> dict[str, pa.Table]:
-    """What `extract_graph` gives, computed for documents alone that are not as they were.
+    """Return the result of `extract_graph`, computed only for changed documents.
 
     Args:
-        earlier: `documents` and `text_units` of last time and the mentions that the same code and settings made of
-            them, by table; None without any.
+        earlier: by table, `documents` and `text_units` of the previous run and their mentions by the same code and
+            settings; None without a previous run.
     """
     if earlier is None:
         return extract_graph(documents, text_units, settings)
@@ -48,7 +50,7 @@ _Content: TypeAlias = "tuple[str, str, list[tuple[str, int, int]]]"
 
 
 def _read_contents(documents: pa.Table, text_units: pa.Table) -> dict[str, _Content]:
-    """What each document is made of, by id."""
+    """Return title, text and text units of each document, by id."""
     units: defaultdict[str, list[tuple[str, int, int]]] = defaultdict(list)
     columns = (text_units[name].to_pylist() for name in ("document_id", "id", "start", "end"))
     for document_id, *unit in zip(*columns, strict=True):

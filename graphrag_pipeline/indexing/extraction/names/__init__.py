@@ -1,1 +1,1 @@
-"""Name finding by rules: capitalization, gazetteer, key phrases, and rules per language."""
+"""Names of one document by rules: capitalization, gazetteer, aliases, titles, dates, key phrases, and languages."""

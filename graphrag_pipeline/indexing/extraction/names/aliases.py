@@ -1,7 +1,10 @@
-"""Tying the ways one document writes a name to one form: "Mr. Scrooge" and "Scrooge" to "Ebenezer Scrooge".
+"""Canonical forms of the names in one document: "Mr. Scrooge" and "Scrooge" become "Ebenezer Scrooge".
 
-Only where the document leaves no doubt: a short name with two full names that it could stand for stays itself. Wrong
-ties are worse than missed ones, and `resolution.py` gets another chance with the whole corpus.
+Forms are linked only if the document is unambiguous. A short name that matches two full names keeps its form, because a
+wrong link is worse than a missing one. Entity resolution (`indexing/graph/resolution.py`) later compares the whole
+corpus.
+
+Keep out: places (`finder.py`) and types (`types.py`) of names.
 """
 
 from __future__ import annotations
@@ -34,16 +37,16 @@ _ACRONYM = r"[\"“]?((?:\p{Lu}[.&]?){2,8}s?)[\"”]?"
 _ACRONYM_AFTER = regex.compile(rf"\s*\(\s*{_ACRONYM}\s*[),;]|,\s+(?:or|oder|ou|o)\s+{_ACRONYM}(?=[,;.)])")
 _INITIALS = regex.compile(r"(?:\p{Lu}\.)+")
 _FRAU = frozenset({"FRAU", "FRÄULEIN"})
-_MIN_RANK = 60_000  # of a word in small letters that hardly is one (see `capitals.token_rank`): "homer", not "award"
-_MIN_CAPITAL_RANK = 100_000  # of a word with a capital: names of firms and places are commoner
+_MIN_RANK = 60_000  # of a rare word in lower case (see `capitalization.token_rank`): "homer", not "award"
+_MIN_CAPITAL_RANK = 100_000  # of a rare word with a capital; names of companies and places are commoner
 _HELD = regex.compile(r"(.+)('s \p{Ll}[\p{Ll}' ]*)$")
 
 
-def tie_names(names: Iterable[Name], types: dict[str, str], text: str, language: str = "") -> dict[str, str]:
-    """The form that stands for each written form of one document.
+def find_canonical_forms(names: Iterable[Name], types: dict[str, str], text: str, language: str = "") -> dict[str, str]:
+    """Return the canonical form of each written form of one document.
 
     Args:
-        names: every place where the document names something.
+        names: every occurrence of a name in the document.
         types: type by written form.
         text: the document.
         language: as `detect_language` names it; "M." is an honorific in French only.
@@ -54,17 +57,17 @@ def tie_names(names: Iterable[Name], types: dict[str, str], text: str, language:
     kept = _sum_counts(counts, chosen)
     kept_types = {chosen[form]: kind for form, kind in sorted(types.items(), key=lambda item: item[1] == UNKNOWN)[::-1]}
     places = {chosen[name.form]: name.start for name in reversed(names)}
-    ties = (
-        _tie_unsure(kept_types, places)
-        | _tie_persons(kept, kept_types, language)
-        | _tie_organizations(kept, kept_types)
+    links = (
+        _link_unsure(kept_types, places)
+        | _link_persons(kept, kept_types, language)
+        | _link_organizations(kept, kept_types)
     )
-    ties |= {chosen.get(short, short): chosen.get(long, long) for short, long in find_acronyms(names, text).items()}
-    return {form: _tie_held(_follow(spelling, ties), ties) for form, spelling in chosen.items()}
+    links |= {chosen.get(short, short): chosen.get(long, long) for short, long in find_acronyms(names, text).items()}
+    return {form: _link_held(_follow(spelling, links), links) for form, spelling in chosen.items()}
 
 
 def find_acronyms(names: Iterable[Name], text: str) -> dict[str, str]:
-    """Acronyms that the text introduces itself: "World Health Organization (WHO)", "..., or WHO, ..."."""
+    """Return acronym -> name where the text defines it: "World Health Organization (WHO)", "..., or WHO, ..."."""
     found = {}
     for name in names:
         match = _ACRONYM_AFTER.match(text, name.end) if " " in name.form else None
@@ -80,7 +83,8 @@ def find_acronyms(names: Iterable[Name], text: str) -> dict[str, str]:
 def is_acronym_of(short: str, long: str) -> bool:
     """Whether the capitals of `short` are the initials of the words of `long`.
 
-    Small words and a legal form at the end count or not: "IBM" is "International Business Machines Corporation".
+    Words in lower case and a legal form at the end are optional: "IBM" is "International Business Machines
+    Corporation".
     """
     letters = "".join(letter for letter in short if letter.isupper())
     words = regex.findall(r"[\p{L}\p{M}]+", long)
@@ -91,8 +95,10 @@ def is_acronym_of(short: str, long: str) -> bool:
 
 
 def _is_spelled_along(short: str, long: str) -> bool:
-    """Whether the letters of `short` start each word with a capital of `long`, and some go on inside: "EZB" is
-    "Europäische Zentralbank", as compounds have it."""
+    """Whether the letters of `short` start the words of `long`, and some are inside a word, as in German compounds.
+
+    "EZB" is "Europäische Zentralbank".
+    """
     words = [word for word in regex.findall(r"[\p{L}\p{M}]+", long) if word[0].isupper()]
     letters = [letter for letter in short if letter.isupper()]
     if len(words) < 2 or len(letters) <= len(words):
@@ -101,7 +107,7 @@ def _is_spelled_along(short: str, long: str) -> bool:
 
 
 def _choose_spellings(counts: Counter[str]) -> dict[str, str]:
-    """Of the forms with one key, the most frequent that is not all in capitals."""
+    """Choose, of the forms with one key, the most frequent one that is not all in capitals."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for form in counts:
         groups[title_of(form)].append(form)
@@ -119,16 +125,16 @@ def _sum_counts(counts: Counter[str], chosen: dict[str, str]) -> Counter[str]:
     return total
 
 
-def _follow(form: str, ties: dict[str, str]) -> str:
+def _follow(form: str, links: dict[str, str]) -> str:
     seen = {form}
-    while form in ties and ties[form] not in seen:
-        form = ties[form]
+    while form in links and links[form] not in seen:
+        form = links[form]
         seen.add(form)
     return form
 
 
-def _tie_held(form: str, ties: dict[str, str]) -> str:
-    """ "Mr. Scrooge's nephew" is "Scrooge's nephew"; the owner's short name stays, it is how people say it."""
+def _link_held(form: str, links: dict[str, str]) -> str:
+    """Drop honorifics: "Mr. Scrooge's nephew" becomes "Scrooge's nephew", with the short name of the owner."""
     match = _HELD.match(form)
     if match is None:
         return form
@@ -143,7 +149,7 @@ def _key(word: str) -> str:
 
 
 def split_honorifics(form: str, known: Iterable[str] = (), language: str = "") -> tuple[list[str], list[str]]:
-    """(honorifics, rest) of a person's name; an epithet ("Old") counts as one if the rest is known without it."""
+    """Split a person's name into (honorifics, rest); an epithet ("Old") counts as one if the rest is in `known`."""
     words = form.split()
     initials = INITIAL_HONORIFICS.get(language, frozenset())
     n = 0
@@ -158,27 +164,27 @@ def split_honorifics(form: str, known: Iterable[str] = (), language: str = "") -
     return words[:n], words[n:]
 
 
-def _tie_persons(counts: Counter[str], types: dict[str, str], language: str) -> dict[str, str]:
+def _link_persons(counts: Counter[str], types: dict[str, str], language: str) -> dict[str, str]:
     people = [form for form in counts if types[form] in (PERSON, UNKNOWN) and " of " not in form and "'s " not in form]
     parts = {form: split_honorifics(form, counts, language) for form in people}
     full = _full_names(counts, types, parts)
-    ties = {}
+    links = {}
     for form, (honorifics, rest) in parts.items():
         bare = " ".join(rest)
         if len(rest) > 1 and not rest[0].islower():  # "van Gogh" is a last name
-            ties[form] = full.get(_ends(rest), bare)
+            links[form] = full.get(_ends(rest), bare)
             continue
         candidates = _full_names_with(rest[-1], honorifics, full)
         possible = {name for name in candidates if not _is_other_sex(honorifics, name)}
         if len(possible) == 1:
-            ties[form] = next(iter(possible))
+            links[form] = next(iter(possible))
         elif honorifics and bare in counts and not _is_female(honorifics) and possible == candidates:
-            ties[form] = bare
-    return {short: long for short, long in ties.items() if short != long}
+            links[form] = bare
+    return {short: long for short, long in links.items() if short != long}
 
 
 def _ends(rest: list[str]) -> tuple[str, str]:
-    """First and last word; the initials before it are one word: "J. R. R. Tolkien" and "J.R.R. Tolkien" are one."""
+    """Return first and last word; initials are one word, so "J. R. R. Tolkien" equals "J.R.R. Tolkien"."""
     initials = "".join(takewhile(_INITIALS.fullmatch, rest[:-1])) if rest[0][-1] == "." else ""
     return title_of(initials or rest[0]), title_of(rest[-1])
 
@@ -188,7 +194,7 @@ def _is_female(honorifics: list[str]) -> bool:
 
 
 def _is_other_sex(honorifics: list[str], full_name: str) -> bool:
-    """Whether a form of address and a given name are of a man and a woman: "Herr Schmidt" is not "Anna Schmidt"."""
+    """Whether honorific and given name are of different sex: "Herr Schmidt" is not "Anna Schmidt"."""
     given = title_of(full_name.split()[0])
     keys = {_key(word) for word in honorifics}
     if given in FEMALE_GIVEN_NAMES:
@@ -199,7 +205,7 @@ def _is_other_sex(honorifics: list[str], full_name: str) -> bool:
 def _full_names(
     counts: Counter[str], types: dict[str, str], parts: dict[str, tuple[list[str], list[str]]]
 ) -> dict[tuple[str, str], str]:
-    """(first, last word) -> the form that stands for it, where all forms with these ends can be one person's."""
+    """Return (first, last word) -> canonical form, if all forms with these words may name one person."""
     groups: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for form, (_, rest) in parts.items():
         if len(rest) > 1 and not rest[0].islower() and types[form] == PERSON:
@@ -213,22 +219,23 @@ def _full_names(
 
 
 def _full_names_with(word: str, honorifics: list[str], full: dict[tuple[str, str], str]) -> set[str]:
-    """The full names that begin or, unless a woman is spoken of, end with a word."""
+    """Return the full names that start with a word, or, without a feminine honorific, end with it."""
     key = title_of(word)
     given = {form for (first, _), form in full.items() if first == key}
     family = {form for (_, last), form in full.items() if last == key}
     return given if _is_female(honorifics) else given | family
 
 
-def _tie_unsure(types: dict[str, str], places: dict[str, int]) -> dict[str, str]:
-    """ "Scorpio" and "Homer" to "Hank Scorpio" and "Homer Simpson", though nothing tells that these are persons.
+def _link_unsure(types: dict[str, str], places: dict[str, int]) -> dict[str, str]:
+    """Link names of unknown type: "Scorpio" and "Homer" to "Hank Scorpio" and "Homer Simpson".
 
-    Only to the one longer name of any type with this word. A first word that is no given name ("Toyota Corolla",
-    "Serbian Cyrillic") must not be tied: so it is rare in English, no adjective, and the full name comes first.
+    A name is linked only to a single longer name with its word. A first word that is not a given name ("Toyota
+    Corolla", "Serbian Cyrillic") must not be linked. Therefore the word must be rare in English and not an adjective,
+    and the full name must come first.
 
     Args:
         types: type by form.
-        places: where each form is first.
+        places: first offset of each form.
     """
     if not any(kind == UNKNOWN and " " in form for form, kind in types.items()):
         return {}
@@ -238,7 +245,7 @@ def _tie_unsure(types: dict[str, str], places: dict[str, int]) -> dict[str, str]
         if len(rest) > 1:
             longer[rest[0]].add(form)
             longer[rest[-1]].add(form)
-    ties = {}
+    links = {}
     for form, (honorifics, rest) in parts.items():
         if len(rest) > 1 or len(longer.get(rest[0], ())) != 1 or types[form] not in (PERSON, UNKNOWN):
             continue
@@ -247,8 +254,8 @@ def _tie_unsure(types: dict[str, str], places: dict[str, int]) -> dict[str, str]
             continue
         is_fit = full.endswith(word) or (_may_be_given(word, full) and places[full] < places[form])
         if is_fit and _may_be_person(full):
-            ties[form] = full
-    return ties
+            links[form] = full
+    return links
 
 
 def _may_be_person(form: str) -> bool:
@@ -272,20 +279,20 @@ def _is_rare(word: str, least: int) -> bool:
     return rank is None or rank >= least
 
 
-def _tie_organizations(counts: Counter[str], types: dict[str, str]) -> dict[str, str]:
-    """ "Apple Inc" to "Apple", and "Harvard" to "Harvard University", where both are written."""
+def _link_organizations(counts: Counter[str], types: dict[str, str]) -> dict[str, str]:
+    """Link "Apple Inc" to "Apple", and "Harvard" to "Harvard University", if the document contains both."""
     organizations = [form for form in counts if types[form] == ORGANIZATION and " " in form]
     surnames = {form.split()[-1] for form in counts if types[form] == PERSON and " " in form}
-    ties = {}
+    links = {}
     starts: defaultdict[str, set[str]] = defaultdict(set)
     for form in organizations:
         words = form.replace(",", "").split()
         if _key(words[-1]) in LEGAL_SUFFIXES and " ".join(words[:-1]) in counts:
-            ties[form] = " ".join(words[:-1])
+            links[form] = " ".join(words[:-1])
         elif " of " not in form:
             starts[words[0]].add(form)
     for short, longs in starts.items():
         is_other = short in surnames or title_of(short) in load_places()
         if len(longs) == 1 and types.get(short) in (ORGANIZATION, UNKNOWN) and not is_other:
-            ties[short] = next(iter(longs))
-    return ties
+            links[short] = next(iter(longs))
+    return links

@@ -1,7 +1,10 @@
-"""What a capital letter is worth: the document's own use of a word, and how English uses it.
+"""Evidence for names in capital letters: the document's own use of a word, and its use in English.
 
-The second is read off the bundled token ranks: a tokenizer's vocabulary is ordered by frequency, so " Future" standing
-far behind " future" says that the word is common, and " London" far before " london" that it is a name.
+The use in English is read from the bundled token ranks. The vocabulary of a tokenizer is ordered by frequency. If "
+Future" has a much higher rank than " future", the word is common; if " London" has a much lower rank than " london", it
+is a name.
+
+Keep out: phrases (`phrases.py`) and decisions about names (`finder.py`).
 """
 
 from __future__ import annotations
@@ -49,27 +52,27 @@ _COMMON_RATIO = 2.2  # between the ranks of a word with and without a capital
 
 @lru_cache(maxsize=1 << 16)
 def is_common_word(key: str) -> bool:
-    """Whether English writes a word (upper case here) mostly without a capital; False for words it hardly has."""
+    """Whether English writes a word (in upper case here) mostly without a capital; False for rare words."""
     small, capital = token_rank(key.lower()), token_rank(key.capitalize())
     return small is not None and (capital is None or capital > _COMMON_RATIO * small)
 
 
 @lru_cache(maxsize=1 << 16)
 def is_proper_word(key: str) -> bool:
-    """Whether English writes a word (upper case here) mostly with a capital; False for words it hardly has."""
+    """Whether English writes a word (in upper case here) mostly with a capital; False for rare words."""
     small, capital = token_rank(key.lower()), token_rank(key.capitalize())
     return len(key) > 3 and capital is not None and (small is None or small > _PROPER_RATIO * capital)
 
 
 @lru_cache(maxsize=1 << 16)
 def token_rank(word: str) -> int | None:
-    """How common a word is, 0 the commonest; None for one of several tokens, which is rare."""
+    """Return the frequency rank of a word, 0 = commonest; None for a word of several tokens, which is rare."""
     tokens = load_encoding().encode_ordinary(" " + word)
     return tokens[0] if len(tokens) == 1 else None
 
 
 class CapitalizationEvidence:
-    """What the document's own use of capitals says about a word."""
+    """Counts of the words of one document with and without a capital."""
 
     def __init__(self, text: str, phrases: list[Phrase], small_words: frozenset[str] = frozenset()) -> None:
         self.lower: Counter[str] = Counter(_LOWER.findall(text))
@@ -79,8 +82,10 @@ class CapitalizationEvidence:
         self.kinds: Counter[str] = Counter()  # after "a" or "any"
         self.after_the: Counter[str] = Counter()
         self.family_names: set[str] = set()
-        self.sure_family_names: set[str] = set()  # those after more than a word that may be a month
-        self.month_people: set[int] = set()  # where a month may be a given name: "April Jones", not "in April Jones"
+        self.sure_family_names: set[str] = set()  # those after a given name that is not also a month
+        self.month_people: set[int] = (
+            set()
+        )  # offsets where a month may be a given name: "April Jones", not "in April Jones"
         is_english = not small_words or "the" in small_words
         for phrase in phrases:
             if not phrase.is_heading:
@@ -123,20 +128,20 @@ class CapitalizationEvidence:
                 self.sure_family_names.add(phrase.pieces[-1].key)
 
     def _is_ornate(self) -> bool:
-        """Whether the document gives capitals to common words, as Dickens does: a capital alone then says little."""
+        """Whether the document capitalizes many common words, as Dickens does; a capital is then weak evidence."""
         alone = [key for key, count in self.alone.items() if count and len(key) > 1 and key not in _NOT_COUNTED]
         n_common = sum(map(is_common_word, alone))
         return n_common >= _MIN_ORNATE and n_common >= _MIN_ORNATE_SHARE * len(alone)
 
     def _begins_name(self, phrase: Phrase) -> bool:
-        """Whether the first word of a sentence goes with the second: "Apple Inc. sued" but not "Old Marley said"."""
+        """Whether the first word of a sentence belongs to the name: "Apple Inc. sued" but not "Old Marley said"."""
         first, *rest = phrase.pieces
         if not rest or rest[0].is_connector or first.is_possessive:
             return False
         return not (self.may_open(first.key) or first.key in STOPWORDS or first.key in LONERS)
 
     def is_emphasis(self, piece: PhrasePiece) -> bool:
-        """A word in capitals that the document also writes in lower case: shouted, no acronym."""
+        """Whether a word in capitals is emphasis and not an acronym: the document also writes it in lower case."""
         if not piece.text.isupper() or len(piece.text) < 2 or "." in piece.text or piece.key in ACRONYMS:
             return False
         return self.lower[piece.text.lower()] > 0 or len(piece.text) > 6
@@ -145,7 +150,7 @@ class CapitalizationEvidence:
         return self.capital[key] > 0 and self.capital[key] >= self.lower[key.lower()]
 
     def is_common(self, piece: PhrasePiece) -> bool:
-        """A word mostly written without a capital, by the document or by English: "Man" in one pious sentence."""
+        """Whether the document or English writes a word mostly without a capital: "Man" in one religious sentence."""
         key = piece.key
         if key in GIVEN_NAMES or key in ACRONYMS or key in self.family_names:
             return False
@@ -159,7 +164,7 @@ class CapitalizationEvidence:
         return self.alone[key] < _ENOUGH_CAPITALS and not piece.text.isupper() and is_common_word(key)
 
     def is_only_stressed(self, pieces: list[PhrasePiece]) -> bool:
-        """Common words with capitals once, and each also without: "the Unseen Eyes" of a ghost."""
+        """Whether all words are common words that the document capitalizes only once: "the Unseen Eyes" of a ghost."""
         if pieces[0].key == "NEW" or pieces[-1].key in _TAILS:
             return False
         words = [piece for piece in pieces if not piece.is_connector]
@@ -174,22 +179,22 @@ class CapitalizationEvidence:
         return self.is_ornate and token_rank(key.lower()) is not None and not is_proper_word(key)
 
     def is_adjective(self, key: str) -> bool:
-        """A word that only describes: by its ending, for endings that names have too if it is there once."""
+        """Whether the ending of a word is that of an adjective; "-ic" counts only for a word that occurs once."""
         return key.endswith(ADJECTIVE_SUFFIXES) or (key.endswith("IC") and self.capital[key] <= 1)
 
     def is_cut_off(self, key: str) -> bool:
-        """Whether the document knows a longer word that this one begins: "Scro--"."""
+        """Whether a word that occurs once is the start of another word of the document: "Scro--"."""
         return self.capital[key] == 1 and any(word != key and word.startswith(key) for word in self.capital)
 
     def is_proper(self, key: str) -> bool:
-        """Whether English writes a word with a capital by rule, and the document never without: "Toyota"."""
+        """Whether English writes a word mostly with a capital, and the document always: "Toyota"."""
         return not self.lower[key.lower()] and is_proper_word(key)
 
     def is_given_name(self, key: str) -> bool:
         return key in GIVEN_NAMES and not self.lower[key.lower()]
 
     def may_open(self, key: str) -> bool:
-        """Whether a capitalised word may stand at the start of a sentence without being part of the name after it."""
+        """Whether a capitalized word at the start of a sentence may be separate from the name after it."""
         if self.is_name(key) or key in HONORIFICS or key in GIVEN_NAMES:
             return False
         return key in OPENERS or self.lower[key.lower()] > 0 or key.endswith(OPENER_SUFFIXES)

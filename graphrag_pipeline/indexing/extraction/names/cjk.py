@@ -1,8 +1,10 @@
 """Names in Chinese and Japanese, which have neither capitals nor spaces.
 
-Chinese: words and their kinds from jieba (the `[cjk]` extra), kept where the document bears them out; without jieba
-there are none, and `find_chinese_names` says so in the log. Japanese: names before a form of address, names of places
-and organisations by their endings, foreign names in katakana; no package. Keep out: Latin script.
+Chinese: words and word classes by jieba (the `[cjk]` extra), with checks against the document. Without jieba,
+`find_chinese_names` returns no names and logs a warning. Japanese: names before a form of address, places and
+organizations by their endings, foreign names in katakana; no package is needed.
+
+Keep out: Latin script.
 """
 
 from __future__ import annotations
@@ -32,15 +34,15 @@ _NO_NAMES = _ADDRESSES | words("大海 后山 高山 家乡 故乡 老家 城里
 _INSIDE = frozenset("里上中下边内外前后")
 _PLACE_ENDINGS = frozenset("镇村城山县市河湖岛州街路门谷峰宗国")
 _NO_BEGINNING = frozenset("在到了的从来去往向进出回和与是这那有座个条过离于把被对")
-_MIN_EXTENDED = 3  # times that a place always follows one and the same character
+_MIN_EXTENDED = 3  # occurrences of a place after always the same character
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]+(?:[·・][\u3400-\u4dbf\u4e00-\u9fff]+)*")
-_MIN_BARE_COUNT = 2  # of a person's name that no surname begins
+_MIN_BARE_COUNT = 2  # occurrences of a person's name that does not start with a surname
 
 
 def find_chinese_names(text: str, starts: list[int]) -> tuple[list[Name], dict[str, str]]:
-    """Names in a Chinese document in reading order, and their types by form.
+    """Find the names in a Chinese document, in reading order, and their types by form.
 
-    A word that jieba takes for a person's name counts if it begins with a surname or is there more than once.
+    A word that jieba tags as a person counts if it starts with a surname or occurs more than once.
 
     Args:
         starts: where each sentence starts, in order.
@@ -70,7 +72,7 @@ def _is_chinese_name(word: str, kind: str, count: int) -> bool:
 
 
 def _cut(tokenizer: Any, text: str) -> Iterator[tuple[str, str, int]]:
-    """(word, kind, place) of every word."""
+    """Yield (word, word class, offset) of every word."""
     place = 0
     for pair in tokenizer.cut(text):
         place = text.index(pair.word, place)
@@ -79,7 +81,7 @@ def _cut(tokenizer: Any, text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def _join_names(tagged: Iterator[tuple[str, str, int]]) -> Iterator[tuple[str, str, int]]:
-    """A surname alone goes with the one character or the form of address that follows: 萧 + 战, 张 + 教授."""
+    """Join a single surname with the next character or form of address: 萧 + 战, 张 + 教授."""
     before: tuple[str, str, int] | None = None
     for word, kind, place in tagged:
         if before is not None:
@@ -106,7 +108,7 @@ def _follows_surname(word: str, kind: str) -> bool:
 
 
 def _extend_places(tagged: list[tuple[str, str, int]], text: str) -> list[tuple[str, str, int]]:
-    """山镇 is 青山镇 where the document never writes it otherwise."""
+    """Extend a place by the character that always precedes it: 山镇 to 青山镇."""
     before: dict[str, list[str]] = {}
     for word, kind, place in tagged:
         if _KINDS.get(kind) == "GEO" and word[-1] in _PLACE_ENDINGS:
@@ -127,14 +129,16 @@ def _extend_places(tagged: list[tuple[str, str, int]], text: str) -> list[tuple[
 
 @cache
 def _load_jieba() -> Any:
-    """jieba's tagger of its own dictionary, or None without the extra; its cache file is not shared with anyone."""
+    """Load jieba's tagger with its bundled dictionary and a private cache file; return None without the extra."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of its old escapes and of pkg_resources
+            warnings.simplefilter("ignore")  # jieba has old escapes and imports pkg_resources
             import jieba  # type: ignore[import-untyped,unused-ignore]
             import jieba.posseg  # type: ignore[import-untyped,unused-ignore]
     except ImportError:
-        _log.warning("Chinese documents have no entities without jieba: pip install 'graphrag-pipeline[cjk]'")
+        _log.warning(
+            "no entities are extracted from Chinese documents without jieba; run: pip install 'graphrag-pipeline[cjk]'"
+        )
         return None
     jieba.setLogLevel(logging.WARNING)
     tokenizer = jieba.Tokenizer()
@@ -163,9 +167,9 @@ _COUNTRY = re.compile(
 
 
 def find_japanese_names(text: str, starts: list[int]) -> tuple[list[Name], dict[str, str]]:
-    """Names in a Japanese document in reading order, and their types by form.
+    """Find the names in a Japanese document, in reading order, and their types by form.
 
-    A person is who is once addressed as one (山田さん, 佐藤氏); then every place where the name stands counts.
+    A name with a form of address (山田さん, 佐藤氏) is a person; all its occurrences in the document then count.
     """
     types: dict[str, str] = {}
     for pattern, kind in ((_ORGANIZATION, "ORGANIZATION"), (_PLACE, "GEO"), (_COUNTRY, "GEO"), (_FOREIGN, "PERSON")):

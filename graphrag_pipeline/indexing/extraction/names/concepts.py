@@ -1,9 +1,12 @@
-"""The few key phrases of an English document, in small letters: "interest rates", "goose", "depth first search".
+"""Key phrases of an English document, in lower case: "interest rates", "goose", "depth first search".
 
-In the manner of RAKE: candidates are what stands between small words and punctuation, and must look like noun phrases
-by where the document puts them. A single word counts by how much more the document says it than English does
-(log-likelihood, the usual keyness of corpus linguistics; how common English finds a word is read off the token ranks);
-several words count by how often they come together. Words that say little in any text are listed. Keep out: names.
+Candidates are the word sequences between function words and punctuation, as in RAKE (Rose et al. 2010), that the
+document uses as noun phrases. A single word is scored by its keyness against English, the log-likelihood ratio G2 = 2 *
+(O * ln(O / E) - (O - E)) (Dunning 1993) of its count O and the count E expected from its token rank. A phrase of
+several words is scored by its count times the sum of the logarithms of the ranks. Words that mean little in every text
+are listed below.
+
+Keep out: names.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
 
 MAX_PHRASE_WORDS = 3
 _MIN_WORD_COUNT = 4
-_MIN_PHRASE_COUNT = 2  # in a document of up to _LONG words, else one more
+_MIN_PHRASE_COUNT = 2  # in a document of up to _LONG words, else 3
 _LONG = 2_500
 _MIN_KEYNESS = 45.0
 _MIN_EVERYDAY_KEYNESS = 100.0
@@ -47,7 +50,7 @@ _BEFORE_NOUNS = frozenset(
 _SUFFIXES = ("ly", "'t", "’t", "'s", "’s", "'ll", "’ll", "self", "selves")
 _VERB_ENDINGS = ("s", "ed")
 _NO_NOUNS = ("ING", "MAL", "FUL", "OUS", "LESS", "IVE", "ABLE")  # of single words
-# They head phrases of any text and tell none from another.
+# Heads of phrases in every kind of text; they do not distinguish one text from another.
 _VAGUE = words("""
 hand hands head heads face faces eye eyes arm arms finger fingers foot feet leg legs knee knees hair ear ears nose mouth
 lip lips voice voices breast breath skin shoulder shoulders neck back body heart hearts mind minds soul spirits tear
@@ -67,7 +70,7 @@ types level levels size length height width distance top bottom front edge corne
 work works job business affair affairs trade home house room street town city village country bed chair table
 use uses role roles career film films movie song songs album book books story stories chapter page paper article
 """)
-# Furniture, clothes and meals of any story: alone they count only where the document dwells on them ("trap door" does).
+# Everyday things of stories: a single word counts only with a high keyness; "trap door" counts as usual.
 _EVERYDAY = words("""
 door doorway doors window windows wall walls floor floors ceiling roof stair stairs staircase step hall chamber kitchen
 parlour cellar fire fireplace hearth lamp candle candles light lights clock watch curtain curtains carpet blanket pillow
@@ -86,7 +89,7 @@ dead alone asleep awake alive afraid sorry glad ready
 
 @dataclass
 class _Counts:
-    """What one pass over the document's words counts."""
+    """Counts of one pass over the words of a document."""
 
     words: Counter[str]
     heads: Counter[str]  # at the end of a noun phrase
@@ -95,14 +98,14 @@ class _Counts:
 
 
 def find_concepts(text: str, names: Iterable[Name], starts: list[int]) -> list[Name]:
-    """Where the document says its key phrases, in reading order, outside of names.
+    """Find the occurrences of the key phrases of a document, in reading order, outside of names.
 
     Args:
-        names: what the document names; a phrase that is also a name is none.
-        starts: where each sentence starts, in order.
+        names: names in the document; a phrase that is also a name is left out.
+        starts: start offset of each sentence, in order.
 
     Returns:
-        one `Name` per occurrence; its form is the phrase in the singular, if the document has that.
+        One `Name` per occurrence; its form is the phrase in the singular, if the document contains the singular.
     """
     names = list(names)
     concepts = choose_concepts(text, {title_of(name.form) for name in names})
@@ -125,15 +128,15 @@ def find_concepts(text: str, names: Iterable[Name], starts: list[int]) -> list[N
 
 
 def find_speakers(text: str, concepts: Iterable[Name]) -> set[str]:
-    """Forms of those that say something: ", cried the phantom" is somebody."""
+    """Return the forms that follow a verb of speaking and are therefore persons: ", cried the phantom"."""
     return {c.form for c in concepts if _SPEAKS.search(text, max(c.start - 24, 0), c.start)}
 
 
 def choose_concepts(text: str, taken: set[str]) -> dict[str, list[str]]:
-    """Key phrases, at most the square root of the number of words over ten of each kind, with their written variants.
+    """Choose key phrases with their written variants: at most sqrt(n words) / 10 single words and as many phrases.
 
     Args:
-        taken: titles that are names in this document.
+        taken: titles of the names in this document.
     """
     counts = _count(text)
     quota = round(math.sqrt(counts.n_tokens) / 10)
@@ -151,7 +154,7 @@ def _count(text: str) -> _Counts:
     words: list[str] = []
     heads: list[str] = []
     phrases: list[tuple[str, ...]] = []
-    n_run = 0  # words of the candidate that ends here
+    n_run = 0  # words of the current candidate
     for place, token in enumerate(tokens):
         if token in content:
             words.append(token)
@@ -172,7 +175,7 @@ def _is_content(token: str) -> bool:
 
 
 def _fold_plurals(counts: _Counts) -> dict[str, set[str]]:
-    """Count plurals with their singulars, and phrases with a plural at the end likewise; singular -> both."""
+    """Add the counts of plurals to their singulars, also at the end of phrases; return singular -> plurals."""
     variants: defaultdict[str, set[str]] = defaultdict(set)
     for word in [w for w in counts.words if w.endswith("s") and counts.words[w[:-1]] and len(w) > 3]:
         variants[word[:-1]].add(word)

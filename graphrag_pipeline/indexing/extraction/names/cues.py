@@ -1,7 +1,9 @@
-"""Word lists behind the embedded extraction rules: what opens a sentence, what marks a person, a place, an event.
+"""Word lists for the rules of embedded extraction: sentence openers, and cues for persons, places and events.
 
-Add a word here when real text shows it missing; every list is upper case (see `words`). Keep out: rules (they are in
-`names.py`), place names (they come from a gazetteer package, see `gazetteer.py`), anything that fits one corpus only.
+All lists are in upper case (see `words`).
+
+Add here: a word that real text shows to be missing. Keep out: rules (`finder.py`, `types.py`), names of places
+(`gazetteer.py`), words of one corpus only.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.upper().split())
 
 
-# Cut off either end of a phrase and splitting it in the middle: function words, pronouns, exclamations.
+# Function words, pronouns and exclamations: removed from both ends of a phrase; inside, they split it.
 STOPWORDS = words("""
 a an the this that these those i me my mine myself we us our ours you your yours he him his she her hers it its they
 them their theirs who whom whose which what where when why how there here then than thus so such as at by for from in
@@ -53,7 +55,7 @@ samstag sonntag
 DAY_NAMES_BEFORE = words("black good easter palm bloody ash super holy cyber whit shrove maundy")
 SEASONS = words("spring summer autumn winter fall")
 
-# Words that only count as stop words at the start of a sentence (elsewhere a capital makes them part of a name).
+# Stop words only at the start of a sentence; elsewhere a capital makes them part of a name.
 OPENERS = words("""
 according accordingly additionally afterwards admittedly apart asked based born certainly clearly come compared
 consequently currently cried critics despite due earlier eventually example experts given having initially inside
@@ -69,11 +71,11 @@ woman work years
 
 MONTHS = words("january february march april may june july august september october november december")
 
-# Before a name: a person. The feminine ones name another person than the bare surname does.
+# Before a name: a person. A feminine honorific marks another person than the surname alone.
 FEMALE_HONORIFICS = words(
     "mrs ms miss lady madam madame mme mlle mademoiselle dame queen princess duchess countess aunt sra srta"
 )
-# As the surname's before it: a man, who is not the woman with the same surname.
+# Before a surname: a man, different from a woman with the same surname.
 MALE_HONORIFICS = words("mr sir monsieur signor señor sr herr herrn lord king prince father brother uncle m d")
 HONORIFICS = FEMALE_HONORIFICS | words("""
 mr sr messrs dr prof professor doctor sir lord master monsieur signor signora signore senor señor señora don doña herr
@@ -86,7 +88,7 @@ präsident präsidenten präsidentin ministerin ministerpräsident außenministe
 presidente
 """)
 
-# Of one letter, by language: an initial elsewhere ("M. Dupont", "D. Juan Pérez").
+# One-letter honorifics by language; an initial in other languages ("M. Dupont", "D. Juan Pérez").
 INITIAL_HONORIFICS = {"fr": words("m"), "es": words("d")}
 
 # Honorifics that are part of the name ("Pope Francis", "Prince Albert").
@@ -123,7 +125,7 @@ detto déclaré écrit dicho sagte meinte fragte schrieb starb dijo afirmó naci
 scrisse dipinse naquit écrivit resigned died married studied taught testified graduated sang wept knelt frowned
 shrugged grinned beckoned bowed glided stared gazed glanced shuddered sobbed
 """)
-# After "X's": X has a body.
+# After "X's": X is a person.
 BODY = words("hand hands eyes voice shoulder shoulders lips cheek cheeks knees hair forehead throat")
 PLACE_PREPOSITIONS = words("in near throughout outside inside around across à en vicino")
 
@@ -232,7 +234,7 @@ pilar piotr rafael rania reinhard roberta rohan rosario sergio serena silvio sim
 ulrich ursula vikram vittorio volodymyr woodrow yukio yoko yves
 """)
 
-# Of the given names those of women only, in any language.
+# Given names of women only, in all languages.
 FEMALE_GIVEN_NAMES = words("""
 abigail ada agnes aisha alessandra alexandra alice alison amanda amelia amina amy ana anastasia angela angelina anita
 anja anna anne annie antonia ashley audrey ayesha barbara beatrice belinda belle bertha beth betty beverly birgit
@@ -255,15 +257,15 @@ virginia wanda wendy yasmin yoko yolanda yvonne zoe
 # Suffixes of adverbs and participles that open sentences ("Suddenly Scrooge ..."); given names are excepted.
 OPENER_SUFFIXES = ("LY", "ING", "ED")
 
-# What a capital after another capitalised name's "the" may be ("Peter the Great").
+# Bynames after "the" ("Peter the Great").
 BYNAMES = (
     "Great|Terrible|Conqueror|Younger|Elder|Magnificent|Lionheart|Wise|Bold|Confessor|Bald|Pious|Good|Bad|First|Grey|Gray|"
     "White|Black|Red|Brown|Green|Fair|Fat|Tall|Short|Lame|Blind|Mad|Brave|Cruel|Just|Simple|Fearless|Impaler|Baptist|"
     "Navigator|Apostate|Hermit|Venerable"
 )
 
-# Upper-case words that are names although they look like words in capitals.
+# Upper-case words that are names and not emphasized words.
 ACRONYMS = words("us uk un eu usa uae nato who aids")
 
-# Of single words that describe rather than name.
+# Suffixes of single words that describe and do not name.
 ADJECTIVE_SUFFIXES = ("FUL", "OUS", "LESS")

@@ -1,8 +1,8 @@
 """Full dates as names: "December 25, 1843" and "25th of December 1843" are the event "25 December 1843".
 
-Those of German, French and Spanish stay as they are written: "3. März 2023", "14 juillet 2022", "5 de mayo de 2021".
+German, French and Spanish dates keep their form: "3. März 2023", "14 juillet 2022", "5 de mayo de 2021".
 
-A day without its year, a month or a weekday alone name nothing that two documents could share.
+Keep out: days without a year, single months and weekdays, which do not identify one date across documents.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FORM = regex.compile(rf"\d{{1,2}} {_MONTH} \d{{4}}|{_FOREIGN}")
 
 
 def find_dates(text: str, sentences: list[tuple[int, int]]) -> list[Name]:
-    """Dates with day, month and year, in reading order, written as day, month, year."""
+    """Find dates with day, month and year, in reading order; English ones get the form day, month, year."""
     starts = [start for start, _ in sentences]
     return [
         Name(

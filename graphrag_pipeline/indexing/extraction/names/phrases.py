@@ -1,7 +1,8 @@
-"""Runs of capitalised words, with the connectors a name may hold: "Ghost of Christmas Past".
+"""Phrases: runs of capitalized words with the connectors that a name may contain ("Ghost of Christmas Past").
 
-What a phrase is and how it falls into pieces, by regular expressions over one document. Keep out: whether a phrase
-names anything (`names.py`).
+Regular expressions find the phrases of one document and split them into pieces.
+
+Keep out: whether a phrase is a name (`finder.py`).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _PIECE = regex.compile(r"\S+")
 _HYPHEN_GAP = regex.compile(r"(?<=[-\u2010\u2011])\s+")
 _POSSESSIVE = regex.compile(r"['’][sS]$")
 _PRONOUN_I = regex.compile(r"\s+(?:am|know|knew|think|saw|met|have|love|loved|want|mean|once|ever|never)\b|['’]")
-_JOIN = "\uffff"  # stands for the white space inside a hyphenated word
+_JOIN = "\uffff"  # replaces the white space inside a hyphenated word
 _QUOTES = '"“”„«»‘(['
 
 
@@ -104,8 +105,11 @@ def find_phrases(text: str, sentences: list[tuple[int, int]], headings: list[boo
 
 
 def splits_after_person(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[PhrasePiece, ...]) -> bool:
-    """Whether a name with a form of address ends before a connector: "Mr. Smith of Deutsche Bank", "Frau Müller von
-    der Siemens AG", but not "Duke of York", "Lord Byron of Rochdale" and "Frau Müller von der Heide"."""
+    """Whether the name of a person ends before a connector.
+
+    It does in "Mr. Smith of Deutsche Bank" and "Frau Müller von der Siemens AG", but not in "Duke of York", "Lord Byron
+    of Rochdale" and "Frau Müller von der Heide".
+    """
     if connector.key == "Y":
         return following[0].key in HONORIFICS or following[0].text in ("D.", "Dña.")
     if len(run) < 2 or any(piece.key in _NOT_IN_PERSONS for piece in run[1:]):
@@ -118,7 +122,7 @@ def splits_after_person(run: list[PhrasePiece], connector: PhrasePiece, followin
 
 
 def ends_sentence(run: list[PhrasePiece], following: tuple[PhrasePiece, ...]) -> bool:
-    """Whether a full stop in a phrase is that of its sentence: "World War I. World War II", "Acme Corp. Sales fell"."""
+    """Whether a full stop in a phrase ends the sentence: "World War I. World War II", "Acme Corp. Sales fell"."""
     last = run[-1]
     if len(run) < 2 or not last.text.endswith(".") or not following or following[0].is_connector:
         return False
@@ -128,7 +132,7 @@ def ends_sentence(run: list[PhrasePiece], following: tuple[PhrasePiece, ...]) ->
 
 
 def _is_weak(text: str, place: int, sentence_start: int) -> bool:
-    """Whether a capital at `place` may be there because a sentence or a quotation starts."""
+    """Whether the capital at `place` may only mark the start of a sentence or quotation."""
     before = text[max(sentence_start, place - 12) : place].rstrip()
     bare = before.rstrip(_QUOTES + "'’*_ \n")
     if not bare:

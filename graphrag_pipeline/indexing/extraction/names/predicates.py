@@ -1,7 +1,9 @@
-"""The verb phrase between two names of a sentence: "Fezziwig employed young Scrooge" gives "employed".
+"""Verb phrases between two names of a sentence: "Fezziwig employed young Scrooge" gives "employed".
 
-By word lists and endings, without a parser: what stands between the names must be a few words in small letters, and
-one of them must look like a verb. Where nothing does, there is no predicate; the sentence says the rest.
+Word lists and endings decide, without a parser. The text between the names must be a few words in lower case, and one
+of them must look like a verb. Otherwise the relationship has no predicate.
+
+Keep out: relationships and their descriptions (`extracted_graph.py`).
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ _NO_OBJECT = words("and or but than as while when if because although though whe
 
 
 def find_predicate(text: str, start: int, end: int) -> str | None:
-    """The verb phrase in text[start:end], which lies between two names of one sentence; None if there is none."""
+    """Return the verb phrase in text[start:end], the text between two names of one sentence, or None."""
     if not 2 < end - start <= MAX_GAP:
         return None
     gap = text[start:end]

@@ -1,6 +1,9 @@
-"""What kind of thing a name names, by its own words, by a gazetteer and by the words around it.
+"""Entity types of names, by their own words, by a gazetteer, and by the words around them.
 
-Types are those of Microsoft GraphRAG's default prompt: PERSON, ORGANIZATION, GEO, EVENT; UNKNOWN where nothing tells.
+The types are those of Microsoft GraphRAG's default prompt: PERSON, ORGANIZATION, GEO, EVENT. UNKNOWN is the type of a
+name without evidence.
+
+Keep out: places of names (`finder.py`) and word lists (`cues.py`).
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ from graphrag_pipeline.indexing.extraction.names.finder import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 
 PERSON, ORGANIZATION, GEO, EVENT, UNKNOWN = "PERSON", "ORGANIZATION", "GEO", "EVENT", "UNKNOWN"
-CONCEPT = "CONCEPT"  # of key phrases, which are no names (see `concepts.py`)
+CONCEPT = "CONCEPT"  # of key phrases, which are not names (see `concepts.py`)
 
 _BEFORE = regex.compile(r"(\p{L}+)(,?\s+(?:the\s+|of\s+|by\s+)?)$")
 _LIFE = regex.compile(
@@ -57,7 +60,7 @@ _MIN_PLACE_SHARE = 0.3  # of a name's occurrences that follow "in", "at", ...
 
 
 def type_names(names: Iterable[Name], text: str) -> dict[str, str]:
-    """The type of each written form among the names of one document."""
+    """Return the type of each written form among the names of one document."""
     names = list(names)
     counts: Counter[str] = Counter()
     cues: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -79,16 +82,16 @@ def type_names(names: Iterable[Name], text: str) -> dict[str, str]:
     return types | _type_by_company(names, types, text)
 
 
-def vote_types(names: Iterable[Name], types: dict[str, str], ties: dict[str, str]) -> dict[str, str]:
-    """The type of each form that stands for others: the one most occurrences have, UNKNOWN last, ties by name."""
+def vote_types(names: Iterable[Name], types: dict[str, str], links: dict[str, str]) -> dict[str, str]:
+    """Return the type of each canonical form: the commonest of its occurrences, UNKNOWN last, ties by name."""
     votes: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for name in names:
-        votes[ties[name.form]][types[name.form]] += 1
+        votes[links[name.form]][types[name.form]] += 1
     return {form: min(kinds, key=lambda kind: (kind == UNKNOWN, -kinds[kind], kind)) for form, kinds in votes.items()}
 
 
 def type_by_words(form: str) -> str | None:
-    """The type that the words of a name tell by themselves; None if they leave it to the context."""
+    """Return the type that the words of a name determine; None if the context must decide."""
     if is_date(form):
         return EVENT
     words = [word.rstrip(".,") for word in title_of(form).split()]
@@ -125,10 +128,12 @@ def _is_event(words: list[str]) -> bool:
 
 
 def _type_by_relatives(form: str, kind: str, heads: set[str]) -> str:
-    """ "Ghost of Christmas Past" and "Spirits" are persons where "Ghost", or another "Ghost of", and "Spirit" are.
+    """Return PERSON for an unknown name that shares its head or singular with a person, else `kind`.
+
+    "Ghost of Christmas Past" is a person if "Ghost" or another "Ghost of ..." is one, "Spirits" if "Spirit" is one.
 
     Args:
-        heads: what stands before "of", or all of it, in the names of persons.
+        heads: names of persons, up to the first "of".
     """
     if kind == UNKNOWN and any(
         form != head and head in heads for head in (form.split(" of ")[0], form.removesuffix("s"))
@@ -138,7 +143,7 @@ def _type_by_relatives(form: str, kind: str, heads: set[str]) -> str:
 
 
 def _type_by_company(names: list[Name], types: dict[str, str], text: str) -> dict[str, str]:
-    """Types of names that nothing tells, from what they are listed with: "Georges Clemenceau and David Lloyd"."""
+    """Return types of unknown names by the names that they are listed with: "Georges Clemenceau and David Lloyd"."""
     company: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for a, b in pairwise(names):
         if types[a.form] == types[b.form] or UNKNOWN not in (types[a.form], types[b.form]) or b.start - a.end > 8:
@@ -151,7 +156,7 @@ def _type_by_company(names: list[Name], types: dict[str, str], text: str) -> dic
 
 
 def _read_cues(text: str, name: Name) -> Iterator[str]:
-    """The types that the words next to a name speak for."""
+    """Yield the types that the words next to a name suggest."""
     if text.startswith(("(", " ("), name.end) and _LIFE.match(text, name.end):
         yield "person role"
     after = _AFTER.match(text, name.end)
@@ -184,7 +189,7 @@ def _read_cues(text: str, name: Name) -> Iterator[str]:
 
 
 def _is_acronym(form: str, in_lower: set[str]) -> bool:
-    """One short word in capitals that the document never writes otherwise."""
+    """Whether a form is one short word in capitals that the document never writes in lower case."""
     letters = form.replace(".", "")
     return form.isupper() and letters.isalpha() and 2 <= len(letters) <= 6 and title_of(form) not in in_lower
 

@@ -1,13 +1,13 @@
 import pytest
 
-from graphrag_pipeline.indexing.extraction.names.aliases import is_acronym_of, tie_names
+from graphrag_pipeline.indexing.extraction.names.aliases import find_canonical_forms, is_acronym_of
 from graphrag_pipeline.indexing.extraction.names.finder import Name
 
 
-def tie(*forms: str, text: str = "", **types: str) -> dict[str, str]:
+def link(*forms: str, text: str = "", **types: str) -> dict[str, str]:
     kinds = {form: types.get(form.replace(" ", "_").replace(".", ""), "PERSON") for form in forms}
     names = [Name(form, max(text.find(form), 0), max(text.find(form), 0) + len(form), 0) for form in forms]
-    return tie_names(names, kinds, text)
+    return find_canonical_forms(names, kinds, text)
 
 
 @pytest.mark.parametrize(
@@ -34,14 +34,14 @@ def tie(*forms: str, text: str = "", **types: str) -> dict[str, str]:
     ],
 )
 def test_short_names_go_with_the_only_full_name(forms: list[str], expected: set[str]) -> None:
-    assert set(tie(*forms).values()) == expected
+    assert set(link(*forms).values()) == expected
 
 
 def test_acronym_goes_with_the_long_form_that_introduces_it() -> None:
     text = "The World Health Organization (WHO) met."
     forms = {"World Health Organization": "ORGANIZATION", "WHO": "ORGANIZATION"}
     names = [Name("World Health Organization", 4, 29, 0), Name("WHO", 31, 34, 0)]
-    assert set(tie_names(names, forms, text).values()) == {"World Health Organization"}
+    assert set(find_canonical_forms(names, forms, text).values()) == {"World Health Organization"}
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_acronym_goes_with_the_long_form_that_introduces_it() -> None:
     ],
 )
 def test_acronym_may_leave_out_a_legal_form_follow_or_and_spell_compounds(text: str, long: str, short: str) -> None:
-    assert tie(long, short, text=text)[short] == long
+    assert link(long, short, text=text)[short] == long
 
 
 @pytest.mark.parametrize(
@@ -68,40 +68,42 @@ def test_acronym_may_leave_out_a_legal_form_follow_or_and_spell_compounds(text: 
     ],
 )
 def test_other_acronyms_stay(text: str, long: str, short: str) -> None:
-    assert tie(long, short, text=text, **{short: "ORGANIZATION"})[short] == short
+    assert link(long, short, text=text, **{short: "ORGANIZATION"})[short] == short
 
 
-def tie_unsure(text: str, *forms: str, **types: str) -> dict[str, str]:
-    ties = tie(*forms, text=text, **({form.replace(" ", "_"): "UNKNOWN" for form in forms} | types))
-    return {short: long for short, long in ties.items() if short != long}
+def link_unsure(text: str, *forms: str, **types: str) -> dict[str, str]:
+    links = link(*forms, text=text, **({form.replace(" ", "_"): "UNKNOWN" for form in forms} | types))
+    return {short: long for short, long in links.items() if short != long}
 
 
 def test_short_name_goes_with_the_only_longer_one_though_nothing_tells_its_type() -> None:
     text = "Hank Scorpio hired Homer Simpson. Then Homer saw Scorpio."
     forms = ("Hank Scorpio", "Homer Simpson", "Scorpio")
-    assert tie_unsure(text, *forms) == {"Scorpio": "Hank Scorpio"}
-    assert tie_unsure(text, *forms, "Jane Scorpio") == {}
-    assert tie_unsure(text, *forms, Hank_Scorpio="ORGANIZATION") == {}
+    assert link_unsure(text, *forms) == {"Scorpio": "Hank Scorpio"}
+    assert link_unsure(text, *forms, "Jane Scorpio") == {}
+    assert link_unsure(text, *forms, Hank_Scorpio="ORGANIZATION") == {}
 
 
-def test_first_word_is_tied_only_if_it_may_be_a_given_name() -> None:
+def test_first_word_is_linked_only_if_it_may_be_a_given_name() -> None:
     homer = Name("Homer Simpson", 0, 13, 0), Name("Homer", 20, 25, 0)
     types = {"Homer Simpson": "UNKNOWN", "Homer": "UNKNOWN"}
-    assert tie_names(homer, types, "")["Homer"] == "Homer Simpson"
-    assert tie_names((Name("Homer Simpson", 20, 33, 0), Name("Homer", 0, 5, 0)), types, "")["Homer"] == "Homer"
-    assert tie_unsure("", "Toyota Corolla", "Toyota") == {}
-    assert tie_unsure("", "Serbian Cyrillic", "Serbian") == {}
+    assert find_canonical_forms(homer, types, "")["Homer"] == "Homer Simpson"
+    assert (
+        find_canonical_forms((Name("Homer Simpson", 20, 33, 0), Name("Homer", 0, 5, 0)), types, "")["Homer"] == "Homer"
+    )
+    assert link_unsure("", "Toyota Corolla", "Toyota") == {}
+    assert link_unsure("", "Serbian Cyrillic", "Serbian") == {}
 
 
 def test_organization_does_not_take_the_name_of_a_person() -> None:
     types = {"Jones_&_Sons_Ltd": "ORGANIZATION", "Jones": "UNKNOWN"}
-    assert tie("Paul Jones", "Jones & Sons Ltd", "Jones", **types)["Jones"] == "Paul Jones"
-    assert tie("Jones & Sons Ltd", "Jones", **types)["Jones"] == "Jones & Sons Ltd"
+    assert link("Paul Jones", "Jones & Sons Ltd", "Jones", **types)["Jones"] == "Paul Jones"
+    assert link("Jones & Sons Ltd", "Jones", **types)["Jones"] == "Jones & Sons Ltd"
 
 
 def test_legal_form_is_dropped_where_the_bare_name_is_written() -> None:
-    assert tie("Apple Inc", "Apple", Apple_Inc="ORGANIZATION", Apple="UNKNOWN")["Apple Inc"] == "Apple"
-    assert tie("Acme Inc", Acme_Inc="ORGANIZATION") == {"Acme Inc": "Acme Inc"}
+    assert link("Apple Inc", "Apple", Apple_Inc="ORGANIZATION", Apple="UNKNOWN")["Apple Inc"] == "Apple"
+    assert link("Acme Inc", Acme_Inc="ORGANIZATION") == {"Acme Inc": "Acme Inc"}
 
 
 @pytest.mark.parametrize(
