@@ -34,7 +34,7 @@ from graphrag_pipeline_tests.support.roots import CAROL, contract_bytes, make_ro
 
 pytestmark = pytest.mark.slow
 
-WAY_OUT = "free space or mend permissions and run again - what was finished is kept"
+WAY_OUT = "free disk space or fix the permissions, then run again. Finished work is kept."
 
 
 @pytest.fixture(autouse=True)

@@ -263,7 +263,7 @@ def test_sql_json_has_no_nan_and_keeps_columns_of_one_name(indexed: Path, call: 
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("CREATE TABLE x (a INT)", ["CREATE is not possible", "only read", "SELECT"]),
+        ("CREATE TABLE x (a INT)", ["CREATE is not possible", "read-only", "SELECT"]),
         ("COPY entities TO '{folder}/out.csv'", ["COPY is not possible"]),
         ("EXPLAIN ANALYZE COPY entities TO '{folder}/out.csv'", ["disabled by configuration"]),
         ("ATTACH '{folder}/out.db'", ["ATTACH is not possible"]),

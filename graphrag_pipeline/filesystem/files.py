@@ -1,7 +1,7 @@
-"""Files of a root: the operations the store is built from, each safe against `kill -9` at any moment.
+"""Atomic file operations of a root, each safe against `kill -9` at any moment.
 
-`put_new` and `write_new` write a file that is never changed again, `replace` swaps a small one atomically; nothing else
-ever writes. What a store that machines share is written by: `shared/objects.py`.
+`put_new` and `write_new` write a file that never changes again. `replace` swaps a file atomically. Every file of a root
+is written by one of them; objects of a shared store are written by `storage/shared/objects.py`.
 """
 
 from __future__ import annotations
@@ -16,25 +16,27 @@ from typing import BinaryIO
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 
 TEMPORARY_PREFIX = ".tmp-"
+WRITE_REMEDY = "free disk space or fix the permissions, then run again. Finished work is kept."
+"""The way out of a failed write, for messages."""
 _MAX_REASON_CHARS = 120
 
 
 def content_hash(data: bytes | memoryview) -> str:
-    """32 hex digits of sha256: the name of an immutable file."""
+    """Return 32 hex digits of sha256: the name of an immutable file."""
     return hashlib.sha256(data).hexdigest()[:32]
 
 
 def put_new(path: Path, data: bytes | memoryview) -> None:
-    """Write an immutable, content-named file; one that is there with the right size is left alone."""
+    """Write an immutable, content-named file, unless a file of that size exists there."""
     if not (path.is_file() and path.stat().st_size == len(data)):
         replace(path, data)
 
 
 def write_new(folder: Path, suffix: str, write: Callable[[BinaryIO], object]) -> tuple[str, int]:
-    """Write an immutable file straight to disk, since it may be large, and name it by its content.
+    """Write an immutable file straight to disk, since it may be large, and name it after its content.
 
     Args:
-        suffix: of the name, such as ".parquet".
+        suffix: end of the name, such as ".parquet".
         write: writes the content.
 
     Returns:
@@ -63,7 +65,7 @@ def write_new(folder: Path, suffix: str, write: Callable[[BinaryIO], object]) ->
 
 
 def replace(path: Path, data: bytes | memoryview) -> None:
-    """Put `data` at `path` in one step: a reader sees the old file or the new one.
+    """Write `data` to `path` in one step, so that a reader sees the old file or the new one.
 
     Raises:
         PipelineError: the disk is full or the folder cannot be written.
@@ -72,7 +74,7 @@ def replace(path: Path, data: bytes | memoryview) -> None:
 
 
 def replace_by(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Like `replace`, with content that is written straight to disk, since it may be large."""
+    """Replace a file like `replace`, with content that `write` puts straight to disk, since it may be large."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = temporary_path(path.parent)
@@ -87,33 +89,31 @@ def replace_by(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def temporary_path(folder: Path) -> Path:
-    """A name of its own for a file that is moved to its place once it is whole."""
-    # Not tempfile: its files are for their owner alone, and a root may be read by others.
+    """Return an unused path in `folder`, for a file that is moved to its place once it is whole."""
+    # Not tempfile: only the owner can read its files, and other users may read a root.
     return folder / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
 
 
 def flush_to_disk() -> None:
-    """Make everything written so far survive a power cut; once a publication, since each file alone costs 10 ms."""
+    """Flush all written files to disk, against a power cut; once a publication, since one file costs 10 ms."""
     if hasattr(os, "sync"):
         os.sync()
 
 
 def write_error(path: Path, error: OSError | RuntimeError) -> PipelineError:
-    """The message for a write that failed: what, where, what to do."""
+    """Return the error for a write that failed: what, where, what to do."""
     reason = getattr(error, "strerror", None) or error
-    return PipelineError(
-        f"{path}: cannot be written ({reason}); free space or mend permissions and run again - "
-        "what was finished is kept"
-    )
+    return PipelineError(f"`{path}` cannot be written ({reason}); {WRITE_REMEDY}")
 
 
 def read_error(path: Path, folder: Path, error: Exception) -> NoSnapshotError:
-    """The message for a file of a snapshot that cannot be read: what, why, what to do.
+    """Return the error for a file of a snapshot that cannot be read: what, why, what to do.
 
     Args:
-        folder: which part of the snapshot to remove, so that it is made anew.
+        folder: the part of the snapshot to remove, so that `index` rebuilds it.
     """
     reason = (getattr(error, "strerror", None) or str(error).partition("\n")[0])[:_MAX_REASON_CHARS]
     return NoSnapshotError(
-        f"{path}: missing or damaged ({reason}); remove {folder} and run `graphrag-pipeline index` (or `import` again)"
+        f"`{path}` is missing or damaged ({reason}); remove `{folder}` and run `graphrag-pipeline index` (or `import` "
+        "again)"
     )

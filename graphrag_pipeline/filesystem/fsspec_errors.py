@@ -6,15 +6,16 @@ _MAX_REASON_CHARS = 200
 
 
 def missing_package_message(url: str, error: ImportError) -> str:
-    """Return the message for a URL whose package is not installed; it names the package."""
-    return f"{url}: no package here reads {url.partition('://')[0]}:// ({error}); pip install {_package_for(url)}"
+    """Return the message for a URL whose package is not installed, with the package to install."""
+    protocol = url.partition("://")[0]
+    return f"{url}: no installed package reads {protocol}:// ({error}); pip install {_package_for(protocol)}"
 
 
-def _package_for(url: str) -> str:
+def _package_for(protocol: str) -> str:
     from fsspec.registry import known_implementations
 
-    package = known_implementations.get(url.partition("://")[0], {"class": ""})["class"].partition(".")[0]
-    return "what that names" if package in ("", "fsspec") else package
+    package = known_implementations.get(protocol, {"class": ""})["class"].partition(".")[0]
+    return "the package that this error names" if package in ("", "fsspec") else package
 
 
 def describe_error(error: BaseException) -> str:

@@ -1,1 +1,1 @@
-"""What is on disk: input files, stage tables and heads, snapshots, vector tables."""
+"""Storage of a root: stage tables and heads, snapshots, locks, vectors, and the store that machines share."""

@@ -1,8 +1,7 @@
 """Immutable folders of memory-mapped arrays in a snapshot: adjacency, and the sentences of the text units.
 
-One `.npy` file an array, in a folder named by what it holds, so that snapshots share it. What the arrays say is
-defined where they are built (`publishing/adjacency.py`, `indexing/sentence_embeddings.py`). Keep out: what a search
-does with them.
+Each array is a `.npy` file. The folder is named after its content, so that snapshots share it. The arrays are defined
+where they are built (`publishing/adjacency.py`, `indexing/sentence_embeddings.py`). Keep out: searching.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from graphrag_pipeline.filesystem.listed_folders import find_damaged_files, writ
 
 
 def write_arrays(parent: Path, arrays: Mapping[str, np.ndarray]) -> str:
-    """Save arrays by name; returns the name of their folder in `parent`. A damaged folder of that name is replaced.
+    """Save arrays by name and return the name of their folder in `parent`; a damaged folder of that name is replaced.
 
     Raises:
         PipelineError: the disk is full or the folder cannot be written.
@@ -44,7 +43,7 @@ def write_arrays(parent: Path, arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def _save_arrays(folder: Path, arrays: Mapping[str, np.ndarray]) -> str:
-    """Write a file per array, straight to disk since it may be large; returns the hash of them all."""
+    """Write a file for each array, straight to disk since it may be large, and return the hash of them all."""
     hashes = []
     for name in sorted(arrays):
         path = folder / f"{name}.npy"
@@ -58,7 +57,7 @@ class ArrayFolder:
     """A folder of arrays, each mapped at first use.
 
     Args:
-        folder: as `write_arrays` made it.
+        folder: a folder that `write_arrays` made.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -66,10 +65,10 @@ class ArrayFolder:
         self._arrays: dict[str, np.ndarray] = {}
 
     def array(self, name: str) -> np.ndarray:
-        """One array.
+        """Return one array.
 
         Raises:
-            NoSnapshotError: it is gone or damaged, or the folder is of a release that did not make it yet.
+            NoSnapshotError: its file is missing or damaged, or an older release made the folder without this array.
         """
         if name not in self._arrays:
             path = self._folder / f"{name}.npy"
@@ -81,12 +80,12 @@ class ArrayFolder:
         return self._arrays[name]
 
     def has(self, name: str) -> bool:
-        """Whether an array is there."""
+        """Return whether the folder has an array."""
         return name in self._arrays or (self._folder / f"{name}.npy").is_file()
 
 
 class Adjacency(ArrayFolder):
-    """Memory-mapped adjacency of a snapshot: who touches whom, in row numbers of the contract tables.
+    """Memory-mapped adjacency of a snapshot, in row numbers of the contract tables.
 
     Each `<a>_<b>s` relation (listed in `publishing/adjacency.py`) is a pair of arrays in compressed sparse row form:
     `indptr` int64 (n_a + 1) and `indices` int32; the rows of b that belong to row i of a are
@@ -94,17 +93,17 @@ class Adjacency(ArrayFolder):
     """
 
     def of(self, relation: str, row: int) -> np.ndarray:
-        """Rows related to one row, such as `of("entity_relationships", 3)`. int32, ascending."""
+        """Return the rows related to one row, such as `of("entity_relationships", 3)`: int32, ascending."""
         indptr = self.array(f"{relation}_indptr")
         return self.array(f"{relation}_indices")[indptr[row] : indptr[row + 1]]
 
     def of_all(self, relation: str, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rows related to several rows: (position in `rows`, related row) pairs, both ascending in that order."""
+        """Return the rows related to several rows as (position in `rows`, related row) pairs, sorted in that order."""
         positions, places = expand_rows(self.array(f"{relation}_indptr"), rows)
         return positions, self.array(f"{relation}_indices")[places]
 
     def counts(self, relation: str) -> np.ndarray:
-        """How many rows are related to each row. int64."""
+        """Return the number of related rows of each row, int64."""
         return np.diff(self.array(f"{relation}_indptr"))
 
 
@@ -131,7 +130,7 @@ class Sentences(ArrayFolder):
 
     @property
     def vectors(self) -> np.ndarray:
-        """int8 (n sentences, dimensions): the direction of a sentence's vector; zeros where it says nothing."""
+        """int8 (n sentences, dimensions): the direction of a sentence's vector; zeros if it has no known word."""
         return self.array("sentence_vectors")
 
     @property
@@ -141,12 +140,12 @@ class Sentences(ArrayFolder):
 
     @property
     def window_scales(self) -> np.ndarray:
-        """float32: 1 / length of (scaled vector + that of the next sentence of the text unit); 0 starts no window."""
+        """float32: 1 / length of (scaled vector + that of the next sentence of the text unit); 0 without a next one."""
         return self.array("window_scales")
 
 
 def expand_rows(indptr: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Places of compressed sparse rows: (position in `rows`, place in the values) of each value. Both int64."""
+    """Return (position in `rows`, place in the values) of each value of some compressed sparse rows, both int64."""
     starts = indptr[rows]
     lengths = indptr[np.asarray(rows) + 1] - starts
     positions = np.repeat(np.arange(len(rows)), lengths)
@@ -155,9 +154,9 @@ def expand_rows(indptr: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def distinct(values: np.ndarray) -> np.ndarray:
-    """Distinct integers, ascending, of a few ascending runs, such as the rows related to several rows.
+    """Return the distinct integers of a few ascending runs, ascending, such as the rows related to several rows.
 
-    By a sort that merges runs: 0.05 ms for 50,000 rows of a hub, where one that does not see them takes 1 ms.
+    A stable sort merges the runs: 0.05 ms for 50,000 rows of a hub entity, where a sort that ignores runs takes 1 ms.
     """
     ordered = np.sort(values, kind="stable")
     is_first = np.ones(len(ordered), dtype=bool)

@@ -1,9 +1,9 @@
-"""What nothing names any more: snapshots past their time, and files that no head and no kept snapshot names.
+"""The sweep of a root: expired snapshots, and files that no head and no kept snapshot names.
 
-Never removed: the published snapshot, the pinned one, the candidate, those that a reader has open, and anything younger
-than the grace time (a stage may have written a file that no head names yet). Manifests go first, so that no snapshot is
-listed that lacks a file; a kill in between leaves files for the next sweep. The caller keeps writers out. Keep out:
-which snapshots a person wants to keep, and replies of models.
+The sweep never removes the published snapshot, the pinned one, the candidate, and those that a reader has open. It also
+keeps everything younger than the grace time, since a stage may have written a file that no head names yet. Manifests go
+first, so that every listed snapshot has its files; a kill in between leaves files for the next sweep. The caller keeps
+writers out. Keep out: the policy which snapshots to keep, and replies of models.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from graphrag_pipeline.storage.vectors.stores import collection_of
 from graphrag_pipeline.tables import INDEX_CANDIDATE, VECTOR_TABLES
 
 EVALUATIONS_FOLDER = "evaluations"
-"""In the root: figures of each snapshot, in a folder of its id."""
+"""Folder of the root that holds the evaluation figures of each snapshot, in a folder named by its id."""
 _OWNED_FOLDERS = ("tables", "heads", "snapshots", EVALUATIONS_FOLDER, "cache", "dagster")
 _Collection = tuple[str, VectorFolder]
-"""Kind of store, and what it holds there."""
+"""Kind of vector store, and the collection in it."""
 
 
 @dataclass(frozen=True)
 class SweepReport:
-    """What a sweep removed, or would remove.
+    """The snapshots and files that a sweep removed, or would remove in a dry run.
 
     Attributes:
-        snapshots: ids, oldest first.
-        held: snapshots that were to go but that a reader has open.
+        snapshots: ids of removed snapshots, oldest first.
+        held: ids of expired snapshots that stay, since a reader has them open.
         paths: files and folders, sorted.
-        collections: of vectors, by name.
-        n_bytes: of files that nothing else links to.
-        objects: names of what went from the shared store.
+        collections: names of vector collections.
+        n_bytes: size of the files that have no other hard link.
+        objects: names of the objects removed from the shared store.
     """
 
     snapshots: tuple[str, ...]
@@ -56,11 +56,11 @@ class SweepReport:
 
 
 def find_old_snapshots(tables: TableStore, store: SnapshotStore, n_kept: int, before: float) -> list[str]:
-    """Snapshots past their time, oldest first.
+    """Return the ids of expired snapshots, oldest first.
 
     Args:
-        n_kept: so many of the newest stay in any case.
-        before: seconds since 1970; a snapshot counts as old from when the next one was made.
+        n_kept: number of newest snapshots that never expire.
+        before: seconds since 1970; a snapshot expires if the next one was made before that time.
     """
     ids = store.ids()
     protected = {store.current(), store.pinned(), _candidate_of(tables), *ids[max(len(ids) - n_kept, 0) :]}
@@ -84,10 +84,10 @@ def sweep(
     """Remove snapshots, and every file older than `before` that no head and no other snapshot names.
 
     Args:
-        doomed: ids of the snapshots to remove; one that a reader has open stays, with its files.
+        doomed: ids of the snapshots to remove; a snapshot that a reader has open stays, with its files.
         before: seconds since 1970.
         others: more files to remove if they are older than `before`.
-        is_dry_run: only say what would go.
+        is_dry_run: report what would be removed, and remove nothing.
     """
     with ExitStack() as locks:
         gone = [i for i in doomed if locks.enter_context(hold_alone(store.path_of(i)))]
@@ -104,7 +104,7 @@ def sweep(
             for kind, folder in collections:
                 open_vector_store(store.vector_store, store.folder / "vectors", kind).drop(collection_of(folder))
             for path in sorted(paths, key=lambda path: path.parent.parent == tables.root / "tables" / "documents"):
-                _remove(path)  # documents last: cut short, it is still known what is to go
+                _remove(path)  # documents last: after a kill they still tell `forget` which document to remove
     held = tuple(i for i in doomed if i not in gone)
     return SweepReport(
         tuple(gone), held, tuple(paths), tuple(collection_of(folder) for _, folder in collections), n_bytes
@@ -112,7 +112,7 @@ def sweep(
 
 
 def _read_manifests(store: SnapshotStore, ids: Iterable[str]) -> list[Manifest]:
-    """Manifests that can be read; what a damaged one named cannot be known, nor opened by anybody."""
+    """Return the manifests that can be read; the files of a damaged one are unknown, and no reader can open it."""
     found = []
     for snapshot_id in ids:
         try:
@@ -123,7 +123,7 @@ def _read_manifests(store: SnapshotStore, ids: Iterable[str]) -> list[Manifest]:
 
 
 def _named_paths(tables: TableStore, store: SnapshotStore, kept: Sequence[Manifest]) -> set[Path]:
-    """Everything that a head or a kept snapshot consists of, but for vectors in another store than LanceDB."""
+    """Return all paths that a head or a kept snapshot names, except vectors in another store than LanceDB."""
     named = {path for head in _all_heads(tables) for path in tables.paths(head)}
     for manifest in kept:
         named |= {store.path_of(manifest.id).with_suffix(suffix) for suffix in (".json", ".checked")}
@@ -143,11 +143,11 @@ def _all_heads(tables: TableStore) -> Iterator[Head]:
         try:
             yield Head.from_json(path.read_bytes())
         except (ValueError, TypeError, KeyError):
-            continue  # a damaged head names nothing: its partition is made again
+            continue  # a damaged head names nothing: its partition is rebuilt
 
 
 def _owned_paths(tables: TableStore, store: SnapshotStore) -> Iterator[Path]:
-    """Every immutable file or folder of ours, and what a killed process left half written."""
+    """Yield every immutable file and folder of the root, and the temporary files of killed processes."""
     yield from (tables.root / "tables").glob("*/*/*")
     yield from (store.folder / "tables").glob("*/*")
     for name in ("adjacency", "sentences"):
@@ -161,7 +161,7 @@ def _owned_paths(tables: TableStore, store: SnapshotStore) -> Iterator[Path]:
 def _unnamed_collections(
     store: SnapshotStore, gone: Sequence[Manifest], kept: Sequence[Manifest], before: float
 ) -> list[_Collection]:
-    """Collections that only the snapshots that go name, and LanceDB folders of ours that none names."""
+    """Return the collections that only removed snapshots name, and the LanceDB folders that no snapshot names."""
     named = {(m.vector_store, collection_of(folder)) for m in kept for folder in m.vectors.values()}
     found = {(m.vector_store, collection_of(folder)): folder for m in gone for folder in m.vectors.values()}
     for name in VECTOR_TABLES:
@@ -173,7 +173,7 @@ def _unnamed_collections(
 
 
 def _modified(path: Path) -> float:
-    """Seconds since 1970; what went away meanwhile is as good as new."""
+    """Return seconds since 1970; infinity for a file that was removed since it was listed, so that it counts as new."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:

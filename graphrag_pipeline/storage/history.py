@@ -1,7 +1,7 @@
-"""The snapshots of a root over time: listing them, finding one by the start of its id, going back to one, refusing one.
+"""The snapshots of a root over time: listing them, finding one by a prefix of its id, rolling back, refusals.
 
-A snapshot's only clock is in its manifest, and no part of its id: none is in a table. Keep out: comparing snapshots,
-removing them.
+The time of a snapshot is in its manifest alone. It is not part of the id, and no table holds a time. Keep out:
+comparing snapshots, removing them.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 
 @dataclass(frozen=True)
 class SnapshotFacts:
-    """One snapshot, as a list shows it.
+    """The facts of one snapshot, for lists.
 
     Attributes:
-        created: when its manifest was first written, ISO 8601 in UTC.
-        is_published: readers get it.
-        is_pinned: somebody went back to it, and nothing else is published.
+        created: time when its manifest was first written, ISO 8601 in UTC.
+        is_published: readers get this snapshot.
+        is_pinned: a user rolled back to it, and nothing else is published.
         is_imported: it came from `import`, not from the input folder.
         is_read: a process has it open now.
-        is_checked: it has passed the checks that every published snapshot passes.
-        is_waiting: it is published once nothing is pinned.
-        refusal: why the golden questions refused it when it was a candidate; "" if they did not.
+        is_checked: it passed the checks that every published snapshot passes.
+        is_waiting: it is published after `unpin`.
+        refusal: the reason why the golden questions refused it as a candidate; "" if they did not.
         rows: number of rows by contract table.
-        notes: what an import mended.
+        notes: repairs that an import made.
     """
 
     id: str
@@ -48,10 +48,10 @@ class SnapshotFacts:
 
 
 def list_snapshots(store: SnapshotStore, waiting: str | None = None) -> list[SnapshotFacts]:
-    """Every snapshot whose manifest can be read, the newest first.
+    """Return the facts of every snapshot whose manifest can be read, newest first.
 
     Args:
-        waiting: id of the candidate that waits for `unpin`, if one does.
+        waiting: id of the candidate that is published after `unpin`, if there is one.
 
     Raises:
         NoSnapshotError: the pointer or the pin is damaged.
@@ -67,13 +67,13 @@ def list_snapshots(store: SnapshotStore, waiting: str | None = None) -> list[Sna
 
 
 def describe_snapshot(store: SnapshotStore, snapshot_id: str, waiting: str | None = None) -> SnapshotFacts:
-    """The facts of one snapshot.
+    """Return the facts of one snapshot.
 
     Args:
-        waiting: as for `list_snapshots`.
+        waiting: see `list_snapshots`.
 
     Raises:
-        NoSnapshotError: its manifest is gone or damaged, or the pointer or the pin is.
+        NoSnapshotError: its manifest, the pointer or the pin is missing or damaged.
     """
     manifest = store.manifest(snapshot_id)
     path = store.path_of(snapshot_id)
@@ -93,25 +93,25 @@ def describe_snapshot(store: SnapshotStore, snapshot_id: str, waiting: str | Non
 
 
 def find_snapshot(store: SnapshotStore, start: str) -> str:
-    """The id that starts with `start`.
+    """Return the id that starts with `start`.
 
     Raises:
-        NoSnapshotError: there is none, or more than one.
+        NoSnapshotError: no id or more than one starts with it.
     """
     found = [snapshot_id for snapshot_id in store.ids() if start and snapshot_id.startswith(start)]
     if len(found) != 1:
         several = f"{len(found)} snapshots have an id that starts so ({', '.join(found)})"
         problem = several if found else "there is no such snapshot"
-        raise NoSnapshotError(f"snapshot {start!r}: {problem}; `graphrag-pipeline snapshots list` names them")
+        raise NoSnapshotError(f"snapshot {start!r}: {problem}; run `graphrag-pipeline snapshots list` to see all ids")
     return found[0]
 
 
 def roll_back(store: SnapshotStore, snapshot_id: str) -> None:
-    """Publish a snapshot that was published before and pin it: nothing else is published until `unpin`.
+    """Publish a snapshot that was published before and pin it, so that nothing else is published until `unpin`.
 
     Raises:
         PipelineError: it never passed its checks, or the golden questions refused it.
-        NoSnapshotError: a file of it is gone.
+        NoSnapshotError: a file of it is missing.
     """
     with one_writer(store.folder.parent):
         snapshot = store.open(snapshot_id)
@@ -119,23 +119,23 @@ def roll_back(store: SnapshotStore, snapshot_id: str) -> None:
             refusal = refusal_of(store, snapshot_id)
             problem = f"that the golden questions refused ({refusal})" if refusal else "that was never checked"
             raise PipelineError(f"snapshot {snapshot_id}: is a candidate {problem}; choose another")
-        store.pin(snapshot_id)  # first: killed in between, readers keep what they have and nothing new comes
+        store.pin(snapshot_id)  # first: after a kill in between nothing new is published
         store.point_at(snapshot_id)
         snapshot.close()
 
 
 def record_refusal(store: SnapshotStore, snapshot_id: str, reason: str) -> None:
-    """Keep why a candidate is not published; it goes with the snapshot."""
+    """Save the reason why a candidate is not published; it is removed with the snapshot."""
     files.replace(_refusal_path(store, snapshot_id), reason.encode())
 
 
 def clear_refusal(store: SnapshotStore, snapshot_id: str) -> None:
-    """Forget that a candidate was refused."""
+    """Remove the refusal of a candidate."""
     _refusal_path(store, snapshot_id).unlink(missing_ok=True)
 
 
 def refusal_of(store: SnapshotStore, snapshot_id: str) -> str:
-    """Why a candidate was refused when it was to be published last; "" if it was not."""
+    """Return the reason why the last attempt to publish a candidate was refused; "" if it was not refused."""
     path = _refusal_path(store, snapshot_id)
     return path.read_text(encoding="utf-8") if path.exists() else ""
 

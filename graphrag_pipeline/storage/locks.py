@@ -1,8 +1,8 @@
-"""Locks between processes that work on one root; freed when their process dies.
+"""Locks between processes that work on one root; the system frees them when their process ends.
 
 Writers wait for each other (`one_writer`, `one_index_run`). A reader shares a lock on the manifest of its snapshot
-(`hold_for_reading`), and nothing is removed that `is_held` or that cannot be had alone; no file is made for it, so that
-a root that may only be read can be asked.
+(`hold_for_reading`). A snapshot is removed only under an exclusive lock (`hold_alone`). A reader's lock needs no new
+file, so that a read-only root can be queried.
 """
 
 from __future__ import annotations
@@ -22,37 +22,38 @@ _log = logging.getLogger(__name__)
 
 
 def one_writer(root: Path) -> AbstractContextManager[None]:
-    """From the merged graph on, and for publishing, one process at a time; a second one waits.
+    """Admit one process at a time to the stages from the merged graph on, and to publishing; a second one waits.
 
     Re-entrant within a process. Bucket stages need no lock: each writes its own partition.
     """
-    return _one_process(root / "cache" / "index.lock", f"{root}: another process is writing the index; waiting for it")
+    waiting = f"`{root}`: another process is writing the index; waiting for it"
+    return _one_process(root / "cache" / "index.lock", waiting)
 
 
 def one_index_run(root: Path) -> AbstractContextManager[None]:
-    """One `index` of a root at a time; a second one waits, and then finds the work done instead of doing it twice.
+    """Admit one `index` of a root at a time; a second one waits, then finds the work done.
 
     Taken before `one_writer`, never after it.
 
     Raises:
-        PipelineError: this is no root; nothing is made in it.
+        PipelineError: the folder is not a root; nothing is created in it.
     """
     if not (root / SETTINGS_FILE).is_file():
         raise PipelineError(
-            f"{root / SETTINGS_FILE}: not found; make a root with `graphrag-pipeline init {root}`, or name one with "
-            "--root"
+            f"`{root / SETTINGS_FILE}` does not exist; make a root with `graphrag-pipeline init {root}`, or name one "
+            "with --root"
         )
-    return _one_process(_index_run_lock(root), f"{root}: another `index` is running; waiting for it")
+    return _one_process(_index_run_lock(root), f"`{root}`: another `index` is running; waiting for it")
 
 
 def one_store_writer(root: Path) -> AbstractContextManager[None]:
-    """One process of a root at a time writes the shared store; taken after `one_index_run`, before `one_writer`."""
-    return _one_process(_store_lock(root, "writer"), f"{root}: another process is writing the index; waiting for it")
+    """Admit one writer of the shared store per root; taken after `one_index_run`, before `one_writer`."""
+    return _one_process(_store_lock(root, "writer"), f"`{root}`: another process is writing the index; waiting for it")
 
 
 def one_store_sync(root: Path) -> AbstractContextManager[None]:
-    """One process of a root at a time brings it and the shared store together; taken last, and held briefly."""
-    return _one_process(_store_lock(root, "sync"), f"{root}: another process is fetching the index; waiting for it")
+    """Admit one process at a time to the transfer between a root and its shared store; taken last, and held briefly."""
+    return _one_process(_store_lock(root, "sync"), f"`{root}`: another process is fetching the index; waiting for it")
 
 
 def _store_lock(root: Path, name: str) -> Path:
@@ -60,7 +61,7 @@ def _store_lock(root: Path, name: str) -> Path:
 
 
 def is_index_running(root: Path) -> bool:
-    """Whether a process is inside `one_index_run`."""
+    """Return whether a process is inside `one_index_run`."""
     from filelock import FileLock, Timeout
 
     path = _index_run_lock(root)
@@ -79,7 +80,7 @@ def _index_run_lock(root: Path) -> Path:
 
 @contextmanager
 def _one_process(path: Path, waiting: str) -> Iterator[None]:
-    """Hold the lock file `path`; says `waiting` if another process has it.
+    """Hold the lock file `path`; log `waiting` if another process has it.
 
     Raises:
         PipelineError: the folder of the lock cannot be written.
@@ -103,13 +104,13 @@ def _one_process(path: Path, waiting: str) -> Iterator[None]:
 
 
 def hold_for_reading(path: Path) -> int | None:
-    """Share a lock on a file until the descriptor returned is closed; waits while somebody has it alone.
+    """Share a lock on a file until the returned descriptor is closed; wait while a process holds it alone.
 
     Returns:
-        None where the file system has no locks.
+        A file descriptor; None if the file system has no locks.
 
     Raises:
-        FileNotFoundError: it is gone, or was removed while this waited.
+        FileNotFoundError: the file does not exist, or was removed during the wait.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -125,9 +126,9 @@ def hold_for_reading(path: Path) -> int | None:
 
 @contextmanager
 def hold_alone(path: Path) -> Iterator[bool]:
-    """Hold a file that readers share, without waiting; gives whether nobody reads it.
+    """Lock a file against readers, without waiting; yield whether no process reads it.
 
-    Where the file system has no locks nobody can be seen, and the file counts as read.
+    If the file system has no locks, readers cannot be seen, and the file counts as read.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY)
@@ -146,6 +147,6 @@ def hold_alone(path: Path) -> Iterator[bool]:
 
 
 def is_held(path: Path) -> bool:
-    """Whether somebody reads a file by `hold_for_reading`."""
+    """Return whether a process holds a file by `hold_for_reading`."""
     with hold_alone(path) as is_alone:
         return not is_alone

@@ -1,10 +1,10 @@
-"""Persisted lookups of a snapshot: rows by id and entities by name, as sorted hashes that open in no time.
+"""Persisted lookups of a snapshot: rows by id and entities by name, as sorted hashes that are mapped, not loaded.
 
-Arrays, beside the adjacency's in its folder:
+Arrays, in the folder of the adjacency:
     `<table>_id_hashes` uint64 ascending, `<table>_id_rows` int32: rows by id, for the tables in `LOOKED_UP`;
     `name_hashes` uint64 ascending, `name_rows` int32: entity rows by the key of each of their names (`name_key`).
-A hash has 64 bits: among a million ids an unknown one is taken for a known one with a chance of 1 in 10^13. Keep out:
-how a question is read.
+A hash has 64 bits: among a million ids, an unknown id matches a known one with a probability of 1 in 10^13. Keep out:
+understanding a question.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _ARTICLES = frozenset(("the", "a", "an"))
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _ASCII_QUOTES = re.compile("`")
 NAME_WORD = re.compile(rf"[{_CJK}]|[^\W_]+(?:['.\-&][^\W_]+)*")
-"""A word of a name; each character is one where a script does not space words."""
+"""A word of a name; in scripts without spaces between words, each character is a word."""
 
 
 def build_lookups(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
-    """All arrays by name, for contract tables in file order."""
+    """Return all arrays by name, for contract tables in file order."""
     arrays = {}
     for name in LOOKED_UP:
         hashes, rows = sort_hashes(hash_strings(_strings(tables[name]["id"])))
@@ -38,11 +38,11 @@ def build_lookups(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
 
 
 def name_arrays(titles: Sequence[str], names: Iterable) -> tuple[np.ndarray, np.ndarray]:
-    """`name_hashes` and `name_rows` of entities.
+    """Return `name_hashes` and `name_rows` of entities.
 
     Args:
         titles: one per entity.
-        names: the written forms of each, besides its title; lists of strings, plain or of pyarrow.
+        names: the written forms of each besides its title; lists of strings, of Python or pyarrow.
     """
     keys: list[str] = []
     rows: list[int] = []
@@ -56,7 +56,7 @@ def name_arrays(titles: Sequence[str], names: Iterable) -> tuple[np.ndarray, np.
 
 
 def name_key(name: str) -> str:
-    """Folded words of a name without a leading article."""
+    """Return the case-folded words of a name without a leading article."""
     words = _simple_words(name)
     return " ".join(words[1:] if len(words) > 1 and words[0] in _ARTICLES else words)
 
@@ -70,20 +70,20 @@ def _simple_words(name: str) -> list[str]:
 
 
 def hash_strings(values: Iterable[str]) -> np.ndarray:
-    """64-bit BLAKE2b of strings, uint64 (n,)."""
+    """Return the 64-bit BLAKE2b hashes of strings, uint64 (n,)."""
     digests = (hashlib.blake2b(value.encode("utf-8", "surrogatepass"), digest_size=8).digest() for value in values)
     return np.frombuffer(b"".join(digests), dtype="<u8")
 
 
 def sort_hashes(hashes: np.ndarray, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Hashes ascending with the rows they stand for (int32), equal ones in row order."""
+    """Return hashes, ascending, and the row of each (int32); equal hashes in row order."""
     rows = np.arange(len(hashes), dtype=np.int32) if rows is None else rows
     order = np.lexsort((rows, hashes))
     return hashes[order], rows[order]
 
 
 def find_rows(hashes: np.ndarray, rows: np.ndarray, values: Sequence[str]) -> np.ndarray:
-    """The first row of each value, -1 where there is none. int64 (len(values),)."""
+    """Return the first row of each value, -1 for an unknown value: int64 (len(values),)."""
     wanted = hash_strings(values)
     if not len(hashes):
         return np.full(len(wanted), -1, dtype=np.int64)
@@ -92,7 +92,7 @@ def find_rows(hashes: np.ndarray, rows: np.ndarray, values: Sequence[str]) -> np
 
 
 def find_all_rows(hashes: np.ndarray, rows: np.ndarray, value: str) -> list[int]:
-    """All rows of one value, ascending."""
+    """Return all rows of one value, ascending."""
     wanted = hash_strings([value])[0]
     first = np.searchsorted(hashes, wanted)
     return [int(row) for row in rows[first : first + np.searchsorted(hashes[first : first + 4096], wanted, "right")]]

@@ -1,7 +1,7 @@
-"""What a snapshot is: the heads it was joined from and the content-named files it consists of.
+"""The manifest of a snapshot: the heads it was joined from and its content-named files.
 
-The id of a snapshot is the hash of its manifest, so equal content has an equal id. Keep out: where manifests lie, and
-reading what they name.
+The id of a snapshot is the hash of its manifest, so equal content has an equal id. Keep out: the folder of manifests,
+and reading the files they name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def mapped_name(parquet_file: str) -> str:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a snapshot is.
+    """The content of a snapshot.
 
     Attributes:
         origin: "pipeline" or "import".
@@ -34,13 +34,13 @@ class Manifest:
         tables: contract table -> content-named Parquet file and its number of rows.
         vectors: vector table -> its folder, or its collection in another store.
         adjacency: folder of the adjacency arrays.
-        embedding_fingerprint: the model whose vectors these are.
-        notes: what an import mended, in words.
-        sentences: folder of the arrays of the text units' sentences; "" in a snapshot made before there were any.
-        sentence_fingerprint: the static embeddings whose vectors those are.
+        embedding_fingerprint: the model that made the vectors.
+        notes: repairs that an import made, in words.
+        sentences: folder of the arrays of the text units' sentences; "" in a snapshot of a release without them.
+        sentence_fingerprint: the static embeddings that made the sentences' vectors.
         vector_store: the kind of store that holds the vectors.
-        code: what each code version among `heads` stands for (prompts, model, settings), by name.
-        created_ns: when it was first written, in ns since 1970; 0 before that, and in one of an earlier release.
+        code: the prompts, model and settings of each code version in `heads`, by name.
+        created_ns: time of the first write, in ns since 1970; 0 before it, and in a manifest of an earlier release.
     """
 
     origin: str
@@ -69,10 +69,10 @@ class Manifest:
 
     @property
     def id(self) -> str:
-        # How a LanceDB folder came about (built whole or by difference) is no part of what the snapshot says.
+        # Whether a LanceDB folder was built whole or by difference is not part of the content.
         content = json.loads(self.to_json())
-        del content["code"]  # told by its versions, and not there in older manifests
-        del content["created_ns"]  # equal content has an equal id, whenever it was made
+        del content["code"]  # implied by the code versions, and missing in older manifests
+        del content["created_ns"]  # equal content has an equal id at any time
         for folder in content["vectors"].values():
             del folder["n_unindexed"]
         return files.content_hash(json.dumps(content, sort_keys=True).encode())[:ID_DIGITS]

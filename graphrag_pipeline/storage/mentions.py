@@ -1,15 +1,15 @@
-"""The mention graph of a snapshot: which text unit mentions which entity, where, and what it is about.
+"""The mention graph of a snapshot: the entities that each text unit mentions, the places, and the topic.
 
-One *mention edge* is one (text unit, entity) pair, in text unit row order, then by entity. Arrays, beside the
-adjacency's in its folder:
+One *mention edge* is one (text unit, entity) pair, in text unit row order, then by entity. Arrays, in the folder of the
+adjacency:
     `text_unit_mentions_indptr` int64 (n text units + 1): text unit i has the edges numbered indptr[i] to indptr[i + 1];
     `mention_entities`, `mention_text_units` int32: the two ends of each edge;
     `mention_is_about` bool: the title of the text unit's document names the entity;
     `entity_mentions_indptr`, `entity_mentions_indices`: the edges of each entity, in compressed sparse rows;
-    `entity_about_indptr`, `entity_about_indices`: those of them that are about it;
-    `mention_places_indptr` int64 (n edges + 1), `mention_starts`, `mention_ends` int32: where the text unit's text
-    writes one of the entity's names, as character offsets inside it; none where it writes none of them.
-Keep out: how edges are weighed.
+    `entity_about_indptr`, `entity_about_indices`: the edges of each entity with `mention_is_about`;
+    `mention_places_indptr` int64 (n edges + 1), `mention_starts`, `mention_ends` int32: the places of the entity's
+    names in the text unit's text, as character offsets; empty if the text has none of the names.
+Keep out: weights of edges.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.storage.arrays import ArrayFolder
 
 _BATCH = 4_096
-"""Text units whose names are looked for at a time."""
+"""Number of text units that are searched for names at a time."""
 _FIRST_UNSPACED = "\u2e80"
 """Letters from here on (Chinese, Japanese) are written without spaces between words."""
 
 
 def build_mentions(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
-    """All arrays by name, for contract tables in file order."""
+    """Return all arrays by name, for contract tables in file order."""
     entities, text_units = tables["entities"], tables["text_units"]
     n_entities, n_units = len(entities), len(text_units)
     entity_rows, unit_rows = list_pairs(entities["text_unit_ids"], text_units["id"])
@@ -55,7 +55,7 @@ def build_mentions(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
 
 
 def _topics(tables: Mapping[str, pa.Table]) -> np.ndarray:
-    """Row of the entity that the title of each text unit's document names, -1 where it names none. int64."""
+    """Return the row of the entity that the title of each text unit's document names, -1 without one: int64."""
     documents = tables["documents"]
     titles = pa.array([normalize_title(title) for title in documents["title"].to_pylist()], pa.string())
     of_document = positions(titles, tables["entities"]["title"])
@@ -91,7 +91,7 @@ def _find_places(
 
 
 def find_names(text: str, names: Sequence[str]) -> list[tuple[int, int]]:
-    """(start, end) of every place where a text writes one of some names as whole words; the longest name of a place."""
+    """Return (start, end) of every place where a text has one of the names as whole words; longest names win."""
     longest: dict[int, int] = {}
     for name in names:
         start = text.find(name) if name else -1
@@ -104,7 +104,7 @@ def find_names(text: str, names: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _joins(left: str, right: str) -> bool:
-    """Whether two characters belong to one word."""
+    """Return whether two adjacent characters belong to one word."""
     return left.isalnum() and right.isalnum() and left < _FIRST_UNSPACED and right < _FIRST_UNSPACED
 
 

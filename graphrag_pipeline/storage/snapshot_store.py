@@ -41,7 +41,7 @@ class SnapshotStore:
     Args:
         root: the project root.
         vector_store: where the vectors of new snapshots go.
-        fetch: gets the files of a snapshot that is listed but not here, from a shared store.
+        fetch: gets the missing files of a snapshot from a shared store, by the snapshot's id.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class SnapshotStore:
     # ------------------------------------------------------------------------------------------------------ writing
 
     def write_table(self, name: str, rows: pa.Table) -> dict[str, Any]:
-        """Save a contract table; returns its entry of the manifest.
+        """Save a contract table and return its entry for the manifest.
 
-        Beside the Parquet file, which is the contract, stands the same table in Arrow's own format: searches map that
-        one, so that opening loads nothing and a few rows cost a few pages.
+        The Parquet file is the contract. Beside it lies the same table in Arrow's own format. Searches map that copy,
+        so that opening loads nothing and reading a few rows costs a few pages.
         """
         sorted_rows = CONTRACT_TABLES[name].sort(rows)
         file, _ = put_parquet(self.folder / "tables" / name, sorted_rows)
@@ -70,32 +70,32 @@ class SnapshotStore:
         return {"file": file, "n_rows": rows.num_rows}
 
     def map_table(self, name: str, entry: Mapping[str, Any]) -> None:
-        """Make the memory-mapped copy of a contract table whose Parquet file came from elsewhere."""
+        """Make the memory-mapped copy of a contract table whose Parquet file was downloaded."""
         path = self.folder / "tables" / name / entry["file"]
         mapped_file = path.with_name(mapped_name(path.name))
         if not is_whole_arrow(mapped_file, entry["n_rows"]):
             files.replace_by(mapped_file, functools.partial(_write_arrow, read_contract_file(path, name)))
 
     def write_adjacency(self, arrays: Mapping[str, np.ndarray]) -> str:
-        """Save adjacency arrays; returns the name of their folder."""
+        """Save adjacency arrays and return the name of their folder."""
         return write_arrays(self.folder / "adjacency", arrays)
 
     def write_sentences(self, arrays: Mapping[str, np.ndarray]) -> str:
-        """Save the arrays of the text units' sentences; returns the name of their folder."""
+        """Save the arrays of the text units' sentences and return the name of their folder."""
         return write_arrays(self.folder / "sentences", arrays)
 
     def write_vectors(
         self, name: str, rows: VectorRows, has_full_text: bool, previous: Manifest | None
     ) -> VectorFolder:
-        """Save a vector table (see `vectors.vector_rows`), from the previous candidate's where that is cheaper."""
+        """Save a vector table, built from that of the previous candidate if that is cheaper."""
         is_same_store = previous is not None and previous.vector_store == self.vector_store.kind
         known = previous.vectors.get(name) if previous and is_same_store else None
         return open_vector_store(self.vector_store, self.folder / "vectors").build(name, rows, has_full_text, known)
 
     def write_manifest(self, manifest: Manifest) -> str:
-        """Save a manifest and when that was; returns the snapshot's id.
+        """Save a manifest with the time, and return the snapshot's id.
 
-        An equal one that is there stays, with its time: readers share a lock on it.
+        An equal manifest stays, with its time, since readers share a lock on it.
         """
         try:
             self.manifest(manifest.id)
@@ -108,11 +108,11 @@ class SnapshotStore:
     # --------------------------------------------------------------------------------------------- pointer, reading
 
     def current(self) -> str | None:
-        """Id of the published snapshot, or None."""
+        """Return the id of the published snapshot, or None."""
         return self._named_by("current.json", "run `graphrag-pipeline index` to publish again")
 
     def pinned(self) -> str | None:
-        """Id of the snapshot that somebody went back to, or None; while there is one, nothing else is published."""
+        """Return the id of the pinned snapshot, or None; while one is pinned, nothing else is published."""
         return self._named_by("pinned.json", "run `graphrag-pipeline snapshots unpin`")
 
     def _named_by(self, name: str, way_out: str) -> str | None:
@@ -122,58 +122,66 @@ class SnapshotStore:
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError):
-            raise NoSnapshotError(f"{path}: damaged; {way_out}") from None
+            raise NoSnapshotError(f"`{path}` is damaged; {way_out}") from None
 
     def pin(self, snapshot_id: str) -> None:
-        """Let nothing but this snapshot be published from now on."""
+        """Allow nothing but this snapshot to be published from now on."""
         files.replace(self.folder / "pinned.json", json.dumps({"snapshot": snapshot_id}).encode())
 
     def unpin(self) -> None:
-        """Let new candidates be published again."""
+        """Allow new candidates to be published again."""
         (self.folder / "pinned.json").unlink(missing_ok=True)
 
     def ids(self) -> list[str]:
-        """Ids of all snapshots that are there, the oldest first."""
+        """Return the ids of all snapshots in the folder, oldest first."""
         found = [path.stem for path in self.folder.glob("*.json") if len(path.stem) == ID_DIGITS]
         return sorted(found, key=lambda snapshot_id: (self.created_ns(snapshot_id), snapshot_id))
 
     def created_ns(self, snapshot_id: str) -> int:
-        """When a snapshot was made, in ns since 1970: as its manifest says, else the time of the manifest's file.
+        """Return when a snapshot was made, in ns since 1970: from its manifest, else the time of its file.
 
         Raises:
-            FileNotFoundError: it has no manifest.
+            FileNotFoundError: the manifest does not exist.
         """
         path = self.path_of(snapshot_id)
         found = path.stat()
         return _read_created_ns(path, found.st_mtime_ns, found.st_size) or found.st_mtime_ns
 
     def path_of(self, snapshot_id: str) -> Path:
-        """The manifest of a snapshot."""
+        """Return the path of the manifest of a snapshot."""
         return self.folder / f"{snapshot_id}.json"
 
     def is_checked(self, snapshot_id: str) -> bool:
-        """Whether a snapshot has passed all its checks."""
+        """Return whether a snapshot has passed all its checks."""
         return (self.folder / f"{snapshot_id}.checked").exists()
 
     def point_at(self, snapshot_id: str) -> None:
-        """Publish: move the pointer. The caller has checked the snapshot."""
+        """Publish a snapshot that the caller has checked: move the pointer to it."""
         files.flush_to_disk()
         files.replace(self.folder / "current.json", json.dumps({"snapshot": snapshot_id}).encode())
 
     def manifest(self, snapshot_id: str) -> Manifest:
+        """Return the manifest of a snapshot.
+
+        Raises:
+            NoSnapshotError: the manifest is missing or damaged.
+            PipelineError: a newer release wrote it.
+        """
         path = self.path_of(snapshot_id)
         try:
             manifest = Manifest.from_json(path.read_bytes())
         except FileNotFoundError:
-            raise NoSnapshotError(f"snapshot {snapshot_id}: {path} is missing; run `graphrag-pipeline index`") from None
+            raise NoSnapshotError(f"manifest `{path}` is missing; run `graphrag-pipeline index`") from None
         except (ValueError, TypeError, KeyError) as error:
-            raise NoSnapshotError(f"{path}: damaged manifest ({error}); run `graphrag-pipeline index`") from None
+            raise NoSnapshotError(f"manifest `{path}` is damaged ({error}); run `graphrag-pipeline index`") from None
         if manifest.format != FORMAT:
-            raise PipelineError(f"{path}: format {manifest.format} is not known here; upgrade graphrag-pipeline")
+            raise PipelineError(
+                f"`{path}` has format {manifest.format}, which this release cannot read; upgrade graphrag-pipeline"
+            )
         return manifest
 
     def current_manifest(self) -> Manifest | None:
-        """Manifest of the published snapshot, or None if nothing (whole) is published."""
+        """Return the manifest of the published snapshot, or None without one that can be read."""
         try:
             current = self.current()
             return self.manifest(current) if current else None
@@ -181,9 +189,9 @@ class SnapshotStore:
             return None
 
     def last_manifest(self, candidate_id: str | None) -> Manifest | None:
-        """Manifest of the candidate made last if it is whole, else of the published snapshot, or None.
+        """Return the manifest of the last candidate if it is whole, else of the published snapshot, or None.
 
-        They differ where somebody went back: a number that a later snapshot gave away is not given again.
+        The two differ after a rollback. Record numbers continue from the last candidate, so that none is given twice.
         """
         try:
             if candidate_id:
@@ -193,7 +201,7 @@ class SnapshotStore:
         return self.current_manifest()
 
     def record_numbers(self, manifest: Manifest | None) -> pa.Table | None:
-        """The record numbers of a snapshot, or of the newest that has a whole table of them; None without any."""
+        """Return the record numbers of a snapshot, else of the newest one whose table can be read, else None."""
         if manifest is None:
             return None
         for snapshot_id in (manifest.id, *reversed(self.ids())):
@@ -205,7 +213,7 @@ class SnapshotStore:
         return None
 
     def find_damage(self, snapshot_id: str) -> str:
-        """What is gone from a snapshot or not whole, in words, cheaply (`damage.py`); "" if nothing is."""
+        """Return the damage of a snapshot in words, by names and sizes alone (`damage.py`); "" without damage."""
         try:
             damaged = self.open(snapshot_id).damaged_parts()
         except NoSnapshotError as error:
@@ -213,7 +221,7 @@ class SnapshotStore:
         return f"snapshot {snapshot_id}: {describe_damage(damaged)}" if damaged else ""
 
     def whole_table(self, manifest: Manifest | None, name: str) -> pa.Table | None:
-        """A contract table of a snapshot; None without one, or if a file of it is gone."""
+        """Return a contract table of a snapshot; None without a manifest, or if a file is missing."""
         try:
             return self.open(manifest.id).table(name) if manifest else None
         except NoSnapshotError:
@@ -223,12 +231,12 @@ class SnapshotStore:
         """Open a snapshot (the published one if None).
 
         Raises:
-            NoSnapshotError: nothing is published, or a file of the snapshot is gone.
+            NoSnapshotError: nothing is published, or a file of the snapshot is missing.
         """
         snapshot_id = snapshot_id or self.current()
         if snapshot_id is None:
             raise NoSnapshotError(
-                f"{self.folder.parent}: no published index; run `graphrag-pipeline index`, or `import` one, first"
+                f"`{self.folder.parent}` has no published index; run `graphrag-pipeline index`, or `import` one, first"
             )
         snapshot = Snapshot(self.folder, snapshot_id, self.manifest(snapshot_id), self.vector_store)
         snapshot.hold()
@@ -250,7 +258,7 @@ def _write_arrow(rows: pa.Table, sink: BinaryIO) -> None:
 
 @functools.lru_cache(maxsize=4096)
 def _read_created_ns(path: Path, modified_ns: int, n_bytes: int) -> int:
-    """The time that a manifest says; 0 if it says none or is damaged. The file's time and size are of the cache."""
+    """Return the time in a manifest; 0 without one or if it is damaged. Time and size of the file are cache keys."""
     try:
         return int(json.loads(path.read_bytes()).get("created_ns", 0))
     except (ValueError, TypeError, AttributeError):

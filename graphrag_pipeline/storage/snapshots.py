@@ -33,14 +33,14 @@ from graphrag_pipeline.tables import CONTRACT_TABLES
 
 
 class Snapshot:
-    """One immutable index, opened for reading; everything is loaded at first use and kept.
+    """One immutable index, opened for reading; every part is loaded at first use and kept.
 
-    Row numbers ("rows") are 0-based positions in a contract table in file order; adjacency arrays speak in them.
+    Row numbers ("rows") are 0-based positions in a contract table, in file order; adjacency arrays use them.
 
     Args:
         folder: the root's `snapshots` folder.
         id: the snapshot's id.
-        vector_store: options of the store that holds its vectors, if it is the one that is set.
+        vector_store: settings of vector stores; their options count if the kind is that of the snapshot.
     """
 
     def __init__(self, folder: Path, id: str, manifest: Manifest, vector_store: VectorStoreSettings) -> None:
@@ -54,7 +54,11 @@ class Snapshot:
         self._release: Callable[[], object] = lambda: None
 
     def hold(self) -> None:
-        """Keep its files from being removed as long as this object, or the process, lives."""
+        """Protect its files from removal until `close`, or until this object or the process ends.
+
+        Raises:
+            NoSnapshotError: the snapshot was removed before it was locked.
+        """
         try:
             descriptor = hold_for_reading(self.folder / f"{self.id}.json")
         except FileNotFoundError:
@@ -63,7 +67,7 @@ class Snapshot:
             self._release = weakref.finalize(self, os.close, descriptor)
 
     def close(self) -> None:
-        """Let its files be removed; what was loaded stays usable, anything else may be gone."""
+        """Allow its files to be removed; loaded parts stay usable, other parts may be missing."""
         self._release()
 
     def missing_parts(self) -> list[Path | str]:
@@ -83,20 +87,21 @@ class Snapshot:
         return self.manifest.mapped_path(self.folder, name)
 
     def n_rows(self, name: str) -> int:
+        """Return the number of rows of a contract table."""
         return int(self.manifest.tables[name]["n_rows"])
 
     def table(self, name: str) -> pa.Table:
-        """A whole contract table (one chunk), in file order; memory-mapped, so what is not read costs nothing.
+        """Return a contract table as one chunk, in file order; it is memory-mapped, so unread parts cost nothing.
 
         Raises:
-            NoSnapshotError: its file is gone or damaged.
+            NoSnapshotError: its file is missing or damaged.
         """
         if name not in self._tables:
             self._tables[name] = self._read(name)
         return self._tables[name]
 
     def _read(self, name: str) -> pa.Table:
-        """From the mapped copy; where that is damaged, or the snapshot older than copies, from the contract itself."""
+        """Read the mapped copy; if it is damaged, or an old release made none, read the Parquet file."""
         path = self.table_path(name)
         try:
             return _map_table(self.mapped_path(name))
@@ -108,7 +113,7 @@ class Snapshot:
             raise files.read_error(path, path, error) from None
 
     def rows_of(self, name: str, values: list[str] | pa.Array, column: str = "id") -> np.ndarray:
-        """Row numbers of `values` in a key column, in their order; -1 where there is none. int64."""
+        """Return the row number of each of `values` in a key column, -1 for an unknown value: int64."""
         if column == "id" and isinstance(values, list) and name in LOOKED_UP and self.lookups.has(f"{name}_id_hashes"):
             arrays = self.lookups
             return find_rows(arrays.array(f"{name}_id_hashes"), arrays.array(f"{name}_id_rows"), values)
@@ -119,17 +124,17 @@ class Snapshot:
         return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
 
     def take(self, name: str, rows: np.ndarray | list[int], columns: list[str] | None = None) -> list[dict[str, Any]]:
-        """Records of some rows, in that order."""
+        """Return the records of some rows, in the order of `rows`."""
         table = self.table(name)
         return (table.select(columns) if columns else table).take(pa.array(rows, pa.int64())).to_pylist()
 
     @functools.cached_property
     def vector_store(self) -> VectorStore:
-        """The store that holds its vectors, whatever the settings say now."""
+        """The store that holds its vectors, which may be another kind than the settings name now."""
         return open_vector_store(self._vector_settings, self.folder / "vectors", self.manifest.vector_store)
 
     def vectors(self, name: str) -> VectorCollection:
-        """A vector table by its name (see `tables.VECTOR_TABLES`)."""
+        """Return a vector table by its name (see `tables.VECTOR_TABLES`), opened."""
         if name not in self._vectors:
             if name not in self.manifest.vectors:
                 raise NoSnapshotError(f"snapshot {self.id} has no vector table {name!r}; run `graphrag-pipeline index`")
@@ -142,12 +147,12 @@ class Snapshot:
 
     @property
     def lookups(self) -> Adjacency:
-        """Arrays that find rows by id and by name (`storage/lookups.py`); they lie in the adjacency's folder."""
+        """Arrays that find rows by id and by name (`lookups.py`), in the folder of the adjacency."""
         return self.adjacency
 
     @functools.cached_property
     def mentions(self) -> Mentions:
-        """Which text unit mentions which entity, and where."""
+        """The mention graph: entities of each text unit, with places."""
         return Mentions(self.adjacency)
 
     @functools.cached_property

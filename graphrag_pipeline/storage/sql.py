@@ -1,8 +1,8 @@
-"""SQL over a published snapshot: its contract tables and the stage tables it was joined from, in DuckDB.
+"""SQL queries over a published snapshot: its contract tables and the stage tables it was joined from, in DuckDB.
 
-Tables: the contract tables by name (`entities`, `community_reports`, ...) and the stage tables as `stage_<name>`. Read
-only, and closed: DuckDB sees these tables through Arrow and is denied files, networks, extensions and settings, so that
-a statement from anywhere can neither read nor write anything else.
+Tables: the contract tables by name (`entities`, `community_reports`, ...) and the stage tables as `stage_<name>`.
+Queries only read. DuckDB gets these tables through Arrow and has no access to files, networks, extensions or settings,
+so an untrusted statement can neither read nor write anything else.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     import duckdb
 
 _READING = ("SELECT", "EXPLAIN", "MULTI")
-"""DuckDB's names of what only reads; WITH, FROM, VALUES, SHOW, DESCRIBE and SUMMARIZE are SELECT, PIVOT is MULTI."""
+"""DuckDB's reading statement types: WITH, FROM, VALUES, SHOW, DESCRIBE and SUMMARIZE are SELECT, PIVOT is MULTI."""
 
 _CLOSED = ("enable_external_access = false", "python_enable_replacements = false", "lock_configuration = true")
 
 
 def run_sql(snapshot: Snapshot, statement: str) -> pa.Table:
-    """Run one reading statement.
+    """Run one statement that only reads.
 
     Returns:
-        Its rows; columns of equal names are told apart by `_1`, `_2`, ...
+        Its rows; columns of equal names get the suffixes `_1`, `_2`, ...
 
     Raises:
-        PipelineError: it is not one reading statement, or DuckDB refuses it; the message is DuckDB's.
+        PipelineError: the text is not one reading statement, or DuckDB refuses it with the message given.
     """
     import duckdb
 
@@ -53,7 +53,7 @@ def run_sql(snapshot: Snapshot, statement: str) -> pa.Table:
 
 
 def render_rows(rows: pa.Table, max_width: int = 80) -> str:
-    """Rows as lines of text under their column names; long cells are cut, line breaks and the like are escaped."""
+    """Return rows as lines of text under their column names; long cells are cut, unprintable characters are escaped."""
     if rows.schema.names == ["explain_key", "explain_value"]:
         return "\n".join(rows["explain_value"].to_pylist())
     columns = [
@@ -84,8 +84,8 @@ def _check_reading(connection: duckdb.DuckDBPyConnection, statement: str) -> Non
         raise PipelineError(f"expected one SQL statement, found {len(kinds)}")
     if kinds[0] not in _READING:
         raise PipelineError(
-            f"{kinds[0]} is not possible: a published snapshot is only read; use SELECT, WITH, FROM, SHOW, DESCRIBE, "
-            "SUMMARIZE, PIVOT or EXPLAIN"
+            f"{kinds[0]} is not possible, since a published snapshot is read-only; use SELECT, WITH, FROM, SHOW, "
+            "DESCRIBE, SUMMARIZE, PIVOT or EXPLAIN"
         )
 
 
@@ -101,7 +101,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def _table_files(snapshot: Snapshot) -> dict[str, list[Path]]:
-    """Parquet files of every table; stage tables whose files are gone are left out."""
+    """Return the Parquet files of every table; stage tables with missing files are left out."""
     tables = {name: [snapshot.table_path(name)] for name in snapshot.manifest.tables}
     store = snapshot.folder.parent / "tables"
     stages: dict[str, list[Path]] = {}

@@ -1,9 +1,8 @@
 """The table store: immutable Parquet partitions and the heads that name the current ones.
 
-`tables/<table>/<partition>/<content hash>.parquet` never changes once written. `heads/<table>/<partition>.json` is
-the only thing ever replaced: it names the files of the partition, their data version, the code that made them and the
-versions of the inputs read. Heads are the truth for `status`, `index` and the sensor. Keep out: Dagster, and what a
-stage computes.
+`tables/<table>/<partition>/<content hash>.parquet` never changes once written. Only `heads/<table>/<partition>.json` is
+ever replaced: it names the files of the partition, their data version, the code that made them and the versions of the
+inputs read. `status`, `index` and the sensor read heads alone. Keep out: Dagster, and the computation of a stage.
 """
 
 from __future__ import annotations
@@ -39,16 +38,16 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class Head:
-    """What a partition of a table is now.
+    """The current version of one partition of a table.
 
     Attributes:
         files: the Parquet files, in order.
         data_version: hash of the files' contents.
         code_version: hash of `code`.
-        code: what the result depends on besides its inputs (algorithm, settings, prompts, models, schema), by name.
+        code: all that the result depends on besides its inputs (algorithm, settings, prompts, models, schema), by name.
         inputs: data version of every partition that was read, by "table/partition".
-        based_on: the published snapshot that the result goes on from; "" without one. No input: publishing the result
-            would else make it stale.
+        based_on: the published snapshot that the result continues; "" without one. It is not an input, since
+            publishing the result would then make it stale.
     """
 
     table: str
@@ -75,18 +74,19 @@ class Head:
 
 
 def code_version_of(code: Mapping[str, Any]) -> str:
+    """Return the hash of `Head.code`."""
     return stable_hash(json.dumps(code, sort_keys=True, ensure_ascii=False))
 
 
 def parquet_bytes(rows: pa.Table) -> pa.Buffer:
-    """Parquet that depends on the rows and the pyarrow release alone."""
+    """Return rows as Parquet; the bytes depend only on the rows and the pyarrow release."""
     sink = pa.BufferOutputStream()
     _write_parquet(rows, sink)
     return sink.getvalue()
 
 
 def put_parquet(folder: Path, rows: pa.Table) -> tuple[str, int]:
-    """Save rows as the bytes that `parquet_bytes` gives, named by them; returns name and size of the file."""
+    """Save rows as the bytes of `parquet_bytes`, named by their hash; return name and size of the file."""
     return files.write_new(folder, ".parquet", partial(_write_parquet, rows))
 
 
@@ -108,7 +108,7 @@ class TableStore:
     # ------------------------------------------------------------------------------------------------------- layout
 
     def check_layout(self, n_buckets: int) -> None:
-        """Record the number of buckets at first use; refuse another one later.
+        """Record the number of buckets at first use and refuse another number later.
 
         Raises:
             PipelineError: the root was built with another number of buckets or a newer format.
@@ -120,17 +120,17 @@ class TableStore:
             files.replace(self._layout_path, json.dumps(layout).encode())
 
     def find_layout_problem(self, n_buckets: int) -> str:
-        """Why nothing can be indexed with this number of buckets, and the way out; "" if it can."""
+        """Return why this number of buckets cannot be used, and the way out; "" if it can be used."""
         path = self._layout_path
         if not path.exists():
             return ""
         layout = json.loads(path.read_bytes())
         if layout["format"] != _LAYOUT_FORMAT:
-            return f"{path}: format {layout['format']} is not known here; upgrade graphrag-pipeline"
+            return f"`{path}` has format {layout['format']}, which this release cannot read; upgrade graphrag-pipeline"
         if layout["n_buckets"] != n_buckets:
             return (
-                f"storage.n_buckets is {n_buckets}, but {self.root} was built with {layout['n_buckets']}; set it "
-                f"back, or remove {self.root / 'tables'} and {self.root / 'heads'} and index again"
+                f"storage.n_buckets is {n_buckets}, but `{self.root}` was built with {layout['n_buckets']}; set it "
+                f"back, or remove `{self.root / 'tables'}` and `{self.root / 'heads'}` and index again"
             )
         return ""
 
@@ -144,9 +144,9 @@ class TableStore:
         return self.root / "heads" / table / f"{partition}.json"
 
     def head(self, table: str, partition: str = WHOLE) -> Head | None:
-        """The head of a partition; None if it was never materialised, or if it or its files are gone or cut short.
+        """Return the head of a partition; None if it was never materialized, or if it or a file is missing or cut.
 
-        What a power cut damaged is thus simply made again.
+        So a partition that a power cut damaged is rebuilt.
         """
         try:
             head = Head.from_json(self._head_path(table, partition).read_bytes())
@@ -155,9 +155,11 @@ class TableStore:
         return head if all(map(_is_whole, self.paths(head), head.files)) else None
 
     def heads(self, table: str, partitions: Sequence[str]) -> dict[str, Head | None]:
+        """Return the head of each partition, as `head` does."""
         return {partition: self.head(table, partition) for partition in partitions}
 
     def paths(self, head: Head) -> list[Path]:
+        """Return the paths of the files of a head, in order."""
         return [self.root / "tables" / head.table / head.partition / file.name for file in head.files]
 
     # ---------------------------------------------------------------------------------------------- reading, writing
@@ -174,7 +176,7 @@ class TableStore:
         """Save a partition as one immutable file per part, then point its head at them.
 
         Args:
-            parts: rows of the table, usually one part; tables kept by level have one part a level.
+            parts: rows of the table, usually one part; tables stored by level have one part for each level.
         """
         stored = []
         for rows in parts:
@@ -191,32 +193,33 @@ class TableStore:
             based_on,
         )
         self.write_head(head)
-        # A stage ends here: what it used would else stay with Arrow's allocator while the next one needs its own.
+        # A stage ends here: without this, Arrow's allocator keeps its memory while the next stage needs memory.
         pa.default_memory_pool().release_unused()
         return head
 
     def write_head(self, head: Head) -> None:
-        """Point a partition at what `head` says; an equal head is left alone."""
+        """Replace the head of a partition; an equal head is left alone."""
         data = head.to_json()
         path = self._head_path(head.table, head.partition)
         if not path.exists() or path.read_bytes() != data:
             files.replace(path, data)
 
     def read(self, table: str, partition: str = WHOLE) -> pa.Table:
-        """All rows of a partition.
+        """Return all rows of a partition.
 
         Raises:
-            PipelineError: the partition was never materialised.
+            PipelineError: the partition was never materialized.
         """
         return self.read_head(self.need(table, partition))
 
     def read_head(self, head: Head) -> pa.Table:
+        """Return all rows of the files of a head, as one chunk."""
         schema = STAGE_TABLES[head.table].schema
         parts = [_read_file(path, schema) for path in self.paths(head)]
         return pa.concat_tables(parts or [schema.empty_table()]).combine_chunks()
 
     def read_version(self, table: str, partition: str, data_version: str) -> pa.Table | None:
-        """All rows of an earlier version of a partition kept in one file; None if that is gone or not whole."""
+        """Return all rows of an earlier version of a partition, in one file; None if that is missing or damaged."""
         for path in sorted((self.root / "tables" / table / partition).glob("*.parquet")):
             if data_version_of([StoredFile(path.name, 0, 0)]) == data_version:
                 try:
@@ -226,31 +229,31 @@ class TableStore:
         return None
 
     def dataset(self, heads: Sequence[Head]) -> ds.Dataset:
-        """Partitions of one table as one lazily scanned dataset, in the order given; at least one head."""
+        """Return partitions of one table as one lazily scanned dataset, in the order of `heads` (at least one)."""
         paths = [str(path) for head in heads for path in self.paths(head)]
-        # Buffering columns ahead would hold a file of vectors twice.
+        # Without this, columns are buffered ahead, and a file of vectors is in memory twice.
         options = ds.ParquetFragmentScanOptions(pre_buffer=False)
         file_format = ds.ParquetFileFormat(default_fragment_scan_options=options)
         return ds.dataset(paths, schema=STAGE_TABLES[heads[0].table].schema, format=file_format)
 
     def need(self, table: str, partition: str = WHOLE) -> Head:
-        """The head of a partition.
+        """Return the head of a partition.
 
         Raises:
-            PipelineError: it was never materialised; the message names it and the stage that makes it.
+            PipelineError: it was never materialized; the message names it and the stage that makes it.
         """
         head = self.head(table, partition)
         if head is None:
             raise PipelineError(
-                f"{table}, partition {partition}: not materialised; materialise {STAGE_TABLES[table].owner} of that "
-                "partition first, or run `graphrag-pipeline index`"
+                f"`{table}`, partition {partition}, is not materialized; materialize {STAGE_TABLES[table].owner} of "
+                "that partition first, or run `graphrag-pipeline index`"
             )
         return head
 
 
 def _read_file(path: Path, schema: pa.Schema) -> pa.Table:
-    """All rows of a file; columns that an older schema has not are null."""
-    # Group by group: reading all at once needs four times the memory of what is read (vectors: 729 MB for 199 MB).
+    """Return all rows of a file; columns that an older schema lacks are null."""
+    # Group by group: reading the whole file at once needs four times its memory (vectors: 729 MB for 199 MB).
     with pq.ParquetFile(path) as file:
         groups = [file.read_row_group(number) for number in range(file.num_row_groups)]
         rows = pa.concat_tables(groups or [file.schema_arrow.empty_table()])
@@ -262,5 +265,5 @@ def _is_whole(path: Path, file: StoredFile) -> bool:
 
 
 def data_version_of(stored: Sequence[StoredFile]) -> str:
-    """Equal contents, equal version."""
+    """Return the hash of the files' content hashes: equal content has an equal version."""
     return stable_hash(*(file.name for file in stored))

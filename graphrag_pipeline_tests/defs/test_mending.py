@@ -72,6 +72,6 @@ def test_a_change_of_the_input_is_no_hindrance(root: Root, tmp_path: Path) -> No
 
 
 def test_nothing_is_made_in_a_folder_that_is_no_root(tmp_path: Path) -> None:
-    with pytest.raises(PipelineError, match=r"settings\.yaml: not found; make a root with"):
+    with pytest.raises(PipelineError, match=r"settings\.yaml` does not exist; make a root with"):
         run_index(Root(tmp_path / "missing"))
     assert not list(tmp_path.iterdir())

@@ -167,7 +167,7 @@ def test_what_is_no_folder_or_has_no_package_is_explained(url: str, monkeypatch:
     monkeypatch.setitem(sys.modules, "gcsfs", None)
     Store.failures = {}
     for folder, message in {
-        "abfs://container/docs": "abfs://container/docs: no package here reads abfs:// .*; pip install adlfs",
+        "abfs://container/docs": "abfs://container/docs: no installed package reads abfs:// .*; pip install adlfs",
         "gs://bucket": "pip install gcsfs",
         "nothing://bucket": r"cannot be listed \(ValueError: Protocol not known: nothing\)",
         f"{url}/one.txt": "is a file",

@@ -97,4 +97,4 @@ def test_where_the_log_cannot_be_written_the_answer_stands_and_it_is_said(tmp_pa
         CallStats().add_call(10, 5, 0.25, 0.1)
     [line] = said
     assert line.startswith("query: calls 1, tokens 15, USD 0.2500; not in `graphrag-pipeline costs`: ")
-    assert "costs.jsonl: cannot be written" in line
+    assert "costs.jsonl` cannot be written" in line

@@ -138,4 +138,4 @@ def test_the_command_shows_two_columns_and_costs(model_index: ModelIndex, call: 
 
 def test_what_was_never_indexed_cannot_be_tried(tmp_path: Path, call: Call) -> None:
     root = make_root(tmp_path / "root")
-    assert_one_line_error(call("--root", root.path, "try", "reports"), "not materialised", "graphrag-pipeline index")
+    assert_one_line_error(call("--root", root.path, "try", "reports"), "not materialized", "graphrag-pipeline index")

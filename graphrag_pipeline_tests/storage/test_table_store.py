@@ -73,7 +73,7 @@ def test_an_empty_partition_is_a_file_with_its_schema(tmp_path: Path) -> None:
 
 def test_a_missing_partition_or_file_is_named(tmp_path: Path) -> None:
     store = TableStore(tmp_path)
-    with pytest.raises(PipelineError, match="corpus_manifest, partition 003: not materialised"):
+    with pytest.raises(PipelineError, match="`corpus_manifest`, partition 003, is not materialized"):
         store.read(TABLE.name, "003")
     head = write(store, "a")
     store.paths(head)[0].unlink()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.filesystem.files import WRITE_REMEDY
 from graphrag_pipeline.identity import WHOLE
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def explain_error(where: str, error: SerializableErrorInfo | None) -> BaseExcept
     if error.cls_name in ours:
         return ours[error.cls_name](f"{where} failed: {message.partition(': ')[2]}")
     if any(reason in message for reason in _DISK_ERRORS):
-        way_out = "free space or repair permissions and run again - what was finished is kept"
+        way_out = WRITE_REMEDY
     else:
         way_out = "its traceback is in the last run shown by `graphrag-pipeline dev`"
     return PipelineError(f"{where} failed: {message}; {way_out}")

@@ -45,6 +45,6 @@ def open_instance(root: Root) -> Iterator[DagsterInstance]:
     except (SQLAlchemyError, OSError) as error:
         reason = getattr(error, "orig", None) or error
         raise PipelineError(
-            f"{home}: Dagster's records cannot be read or written ({reason}); free space or mend permissions and run "
-            "again - what was finished is kept, and this folder may be removed: it is made anew"
+            f"{home}: Dagster's records cannot be read or written ({reason}); {files.WRITE_REMEDY} "
+            "You may also remove this folder: the next run rebuilds it."
         ) from error

@@ -1,1 +1,1 @@
-"""Vector tables: immutable LanceDB folders, and the registry of vector stores."""
+"""Vector tables: immutable LanceDB folders, the contract of a vector store, and the registry of stores."""

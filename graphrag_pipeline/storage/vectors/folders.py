@@ -1,10 +1,10 @@
-"""Vector tables of a snapshot: immutable LanceDB folders named by what they hold.
+"""Vector tables of a snapshot: immutable LanceDB folders named after their content.
 
-One folder a table, `<parent>/<name>/<content hash>/<name>.lance`, columns `id`, `text`, `vector`, `attributes`
-(JSON), with its rows beside it as `mapped_rows.py` and `row_keys.py` keep them. A changed table is a hard-linked copy
-of the last folder plus an upsert of the difference; nothing ever writes into a folder that has its final name.
-LanceDB's own versions and tags are never used to keep anything. Rows are hashed and written in batches, since a table
-of vectors is the largest thing there is. Keep out: searching (`vector_tables.py`), and what is embedded and why.
+A table is the folder `<parent>/<name>/<content hash>/<name>.lance`, with the columns `id`, `text`, `vector` and
+`attributes` (JSON). Its rows lie beside it in the files of `mapped_rows.py` and `row_keys.py`. A changed table is a
+hard-linked copy of the last folder plus an upsert of the difference. Nothing writes into a folder that has its final
+name, and LanceDB's own versions and tags are not used. Rows are hashed and written in batches, since vectors are the
+largest data of an index. Keep out: searching (`tables.py`), and the choice of texts to embed.
 """
 
 from __future__ import annotations
@@ -30,25 +30,26 @@ from graphrag_pipeline.storage.vectors.mapped_rows import holds_rows, write_segm
 from graphrag_pipeline.storage.vectors.row_keys import KEYS_FILE, RowKeys, hash_rows, read_row_keys, write_row_keys
 
 ANN_MIN_ROWS = 20_000
-"""Below this many rows exact search is as fast as an index and always right."""
+"""Number of rows from which a table gets an index; below it, exact search is as fast."""
 SEARCHED = ("default-entity-description", "default-text_unit-text", "default-community-full_content")
-"""Tables that get an index; nothing searches relationships by vector, and an index costs processor time."""
+"""Tables that get an index; no search looks for relationships by vector, and an index costs processor time."""
 MAX_UNINDEXED_SHARE = 0.1
-"""Above this share of rows added since the last whole build, the folder is built anew."""
+"""Above this share of rows changed since the last whole build, the folder is built whole again."""
 _EF_CONSTRUCTION = 150
-"""Neighbours looked at when a row enters the index: of 40,146 entities that costs 0.36 ms of processor a row and finds
-99.3 % of the true 20 nearest; LanceDB's 300 costs 0.56 ms and finds 99.4 %, 100 with 16 links 0.23 ms and 98.6 %."""
+"""Neighbours examined when a row enters the index. Measured on 40,146 entities: 0.36 ms of processor time a row, and
+searches find 99.3 % of the true 20 nearest rows. LanceDB's default of 300 costs 0.56 ms and finds 99.4 %. A value of
+100 with 16 links costs 0.23 ms and finds 98.6 %."""
 _BATCH_ROWS = 8_192
 
 
 @dataclass(frozen=True)
 class VectorFolder:
-    """Where a vector table lives.
+    """The identity and place of a vector table.
 
     Attributes:
-        name: of the LanceDB table, such as `default-entity-description`.
-        content: hash of ids, texts, vectors and attributes: the folder's name.
-        n_unindexed: rows changed since the folder was last built whole.
+        name: name of the LanceDB table, such as `default-entity-description`.
+        content: hash of ids, texts, vectors and attributes; the folder's name.
+        n_unindexed: number of rows changed since the folder was last built whole.
     """
 
     name: str
@@ -59,6 +60,7 @@ class VectorFolder:
     n_unindexed: int
 
     def path(self, parent: Path) -> Path:
+        """Return the path of the folder; `parent` is the folder of all vector tables of a root."""
         return parent / self.name / self.content
 
 
@@ -66,7 +68,7 @@ Strings: TypeAlias = "Sequence[str] | pa.Array | pa.ChunkedArray"
 
 
 class VectorMatrix(Protocol):
-    """An array of vectors, or what is indexed like one: by row numbers, giving float32 (len(rows), dimensions)."""
+    """An array of vectors, or an object indexed like one: row numbers give float32 (len(rows), dimensions)."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -76,12 +78,12 @@ class VectorMatrix(Protocol):
 
 @dataclass(frozen=True)
 class VectorRows:
-    """Rows of a vector table in the order of their ids, taken a batch at a time from columns in any order.
+    """Rows of a vector table in the order of their ids, read in batches from columns in any order.
 
     Attributes:
         ids, texts, attributes: strings, one per row.
-        order: their rows in the order of ids.
-        vectors: of shape (n, dimensions).
+        order: row numbers in the order of ids.
+        vectors: shape (n, dimensions).
     """
 
     ids: pa.Array
@@ -104,7 +106,7 @@ class VectorRows:
         return pa.schema([*strings[:2], ("vector", pa.list_(pa.float32(), self.dimensions)), strings[2]])
 
     def batches(self, chosen: np.ndarray | None = None) -> Iterator[pa.RecordBatch]:
-        """Batches of all rows, or of those at positions `chosen`, in order."""
+        """Yield batches of all rows, or of those at positions `chosen`, in order."""
         positions = np.arange(self.n_rows) if chosen is None else chosen
         for start in range(0, len(positions), _BATCH_ROWS):
             here = self.order[positions[start : start + _BATCH_ROWS]]
@@ -115,11 +117,11 @@ class VectorRows:
             yield pa.record_batch(columns, schema=self.schema)
 
     def content_hash(self) -> str:
-        """Hash of everything, 32 hex digits."""
+        """Return the hash of all rows, 32 hex digits."""
         return self.hash_content()[0]
 
     def hash_content(self) -> tuple[str, RowKeys]:
-        """Hash of everything, and of each row, read once for both."""
+        """Return the hash of all rows and the key of each row, in one pass."""
         digest = hashlib.sha256(str(self.schema).encode())
         keys = [np.zeros((0, 2), dtype=np.uint64)]
         for batch in self.batches():
@@ -129,7 +131,7 @@ class VectorRows:
 
 
 def vector_rows(ids: Strings, texts: Strings, vectors: VectorMatrix, attributes: Strings) -> VectorRows:
-    """Rows of a vector table; `vectors` has one row per id."""
+    """Return the rows of a vector table; `vectors` has one row per id."""
     column = _strings(ids)
     order = pc.sort_indices(column).to_numpy().astype(np.int64)
     return VectorRows(column, _strings(texts), _strings(attributes), order, vectors)
@@ -144,13 +146,16 @@ def _strings(values: Strings) -> pa.Array:
 def build_vector_folder(
     parent: Path, name: str, rows: VectorRows, has_full_text: bool, previous: VectorFolder | None = None
 ) -> VectorFolder:
-    """Make the folder that holds exactly `rows`, from the previous one where that is cheaper.
+    """Build the folder that holds exactly `rows`, from the previous one if that is cheaper.
 
     Args:
         parent: folder of all vector tables of a root.
-        rows: as `vector_rows` makes them.
+        rows: made by `vector_rows`.
         has_full_text: whether `text` gets a full-text index.
         previous: the folder of the last candidate, if it has this table.
+
+    Raises:
+        PipelineError: the disk is full or the folder cannot be written.
     """
     dimensions = rows.dimensions
     content_hash, keys = rows.hash_content()
@@ -174,9 +179,9 @@ def build_vector_folder(
         write_row_keys(working, keys)
         write_file_list(working)
         working.chmod(0o755)
-        shutil.rmtree(final, ignore_errors=True)  # if it is there it is damaged
+        shutil.rmtree(final, ignore_errors=True)  # a folder of this name is damaged: a whole one was returned above
         os.replace(working, final)
-    except (OSError, RuntimeError) as error:  # LanceDB tells of a full disk by a RuntimeError
+    except (OSError, RuntimeError) as error:  # LanceDB raises RuntimeError if the disk is full
         raise files.write_error(final, error) from error
     finally:
         shutil.rmtree(working, ignore_errors=True)
@@ -184,7 +189,7 @@ def build_vector_folder(
 
 
 def _is_whole(folder: Path, name: str, n_rows: int) -> bool:
-    """Whether a folder has all its files; one of an older release gets its list if its table opens."""
+    """Return whether a folder has all its files; a folder of an older release gets its list if its table opens."""
     damaged = find_damaged_files(folder)
     if damaged != [folder / LIST_FILE]:
         return not damaged
@@ -199,7 +204,7 @@ def _is_whole(folder: Path, name: str, n_rows: int) -> bool:
 
 @dataclass(frozen=True)
 class _Difference:
-    """What to change in the last folder: positions of rows that are new or changed, ids that are gone."""
+    """The difference to the last folder: positions of new and changed rows, ids of deleted rows."""
 
     changed: np.ndarray
     deleted: list[str]
@@ -217,7 +222,7 @@ def _difference(parent: Path, keys: RowKeys, previous: VectorFolder) -> _Differe
 
 
 def _hash_table(folder: Path, previous: VectorFolder) -> RowKeys:
-    """Keys of the rows of a folder that has none beside it."""
+    """Return the keys of the rows of a folder without a file of keys."""
     columns = ["id", "text", "vector", "attributes"]
     stored = connect(folder).open_table(previous.name).search().select(columns).limit(previous.n_rows + 1)
     ids, keys = [pa.array([], pa.string())], [np.zeros((0, 2), dtype=np.uint64)]
@@ -233,12 +238,12 @@ def _build_whole(folder: Path, name: str, rows: VectorRows, has_full_text: bool)
     if has_full_text and rows.n_rows:
         from lancedb.index import FTS
 
-        # ICU finds words in scripts that do not space them; stemming and folding are for Latin scripts.
+        # ICU finds words in scripts without spaces; stemming and folding serve Latin scripts.
         table.create_index("text", config=FTS(base_tokenizer="icu", remove_stop_words=False))
     if rows.n_rows >= ANN_MIN_ROWS and name in SEARCHED:
         from lancedb.index import BTree, HnswSq
 
-        table.create_index("id", config=BTree())  # vectors of a few ids are not worth a scan of a million
+        table.create_index("id", config=BTree())  # without it, reading the vectors of a few ids scans all rows
         config = HnswSq(distance_type="cosine", num_partitions=1, ef_construction=_EF_CONSTRUCTION)
         table.create_index("vector", config=config)
     if rows.n_rows and name in SEARCHED:
@@ -259,7 +264,7 @@ def _copy_and_upsert(source: Path, target: Path, name: str, rows: VectorRows, di
 
 
 def _link_tree(source: Path, target: Path) -> None:
-    """Hard links for the data, copies for what LanceDB rewrites in place (its small version files)."""
+    """Link the data files; copy the small version files, since LanceDB rewrites them in place."""
     for folder, _, names in os.walk(source):
         here = target / Path(folder).relative_to(source)
         here.mkdir(exist_ok=True)
@@ -282,5 +287,5 @@ def connect(folder: Path) -> Any:
 
 
 def quote_ids(ids: Collection[str]) -> str:
-    """Ids as SQL string literals; quotes are doubled, so O'Brien and x') OR ('1'='1 stay data."""
+    """Return ids as SQL string literals; quotes are doubled, so O'Brien and x') OR ('1'='1 stay data."""
     return ", ".join("'" + i.replace("'", "''") + "'" for i in ids)

@@ -1,8 +1,8 @@
-"""The vector store that is ours: LanceDB folders below the root's `snapshots/vectors`.
+"""The built-in vector store: LanceDB folders below the root's `snapshots/vectors`.
 
-A snapshot's collections are immutable folders (`vectors.py`), which only `build` writes; `upsert` and `delete` are for
-collections of one's own. A collection `<name>-<suffix>` lies in `<name>/<suffix>/<name>.lance`. Keep out: what a filter
-means (`vector_stores.py`).
+A snapshot's collections are immutable folders (`folders.py`), which only `build` writes. `upsert` and `delete` serve
+other collections. A collection `<name>-<suffix>` lies in `<name>/<suffix>/<name>.lance`. Keep out: the meaning of a
+filter (`stores.py`).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class LanceCollection(VectorTable):
         return self._table
 
     def _chosen(self, ids: Collection[str] | None, where: Where | None) -> Collection[str] | None:
-        """The ids to search among: `ids` that pass the filter; None for all."""
+        """Return the ids to search among: those of `ids` that pass the filter; None for all."""
         if not where or not self.folder.n_rows:
             return ids
         query = self._table.search().where(_filter_sql(where)).limit(self.folder.n_rows).select(["id"])
@@ -110,7 +110,7 @@ class LanceStore(VectorStore):
             last = {record.id: record for record in records}
             rows = pa.Table.from_pylist([_as_row(record) for record in last.values()], schema=table.schema)
             table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows)
-            self._opened.pop(collection, None)  # its number of rows is another now
+            self._opened.pop(collection, None)  # its number of rows has changed
 
     def delete(self, collection: str, ids: Collection[str]) -> None:
         wanted = sorted(ids)
@@ -150,11 +150,11 @@ class LanceStore(VectorStore):
         return self._need(collection).search_text(query, k, ids, where)
 
     def build(self, name: str, rows: VectorRows, has_full_text: bool, previous: VectorFolder | None) -> VectorFolder:
-        """From hard links to the previous folder and the difference, where that is cheaper; see `vectors.py`."""
+        """Build from hard links to the previous folder and the difference if that is cheaper (`folders.py`)."""
         return build_vector_folder(self.folder, name, rows, has_full_text, previous)
 
     def is_whole(self, folder: VectorFolder) -> bool:
-        return folder.path(self.folder).exists()  # it gets its name when it is whole
+        return folder.path(self.folder).exists()  # a folder gets its final name when it is whole
 
     def folder_of(self, folder: VectorFolder) -> Path:
         return folder.path(self.folder)
@@ -177,18 +177,18 @@ class LanceStore(VectorStore):
     def _need(self, collection: str) -> LanceCollection:
         opened = self._find(collection)
         if opened is None:
-            raise KeyError(f"vector store: there is no collection {collection!r}; create it first")
+            raise KeyError(f"vector store: no collection {collection!r}; create it first")
         return opened
 
 
 def _place_of(collection: str) -> VectorFolder:
-    """Where a collection lies.
+    """Return the folder of a collection.
 
     Raises:
-        ValueError: the name could not be that of a folder.
+        ValueError: the name is not valid.
     """
     if not _NAME.fullmatch(collection):
-        raise ValueError(f"vector store: {collection!r} is no name of a collection; use letters, digits, _ and -")
+        raise ValueError(f"vector store: {collection!r} is not a valid collection name; use letters, digits, _ and -")
     name, _, content = collection.rpartition("-")
     return VectorFolder(name or content, content or name, 0, 0, False, 0)
 
@@ -204,7 +204,10 @@ def _as_row(record: VectorRecord) -> dict[str, Any]:
 
 
 def _filter_sql(where: Where) -> str:
-    """A condition on the JSON of flat attributes: inside a text a quote has a backslash before it, at a key none."""
+    """Return an SQL condition on the JSON text of flat attributes.
+
+    A key and its value are found as text: quotes inside values are escaped by a backslash, those around keys are not.
+    """
     return " AND ".join(f"({_any_sql(name, values)})" for name, values in encode_filter(where))
 
 

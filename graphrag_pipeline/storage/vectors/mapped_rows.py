@@ -1,12 +1,12 @@
 """Ids and vectors of a LanceDB table by LanceDB's row numbers, in files beside it.
 
-LanceDB finds row numbers fast; reading a few rows by them costs it more than the search did (3 of 6 ms for 80 vectors
-of 100,000, measured). So a folder keeps its rows in `rows/<number>/` too, a *segment* for each time rows were added:
-    `row_ids.npy` uint64 ascending, and above all of the segments before;
+LanceDB finds row numbers fast, but reading rows by number takes longer than the search (measured: 3 of 6 ms for 80 of
+100,000 vectors). So a folder also keeps its rows in `rows/<number>/`, one *segment* for each addition of rows:
+    `row_ids.npy` uint64 ascending, all greater than those of earlier segments;
     `ids.arrow`: one column of strings, in an Arrow IPC file of one batch;
     `vectors.bin`: float32 (n, dimensions), in the machine's byte order.
-A changed row gets a new number and so a place in a new segment; the old place is never found again. Segments never
-change, so that the next folder links them. Keep out: searching.
+A changed row gets a new number and so a place in a new segment. LanceDB never returns the old number again. Segments
+never change, so that the next folder links them. Keep out: searching.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _BATCH_ROWS = 8_192
 
 
 def write_segment(folder: Path, table: Any) -> None:
-    """Add the rows of a LanceDB table that are in no segment yet; too many segments become one.
+    """Write the rows of a LanceDB table that are in no segment yet; `MAX_SEGMENTS` segments become one.
 
     Args:
-        folder: that holds the table.
-        table: LanceDB's, opened.
+        folder: the folder of the table.
+        table: the opened LanceDB table.
     """
     known = _segment_paths(folder)
     if len(known) >= MAX_SEGMENTS:
@@ -55,7 +55,7 @@ def write_segment(folder: Path, table: Any) -> None:
 
 
 def holds_rows(folder: Path) -> bool:
-    """Whether a folder has its rows mapped; one of an older release has not."""
+    """Return whether a folder has segments; a folder of an older release has none."""
     return (folder / _FOLDER).is_dir()
 
 
@@ -64,11 +64,11 @@ def _segment_paths(folder: Path) -> list[Path]:
 
 
 class MappedRows:
-    """The rows of a folder; every row number asked for must be one that its table has.
+    """The rows of a folder, read by row numbers that its table has.
 
     Args:
-        folder: as `write_segment` left it.
-        dimensions: of its vectors.
+        folder: a folder that `write_segment` wrote.
+        dimensions: length of its vectors.
     """
 
     def __init__(self, folder: Path, dimensions: int) -> None:
@@ -78,25 +78,25 @@ class MappedRows:
 
     @classmethod
     def find(cls, folder: Path, dimensions: int) -> MappedRows | None:
-        """The rows of a folder, or None if it was made without."""
+        """Return the rows of a folder, or None if it has no segments."""
         return cls(folder, dimensions) if holds_rows(folder) else None
 
     def ids(self, row_ids: np.ndarray) -> list[str]:
-        """Ids of rows, in that order."""
+        """Return the ids of rows, in the order of `row_ids`."""
         found = np.empty(len(row_ids), dtype=object)
         for which, segment, rows in self._locate(row_ids):
             found[which] = segment.ids.take(pa.array(rows)).to_pylist()
         return found.tolist()
 
     def vectors(self, row_ids: np.ndarray) -> np.ndarray:
-        """Vectors of rows, in that order, float32 (len(row_ids), dimensions)."""
+        """Return the vectors of rows, in the order of `row_ids`: float32 (len(row_ids), dimensions)."""
         found = np.zeros((len(row_ids), self._dimensions), dtype=np.float32)
         for which, segment, rows in self._locate(row_ids):
             found[which] = segment.vectors(rows)
         return found
 
     def _locate(self, row_ids: np.ndarray) -> list[tuple[np.ndarray, _Segment, np.ndarray]]:
-        """(which of `row_ids`, the segment that has them, their places in it)."""
+        """Return (positions in `row_ids`, the segment of those rows, their places in it) per segment."""
         of_segment = np.searchsorted(self._firsts, row_ids, side="right") - 1
         groups = ((number, np.flatnonzero(of_segment == number)) for number in np.unique(of_segment))
         return [
@@ -125,7 +125,7 @@ class _Segment:
         return (self._path / "vectors.bin").open("rb", buffering=0)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """Read, not mapped: a mapped row would take the 64 kB around it into the process's memory."""
+        """Read vectors from the file; a mapped row would load the 64 kB around it into memory."""
         size = 4 * self._dimensions
         parts = [os.pread(self._vectors.fileno(), size, row * size) for row in rows.tolist()]
         return np.frombuffer(b"".join(parts), dtype=np.float32).reshape(-1, self._dimensions)

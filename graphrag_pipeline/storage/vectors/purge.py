@@ -1,8 +1,8 @@
-"""Vectors that are deleted, but still lie in a LanceDB folder.
+"""Removal of deleted rows from the files of a LanceDB folder.
 
-A folder made from the last one by difference (`vectors.py`) only marks deleted rows: text and vector stay in the data
-files, and its words in the full-text index, until the table is built whole. Nobody finds them by searching; whoever
-must be sure that they are gone rewrites the folder. Keep out: which folders those are.
+A folder built by difference (`folders.py`) only marks deleted rows. Their text and vector stay in the data files, and
+their words in the full-text index, until the table is built whole. No search finds them. `forget` rewrites such folders
+to erase them. Keep out: the choice of folders.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from graphrag_pipeline.storage.vectors.folders import VectorFolder, build_vector
 
 
 def holds_deleted(parent: Path, folder: VectorFolder) -> bool:
-    """Whether deleted rows lie in the files of a folder."""
+    """Return whether the files of a folder hold deleted rows."""
     return any((folder.path(parent) / f"{folder.name}.lance" / "_deletions").glob("*"))
 
 
 def rewrite_whole(parent: Path, folder: VectorFolder) -> None:
-    """Build a folder whole and put it in the place of the old one, which nobody may have open.
+    """Build a folder whole and replace the old one, which no process may have open.
 
-    Killed between the two moves, the folder is missing, and the next `index` makes it again.
+    After a kill between the two moves the folder is missing, and the next `index` rebuilds it.
 
     Raises:
-        PipelineError: the disk is full, or what was read is not what the folder's name says.
+        PipelineError: the disk is full, or the content of the folder does not match its name.
     """
     rows = connect(folder.path(parent)).open_table(folder.name).to_arrow().combine_chunks()
     matrix = np.asarray(rows["vector"].combine_chunks().flatten()).reshape(rows.num_rows, folder.dimensions)
@@ -38,7 +38,9 @@ def rewrite_whole(parent: Path, folder: VectorFolder) -> None:
         with tempfile.TemporaryDirectory(prefix=files.TEMPORARY_PREFIX, dir=parent) as working:
             rebuilt = build_vector_folder(Path(working), folder.name, content, folder.has_full_text)
             if rebuilt.content != folder.content:
-                raise PipelineError(f"{folder.path(parent)}: damaged; run `graphrag-pipeline index`, then this again")
+                raise PipelineError(
+                    f"`{folder.path(parent)}` is damaged; run `graphrag-pipeline index`, then this again"
+                )
             os.replace(folder.path(parent), Path(working) / "old")
             os.replace(rebuilt.path(Path(working)), folder.path(parent))
     except OSError as error:

@@ -19,7 +19,7 @@ from graphrag_pipeline.settings.settings import VectorStoreSettings
 from graphrag_pipeline.storage.vectors.stores import VectorStore
 
 StoreFactory: TypeAlias = "Callable[[Path, Mapping[str, Any]], VectorStore]"
-"""Makes a store from the root's folder for vectors, which it may use, and `vector_store.options`."""
+"""A function that makes a store from the root's folder for vectors, which it may use, and `vector_store.options`."""
 
 
 def _open_lance_store(folder: Path, options: Mapping[str, Any]) -> VectorStore:
@@ -33,23 +33,24 @@ _FACTORIES: dict[str, StoreFactory] = {LANCEDB: _open_lance_store}
 
 
 def register_vector_store(kind: str, factory: StoreFactory) -> None:
-    """Make a kind of store available to `vector_store.kind`; the last one registered under a name counts."""
+    """Make a kind of store available to `vector_store.kind`; it replaces an earlier one of that name."""
     _FACTORIES[kind] = factory
 
 
 def registered_vector_stores() -> list[str]:
-    """The kinds that can be opened now."""
+    """Return the kinds that can be opened now, sorted."""
     return sorted(_FACTORIES)
 
 
 def open_vector_store(settings: VectorStoreSettings, folder: Path, kind: str | None = None) -> VectorStore:
-    """The store that the settings name, or, where a snapshot says so, one of another kind with its defaults.
+    """Open the store that the settings name, or the kind that a snapshot names.
 
     Args:
-        folder: of all vector tables of a root.
+        folder: folder of all vector tables of a root.
+        kind: kind named by a snapshot; a kind other than that of the settings is opened without options.
 
     Raises:
-        SettingsError: no store of this kind is registered, or the module that should register it cannot be imported.
+        SettingsError: no store of this kind is registered, or `vector_store.module` cannot be imported.
     """
     wanted = kind or settings.kind
     if settings.module and wanted not in _FACTORIES:
@@ -60,6 +61,6 @@ def open_vector_store(settings: VectorStoreSettings, folder: Path, kind: str | N
     if wanted not in _FACTORIES:
         raise SettingsError(
             f"vector_store.kind: no store {wanted!r} is registered; there are {', '.join(registered_vector_stores())}; "
-            "name the module that registers it in vector_store.module"
+            "set vector_store.module to the module that registers it"
         )
     return _FACTORIES[wanted](folder, settings.options if wanted == settings.kind else {})

@@ -1,8 +1,7 @@
-"""What each row of a vector table holds, in 16 bytes: how the next folder knows what changed without reading vectors.
+"""Keys of the rows of a vector table: 16-byte hashes that show which rows changed without reading vectors.
 
-`row_keys.arrow` lies in the folder of a LanceDB table, an Arrow IPC file of one batch: `id`, `key` (a hash of text,
-attributes and vector), as many rows as the table has. It is written with the folder and as immutable as that. Keep
-out: what is done about a change.
+`row_keys.arrow` in the folder of a LanceDB table is an Arrow IPC file of one batch: `id` and `key` (a hash of text,
+attributes and vector) of each row. It is written with the folder and never changes. Keep out: the update of a folder.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class RowKeys:
     keys: np.ndarray
 
     def find_changed(self, old: RowKeys) -> tuple[np.ndarray, list[str]]:
-        """Positions of rows that are not in `old` as they are here, ascending, and the ids that only `old` has."""
+        """Return the positions of new and changed rows, ascending, and the ids that only `old` has."""
         found = positions(self.ids, old.ids)
         is_same = found >= 0
         is_same[is_same] = (self.keys[is_same] == old.keys[found[is_same]]).all(axis=1)
@@ -44,19 +43,19 @@ class RowKeys:
 
 
 def hash_rows(batch: pa.RecordBatch) -> np.ndarray:
-    """Keys of the rows of a batch with the columns `text`, `attributes` and `vector`, uint64 (n, 2)."""
+    """Return the keys of the rows of a batch with the columns `text`, `attributes` and `vector`: uint64 (n, 2)."""
     vectors = batch["vector"]
     matrix = vectors.flatten().to_numpy().view(np.uint8).reshape(len(batch), 4 * vectors.type.list_size)
     texts, attributes = (batch[name].cast(pa.binary()).to_pylist() for name in ("text", "attributes"))
     digests = [
-        hashlib.blake2b(b"%d;%b%b%b" % (len(told), told, vector, text), digest_size=_BYTES).digest()
-        for text, told, vector in zip(texts, attributes, matrix, strict=True)
+        hashlib.blake2b(b"%d;%b%b%b" % (len(encoded), encoded, vector, text), digest_size=_BYTES).digest()
+        for text, encoded, vector in zip(texts, attributes, matrix, strict=True)
     ]
     return np.frombuffer(b"".join(digests), dtype=np.uint64).reshape(-1, 2)
 
 
 def write_row_keys(folder: Path, rows: RowKeys) -> None:
-    """Save the keys of a folder's rows, in the place of those of the folder that it was copied from."""
+    """Save the keys of a folder's rows, replacing those of the folder that it was copied from."""
     buffers = [None, pa.py_buffer(np.ascontiguousarray(rows.keys))]
     keys = pa.Array.from_buffers(pa.binary(_BYTES), len(rows.ids), buffers)
     table = pa.table({"id": rows.ids, "key": keys})
@@ -67,7 +66,7 @@ def write_row_keys(folder: Path, rows: RowKeys) -> None:
 
 
 def read_row_keys(folder: Path) -> RowKeys | None:
-    """The keys of a folder's rows; None in one of an older release."""
+    """Return the keys of a folder's rows; None for a folder of an older release."""
     try:
         table = pa.ipc.open_file(pa.memory_map(str(folder / KEYS_FILE))).read_all().combine_chunks()
     except FileNotFoundError:

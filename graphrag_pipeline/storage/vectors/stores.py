@@ -1,13 +1,9 @@
-"""Where vectors live: the contract of a vector store, the registry of its kinds, and opening the one that is set.
+"""The contract of a vector store.
 
-A store holds collections of rows `id`, `text`, `vector`, `attributes`. LanceDB (`lance_store.py`) is ours; another one
-is one class that implements the abstract methods of `VectorStore`, registered under a name:
-
-    register_vector_store("azure_ai_search", lambda folder, options: AzureSearchStore(**options))
-
-and chosen by `vector_store.kind`; `vector_store.module` names the module that registers it. A snapshot's collections
-are named by their content and written once: what `build` returns is whole, and no manifest names it before. Keep out:
-what is embedded and why.
+A store holds collections of rows `id`, `text`, `vector`, `attributes`. A class that implements the abstract methods of
+`VectorStore` is a store; `registry.py` registers it under a name. A snapshot's collections are named after their
+content and written once. `build` returns a whole collection, and only then a manifest names it. Keep out: the choice of
+texts to embed.
 """
 
 from __future__ import annotations
@@ -27,14 +23,15 @@ from graphrag_pipeline.storage.vectors.folders import VectorFolder, VectorRows
 
 Scalar: TypeAlias = "str | int | float | bool | None"
 Where: TypeAlias = "Mapping[str, Scalar | Collection[Scalar]]"
-"""A filter: attribute -> its value, or values of which it has one; all must hold. Equal is what JSON writes equally."""
+"""A filter: attribute -> its value, or allowed values. All must hold. Values are equal if their JSON is equal."""
 ScoredIds: TypeAlias = "list[tuple[str, float]]"
+"""Ids of rows with their scores, best first."""
 _BATCH_ROWS = 1000
 
 
 @dataclass(frozen=True)
 class VectorRecord:
-    """One row: `vector` is float32 (dimensions,), `attributes` a flat mapping, `text` what full text searches."""
+    """One row: `vector` is float32 (dimensions,), `attributes` a flat mapping, `text` is searched by full text."""
 
     id: str
     text: str
@@ -63,43 +60,44 @@ class VectorCollection(Protocol):
 
 
 class VectorStore(ABC):
-    """Collections of vectors by name: letters, digits, `_`, `-`; a store whose names allow less maps them.
+    """Collections of vectors by name.
 
-    The abstract methods are all that another store needs; equal calls on equal rows give equal answers.
+    A name has letters, digits, `_` and `-`; a store that allows fewer characters maps names. A new kind of store
+    implements the abstract methods only. Equal calls on equal rows return equal results.
     """
 
     @abstractmethod
     def create(self, collection: str, dimensions: int, has_full_text: bool) -> None:
-        """Make an empty collection; nothing if it is there."""
+        """Make an empty collection; an existing collection is left alone."""
 
     @abstractmethod
     def drop(self, collection: str) -> None:
-        """Remove a collection; nothing if it is not there."""
+        """Remove a collection if it exists."""
 
     @abstractmethod
     def upsert(self, collection: str, records: Sequence[VectorRecord]) -> None:
-        """Add rows; a row whose id is there is replaced, of equal ids the last one counts.
+        """Add rows, and replace rows of the same ids; of equal ids in `records` the last one counts.
 
         Raises:
-            KeyError: there is no such collection; so do all methods but `create`, `drop`, `count` and `ids`.
+            KeyError: the collection does not exist; so do all methods but `create`, `drop`, `count` and `ids`.
             ValueError: a vector has another length.
         """
 
     @abstractmethod
     def delete(self, collection: str, ids: Collection[str]) -> None:
-        """Remove rows; ids that are not there are ignored."""
+        """Remove rows; unknown ids are ignored."""
 
     @abstractmethod
     def count(self, collection: str, where: Where | None = None) -> int:
-        """Number of rows; 0 for a collection that is not there."""
+        """Return the number of rows; 0 for a collection that does not exist."""
 
     @abstractmethod
     def ids(self, collection: str) -> list[str]:
-        """All ids, in no order."""
+        """Return all ids, in any order."""
 
     @abstractmethod
     def get(self, collection: str, ids: Sequence[str]) -> list[VectorRecord]:
-        """The rows with these ids, in that order; an id that is not there is left out."""
+        """Return the rows with these ids, in the order of `ids`; unknown ids are left out."""
 
     @abstractmethod
     def search(
@@ -110,11 +108,12 @@ class VectorStore(ABC):
         ids: Collection[str] | None = None,
         where: Where | None = None,
     ) -> ScoredIds:
-        """The k rows nearest by cosine: (id, cosine), nearest first, ties by id.
+        """Return the k rows nearest by cosine: (id, cosine), nearest first, ties by id.
 
         Args:
-            vector: float32 (dimensions,); a zero vector matches nothing, and a row with one is never matched.
-            ids: among these rows only; `where`: among rows with these attributes only.
+            vector: float32 (dimensions,); a zero vector matches nothing, and a row with a zero vector never matches.
+            ids: search among these rows only.
+            where: search among rows with these attributes only.
         """
 
     @abstractmethod
@@ -126,15 +125,15 @@ class VectorStore(ABC):
         ids: Collection[str] | None = None,
         where: Where | None = None,
     ) -> ScoredIds:
-        """The k rows whose text matches the words of `query` best: (id, score), best first, ties by id."""
+        """Return the k rows whose text matches the words of `query` best: (id, score), best first, ties by id."""
 
-    # ------------------------------------------------------------------------------------ what a snapshot needs of it
+    # ------------------------------------------------------------------------------------ methods for snapshots
 
     def build(self, name: str, rows: VectorRows, has_full_text: bool, previous: VectorFolder | None) -> VectorFolder:
-        """Make the immutable collection that holds exactly `rows`; one that is there whole is left alone.
+        """Build the immutable collection that holds exactly `rows`, unless it exists whole.
 
         Args:
-            name: of the vector table, such as `default-entity-description`.
+            name: name of the vector table, such as `default-entity-description`.
             previous: that table in the last snapshot, for a store that builds from it.
 
         Raises:
@@ -143,23 +142,23 @@ class VectorStore(ABC):
         content = stable_hash(name, str(has_full_text), rows.content_hash())
         folder = VectorFolder(name, content, rows.n_rows, rows.dimensions, has_full_text, 0)
         self.create(collection_of(folder), rows.dimensions, has_full_text)
-        if not self.is_whole(folder):  # a build that was killed left rows of the same content: they are written again
+        if not self.is_whole(folder):  # a killed build left rows of the same content: write them again
             for records in _record_batches(rows):
                 self.upsert(collection_of(folder), records)
         if not self.is_whole(folder):
             n_found = self.count(collection_of(folder))
             raise PipelineError(
                 f"vector store: collection {collection_of(folder)} holds {n_found} rows after {rows.n_rows} were "
-                "written; run again, and if that does not help look into the store's own log"
+                "written; run again, and if that does not help read the log of the store"
             )
         return folder
 
     def is_whole(self, folder: VectorFolder) -> bool:
-        """Whether a collection that `build` made, or began, holds all its rows."""
+        """Return whether a collection that `build` made, or began, holds all its rows."""
         return self.count(collection_of(folder)) == folder.n_rows
 
     def folder_of(self, folder: VectorFolder) -> Path | None:
-        """Where a collection lies in the root, listed as `damage.list_files` does; None if it is not there."""
+        """Return the folder of a collection in the root, which lists its files; None without one."""
         return None
 
     def open(self, folder: VectorFolder) -> VectorCollection:
@@ -168,7 +167,7 @@ class VectorStore(ABC):
 
 
 def collection_of(folder: VectorFolder) -> str:
-    """The name of a snapshot's collection: table name and content hash."""
+    """Return the name of a snapshot's collection: table name and content hash."""
     return f"{folder.name}-{folder.content}"
 
 
@@ -199,7 +198,7 @@ class BoundCollection:
         return self.store.get(collection_of(self.folder), ids)
 
     def vectors(self, ids: Sequence[str]) -> np.ndarray:
-        """Vectors of `ids`, in that order: float32 (len(ids), dimensions); zeros for an id that is not there."""
+        """Return the vectors of `ids`, in order: float32 (len(ids), dimensions); zeros for an unknown id."""
         found = {record.id: record.vector for record in self.get(ids)}
         result = np.zeros((len(ids), self.folder.dimensions), dtype=np.float32)
         for row, record_id in enumerate(ids):
@@ -221,7 +220,7 @@ def _record_batches(rows: VectorRows) -> Iterator[list[VectorRecord]]:
 
 
 def encode_filter(where: Where | None) -> list[tuple[str, list[str]]]:
-    """A filter as (attribute, the JSON of each value it may have), for stores that compare what JSON writes."""
+    """Return a filter as (attribute, JSON of each allowed value), for stores that compare JSON text."""
     pairs: Iterable[tuple[str, Any]] = (where or {}).items()
     return [
         (name, [encode_value(value) for value in (values if _is_many(values) else [values])]) for name, values in pairs
@@ -229,6 +228,7 @@ def encode_filter(where: Where | None) -> list[tuple[str, list[str]]]:
 
 
 def encode_value(value: Scalar) -> str:
+    """Return the JSON of an attribute's value."""
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -1,7 +1,7 @@
-"""Searching one vector table of a snapshot, by vector and by full text.
+"""Searches in one vector table of a snapshot, by vector and by full text.
 
-LanceDB finds row numbers; ids and vectors of the rows found are read beside it (`mapped_rows.py`), where the folder has
-them. Keep out: making the folders (`vectors.py`), filters by attribute (`lance_store.py`).
+LanceDB finds row numbers. The ids and vectors of those rows are read from files beside the table (`mapped_rows.py`), if
+the folder has them. Keep out: building folders (`folders.py`), filters by attribute (`lance.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from graphrag_pipeline.storage.vectors.folders import ANN_MIN_ROWS, SEARCHED, Ve
 from graphrag_pipeline.storage.vectors.mapped_rows import MappedRows
 
 _N_REFINED = 4
-"""Rows that the index finds for each one wanted: its 8 bits a number err, so exact cosines choose among more."""
+"""Rows that the index finds for each wanted row: its 8-bit numbers are inexact, so exact cosines choose among more."""
 _MIN_EF = 100
 
 P = ParamSpec("P")
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def _run(awaited: Coroutine[Any, Any, Any]) -> Any:
-    """Wait for LanceDB in its own event loop, so that the caller may be inside another."""
+    """Wait for LanceDB in its own event loop, so that the caller may be inside another loop."""
     from lancedb.background_loop import LOOP
 
     return LOOP.run(awaited)
@@ -41,7 +41,7 @@ async def _open_async(folder: Path, name: str) -> Any:
 def _reporting_damage(
     read: Callable[Concatenate[VectorTable, P], T],
 ) -> Callable[Concatenate[VectorTable, P], T]:
-    """A method that reads files of a table; what LanceDB says of one that is gone or damaged names no way out."""
+    """Wrap a method that reads files of a table: report damage with the way out, which LanceDB's errors lack."""
 
     @functools.wraps(read)
     def reading(self: VectorTable, *arguments: P.args, **named: P.kwargs) -> T:
@@ -58,7 +58,7 @@ class VectorTable:
 
     Args:
         parent: folder of all vector tables of a root.
-        folder: which table.
+        folder: the table.
     """
 
     def __init__(self, parent: Path, folder: VectorFolder) -> None:
@@ -71,7 +71,7 @@ class VectorTable:
 
     @functools.cached_property
     def _async_table(self) -> Any:
-        """The same table for searches: a search by the synchronous one changes threads five times, 1 to 2 ms."""
+        """The same table for searches: the synchronous table changes threads five times a search, 1 to 2 ms."""
         return _run(_open_async(self.path, self.folder.name))
 
     @functools.cached_property
@@ -80,7 +80,7 @@ class VectorTable:
 
     @_reporting_damage
     def search(self, vector: np.ndarray, k: int, ids: Collection[str] | None = None) -> list[tuple[str, float]]:
-        """The k rows nearest to `vector` by cosine similarity, nearest first, ties by id.
+        """Return the k rows nearest to `vector` by cosine similarity, nearest first, ties by id.
 
         Args:
             vector: float32 of shape (dimensions,); a zero vector matches nothing.
@@ -108,7 +108,7 @@ class VectorTable:
 
     @staticmethod
     def _refine(rows: MappedRows, query: Any, vector: np.ndarray, k: int) -> list[tuple[str, float]]:
-        """The k best of the rows that a query finds, by their exact cosines."""
+        """Return the k best of the rows that a query finds, by exact cosine."""
         row_ids = _run(query.select(["_distance"]).with_row_id().to_arrow())["_rowid"].to_numpy()
         vectors = rows.vectors(row_ids)
         lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(vector)
@@ -119,12 +119,12 @@ class VectorTable:
 
     @_reporting_damage
     def search_text(self, query: str, k: int, ids: Collection[str] | None = None) -> list[tuple[str, float]]:
-        """The k rows that match the words of `query` best by BM25, best first, ties by id."""
+        """Return the k rows that match the words of `query` best by BM25, best first, ties by id."""
         if not self.folder.n_rows or not self.folder.has_full_text or not k or not query.strip():
             return []
         from lancedb.query import MatchQuery
 
-        # MatchQuery takes the words as words: no query syntax, so quotes and operators in a question are harmless.
+        # MatchQuery has no query syntax, so quotes and operators in a question are plain words.
         words = MatchQuery(query, "text")  # type: ignore[call-arg]
         search = self._async_table.query().nearest_to_text(words).limit(k)
         if ids is not None:
@@ -139,16 +139,17 @@ class VectorTable:
         return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
 
     def count(self) -> int:
+        """Return the number of rows."""
         return int(self._table.count_rows())
 
     def ids(self) -> list[str]:
-        """All ids, in no order."""
+        """Return all ids, in any order."""
         limit = max(self.count(), 1)
         return self._table.search().select(["id"]).limit(limit).to_arrow()["id"].to_pylist()
 
     @_reporting_damage
     def vectors(self, ids: Sequence[str]) -> np.ndarray:
-        """Vectors of `ids`, in that order: float32 (len(ids), dimensions); zeros for an id that is not there."""
+        """Return the vectors of `ids`, in order: float32 (len(ids), dimensions); zeros for an unknown id."""
         result = np.zeros((len(ids), self.folder.dimensions), dtype=np.float32)
         if not ids or not self.folder.n_rows:
             return result
