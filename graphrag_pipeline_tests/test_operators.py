@@ -1,4 +1,4 @@
-"""README's section for operators: its sequences run as they stand there, and its files are read by what reads them."""
+"""The guides for operators: their sequences run as the pages show them, and their files are read by what reads them."""
 
 from __future__ import annotations
 
@@ -23,38 +23,26 @@ from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
 from graphrag_pipeline_tests.support.command_line import Call, Outcome
+from graphrag_pipeline_tests.support.doc_pages import DOCS, find_sequence, read_stories
 from graphrag_pipeline_tests.support.model_roots import KEY, KEY_VARIABLE, ModelIndex, make_model_root, other_reports
 from graphrag_pipeline_tests.support.paths import REPOSITORY
 from graphrag_pipeline_tests.support.roots import contract_bytes
 
 pytestmark = pytest.mark.slow
 
-README = REPOSITORY / "README.md"
+PAGES = tuple(DOCS / "guides" / f"{name}.md" for name in ("operations", "object_store", "deployment"))
 POSTGRES = os.environ.get("POSTGRES_TEST_URL", "")
 """A database of a PostgreSQL server whose user may make databases, such as postgresql://user@host/postgres."""
 
 
-def operators_section() -> str:
-    """README from "## For operators" to the next section."""
-    text = README.read_text(encoding="utf-8")
-    [section] = re.findall(r"^## For operators\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
-    return section
-
-
-def sequence(name: str) -> list[str]:
-    """The lines of the block that README marks with a name."""
-    pattern = rf"<!-- commands: [^>]*test_operators\.py::{name} -->\n```\n(.*?)```"
-    [block] = re.findall(pattern, operators_section(), re.DOTALL)
-    return block.splitlines()
-
-
-def blocks_of(kind: str) -> list[str]:
-    """The fenced blocks of a kind."""
-    return re.findall(rf"^```{kind}\n(.*?)^```", operators_section(), re.DOTALL | re.MULTILINE)
+def blocks_of(language: str) -> list[str]:
+    """The fenced blocks of a language on the pages for operators, in order."""
+    stories = (story for page in PAGES for story in read_stories(page))
+    return [block.text for story in stories for block in story.blocks if block.language == language]
 
 
 class Operator:
-    """Runs README's lines in a folder that holds `root`: our commands in this process, the rest in a shell."""
+    """Runs the lines of a page in a folder that holds `root`: our commands in this process, the rest in a shell."""
 
     def __init__(self, folder: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
@@ -68,7 +56,7 @@ class Operator:
         A line whose comment says "exit status 1" without an "if" must end so, every other one well.
         """
         outcomes = {}
-        for line in sequence(name):
+        for line in find_sequence(name):
             words, _, comment = line.partition("#")
             for word, value in {"my_root": "root", **named}.items():
                 words = words.replace(word, value)

@@ -1,9 +1,8 @@
-"""The commands about snapshots and forgetting, in the order in which README shows them, and on their own."""
+"""The commands about snapshots and forgetting, in the order in which the operations guide shows them, and alone."""
 
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error
-from graphrag_pipeline_tests.support.paths import REPOSITORY
+from graphrag_pipeline_tests.support.doc_pages import find_sequence
 from graphrag_pipeline_tests.support.roots import make_root, put
 from graphrag_pipeline_tests.support.two_snapshots import _indexed_twice, first_of, root
 
@@ -21,23 +20,20 @@ pytestmark = pytest.mark.slow
 __all__ = ["_indexed_twice", "root"]
 
 Call = Callable[..., Outcome]
-README = REPOSITORY / "README.md"
 
 
-def readme_commands() -> list[list[str]]:
-    """The words of each command of README's section, without comments."""
-    readme = README.read_text(encoding="utf-8")
-    [block] = re.findall(r"<!-- commands: [^>]*test_snapshots\.py -->\n```\n(.*?)```", readme, re.DOTALL)
-    return [line.partition("#")[0].split() for line in block.splitlines()]
+def shown_commands() -> list[list[str]]:
+    """The words of each command of the guide's sequence, without comments."""
+    return [line.partition("#")[0].split() for line in find_sequence("snapshots")]
 
 
-def test_the_commands_of_the_readme_work_in_their_order(root: Root, call: Call) -> None:
+def test_the_commands_of_the_guide_work_in_their_order(root: Root, call: Call) -> None:
     put(root.path, "three.md", "At the ball old Fezziwig danced with Mrs. Fezziwig.")
     assert call("--root", root.path, "index").status == 0
     old, _, new = root.snapshots.ids()
     named = {"OLD": old, "NEW": new, "my_root": str(root.path)}
     outcomes: dict[str, Outcome] = {}
-    for program, *words in readme_commands():
+    for program, *words in shown_commands():
         words = [named.get(word, word.replace("my_root", str(root.path))) for word in words]
         if program == "rm":
             Path(words[0]).unlink()
