@@ -28,13 +28,13 @@ import numpy as np
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.answers import answering as engines
-from graphrag_pipeline.query.answers.token_budget import limited
 from graphrag_pipeline.query.context import pack_rows, row_costs
 from graphrag_pipeline.query.methods import METHODS
 from graphrag_pipeline.query.results import Context
-from graphrag_pipeline.query.search.basic import TEXT_UNIT_VECTORS, searched_words
-from graphrag_pipeline.query.search.basic import rank_text_units as rank_basically
 from graphrag_pipeline.query.search.lazy import LazySelection, RatedUnit
+from graphrag_pipeline.query.selection.hybrid_ranking import TEXT_UNIT_VECTORS, searched_words
+from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units as rank_basically
+from graphrag_pipeline.query.token_budget import limited
 from graphrag_pipeline.settings.file import parse_yaml
 
 if TYPE_CHECKING:

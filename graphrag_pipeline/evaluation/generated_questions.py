@@ -24,8 +24,9 @@ from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatErro
 from graphrag_pipeline.models.reply_json import clean_text, read_json
 from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query import records
-from graphrag_pipeline.query.answers.model_requests import as_data, ask_all, open_question, read_questions
-from graphrag_pipeline.query.context import pack_rows, render_context, row_costs
+from graphrag_pipeline.query.context import pack_rows, row_costs
+from graphrag_pipeline.query.model_requests import as_data, ask_all, open_question, read_questions
+from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context, TextUnitRecord
 
 if TYPE_CHECKING:

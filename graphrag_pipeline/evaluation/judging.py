@@ -20,7 +20,7 @@ from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatErro
 from graphrag_pipeline.models.prompts import AUTO
 from graphrag_pipeline.models.reply_json import read_json
 from graphrag_pipeline.models.structured import json_schema_format
-from graphrag_pipeline.query.answers.model_requests import as_data, ask_all, open_question
+from graphrag_pipeline.query.model_requests import as_data, ask_all, open_question
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_index import GraphIndex

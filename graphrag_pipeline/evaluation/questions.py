@@ -25,8 +25,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.query.understanding.document_mask import document_rows
-from graphrag_pipeline.query.understanding.question import MAX_QUESTION_CHARS
+from graphrag_pipeline.query.filtering.document_mask import document_rows
+from graphrag_pipeline.query.question import MAX_QUESTION_CHARS
 
 if TYPE_CHECKING:
     from graphrag_pipeline.storage.snapshots import Snapshot

@@ -1,4 +1,4 @@
-"""Token budgets: how a context is divided between its parts, packed, and written out for a model.
+"""Token budgets: how a context is divided between its parts and packed.
 
 The law: a packed context never exceeds its budget, and no row is left out that would still have fitted. Token counts
 are those stored with the records; nothing is tokenised here. A row costs `ROW_OVERHEAD` more than its stored count
@@ -7,10 +7,8 @@ are those stored with the records; nothing is tokenised here. A row costs `ROW_O
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-from graphrag_pipeline.query.results import Context
 
 ROW_OVERHEAD = 16
 PART_OVERHEAD = 24
@@ -112,53 +110,3 @@ def pack_rows(costs: Sequence[int], budget: int, skip: Sequence[int] = ()) -> li
             taken.append(row)
             budget -= cost
     return taken
-
-
-# --------------------------------------------------------------------------------------------------- writing it out
-
-
-SHOWN_COLUMNS = ("entity_rank", "relationship_weight")
-
-
-def render_context(context: Context, shown: Collection[str] = SHOWN_COLUMNS) -> str:
-    """The context as a model reads it: one table or list of sources per part, `human_readable_id` first.
-
-    Cells keep to one line and hold no `|`; reports and sources keep their own lines under a heading. Text from
-    documents is data, whatever it says.
-
-    Args:
-        shown: which of the columns that may be left out are there: `entity_rank`, `community_rank`,
-            `relationship_weight`.
-    """
-    rank = ("rank",) if "entity_rank" in shown else ()
-    weight = ("weight",) if "relationship_weight" in shown else ()
-    ranks = [f" (rank {report.rank:g})" if "community_rank" in shown else "" for report in context.reports]
-    reports = zip(context.reports, ranks, strict=True)
-    parts = [
-        _table("Entities", ("title", "type", "description", *rank), context.entities),
-        _table("Relationships", ("source", "target", "description", *weight), context.relationships),
-        _table("Claims", ("subject", "object", "type", "status", "description"), context.claims),
-        _blocks("Reports", [(r.human_readable_id, f"{r.title}{told}", r.content) for r, told in reports]),
-        _blocks("Sources", [(u.human_readable_id, u.document_title, u.text) for u in context.text_units]),
-    ]
-    return "\n\n".join(part for part in parts if part)
-
-
-def _table(heading: str, columns: Sequence[str], records: Sequence[object]) -> str:
-    if not records:
-        return ""
-    lines = [f"# {heading}", "|".join(("id", *columns))]
-    lines += ["|".join(_cell(getattr(record, name)) for name in ("human_readable_id", *columns)) for record in records]
-    return "\n".join(lines)
-
-
-def _cell(value: object) -> str:
-    text = f"{value:g}" if isinstance(value, float) else str(value)
-    return " ".join(text.replace("|", "/").split())
-
-
-def _blocks(heading: str, blocks: Sequence[tuple[int, str, str]]) -> str:
-    if not blocks:
-        return ""
-    written = [f"[{number}] {_cell(title)}\n{text.strip()}" for number, title, text in blocks]
-    return f"# {heading}\n" + "\n\n".join(written)

@@ -7,15 +7,13 @@ would read. Keep out: how a strategy picks.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.question import read_question
 from graphrag_pipeline.query.search.local import select_local_context
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
-from graphrag_pipeline.query.understanding.question import read_question
 from graphrag_pipeline.settings.settings import LocalSearchSettings
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 _COLUMNS = ("#", "text unit", "document", "tokens", "cumulative", "score", "informs")
 MAX_SHOWN = 60
@@ -44,14 +42,14 @@ class ExplainedPick:
     entities: tuple[str, ...]
 
 
-def explain_strategies(index: GraphIndex, question: str, settings: LocalSearchSettings) -> list[ExplainedPick]:
+def explain_strategies(index: IndexReader, question: str, settings: LocalSearchSettings) -> list[ExplainedPick]:
     """The picks of every strategy, the settings' own first, then in the order of the registry."""
     asked = read_question(question)
     names = [settings.strategy, *(name for name in STRATEGIES if name != settings.strategy)]
     return [pick for name in names for pick in _explain(index, asked, settings, name)]
 
 
-def _explain(index: GraphIndex, question: str, settings: LocalSearchSettings, strategy: str) -> list[ExplainedPick]:
+def _explain(index: IndexReader, question: str, settings: LocalSearchSettings, strategy: str) -> list[ExplainedPick]:
     context = select_local_context(index, question, settings.model_copy(update={"strategy": strategy}))
     total = 0
     picks = []

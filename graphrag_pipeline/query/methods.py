@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -26,9 +26,8 @@ from graphrag_pipeline.query.answers.answering import (
     write_global_answer,
     write_lazy_answer,
 )
-from graphrag_pipeline.query.answers.model_streams import Listener
-from graphrag_pipeline.query.answers.token_budget import fit_context, limited
-from graphrag_pipeline.query.context import SHOWN_COLUMNS
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.rendering import SHOWN_COLUMNS
 from graphrag_pipeline.query.results import Answer, Context
 from graphrag_pipeline.query.search import basic as basic_search
 from graphrag_pipeline.query.search import global_ as global_search
@@ -36,6 +35,8 @@ from graphrag_pipeline.query.search import local as local_search
 from graphrag_pipeline.query.search.auto import Choice, choose_method
 from graphrag_pipeline.query.search.lazy import select_lazy_context
 from graphrag_pipeline.query.selection.strategies import check_strategy
+from graphrag_pipeline.query.streams import Listener
+from graphrag_pipeline.query.token_budget import fit_context, limited
 from graphrag_pipeline.query.understanding.entity_matching import unknown_names
 from graphrag_pipeline.settings.settings import (
     AutoSearchSettings,
@@ -46,9 +47,6 @@ from graphrag_pipeline.settings.settings import (
     LocalSearchSettings,
     Settings,
 )
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 NO_ANSWER = Answer("")
 
@@ -68,7 +66,7 @@ class Found:
     candidates: Context | None = None
 
 
-def _search_locally(index: GraphIndex, question: str, settings: LocalSearchSettings, listener: Listener) -> Found:
+def _search_locally(index: IndexReader, question: str, settings: LocalSearchSettings, listener: Listener) -> Found:
     context, candidates = local_search.select_with_candidates(index, question, settings)
     listener.on_context(context)
     selection: dict[str, Any] = {"strategy": settings.strategy}
@@ -81,7 +79,7 @@ def _search_locally(index: GraphIndex, question: str, settings: LocalSearchSetti
     return Found(answer, context, selection, candidates)
 
 
-def _search_globally(index: GraphIndex, question: str, settings: GlobalSearchSettings, listener: Listener) -> Found:
+def _search_globally(index: IndexReader, question: str, settings: GlobalSearchSettings, listener: Listener) -> Found:
     selection = global_search.rate_reports(index, question, settings)
     context = select_global_context(index, question, selection, settings)
     listener.on_context(context)
@@ -93,7 +91,7 @@ def _search_globally(index: GraphIndex, question: str, settings: GlobalSearchSet
     return Found(answer, context, {**selection.account(), **mapped.details()})
 
 
-def _search_basically(index: GraphIndex, question: str, settings: BasicSearchSettings, listener: Listener) -> Found:
+def _search_basically(index: IndexReader, question: str, settings: BasicSearchSettings, listener: Listener) -> Found:
     context = basic_search.select_basic_context(index, question, settings)
     listener.on_context(context)
     return Found(
@@ -101,7 +99,7 @@ def _search_basically(index: GraphIndex, question: str, settings: BasicSearchSet
     )
 
 
-def _search_by_drift(index: GraphIndex, question: str, settings: DriftSearchSettings, listener: Listener) -> Found:
+def _search_by_drift(index: IndexReader, question: str, settings: DriftSearchSettings, listener: Listener) -> Found:
     drift = follow_drift(index, question, start_drift(index, question, settings), settings)
     listener.on_context(drift.context)
     answer = (
@@ -110,7 +108,7 @@ def _search_by_drift(index: GraphIndex, question: str, settings: DriftSearchSett
     return Found(answer, drift.context, drift.account())
 
 
-def _search_lazily(index: GraphIndex, question: str, settings: LazySearchSettings, listener: Listener) -> Found:
+def _search_lazily(index: IndexReader, question: str, settings: LazySearchSettings, listener: Listener) -> Found:
     selection = find_relevant(index, question, settings)
     context = select_lazy_context(index, selection, settings.max_context_tokens)
     listener.on_context(context)
@@ -121,7 +119,7 @@ def _search_lazily(index: GraphIndex, question: str, settings: LazySearchSetting
     return Found(answer, context, {**selection.account(), **mapped.details()})
 
 
-def _search_automatically(index: GraphIndex, question: str, settings: AutoSearchSettings, listener: Listener) -> Found:
+def _search_automatically(index: IndexReader, question: str, settings: AutoSearchSettings, listener: Listener) -> Found:
     choice = choose_method(index, question, settings)
     chosen, ignored = settings_of_choice(index.settings, choice, settings)
     method = METHODS[choice.method]
@@ -143,7 +141,7 @@ class SearchMethod:
     """
 
     section: str
-    run: Callable[[GraphIndex, str, Any, Listener], Found]
+    run: Callable[[IndexReader, str, Any, Listener], Found]
     budget_option: str = "budget"
     context_share: float = 1.0
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.compute as pc
 
+from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.results import (
     ClaimRecord,
     EntityRecord,
@@ -21,12 +21,9 @@ from graphrag_pipeline.query.results import (
 )
 from graphrag_pipeline.text.tokens import count_tokens_each
 
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
-
 
 def read_entities(
-    index: GraphIndex, rows: np.ndarray, scores: np.ndarray, matches: Sequence[str]
+    index: IndexReader, rows: np.ndarray, scores: np.ndarray, matches: Sequence[str]
 ) -> tuple[EntityRecord, ...]:
     columns = ["id", "human_readable_id", "title", "type", "description", "degree", "n_tokens"]
     return tuple(
@@ -36,7 +33,7 @@ def read_entities(
 
 
 def read_relationships(
-    index: GraphIndex, rows: np.ndarray, scores: np.ndarray, is_inside: np.ndarray
+    index: IndexReader, rows: np.ndarray, scores: np.ndarray, is_inside: np.ndarray
 ) -> tuple[RelationshipRecord, ...]:
     columns = ["id", "human_readable_id", "source", "target", "description", "weight", "combined_degree", "n_tokens"]
     found = index.snapshot.take("relationships", rows, columns)
@@ -46,7 +43,7 @@ def read_relationships(
     )
 
 
-def read_reports(index: GraphIndex, rows: np.ndarray, scores: np.ndarray) -> tuple[ReportRecord, ...]:
+def read_reports(index: IndexReader, rows: np.ndarray, scores: np.ndarray) -> tuple[ReportRecord, ...]:
     columns = [
         "id", "human_readable_id", "community", "level", "title", "summary", "full_content", "size", "rank", "n_tokens",
     ]  # fmt: skip
@@ -56,14 +53,14 @@ def read_reports(index: GraphIndex, rows: np.ndarray, scores: np.ndarray) -> tup
     )
 
 
-def read_summaries(index: GraphIndex, rows: np.ndarray, scores: np.ndarray) -> tuple[ReportRecord, ...]:
+def read_summaries(index: IndexReader, rows: np.ndarray, scores: np.ndarray) -> tuple[ReportRecord, ...]:
     """Reports of which no more is read than the summary: it is their `content`, and they cost its tokens."""
     reports = read_reports(index, rows, scores)
     counts = count_tokens_each([f"{report.title}\n{report.summary}" for report in reports])
     return tuple(replace(report, content=report.summary, n_tokens=n) for report, n in zip(reports, counts, strict=True))
 
 
-def read_claims(index: GraphIndex, rows: np.ndarray, scores: np.ndarray) -> tuple[ClaimRecord, ...]:
+def read_claims(index: IndexReader, rows: np.ndarray, scores: np.ndarray) -> tuple[ClaimRecord, ...]:
     columns = [
         "id", "human_readable_id", "subject_id", "object_id", "type", "status", "start_date", "end_date", "description",
         "source_text", "text_unit_id", "n_tokens",
@@ -75,7 +72,7 @@ def read_claims(index: GraphIndex, rows: np.ndarray, scores: np.ndarray) -> tupl
 
 
 def read_text_units(
-    index: GraphIndex, rows: np.ndarray, scores: np.ndarray, entities: Sequence[tuple[str, ...]] | None = None
+    index: IndexReader, rows: np.ndarray, scores: np.ndarray, entities: Sequence[tuple[str, ...]] | None = None
 ) -> tuple[TextUnitRecord, ...]:
     columns = ["id", "human_readable_id", "document_id", "text", "start", "end", "n_tokens"]
     found = index.snapshot.take("text_units", rows, columns)
@@ -96,7 +93,7 @@ def _renamed(record: dict, **names: str) -> dict:
     return {names.get(key, key): value for key, value in record.items()}
 
 
-def root_mask(index: GraphIndex) -> np.ndarray:
+def root_mask(index: IndexReader) -> np.ndarray:
     """Which communities are roots: those without a parent that may be read. bool (n,)."""
     is_root = index.column("communities", "level") == 0
     if index.document_mask is None:
@@ -106,7 +103,7 @@ def root_mask(index: GraphIndex) -> np.ndarray:
     return row_mask & (is_root | ~np.r_[row_mask, False][parents])
 
 
-def frontier_mask(index: GraphIndex, level: int) -> np.ndarray:
+def frontier_mask(index: IndexReader, level: int) -> np.ndarray:
     """Which communities are the frontier at a level: those at it, and those above it without children. bool (n,).
 
     Where filters keep back reports, those below the level whose parent is kept back stand in for it.

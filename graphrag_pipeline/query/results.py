@@ -1,21 +1,13 @@
-"""What a search returns: records, context, citations and the account, all frozen and picklable.
+"""The values that the steps of a search make: records, context, citations and answer, all frozen and picklable.
 
-The JSON form (`SearchResult.to_dict`) is a contract with users: add keys, never rename one. Dagster's query jobs hand
-these values from op to op. Keep out: how they are found.
+Keep out: how they are found, how they are written out (`rendering.py`), and the result (`search_result.py`).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from graphrag_pipeline.citations import KIND_OF_RECORD, render_citation
-from graphrag_pipeline.query.answers.usage import QueryUsage
-
-MAX_QUOTE_SHOWN = 160
-"""Characters of a quote in a list of sources; the citation holds all of it."""
 
 
 @dataclass(frozen=True)
@@ -199,94 +191,3 @@ class Answer:
     n_invented: int = 0
     failure: str = ""
     text_units: tuple[TextUnitRecord, ...] = ()
-
-    def to_markdown(self) -> str:
-        """The text, and under it where each marker points."""
-        return f"{self.text}\n\n{_list_sources(self.citations)}".strip()
-
-
-def _list_sources(citations: Sequence[Citation]) -> str:
-    return "\n".join(_source_line(citation) for citation in citations)
-
-
-def _source_line(citation: Citation) -> str:
-    place = "" if citation.start is None else f", characters {citation.start:,}-{citation.end:,}"
-    kind = "source" if citation.kind == "text_unit" else citation.kind  # as `trace` takes it
-    record = f"({kind} {citation.human_readable_id})"
-    quote = " ".join(citation.quote.split())
-    shown = quote if len(quote) <= MAX_QUOTE_SHOWN else f"{quote[:MAX_QUOTE_SHOWN].rsplit(' ', 1)[0]} ..."
-    return f"[{citation.number}] {citation.document_title}{place} {record}: \u201c{shown}\u201d  "
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """The answer to a question and everything needed to check it.
-
-    Attributes:
-        answer: markdown; "" where only the context was asked for.
-        seconds: from question to answer, with the index open.
-        snapshot: id of the index that answered.
-        selection: how the context was chosen: the strategy, or the reports rated, kept and pruned.
-        answering: who wrote the answer (`engine`), how many citations it invented, and why a model gave none.
-        candidates: what local search could have chosen too, where that was asked for (`return_candidate_context`); the
-            JSON form lists it behind the context, each record marked by `in_context`.
-    """
-
-    answer: str
-    citations: tuple[Citation, ...]
-    context: Context
-    usage: QueryUsage
-    seconds: float
-    method: str
-    question: str
-    snapshot: str
-    selection: dict[str, Any] = field(default_factory=dict)
-    answering: dict[str, Any] = field(default_factory=dict)
-    candidates: Context | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain lists, dictionaries, strings and numbers."""
-        return {
-            "answer": self.answer,
-            "citations": [{**asdict(citation), "record": citation.record} for citation in self.citations],
-            "context": self._context_to_dict(),
-            "usage": self.usage.to_dict(),
-            "seconds": self.seconds,
-            "method": self.method,
-            "question": self.question,
-            "snapshot": self.snapshot,
-            "selection": self.selection,
-            "answering": self.answering,
-        }
-
-    def _context_to_dict(self) -> dict[str, list[dict[str, Any]]]:
-        chosen = {name: [_plain(record) for record in records] for name, records in vars(self.context).items()}
-        if self.candidates is None:
-            return chosen
-        others = {name: [_plain(record) for record in records] for name, records in vars(self.candidates).items()}
-        return {
-            name: [{**r, "in_context": True} for r in chosen[name]] + [{**r, "in_context": False} for r in others[name]]
-            for name in chosen
-        }
-
-    def to_markdown(self) -> str:
-        """The answer with its sources; the context, as a model reads it, where only that was asked for."""
-        if self.answer:
-            return Answer(self.answer, self.citations).to_markdown()
-        from graphrag_pipeline.query.context import SHOWN_COLUMNS, render_context
-
-        filters = self.selection.get("filters", [])
-        where = f" that passes {' and '.join(filters)}" if filters else ""
-        shown = render_context(self.context, self.selection.get("shown_columns", SHOWN_COLUMNS))
-        return shown or f"The context is empty: nothing in the index{where} matches the question."
-
-    def sources_to_markdown(self) -> str:
-        """Where each marker of the answer points, one line each."""
-        return _list_sources(self.citations)
-
-    def to_json(self, indent: int | None = 2) -> str:
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
-
-
-def _plain(record: Any) -> dict[str, Any]:
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(record).items()}

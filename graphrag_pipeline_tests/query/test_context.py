@@ -1,16 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.query.context import (
-    PART_OVERHEAD,
-    Part,
-    divide_budget,
-    pack_parts,
-    pack_rows,
-    render_context,
-)
-from graphrag_pipeline.query.results import Context, EntityRecord, RelationshipRecord, TextUnitRecord
-from graphrag_pipeline.text.tokens import count_tokens
+from graphrag_pipeline.query.context import PART_OVERHEAD, Part, divide_budget, pack_parts, pack_rows
 
 COSTS = st.lists(st.integers(1, 60), max_size=12)
 PARTS = st.lists(st.tuples(st.floats(0, 1), COSTS), min_size=1, max_size=5).map(
@@ -56,34 +47,3 @@ def test_a_packed_context_keeps_the_budget_and_wastes_nothing(parts, budget):
     for part in parts:
         assert packed[part.name] == sorted(set(packed[part.name]))
         assert all(part.costs[row] > left for row in set(range(len(part.costs))) - set(packed[part.name]))
-
-
-CONTEXT = Context(
-    entities=(EntityRecord("e", 7, "MARLEY", "PERSON", "Dead | to\nbegin with.", 3, 0.5, "name", 8),),
-    relationships=(RelationshipRecord("r", 4, "MARLEY", "SCROOGE", "Partners.", 2.0, 5, 2, True, 6),),
-    text_units=(TextUnitRecord("u", 1, "d", "Stave One", "Marley was dead:\nto begin with.", 0, 31, 9, 0.5),),
-)
-
-
-def test_a_context_is_written_with_numbers_first_and_one_line_a_record():
-    assert render_context(CONTEXT).splitlines() == [
-        "# Entities",
-        "id|title|type|description|rank",
-        "7|MARLEY|PERSON|Dead / to begin with.|3",
-        "",
-        "# Relationships",
-        "id|source|target|description|weight",
-        "4|MARLEY|SCROOGE|Partners.|2",
-        "",
-        "# Sources",
-        "[1] Stave One",
-        "Marley was dead:",
-        "to begin with.",
-    ]
-
-
-def test_a_written_context_stays_within_max_context_tokens(carol):
-    for strategy in ("depth_first", "minimum_guarantee"):
-        for budget in (500, 3000, 12000):
-            result = carol.search("Who is Scrooge?", strategy=strategy, context_only=True, max_context_tokens=budget)
-            assert count_tokens(render_context(result.context)) <= budget

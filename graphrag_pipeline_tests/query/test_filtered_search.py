@@ -13,11 +13,12 @@ import pytest
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.explain import explain_strategies
-from graphrag_pipeline.query.graph_index import MAX_VIEWS, GraphIndex
+from graphrag_pipeline.query.filtering import restricted_snapshot
+from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index_reader import MAX_VIEWS
 from graphrag_pipeline.query.methods import METHODS
-from graphrag_pipeline.query.results import SearchResult
+from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
-from graphrag_pipeline.query.understanding import restricted_snapshot
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline_tests.bench.large_index import Shape, name_of, publish_large_index
 from graphrag_pipeline_tests.model_server import running_model_server

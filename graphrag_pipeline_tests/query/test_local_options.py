@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.query.context import render_context
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.query.results import Context, SearchResult
+from graphrag_pipeline.query.rendering import render_context
+from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search import local as local_search
+from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.query.selection.local_text_units import N_BASIC
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline.text.tokens import count_tokens

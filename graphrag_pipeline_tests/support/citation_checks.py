@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from graphrag_pipeline.query.answers.cited_records import CitedRecords
+from graphrag_pipeline.query.cited_records import CitedRecords
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.query.results import SearchResult
+from graphrag_pipeline.query.search_result import SearchResult
 
 _TABLES = {
     "entity": "entities",

@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
-from graphrag_pipeline.query.answers.usage import ModelUsage, QueryUsage
+from graphrag_pipeline.query.usage import ModelUsage, QueryUsage
 
 ANSWERS = "answers"
 _MAX_SHOWN = 50_000

@@ -18,7 +18,7 @@ from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_que
 from graphrag_pipeline.query.batch.run import CONCURRENCY, BatchAnswer, answer_into_file
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.methods import look_up_method
-from graphrag_pipeline.query.results import SearchResult
+from graphrag_pipeline.query.search_result import SearchResult
 
 
 class BatchConfig(dg.Config):

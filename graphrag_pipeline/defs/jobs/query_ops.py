@@ -16,17 +16,18 @@ from graphrag_pipeline.defs.jobs.query_steps import Found, Query, Step, step
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.query.answers import answering as engines
-from graphrag_pipeline.query.answers.usage import EMBEDDED, QueryUsage, embedded_usage
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.methods import METHODS, settings_of_choice
+from graphrag_pipeline.query.question import read_question
+from graphrag_pipeline.query.rendering import render_answer
 from graphrag_pipeline.query.results import Answer, Context
 from graphrag_pipeline.query.search import basic as basic_search
 from graphrag_pipeline.query.search import global_ as global_search
 from graphrag_pipeline.query.search import lazy as lazy_search
 from graphrag_pipeline.query.search import local as local_search
 from graphrag_pipeline.query.search.auto import choose_method as choose_by_question
-from graphrag_pipeline.query.understanding.question import read_question
 from graphrag_pipeline.query.understanding.time_scope import read_time_scope
+from graphrag_pipeline.query.usage import EMBEDDED, QueryUsage, embedded_usage
 
 CHOOSABLE = tuple(method for method in METHODS if method != "auto")
 
@@ -230,7 +231,7 @@ def _show(
 ) -> dict[str, Any]:
     """The answer as markdown in the UI, and in the history of answers; as a value for what comes after."""
     answer = query.time.tell(found)
-    markdown = answer.to_markdown()
+    markdown = render_answer(answer.text, answer.citations)
     told = {"question": query.asked, "snapshot": query.snapshot}
     shown = told | {"answer": dg.MetadataValue.md(markdown), **now.paid()}
     if answer.n_invented:

@@ -13,11 +13,10 @@ from typing import Any
 import dagster as dg
 
 from graphrag_pipeline.defs.runs.resources import IndexRoot
-from graphrag_pipeline.query.answers.model_accounts import Account, accounted
-from graphrag_pipeline.query.answers.token_budget import TokenBudget, limited
-from graphrag_pipeline.query.answers.usage import QueryUsage
 from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.token_budget import TokenBudget, limited
 from graphrag_pipeline.query.understanding.time_scope import TimeScope
+from graphrag_pipeline.query.usage import Account, QueryUsage, accounted
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.query.answers import extractive as answers
-from graphrag_pipeline.query.answers.model import OnToken, replaced_answer, write_from_context, write_from_points
+from graphrag_pipeline.query.answers.model import replaced_answer, write_from_context, write_from_points
 from graphrag_pipeline.query.answers.model_drift import ModelFollower, imagine_answer, points_of
 from graphrag_pipeline.query.answers.model_lazy import estimate_map, find_by_model, map_text_units
 from graphrag_pipeline.query.answers.model_points import MappedPoints, estimate_static, map_reports
-from graphrag_pipeline.query.answers.token_budget import is_affordable
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.results import Answer, Context
 from graphrag_pipeline.query.search import global_ as global_search
 from graphrag_pipeline.query.search.basic import select_basic_context
@@ -26,7 +27,8 @@ from graphrag_pipeline.query.search.lazy import (
     read_overview,
     select_lazy_context,
 )
-from graphrag_pipeline.query.understanding.question import is_overview
+from graphrag_pipeline.query.streams import OnToken
+from graphrag_pipeline.query.token_budget import is_affordable
 from graphrag_pipeline.settings.settings import (
     DriftSearchSettings,
     GlobalSearchSettings,
@@ -35,12 +37,11 @@ from graphrag_pipeline.settings.settings import (
 )
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
     from graphrag_pipeline.query.search.global_ import Selection
 
 
 def write_answer(
-    index: GraphIndex,
+    index: IndexReader,
     question: str,
     context: Context,
     on_token: OnToken | None = None,
@@ -62,14 +63,14 @@ def write_answer(
         return replaced_answer(_quote(index, question, context), error.reason)
 
 
-def _quote(index: GraphIndex, question: str, context: Context) -> Answer:
+def _quote(index: IndexReader, question: str, context: Context) -> Answer:
     """Passages that answer; of an overview question about some of the documents, what their texts say most."""
     is_about_some = index.document_mask is not None and context.text_units and is_overview(question)
     write = answers.write_overview if is_about_some else answers.write_answer
     return write(index, question, context, index.settings.answers)
 
 
-def map_points(index: GraphIndex, question: str, selection: Selection, settings: GlobalSearchSettings) -> MappedPoints:
+def map_points(index: IndexReader, question: str, selection: Selection, settings: GlobalSearchSettings) -> MappedPoints:
     """The points of the kept reports, best first.
 
     Raises:
@@ -82,7 +83,7 @@ def map_points(index: GraphIndex, question: str, selection: Selection, settings:
 
 
 def select_global_context(
-    index: GraphIndex, question: str, selection: Selection, settings: GlobalSearchSettings
+    index: IndexReader, question: str, selection: Selection, settings: GlobalSearchSettings
 ) -> Context:
     """The kept reports; text units where filters leave no report to read."""
     if not _are_texts_read(index, selection):
@@ -92,17 +93,17 @@ def select_global_context(
     return _read_basically(index, question, settings.max_context_tokens)
 
 
-def _read_basically(index: GraphIndex, question: str, max_tokens: int) -> Context:
+def _read_basically(index: IndexReader, question: str, max_tokens: int) -> Context:
     """The text units of basic search, within a budget."""
     settings = index.settings.basic_search.model_copy(update={"max_context_tokens": max_tokens})
     return select_basic_context(index, question, settings)
 
 
-def _are_texts_read(index: GraphIndex, selection: Selection) -> bool:
+def _are_texts_read(index: IndexReader, selection: Selection) -> bool:
     return index.document_mask is not None and not index.nothing_to_read and not selection.kept
 
 
-def _tell_without_reports(index: GraphIndex, answer: Answer, on_token: OnToken | None) -> Answer:
+def _tell_without_reports(index: IndexReader, answer: Answer, on_token: OnToken | None) -> Answer:
     """An answer with a line under it that says why the texts were read."""
     filters = " and ".join(index.document_mask.filters) if index.document_mask else ""
     n_left = int(index.row_mask("community_reports").sum())
@@ -116,7 +117,7 @@ def _tell_without_reports(index: GraphIndex, answer: Answer, on_token: OnToken |
 
 
 def write_global_answer(
-    index: GraphIndex,
+    index: IndexReader,
     question: str,
     mapped: MappedPoints,
     selection: Selection,
@@ -149,7 +150,7 @@ def write_global_answer(
 
 
 def _write_extractive(
-    index: GraphIndex, question: str, mapped: MappedPoints, selection: Selection, settings: GlobalSearchSettings
+    index: IndexReader, question: str, mapped: MappedPoints, selection: Selection, settings: GlobalSearchSettings
 ) -> Answer:
     limits = settings.max_answer_tokens, index.settings.answers.max_sentences
     chosen = global_search.reduce_points(index, mapped.points, *limits)
@@ -170,7 +171,7 @@ def _looked(mapped: MappedPoints, selection: Selection) -> str:
 # --------------------------------------------------------------------------------------------------------------- drift
 
 
-def start_drift(index: GraphIndex, question: str, settings: DriftSearchSettings) -> Primer:
+def start_drift(index: IndexReader, question: str, settings: DriftSearchSettings) -> Primer:
     """The reports that a DRIFT search starts from, and what they leave open.
 
     Raises:
@@ -182,7 +183,7 @@ def start_drift(index: GraphIndex, question: str, settings: DriftSearchSettings)
     return _follower(index, question, settings).start(selection)
 
 
-def follow_drift(index: GraphIndex, question: str, primer: Primer, settings: DriftSearchSettings) -> Drift:
+def follow_drift(index: IndexReader, question: str, primer: Primer, settings: DriftSearchSettings) -> Drift:
     """The rounds of follow-up questions; where all fail, what the embedded engine reads instead is the last step.
 
     Raises:
@@ -196,13 +197,13 @@ def follow_drift(index: GraphIndex, question: str, primer: Primer, settings: Dri
     return replace(drift, steps=(*drift.steps, DriftStep(question, 0, read, failure=reason)))
 
 
-def _follower(index: GraphIndex, question: str, settings: DriftSearchSettings) -> GraphFollower | ModelFollower:
+def _follower(index: IndexReader, question: str, settings: DriftSearchSettings) -> GraphFollower | ModelFollower:
     kind = GraphFollower if index.settings.answers.engine == "embedded" else ModelFollower
     return kind(index, question, settings)
 
 
 def write_drift_answer(
-    index: GraphIndex, question: str, drift: Drift, settings: DriftSearchSettings, on_token: OnToken | None = None
+    index: IndexReader, question: str, drift: Drift, settings: DriftSearchSettings, on_token: OnToken | None = None
 ) -> Answer:
     """The answer to a DRIFT search; `on_token` gets a model's text as it comes.
 
@@ -215,7 +216,7 @@ def write_drift_answer(
 
 
 def _write_drift_answer(
-    index: GraphIndex, question: str, drift: Drift, settings: DriftSearchSettings, on_token: OnToken | None
+    index: IndexReader, question: str, drift: Drift, settings: DriftSearchSettings, on_token: OnToken | None
 ) -> Answer:
     if index.settings.answers.engine == "embedded":
         return _write_drift_extractive(index, question, drift, settings)
@@ -231,7 +232,7 @@ def _write_drift_answer(
     return replaced_answer(_write_drift_extractive(index, question, drift, settings), reason)
 
 
-def _write_drift_extractive(index: GraphIndex, question: str, drift: Drift, settings: DriftSearchSettings) -> Answer:
+def _write_drift_extractive(index: IndexReader, question: str, drift: Drift, settings: DriftSearchSettings) -> Answer:
     if is_overview(question) and drift.selection.kept:
         points = MappedPoints(global_search.map_points(index, question, drift.selection))
         return _write_extractive(index, question, points, drift.selection, index.settings.global_search)
@@ -244,7 +245,7 @@ def _write_drift_extractive(index: GraphIndex, question: str, drift: Drift, sett
 # ---------------------------------------------------------------------------------------------------------------- lazy
 
 
-def find_relevant(index: GraphIndex, question: str, settings: LazySearchSettings) -> LazySelection:
+def find_relevant(index: IndexReader, question: str, settings: LazySearchSettings) -> LazySelection:
     """The text units that pass the relevance tests of a lazy search.
 
     Raises:
@@ -255,7 +256,7 @@ def find_relevant(index: GraphIndex, question: str, settings: LazySearchSettings
 
 
 def map_relevant(
-    index: GraphIndex, question: str, selection: LazySelection, settings: LazySearchSettings
+    index: IndexReader, question: str, selection: LazySelection, settings: LazySearchSettings
 ) -> MappedPoints:
     """The points of the relevant text units, best first.
 
@@ -274,7 +275,7 @@ def map_relevant(
 
 
 def write_lazy_answer(
-    index: GraphIndex,
+    index: IndexReader,
     question: str,
     mapped: MappedPoints,
     selection: LazySelection,
@@ -306,6 +307,6 @@ def write_lazy_answer(
     return replaced_answer(_write_lazy_extractive(index, question, context), reason)
 
 
-def _write_lazy_extractive(index: GraphIndex, question: str, context: Context) -> Answer:
+def _write_lazy_extractive(index: IndexReader, question: str, context: Context) -> Answer:
     write = answers.write_overview if is_overview(question) else answers.write_answer
     return write(index, question, context, index.settings.answers)

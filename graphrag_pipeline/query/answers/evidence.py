@@ -7,74 +7,27 @@ answer says.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
 from graphrag_pipeline.query import records
-from graphrag_pipeline.query.answers.cited_records import CitedRecord, CitedRecords
+from graphrag_pipeline.query.cited_records import CitedRecord, CitedRecords
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.question import content_words
 from graphrag_pipeline.query.results import Citation, TextUnitRecord
-from graphrag_pipeline.query.understanding.question import content_words
+from graphrag_pipeline.query.selection.passages import (
+    MIN_PASSAGE_WORDS,
+    Sentence,
+    passages_of,
+    sentences_of,
+    text_of,
+)
 from graphrag_pipeline.query.understanding.relevance import make_background, score_relevance
 from graphrag_pipeline.text.sentence_forms import LEANING, count_words, is_sentence, leans_on_context
-from graphrag_pipeline.text.sentences import split_sentences
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 MAX_UNITS_PER_STATEMENT = 5
 MAX_UNITS_SEARCHED = 200
-MIN_PASSAGE_WORDS = 18
-MAX_PASSAGE_SENTENCES = 3
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """A sentence of a text unit: `unit.text[start:end] == text`."""
-
-    unit: TextUnitRecord
-    start: int
-    end: int
-
-    @property
-    def text(self) -> str:
-        return self.unit.text[self.start : self.end]
-
-    @property
-    def folded(self) -> str:
-        """The sentence on one line."""
-        return " ".join(self.text.split())
-
-
-def sentences_of(unit: TextUnitRecord) -> list[Sentence]:
-    """The sentences of a text unit, outer white space left out."""
-    found = []
-    for start, end in split_sentences(unit.text):
-        text = unit.text[start:end]
-        if text.strip():
-            found.append(Sentence(unit, start + len(text) - len(text.lstrip()), start + len(text.rstrip())))
-    return found
-
-
-def passages_of(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:
-    """From each sentence on, as many (at most `MAX_PASSAGE_SENTENCES`) as make `MIN_PASSAGE_WORDS` in its paragraph."""
-    for first in range(len(sentences)):
-        passage = [sentences[first]]
-        n_words = count_words(passage[0].folded)
-        for following in sentences[first + 1 : first + MAX_PASSAGE_SENTENCES]:
-            gap = following.unit.text[passage[-1].end : following.start]
-            if n_words >= MIN_PASSAGE_WORDS or gap.count("\n") > 1:
-                break
-            passage.append(following)
-            n_words += count_words(following.folded)
-        yield passage
-
-
-def text_of(passage: Sequence[Sentence]) -> str:
-    """Neighbouring sentences on one line, spaced as their text unit spaces them."""
-    return " ".join(passage[0].unit.text[passage[0].start : passage[-1].end].split())
 
 
 def telling(text: str) -> float:
@@ -119,7 +72,7 @@ class EvidenceFinder(CitedRecords):
         index: the index the statements come from.
     """
 
-    def __init__(self, index: GraphIndex) -> None:
+    def __init__(self, index: IndexReader) -> None:
         super().__init__(index)
         self._passages: dict[int, list[list[Sentence]]] = {}
         self._vectors: dict[int, np.ndarray] = {}

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphrag_pipeline.citations import split_cited, strip_citations
-from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite, passages_of, sentences_of, text_of
+from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite
 from graphrag_pipeline.query.answers.quoting import IS_NEAREST, Quote, quote_passages, quote_runs, state_graph
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.question import asked_words, is_latin, stem
 from graphrag_pipeline.query.results import Answer, Citation, Context, TextUnitRecord
 from graphrag_pipeline.query.search.basic import select_basic_context
-from graphrag_pipeline.query.selection.windows import is_latin
-from graphrag_pipeline.query.understanding.question import asked_words, stem
+from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis, analyze_question
 from graphrag_pipeline.settings.settings import AnswersSettings
 from graphrag_pipeline.text.extractive import is_near_repeat, rank_sentences, words_of
@@ -30,12 +31,10 @@ from graphrag_pipeline.text.sentence_forms import is_sentence
 from graphrag_pipeline.text.sentences import split_sentences
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
     from graphrag_pipeline.query.search.global_ import Point, Selection
 
 MAX_NEAREST = 3
 MAX_SENTENCES_PER_POINT = 2
-EMPTY_INDEX = "The index has no documents: put some into the input folder and run `graphrag-pipeline index`."
 NOTHING_TO_LOOK_FOR = (
     "Not answered: the question has no word to look for in the texts. Ask about a name or a subject, or use global "
     "search for an overview."
@@ -47,7 +46,7 @@ WEAK_SCORE = 15
 """A best point below this is as likely an accident as an answer."""
 
 
-def write_answer(index: GraphIndex, question: str, context: Context, settings: AnswersSettings) -> Answer:
+def write_answer(index: IndexReader, question: str, context: Context, settings: AnswersSettings) -> Answer:
     """What the graph says about the entities that the question names, then the passages that answer best.
 
     At most `max_sentences` statements and passages; passages stand in reading order.
@@ -70,7 +69,7 @@ def write_answer(index: GraphIndex, question: str, context: Context, settings: A
     return _say_what_was_looked_at(index, analysis, units, f"looked at {_count(len(units), 'text unit')}")
 
 
-def write_overview(index: GraphIndex, question: str, context: Context, settings: AnswersSettings) -> Answer:
+def write_overview(index: IndexReader, question: str, context: Context, settings: AnswersSettings) -> Answer:
     """Where a question names nothing specific and no report is read: what each of the first text units says most.
 
     A passage that names entities with many relationships says more.
@@ -90,7 +89,7 @@ def write_overview(index: GraphIndex, question: str, context: Context, settings:
 
 
 def _answer_from_units(
-    index: GraphIndex, analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], n: int, said: Sequence[Quote] = ()
+    index: IndexReader, analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], n: int, said: Sequence[Quote] = ()
 ) -> list[Quote]:
     """The n passages that answer; where no text unit has all that is asked about, the nearest are among them."""
     quoted = quote_passages(index, analysis, units, n, said)
@@ -113,7 +112,7 @@ def _introduce_passages(analysis: QuestionAnalysis, units: Sequence[TextUnitReco
 
 
 def _say_what_was_looked_at(
-    index: GraphIndex, analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], looked: str
+    index: IndexReader, analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], looked: str
 ) -> Answer:
     """An answer that is none: the nearest passages, if any are near, or that no word of the question is there."""
     if not analysis.words & frozenset().union(*(analysis.words_in(unit.text) for unit in units)):
@@ -143,7 +142,7 @@ def _count(n: int, noun: str) -> str:
 
 
 def write_global_answer(
-    index: GraphIndex, question: str, points: Sequence[Point], selection: Selection, max_context_tokens: int
+    index: IndexReader, question: str, points: Sequence[Point], selection: Selection, max_context_tokens: int
 ) -> Answer:
     """What each point's finding says, best first, shortened to the sentences nearest to the question, with evidence.
 
@@ -171,7 +170,7 @@ def write_global_answer(
     return Answer("\n".join(lines), tuple(citations))
 
 
-def _answer_from_texts(index: GraphIndex, question: str, selection: Selection, max_context_tokens: int) -> Answer:
+def _answer_from_texts(index: IndexReader, question: str, selection: Selection, max_context_tokens: int) -> Answer:
     """Where no report says anything: passages of the text units that basic search finds, or what was looked at."""
     looked = f"{_count(len(selection.rated), 'community report')} looked at, {len(selection.kept)} of them read"
     limit = {"max_context_tokens": max_context_tokens}
@@ -208,7 +207,7 @@ def _close(statement: str) -> str:
     return bare if bare.endswith((".", "!", "?", "'", '"', "\u2019", "\u201d")) or not bare.isascii() else f"{bare}."
 
 
-def _statements(index: GraphIndex, point: Point, vector: np.ndarray | None) -> list[tuple[str, str]]:
+def _statements(index: IndexReader, point: Point, vector: np.ndarray | None) -> list[tuple[str, str]]:
     """The sentences of a finding nearest to the question, in order, each with the citations that stand for it.
 
     Args:

@@ -7,23 +7,25 @@ making the points (`model_points.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.models.ports import CallFailedError, ChatRequest, Failure, Message
-from graphrag_pipeline.query.answers.model_accounts import booked
 from graphrag_pipeline.query.answers.model_citations import CitedText, Shown, cited_numbers, shown_numbers
-from graphrag_pipeline.query.answers.model_requests import as_data, ask_all, open_question
-from graphrag_pipeline.query.answers.token_budget import admit, reply_tokens, settle
-from graphrag_pipeline.query.context import ROW_OVERHEAD, pack_rows, render_context
+from graphrag_pipeline.query.context import ROW_OVERHEAD, pack_rows
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.model_requests import as_data, ask_all, open_question
+from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Answer, Context
+from graphrag_pipeline.query.streams import OnToken
+from graphrag_pipeline.query.token_budget import admit, reply_tokens, settle
 from graphrag_pipeline.query.understanding.conversation import read_history
+from graphrag_pipeline.query.usage import booked
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
     from graphrag_pipeline.query.search.global_ import Point
 
 NOT_IN_INDEX = "NOT IN THE INDEX"
@@ -31,12 +33,9 @@ NOT_IN_INDEX = "NOT IN THE INDEX"
 UNCITED = "\n\n(No statement of this answer cites a record of the index.)"
 _AROUND = " \t\r\n*#_`>\"'.:"
 
-OnToken = Callable[[str], None]
-"""Gets the answer's text as it comes."""
-
 
 def write_from_context(
-    index: GraphIndex,
+    index: IndexReader,
     question: str,
     context: Context,
     on_token: OnToken | None = None,
@@ -59,7 +58,7 @@ def write_from_context(
 
 
 def write_from_points(
-    index: GraphIndex,
+    index: IndexReader,
     question: str,
     points: Sequence[Point],
     max_tokens: int,
@@ -87,13 +86,13 @@ def replaced_answer(extractive: Answer, reason: str) -> Answer:
     return replace(extractive, text=text, failure=reason)
 
 
-def _open(index: GraphIndex, name: str, question: str, response_type: str | None = None, **data: str) -> list[Message]:
+def _open(index: IndexReader, name: str, question: str, response_type: str | None = None, **data: str) -> list[Message]:
     settings = index.settings.answers
     form = {"response_type": response_type or settings.response_type, "max_length": str(settings.max_words)}
     return open_question(index.prompt(name), settings.language, question, **form, **data)
 
 
-def _write(index: GraphIndex, messages: list[Message], shown: Shown, looked: str, on_token: OnToken | None) -> Answer:
+def _write(index: IndexReader, messages: list[Message], shown: Shown, looked: str, on_token: OnToken | None) -> Answer:
     request = ChatRequest("answer", messages, str)
     cited = CitedText(index, shown)
     written: list[str] = []
@@ -121,7 +120,7 @@ def _tell(text: str, written: list[str], on_token: OnToken | None) -> None:
             on_token(text)
 
 
-def _pieces(index: GraphIndex, request: ChatRequest[str], is_streamed: bool) -> Iterator[str]:
+def _pieces(index: IndexReader, request: ChatRequest[str], is_streamed: bool) -> Iterator[str]:
     from graphrag_pipeline.models.endpoints.streaming import iterate_in_loop
 
     if is_streamed and admit([request], reply_tokens(index.settings, "answers")):

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from graphrag_pipeline.citations import OPENERS, Cited, parse_citations, render_citation, split_written
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite
+from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.results import Citation, Context
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 MAX_CITED = 10
 """Records of one citation that are shown with where they point; the prompt asks for five of a kind at most."""
@@ -89,7 +86,7 @@ class CitedText:
         n_invented: numbers that were removed.
     """
 
-    def __init__(self, index: GraphIndex, shown: Shown) -> None:
+    def __init__(self, index: IndexReader, shown: Shown) -> None:
         self.citations: list[Citation] = []
         self.n_invented = 0
         self._shown = shown

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -23,16 +23,15 @@ from graphrag_pipeline.models.reply_json import clean_text, read_json
 from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query.answers.model_citations import Shown, shown_numbers
 from graphrag_pipeline.query.answers.model_points import cite_shown, pack_batches, read_score
-from graphrag_pipeline.query.answers.model_requests import as_asked, as_data, ask_all, open_question, read_questions
-from graphrag_pipeline.query.answers.token_budget import admit, answer_cost, reply_tokens
-from graphrag_pipeline.query.context import render_context, row_costs
+from graphrag_pipeline.query.context import row_costs
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.model_requests import as_asked, as_data, ask_all, open_question, read_questions
+from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.drift import DriftStep, Primer, read_locally, read_primer
 from graphrag_pipeline.query.search.global_ import NO_REPORT, Point, Selection, select_global_context
+from graphrag_pipeline.query.token_budget import admit, answer_cost, reply_tokens
 from graphrag_pipeline.settings.settings import DriftSearchSettings
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 IMAGINED_WORDS = 150
 MAX_FOLLOW_UPS = 5
@@ -60,7 +59,7 @@ class ReadStep:
     n_invented: int
 
 
-def imagine_answer(index: GraphIndex, question: str) -> str:
+def imagine_answer(index: IndexReader, question: str) -> str:
     """The question and what a report might say in answer to it, to be embedded; the question alone if no reply comes.
 
     Raises:
@@ -79,7 +78,7 @@ class ModelFollower:
         question: the one that is to be answered.
     """
 
-    def __init__(self, index: GraphIndex, question: str, settings: DriftSearchSettings) -> None:
+    def __init__(self, index: IndexReader, question: str, settings: DriftSearchSettings) -> None:
         self._index = index
         self._question = question
         self._settings = settings

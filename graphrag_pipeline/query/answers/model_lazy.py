@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import BaseModel
@@ -20,9 +19,10 @@ from graphrag_pipeline.models.reply_json import read_json
 from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.answers.model_points import MappedPoints, map_contexts, pack_batches
-from graphrag_pipeline.query.answers.model_requests import ask_all, open_question, read_questions
-from graphrag_pipeline.query.answers.token_budget import answer_cost
 from graphrag_pipeline.query.context import row_costs
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.model_requests import ask_all, open_question, read_questions
+from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.results import Context, TextUnitRecord
 from graphrag_pipeline.query.search.global_ import NO_REPORT
 from graphrag_pipeline.query.search.lazy import (
@@ -35,11 +35,8 @@ from graphrag_pipeline.query.search.lazy import (
 )
 from graphrag_pipeline.query.search.lazy_candidates import rank_candidates
 from graphrag_pipeline.query.search.model_rating import Ratings, ratings_request
-from graphrag_pipeline.query.understanding.question import is_overview
+from graphrag_pipeline.query.token_budget import answer_cost
 from graphrag_pipeline.settings.settings import LazySearchSettings
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 
 class SubqueriesReply(BaseModel):
@@ -51,7 +48,7 @@ class SubqueriesReply(BaseModel):
 SUBQUERIES_FORMAT = json_schema_format(SubqueriesReply, "subqueries")
 
 
-def split_question(index: GraphIndex, question: str, max_subqueries: int) -> tuple[str, ...]:
+def split_question(index: IndexReader, question: str, max_subqueries: int) -> tuple[str, ...]:
     """The question, and the simpler ones that a model splits it into; the question alone where it gives none.
 
     Raises:
@@ -82,7 +79,7 @@ def read_subqueries(reply: str) -> tuple[str, ...]:
 # --------------------------------------------------------------------------------------------------------------- rating
 
 
-def find_by_model(index: GraphIndex, question: str, settings: LazySearchSettings) -> LazySelection:
+def find_by_model(index: IndexReader, question: str, settings: LazySearchSettings) -> LazySelection:
     """Split the question if a model answers, and test text units by who rates.
 
     Raises:
@@ -108,7 +105,7 @@ class ModelUnitRater:
         reserve: tokens of the question's budget that stay for the answer.
     """
 
-    def __init__(self, index: GraphIndex, question: str, embedded: RelevanceUnitRater, reserve: int = 0) -> None:
+    def __init__(self, index: IndexReader, question: str, embedded: RelevanceUnitRater, reserve: int = 0) -> None:
         self.account: Counter[str] = Counter({"rated_by_model": 0, "failed_ratings": 0, "rating_calls": 0})
         self._index = index
         self._question = question
@@ -151,7 +148,7 @@ class ModelUnitRater:
 # ------------------------------------------------------------------------------------------------------------------ map
 
 
-def estimate_map(index: GraphIndex, selection: LazySelection, settings: LazySearchSettings) -> int:
+def estimate_map(index: IndexReader, selection: LazySelection, settings: LazySearchSettings) -> int:
     """Tokens of the calls that map the relevant text units, and of the answer from their points."""
     batches = _batch(index, selection, settings)
     n_data = sum(unit.n_tokens for batch in batches for unit in batch)
@@ -159,14 +156,14 @@ def estimate_map(index: GraphIndex, selection: LazySelection, settings: LazySear
     return n_data + len(batches) * answer_cost(index.settings, 0) + needed
 
 
-def _batch(index: GraphIndex, selection: LazySelection, settings: LazySearchSettings) -> list[list[TextUnitRecord]]:
+def _batch(index: IndexReader, selection: LazySelection, settings: LazySearchSettings) -> list[list[TextUnitRecord]]:
     units = select_lazy_context(index, selection, None).text_units
     costs = row_costs([unit.n_tokens for unit in units])
     return [[units[i] for i in batch] for batch in pack_batches(costs, settings.max_context_tokens)]
 
 
 def map_text_units(
-    index: GraphIndex, question: str, selection: LazySelection, settings: LazySearchSettings
+    index: IndexReader, question: str, selection: LazySelection, settings: LazySearchSettings
 ) -> MappedPoints:
     """Ask for the points of the relevant text units, batch by batch, best first.
 

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel
@@ -23,16 +23,15 @@ from graphrag_pipeline.models.reply_json import clean_text, read_json
 from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.answers.model_citations import Shown, keep_shown, shown_numbers
-from graphrag_pipeline.query.answers.model_requests import as_data, ask_all, open_question
-from graphrag_pipeline.query.answers.token_budget import answer_cost
-from graphrag_pipeline.query.context import PART_OVERHEAD, render_context, row_costs
+from graphrag_pipeline.query.context import PART_OVERHEAD, row_costs
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.model_requests import as_data, ask_all, open_question
+from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context, ReportRecord
 from graphrag_pipeline.query.search.global_ import Point, Selection, select_global_context
+from graphrag_pipeline.query.token_budget import answer_cost
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
 from graphrag_pipeline.text.tokens import count_tokens_each
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 _NUMBER = re.compile(r"\s*(\d{1,3}(?:[.,]\d{1,6})?)\s*(?:%|/\s*100)?\s*")
 
@@ -93,7 +92,9 @@ class MappedPoints:
         return told
 
 
-def map_reports(index: GraphIndex, question: str, selection: Selection, settings: GlobalSearchSettings) -> MappedPoints:
+def map_reports(
+    index: IndexReader, question: str, selection: Selection, settings: GlobalSearchSettings
+) -> MappedPoints:
     """Ask for the points of the kept reports, batch by batch.
 
     Raises:
@@ -121,7 +122,7 @@ def map_reports(index: GraphIndex, question: str, selection: Selection, settings
 
 
 def map_contexts(
-    index: GraphIndex,
+    index: IndexReader,
     question: str,
     prompt: str,
     parts: Sequence[tuple[str, Context]],
@@ -156,7 +157,7 @@ def map_contexts(
     )
 
 
-def estimate_static(index: GraphIndex, settings: GlobalSearchSettings, overhead: int = 0) -> dict[str, int]:
+def estimate_static(index: IndexReader, settings: GlobalSearchSettings, overhead: int = 0) -> dict[str, int]:
     """What reading all reports of the frontier at `settings.level` would take: reports, calls and prompt tokens.
 
     Args:
@@ -190,13 +191,13 @@ def _shuffle(sizes: Sequence[int], min_size: int, seed: int) -> list[int]:
     return sorted(order, key=lambda i: sizes[i] < min_size)
 
 
-def _overhead(index: GraphIndex, question: str) -> int:
+def _overhead(index: IndexReader, question: str) -> int:
     """Tokens of a prompt without its reports, and of the question."""
     return sum(count_tokens_each([index.prompt("global_search_map").text, question])) + PART_OVERHEAD
 
 
 def _build_request(
-    index: GraphIndex, question: str, prompt: str, kind: str, context: Context
+    index: IndexReader, question: str, prompt: str, kind: str, context: Context
 ) -> ChatRequest[ReadPoints]:
     settings = index.settings.answers
     messages = open_question(

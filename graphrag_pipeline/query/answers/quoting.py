@@ -20,23 +20,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphrag_pipeline.query.answers.evidence import (
+from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite, telling
+from graphrag_pipeline.query.cited_records import CitedRecord
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.question import is_latin
+from graphrag_pipeline.query.results import Citation, Context, TextUnitRecord
+from graphrag_pipeline.query.selection.passages import (
     MAX_PASSAGE_SENTENCES,
-    CitedRecord,
-    EvidenceFinder,
     Sentence,
-    cite,
     passages_of,
     sentences_of,
-    telling,
     text_of,
 )
-from graphrag_pipeline.query.results import Citation, Context, TextUnitRecord
-from graphrag_pipeline.query.selection.windows import is_latin
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
 from graphrag_pipeline.query.understanding.relevance import make_background, score_relevance
 from graphrag_pipeline.text.extractive import pick_diverse
@@ -48,9 +46,6 @@ from graphrag_pipeline.text.sentence_forms import (
     weigh_form,
 )
 from graphrag_pipeline.text.sentences import split_sentences
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 Quote = tuple[str, Citation]
 """A statement and where it comes from, not yet numbered."""
@@ -83,7 +78,7 @@ MAX_PASSAGE_WORDS = 90
 
 
 def quote_passages(
-    index: GraphIndex,
+    index: IndexReader,
     analysis: QuestionAnalysis,
     units: Sequence[TextUnitRecord],
     n: int,
@@ -137,7 +132,7 @@ def _says_something(analysis: QuestionAnalysis, text: str) -> bool:
     )
 
 
-def state_graph(index: GraphIndex, analysis: QuestionAnalysis, context: Context) -> list[Quote]:
+def state_graph(index: IndexReader, analysis: QuestionAnalysis, context: Context) -> list[Quote]:
     """Sentences from descriptions: of entities that the question names, and of their relationships in the network.
 
     A sentence of a text unit in the context is left to the passages, which show what stands around it.
@@ -178,7 +173,7 @@ def _is_left_to_passages(text: str, passage: Sequence[Sentence], in_context: set
     return is_verbatim and passage[0].unit.id in in_context
 
 
-def _pick_texts(index: GraphIndex, analysis: QuestionAnalysis, texts: list[str], n: int, floor: Floor) -> list[int]:
+def _pick_texts(index: IndexReader, analysis: QuestionAnalysis, texts: list[str], n: int, floor: Floor) -> list[int]:
     """The n texts that answer best and repeat least; none below the floor.
 
     A question in another script than the Latin one, which vectors know little of, needs a word in common.

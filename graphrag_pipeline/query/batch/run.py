@@ -23,15 +23,15 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.event_loop import CallScope
 from graphrag_pipeline.models.prompts import PROMPT_NAMES
-from graphrag_pipeline.query.answers.usage import QueryUsage
 from graphrag_pipeline.query.batch.answer_file import AnswerFile
 from graphrag_pipeline.query.batch.question_files import BatchQuestion
 from graphrag_pipeline.query.methods import METHODS
-from graphrag_pipeline.query.understanding.question import valid_unicode
+from graphrag_pipeline.query.question import valid_unicode
+from graphrag_pipeline.query.usage import QueryUsage
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.graph_index import GraphIndex
-    from graphrag_pipeline.query.results import SearchResult
+    from graphrag_pipeline.query.search_result import SearchResult
 
 CONCURRENCY = 4
 AHEAD = 4

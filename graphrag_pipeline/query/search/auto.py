@@ -17,14 +17,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from graphrag_pipeline.query.understanding.question import is_overview
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.understanding.question_analysis import kind_of
 from graphrag_pipeline.settings.settings import AutoSearchSettings
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 MAX_NAMES_TOLD = 3
 
@@ -59,7 +57,7 @@ class Choice:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def choose_method(index: GraphIndex, question: str, settings: AutoSearchSettings) -> Choice:
+def choose_method(index: IndexReader, question: str, settings: AutoSearchSettings) -> Choice:
     """The first method that fits the question, is allowed, and can work on the index; else `basic`."""
     possible = set(settings.methods) & _workable(index)
     for choice in _by_question(index, question):
@@ -68,7 +66,7 @@ def choose_method(index: GraphIndex, question: str, settings: AutoSearchSettings
     return Choice("basic", "no other method is allowed here that can work on this index")
 
 
-def _workable(index: GraphIndex) -> set[str]:
+def _workable(index: IndexReader) -> set[str]:
     """Methods that find something to read."""
     methods = {"basic", "lazy"}
     if index.row_mask("entities").any():
@@ -78,7 +76,7 @@ def _workable(index: GraphIndex) -> set[str]:
     return methods
 
 
-def _by_question(index: GraphIndex, question: str) -> list[Choice]:
+def _by_question(index: IndexReader, question: str) -> list[Choice]:
     """Methods for a question, the most fitting first."""
     names = _names_in(index, question)
     told = ", ".join(names[:MAX_NAMES_TOLD])
@@ -100,7 +98,7 @@ def _by_question(index: GraphIndex, question: str) -> list[Choice]:
     return [Choice("basic", "the question names no entity of the index")]
 
 
-def _names_in(index: GraphIndex, question: str) -> Sequence[str]:
+def _names_in(index: IndexReader, question: str) -> Sequence[str]:
     """Titles of the entities that a question names, one for each name, in reading order."""
     rows = [rows[0] for rows in index.names.take_apart(question).names]
     return [record["title"] for record in index.snapshot.take("entities", rows, ["title"])]

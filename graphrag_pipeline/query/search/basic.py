@@ -1,44 +1,21 @@
 """Basic search: full text and vectors over text units, no graph; what no graph method may fall below.
 
-One fusion: the BM25 score of a text unit (under its document's title), standardised over the candidates, plus
-`WINDOW_WEIGHT` times the cosine of its best two-sentence window, standardised the same way. Candidates are the best by
-BM25 and the best by the text unit's own vector; one that is not among the former counts as if it held no word, since
-looking its low score up costs a scan and finds no more (0.681 / 0.373). English stop words of the question are not
-searched for: a "where" or a "did" is rare in texts, so it would count (BM25 0.642 / 0.314 instead of 0.662 / 0.333).
-
-Measured by `graphrag_pipeline_tests/bench/retrieval.py` on 51 questions of 2WikiMultihopQA, recall@5 / all evidence in
-the first 5: BM25 0.662 / 0.333 (0.593 / 0.275 without titles), window vectors alone 0.235 / 0.098, text unit vectors
-alone 0.191 / 0.039, basic 0.691 / 0.392. On 32 questions on A Christmas Carol, mean reciprocal rank in text units of
-300 and 1,200 tokens: BM25 0.447 and 0.557, basic 0.473 and 0.581.
+Keep out: how text units are ranked (`selection/hybrid_ranking.py`).
 """
 
 from __future__ import annotations
-
-import re
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.context import Part, pack_parts, row_costs
+from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.results import Context, TextUnitRecord
-from graphrag_pipeline.query.selection.windows import embed_question, find_best_windows
-from graphrag_pipeline.query.understanding.question import is_searched
+from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units
 from graphrag_pipeline.settings.settings import BasicSearchSettings
 
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
-TEXT_UNIT_VECTORS = "default-text_unit-text"
-WINDOW_WEIGHT = 0.25
-N_BY_WORDS = 100
-"""Candidates by BM25; more where more text units are asked for."""
-N_BY_VECTOR = 20
-"""Candidates by vector; of 50 no more are found."""
-_WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
-
-
-def select_basic_context(index: GraphIndex, question: str, settings: BasicSearchSettings) -> Context:
+def select_basic_context(index: IndexReader, question: str, settings: BasicSearchSettings) -> Context:
     """The best `top_k` text units that fit `max_context_tokens`, best first; of equal texts the best only."""
     ranked = rank_text_units(index, question, 2 * settings.top_k)
     rows = index.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked])
@@ -50,35 +27,3 @@ def select_basic_context(index: GraphIndex, question: str, settings: BasicSearch
     parts = [Part("text_units", 1.0, row_costs([unit.n_tokens for unit in distinct]))]
     kept = pack_parts(parts, settings.max_context_tokens)["text_units"]
     return Context(text_units=tuple(distinct[i] for i in kept))
-
-
-def rank_text_units(index: GraphIndex, question: str, k: int) -> list[tuple[str, float]]:
-    """The k text units that answer best: (id, fused score), best first, ties by text unit vector, then by id."""
-    table = index.snapshot.vectors(TEXT_UNIT_VECTORS)
-    words = searched_words(question)
-    by_words = dict(table.search_text(words, max(N_BY_WORDS, 3 * k)))
-    near = dict(table.search(index.embed([question])[0], max(N_BY_VECTOR, k)))
-    ids = sorted({*by_words, *near})
-    if not ids:
-        return []
-    rows = index.snapshot.rows_of("text_units", ids)
-    windows = find_best_windows(index.snapshot.sentences, embed_question(index.snapshot, question), rows)
-    scores = fuse(np.array([by_words.get(unit_id, 0.0) for unit_id in ids]), windows.scores)
-    found = sorted(zip(ids, scores.tolist(), strict=True), key=lambda pair: (-pair[1], -near.get(pair[0], 0), pair[0]))
-    return found[:k]
-
-
-def searched_words(question: str) -> str:
-    """The words of a question that full text looks for: all but function words; all, where nothing else is left."""
-    kept = [word for word in _WORD.findall(question) if is_searched(word)]
-    return " ".join(kept) or question
-
-
-def fuse(by_words: np.ndarray, by_window: np.ndarray) -> np.ndarray:
-    """Standardised sum of full-text scores and a little of the cosines, rounded so that ties are ties."""
-    return np.round(_standardise(by_words) + WINDOW_WEIGHT * _standardise(by_window), 6)
-
-
-def _standardise(scores: np.ndarray) -> np.ndarray:
-    spread = float(scores.std())
-    return (scores - scores.mean()) / spread if spread > 1e-9 else np.zeros(len(scores))

@@ -13,20 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from graphrag_pipeline.query import records
+from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.global_ import MAX_UNSEPARATED_ROOTS, Selection, select_global_context
 from graphrag_pipeline.query.search.lazy import read_overview
 from graphrag_pipeline.query.search.local import select_local_context
 from graphrag_pipeline.query.search.report_rating import REPORT_VECTORS, RelevanceRater, are_telling, worth
 from graphrag_pipeline.settings.settings import DriftSearchSettings
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 REPORTS_PER_PRIMER = 8
 """Reports looked at for each that is taken: of the nearest many are above or below the frontier."""
@@ -128,7 +126,7 @@ class Follower(Protocol):
 # -------------------------------------------------------------------------------------------------------------- primer
 
 
-def find_primer(index: GraphIndex, question: str, vector: np.ndarray, settings: DriftSearchSettings) -> Selection:
+def find_primer(index: IndexReader, question: str, vector: np.ndarray, settings: DriftSearchSettings) -> Selection:
     """The reports of the frontier at `settings.level` nearest to a vector; of a question that names nothing specific
     those of the root communities ranked highest.
 
@@ -146,7 +144,7 @@ def find_primer(index: GraphIndex, question: str, vector: np.ndarray, settings: 
     return Selection("nearest", kept, 0, rater.is_overview, True, background=rater.background)
 
 
-def _nearest_communities(index: GraphIndex, vector: np.ndarray, settings: DriftSearchSettings) -> np.ndarray:
+def _nearest_communities(index: IndexReader, vector: np.ndarray, settings: DriftSearchSettings) -> np.ndarray:
     """Rows of communities."""
     if not index.snapshot.n_rows("community_reports"):
         return np.zeros(0, dtype=np.int64)
@@ -192,14 +190,14 @@ def fold(question: str) -> str:
     return " ".join(question.casefold().split()).rstrip("?!. ")
 
 
-def read_locally(index: GraphIndex, question: str, max_tokens: int) -> Context:
+def read_locally(index: IndexReader, question: str, max_tokens: int) -> Context:
     """The context of a local search, as the settings of local search say, within fewer tokens."""
     local = index.settings.local_search
     limit = min(max_tokens, local.max_context_tokens)
     return select_local_context(index, question, local.model_copy(update={"max_context_tokens": limit}))
 
 
-def read_primer(index: GraphIndex, question: str, selection: Selection, max_tokens: int) -> Context:
+def read_primer(index: IndexReader, question: str, selection: Selection, max_tokens: int) -> Context:
     """The reports that a search starts from; where filters leave none, the texts: local search finds them, an overview
     question reads those that stand for all.
     """

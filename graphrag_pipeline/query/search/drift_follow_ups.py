@@ -10,22 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.query.answers.evidence import EvidenceFinder
+from graphrag_pipeline.query.cited_records import CitedRecords
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.question import content_words, is_latin
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.drift import DriftStep, Primer, merge_contexts, read_locally, read_primer
 from graphrag_pipeline.query.search.global_ import Selection, map_points, point_score, select_global_context
-from graphrag_pipeline.query.selection.windows import is_latin
-from graphrag_pipeline.query.understanding.question import content_words
 from graphrag_pipeline.query.understanding.relevance import make_background, score_relevance
 from graphrag_pipeline.settings.settings import DriftSearchSettings
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 MAX_FOLLOW_UPS = 10
 """Kept of one step."""
@@ -46,7 +42,7 @@ class GraphFollower:
         question: the one that is to be answered.
     """
 
-    def __init__(self, index: GraphIndex, question: str, settings: DriftSearchSettings) -> None:
+    def __init__(self, index: IndexReader, question: str, settings: DriftSearchSettings) -> None:
         self._index = index
         self._question = question
         self._settings = settings
@@ -100,7 +96,7 @@ class GraphFollower:
             yield next((name for name in written if normalize_title(name) == entity["title"]), written[0])
 
     def _lead_from_findings(self, selection: Selection) -> list[_Lead]:
-        finder = EvidenceFinder(self._index)
+        finder = CitedRecords(self._index)
         leads = []
         for point in map_points(self._index, self._question, selection):
             for cited in finder.read_cited(f"{point.summary} {point.explanation}"):

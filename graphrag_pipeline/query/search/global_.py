@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from graphrag_pipeline.citations import strip_citations
 from graphrag_pipeline.query import records
-from graphrag_pipeline.query.answers.token_budget import answer_cost
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.question import content_words, is_overview
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.model_rating import ModelRater
 from graphrag_pipeline.query.search.report_rating import (
@@ -31,15 +32,12 @@ from graphrag_pipeline.query.search.report_rating import (
     read_background,
     worth,
 )
+from graphrag_pipeline.query.token_budget import answer_cost
 from graphrag_pipeline.query.understanding.document_dates import newest_days
-from graphrag_pipeline.query.understanding.question import content_words, is_overview
 from graphrag_pipeline.query.understanding.relevance import Background, score_relevance
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
 from graphrag_pipeline.text.extractive import is_near_repeat, words_of
 from graphrag_pipeline.text.tokens import count_tokens_each
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 POINT_FLOOR = 0.3
 """Relevance below which a finding says nothing about the question: score 0."""
@@ -108,7 +106,7 @@ class Point:
     score: int
 
 
-def select_global_context(index: GraphIndex, selection: Selection) -> Context:
+def select_global_context(index: IndexReader, selection: Selection) -> Context:
     """The kept reports as records, best first."""
     kept = selection.kept
     rows, ratings = np.array([r.row for r in kept], dtype=np.int64), np.array([r.rating for r in kept])
@@ -118,7 +116,7 @@ def select_global_context(index: GraphIndex, selection: Selection) -> Context:
 # --------------------------------------------------------------------------------------------------------------- rating
 
 
-def rate_reports(index: GraphIndex, question: str, settings: GlobalSearchSettings) -> Selection:
+def rate_reports(index: IndexReader, question: str, settings: GlobalSearchSettings) -> Selection:
     """Choose the reports to read, by `settings.selection`."""
     if is_overview(question) and not are_telling(index):
         return Selection(settings.selection, (), settings.threshold, True, False)
@@ -142,14 +140,14 @@ def _model_rater(by_relevance: RelevanceRater, settings: GlobalSearchSettings) -
     return ModelRater(index, by_relevance.question, by_relevance, settings, reserve)
 
 
-def _select_static(index: GraphIndex, rater: Rater, settings: GlobalSearchSettings) -> Selection:
+def _select_static(index: IndexReader, rater: Rater, settings: GlobalSearchSettings) -> Selection:
     """All reports of the frontier at a level: never a parent and its child."""
     communities = np.flatnonzero(records.frontier_mask(index, settings.level))
     rated = [_kept(report, True) for report in rater.rate(communities)]
     return Selection("static", tuple(rated), settings.threshold, rater.is_overview, True)
 
 
-def _select_dynamic(index: GraphIndex, rater: Rater, settings: GlobalSearchSettings, opened: set[int]) -> Selection:
+def _select_dynamic(index: IndexReader, rater: Rater, settings: GlobalSearchSettings, opened: set[int]) -> Selection:
     """From the roots down: a report at or above the threshold is kept and its children are rated, below it is pruned.
 
     Unless `keep_parent`, a report gives way to its children that are kept. Where nothing separates the roots, the best
@@ -216,19 +214,19 @@ def _find_opened(relevance: RelevanceRater, threshold: int, n_near: int) -> set[
     return opened - {-1}
 
 
-def _with_children(index: GraphIndex, communities: set[int]) -> set[int]:
+def _with_children(index: IndexReader, communities: set[int]) -> set[int]:
     """Communities and those right below them: the embedded engine's ratings cost nothing."""
     is_child = np.isin(index.column("communities", "parent"), list(communities))
     return communities.union(index.column("communities", "community")[is_child].tolist())
 
 
-def _community_rows(index: GraphIndex, numbers: Iterable[int]) -> np.ndarray:
+def _community_rows(index: IndexReader, numbers: Iterable[int]) -> np.ndarray:
     """Rows of communities that may be read, by number."""
     rows = index.rows_of_numbers("communities", "community", numbers)
     return rows[rows >= 0]
 
 
-def _keep_best_roots(index: GraphIndex, roots: list[RatedReport], rater: Rater, threshold: int) -> Selection:
+def _keep_best_roots(index: IndexReader, roots: list[RatedReport], rater: Rater, threshold: int) -> Selection:
     """The best by rating, size and recency; the newest documents are looked up of those that it decides between."""
     key = worth(rater.is_overview, bool(rater.account))
     best = sorted(roots, key=key)
@@ -248,7 +246,7 @@ def _kept(report: RatedReport, is_kept: bool) -> RatedReport:
 # ---------------------------------------------------------------------------------------------------------- map, reduce
 
 
-def map_points(index: GraphIndex, question: str, selection: Selection) -> tuple[Point, ...]:
+def map_points(index: IndexReader, question: str, selection: Selection) -> tuple[Point, ...]:
     """Score the findings of the kept reports; those that say nothing about the question (score 0) are dropped.
 
     Returns:
@@ -279,7 +277,7 @@ def _score_overview(kept: Sequence[RatedReport], reports: Sequence[dict[str, Any
 
 
 def _score_findings(
-    index: GraphIndex, question: str, selection: Selection, kept: Sequence[RatedReport], reports: Sequence[dict]
+    index: IndexReader, question: str, selection: Selection, kept: Sequence[RatedReport], reports: Sequence[dict]
 ) -> _Scored:
     found = [(i, finding) for i, report in enumerate(reports) for finding in _findings(report)]
     texts = [strip_citations(f"{finding['summary']} {finding['explanation']}") for _, finding in found]
@@ -300,7 +298,7 @@ def point_score(relevance: float) -> int:
     return max(0, min(100, round(100 * (float(relevance) - POINT_FLOOR) / (1 - POINT_FLOOR))))
 
 
-def reduce_points(index: GraphIndex, points: tuple[Point, ...], max_tokens: int, max_points: int) -> tuple[Point, ...]:
+def reduce_points(index: IndexReader, points: tuple[Point, ...], max_tokens: int, max_points: int) -> tuple[Point, ...]:
     """The best points that fit the budget; none that repeats one before it, as a parent's finding may its child's."""
     texts = [strip_citations(f"{point.summary} {point.explanation}") for point in points]
     vectors = index.embed_passages(texts)

@@ -20,26 +20,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from graphrag_pipeline.query import records
-from graphrag_pipeline.query.answers.evidence import passages_of, sentences_of, text_of
 from graphrag_pipeline.query.context import pack_rows, row_costs
+from graphrag_pipeline.query.filtering.document_mask import document_rows
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.question import content_words, is_overview
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.global_ import MAX_UNSEPARATED_ROOTS
 from graphrag_pipeline.query.search.lazy_candidates import RankedUnits, group_by_community, rank_candidates
 from graphrag_pipeline.query.search.relevance_tests import explore
 from graphrag_pipeline.query.search.report_rating import RATING_STEPS
 from graphrag_pipeline.query.selection.local_text_units import N_BASIC
-from graphrag_pipeline.query.understanding.document_mask import document_rows
-from graphrag_pipeline.query.understanding.question import content_words, is_overview
+from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
 from graphrag_pipeline.query.understanding.relevance import make_background, score_relevance
 from graphrag_pipeline.settings.settings import LazySearchSettings
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 MAX_BACKGROUND_UNITS = 50
 NEAREST_RATING = 2
@@ -115,7 +113,7 @@ class LazySelection:
         }
 
 
-def select_lazy_context(index: GraphIndex, selection: LazySelection, max_tokens: int | None) -> Context:
+def select_lazy_context(index: IndexReader, selection: LazySelection, max_tokens: int | None) -> Context:
     """The relevant text units, best first, as far as they fit; all of them without a limit."""
     found = selection.relevant
     rows, scores = np.array([unit.row for unit in found], dtype=np.int64), np.array([unit.rating for unit in found])
@@ -126,7 +124,7 @@ def select_lazy_context(index: GraphIndex, selection: LazySelection, max_tokens:
 
 
 def find_relevant_units(
-    index: GraphIndex,
+    index: IndexReader,
     subqueries: Sequence[str],
     candidates: RankedUnits,
     rater: UnitRater,
@@ -163,7 +161,7 @@ class RelevanceUnitRater:
     words with it. The `N_BASIC` nearest rate `NEAREST_RATING` at least, so that the search is not below basic search.
     """
 
-    def __init__(self, index: GraphIndex, subqueries: Sequence[str], candidates: RankedUnits) -> None:
+    def __init__(self, index: IndexReader, subqueries: Sequence[str], candidates: RankedUnits) -> None:
         self.account: Mapping[str, int] = {}
         self._index = index
         self._place = {row: place for place, row in enumerate(candidates.rows.tolist())}
@@ -196,7 +194,7 @@ class RelevanceUnitRater:
         return [content_words(text) for text in texts], self._index.embed_passages(texts), owners
 
 
-def find_by_relevance(index: GraphIndex, question: str, settings: LazySearchSettings) -> LazySelection:
+def find_by_relevance(index: IndexReader, question: str, settings: LazySearchSettings) -> LazySelection:
     """The embedded engine's tests, of the question as it is."""
     if is_overview(question):
         return select_overview(index, question, settings)
@@ -205,7 +203,7 @@ def find_by_relevance(index: GraphIndex, question: str, settings: LazySearchSett
     return find_relevant_units(index, [question], candidates, rater, settings)
 
 
-def _add_documents(index: GraphIndex, chosen: list[int], n_relationships: np.ndarray) -> list[int]:
+def _add_documents(index: IndexReader, chosen: list[int], n_relationships: np.ndarray) -> list[int]:
     """The text units chosen, then that with most relationships of each other document, then the next."""
     rows = np.flatnonzero(index.row_mask("text_units"))
     rows = rows[np.argsort(-n_relationships[rows], kind="stable")]
@@ -219,13 +217,13 @@ def _add_documents(index: GraphIndex, chosen: list[int], n_relationships: np.nda
     return [*chosen, *(row for _, row in order)][:MAX_UNSEPARATED_ROOTS]
 
 
-def read_overview(index: GraphIndex, question: str, max_tokens: int) -> Context:
+def read_overview(index: IndexReader, question: str, max_tokens: int) -> Context:
     """The text units that stand for what may be read, within a budget: without a report, and without a test."""
     selection = select_overview(index, question, index.settings.lazy_search)
     return select_lazy_context(index, selection, max_tokens)
 
 
-def select_overview(index: GraphIndex, question: str, settings: LazySearchSettings) -> LazySelection:
+def select_overview(index: IndexReader, question: str, settings: LazySearchSettings) -> LazySelection:
     """Of each of the largest root communities the text unit with most relationships; no test is made.
 
     Where filters leave few communities, the documents that pass stand in for them.

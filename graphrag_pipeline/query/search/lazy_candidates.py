@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphrag_pipeline.query.search.basic import rank_text_units
+from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.search.relevance_tests import Communities
+from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units
 from graphrag_pipeline.query.selection.local_text_units import N_SEEDS
 from graphrag_pipeline.query.selection.pagerank import rank_by_pagerank
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 CANDIDATES_PER_TEST = 4
 """Text units ranked for each relevance test that the budget has: communities that give nothing leave some untested."""
@@ -38,7 +35,7 @@ class RankedUnits:
     nearness: np.ndarray
 
 
-def rank_candidates(index: GraphIndex, subqueries: Sequence[str], budget: int) -> RankedUnits:
+def rank_candidates(index: IndexReader, subqueries: Sequence[str], budget: int) -> RankedUnits:
     """Enough text units for so many tests, by their best place among those that answer a subquery, then by nearness."""
     n = max(MIN_CANDIDATES, CANDIDATES_PER_TEST * budget)
     place: dict[int, int] = {}
@@ -52,7 +49,7 @@ def rank_candidates(index: GraphIndex, subqueries: Sequence[str], budget: int) -
     return RankedUnits(np.array(order, dtype=np.int64), np.array([nearness[row] for row in order]))
 
 
-def _rank(index: GraphIndex, subquery: str, n: int) -> tuple[np.ndarray, np.ndarray]:
+def _rank(index: IndexReader, subquery: str, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows and nearness: those that the walk from its names reaches, then what basic search finds besides."""
     ranked = rank_text_units(index, subquery, n)
     rows = index.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked])
@@ -67,7 +64,7 @@ def _rank(index: GraphIndex, subquery: str, n: int) -> tuple[np.ndarray, np.ndar
     return np.r_[reached, rest], np.r_[nearness, np.zeros(len(rest))]
 
 
-def group_by_community(index: GraphIndex, rows: np.ndarray) -> Communities:
+def group_by_community(index: IndexReader, rows: np.ndarray) -> Communities:
     """The communities of the entities that text units mention, on all levels.
 
     A text unit that mentions none belongs to its document, which is numbered behind the communities.
@@ -92,6 +89,6 @@ def group_by_community(index: GraphIndex, rows: np.ndarray) -> Communities:
     return Communities(members, children, roots)
 
 
-def _parent_rows(index: GraphIndex) -> np.ndarray:
+def _parent_rows(index: IndexReader) -> np.ndarray:
     """The row of each community's parent; -1 for a root. int64 (n communities,)."""
     return index.rows_of_numbers("communities", "community", index.column("communities", "parent").tolist())

@@ -10,19 +10,18 @@ position of a record in its contract table.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.context import PART_OVERHEAD, Part, pack_parts, row_costs
+from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.basic import select_basic_context
 from graphrag_pipeline.query.selection.candidates import Limits, Pick
 from graphrag_pipeline.query.selection.local_text_units import (
     DEPTH_FIRST,
     Gathered,
-    Match,
     gather_text_units,
     informed_entities,
     pick_of,
@@ -30,19 +29,16 @@ from graphrag_pipeline.query.selection.local_text_units import (
     score_picks,
 )
 from graphrag_pipeline.query.understanding.conversation import read_history
-from graphrag_pipeline.query.understanding.entity_matching import Named, match_entities, name_entities
+from graphrag_pipeline.query.understanding.entity_matching import Match, Named, match_entities, name_entities
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline.storage.arrays import distinct
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 N_PARTS = 5
 RELATIONSHIPS_TO_CLAIMS = 2.0
 """How many tokens relationships get for each that claims get, of what the entities leave of the local part."""
 
 
-def select_local_context(index: GraphIndex, question: str, settings: LocalSearchSettings) -> Context:
+def select_local_context(index: IndexReader, question: str, settings: LocalSearchSettings) -> Context:
     """Steps 1 to 5: matched entities and the records around them, packed into `max_context_tokens`.
 
     The conversation is off the budget first. Of the rest `community_share` is for reports, `text_unit_share` for text
@@ -55,7 +51,7 @@ def select_local_context(index: GraphIndex, question: str, settings: LocalSearch
 
 
 def select_with_candidates(
-    index: GraphIndex, question: str, settings: LocalSearchSettings
+    index: IndexReader, question: str, settings: LocalSearchSettings
 ) -> tuple[Context, Context | None]:
     """The context of a question, and what else it was chosen from if `return_candidate_context` asks for that."""
     talk = read_history(settings)
@@ -102,7 +98,7 @@ class _Around:
 
 
 def _surround(
-    index: GraphIndex, question: str, matches: list[Match], named: Named, settings: LocalSearchSettings
+    index: IndexReader, question: str, matches: list[Match], named: Named, settings: LocalSearchSettings
 ) -> _Around:
     entity_rows = np.array([match.row for match in matches])
     reports, n_inside = rank_reports(index, entity_rows, settings.community_level, settings.min_community_rank)
@@ -138,7 +134,7 @@ def _pack(around: _Around, settings: LocalSearchSettings, limit: int) -> tuple[d
     return {name: np.array(packed[name], dtype=np.int64) for name in around.rows}, picks
 
 
-def _read(index: GraphIndex, around: _Around, kept: dict[str, np.ndarray], picks: list[Pick]) -> Context:
+def _read(index: IndexReader, around: _Around, kept: dict[str, np.ndarray], picks: list[Pick]) -> Context:
     """The records at some positions in `_Around.rows`, and of some text units."""
     at = {name: around.rows[name][places] for name, places in kept.items()}
     matches = [around.matches[place] for place in kept["entities"]]
@@ -192,7 +188,7 @@ def _divide_shares(settings: LocalSearchSettings, limit: int, entity_tokens: int
 
 
 def rank_reports(
-    index: GraphIndex, entity_rows: np.ndarray, level: int, min_rank: float = 0.0
+    index: IndexReader, entity_rows: np.ndarray, level: int, min_rank: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Reports of the entities' communities, by (number of matched entities inside, rank), both descending.
 
@@ -219,7 +215,7 @@ def rank_reports(
 
 
 def rank_relationships(
-    index: GraphIndex, entity_rows: np.ndarray, max_outside: int, attribute: str = "rank"
+    index: IndexReader, entity_rows: np.ndarray, max_outside: int, attribute: str = "rank"
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Relationships of the matched entities: those between two of them first, by rank; then those that lead outside.
 
@@ -246,7 +242,7 @@ def rank_relationships(
     return rows[order], n_touched[order], is_inside[order]
 
 
-def _rank_by(index: GraphIndex, rows: np.ndarray, attribute: str) -> np.ndarray:
+def _rank_by(index: IndexReader, rows: np.ndarray, attribute: str) -> np.ndarray:
     """Whole numbers that order relationships by an attribute."""
     if attribute == "weight":
         return np.unique(index.column("relationships", "weight")[rows], return_inverse=True)[1]
@@ -265,7 +261,7 @@ def _preselect(is_inside: np.ndarray, n_touched: np.ndarray, rank: np.ndarray, n
 # ------------------------------------------------------------------------------------------------------------- 4 claims
 
 
-def rank_claims(index: GraphIndex, entity_rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def rank_claims(index: IndexReader, entity_rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Claims about the matched entities, one per entity in turn so that each is heard, in record order.
 
     Returns:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel
@@ -24,14 +24,12 @@ from graphrag_pipeline.models.prompts import AUTO
 from graphrag_pipeline.models.reply_json import read_json
 from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query import records
-from graphrag_pipeline.query.answers.model_requests import as_data, ask_all, open_question
-from graphrag_pipeline.query.context import render_context
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.model_requests import as_data, ask_all, open_question
+from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context, ReportRecord
 from graphrag_pipeline.query.search.report_rating import RatedReport, Rater
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 MAX_RATING = 5
 MAX_TINY = 100
@@ -76,7 +74,7 @@ class ModelRater:
     """
 
     def __init__(
-        self, index: GraphIndex, question: str, embedded: Rater, settings: GlobalSearchSettings, reserve: int = 0
+        self, index: IndexReader, question: str, embedded: Rater, settings: GlobalSearchSettings, reserve: int = 0
     ) -> None:
         self.is_overview = embedded.is_overview
         self.account: Counter[str] = Counter({"rated_by_model": 0, "failed_ratings": 0})
@@ -132,7 +130,9 @@ class ModelRater:
         return ratings_request(self._index, self._question, "rate_reports", "reports", context)
 
 
-def ratings_request(index: GraphIndex, question: str, prompt: str, kind: str, context: Context) -> ChatRequest[Ratings]:
+def ratings_request(
+    index: IndexReader, question: str, prompt: str, kind: str, context: Context
+) -> ChatRequest[Ratings]:
     """Asks for a rating of every report or text unit of a context.
 
     Args:

@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from graphrag_pipeline.citations import strip_citations
 from graphrag_pipeline.query import records
-from graphrag_pipeline.query.understanding.question import content_words, is_overview
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.question import content_words, is_overview
 from graphrag_pipeline.query.understanding.relevance import Background, make_background, score_relevance
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 REPORT_VECTORS = "default-community-full_content"
 RATING_STEPS = (0.2, 0.3, 0.4, 0.5, 0.6)
@@ -60,7 +58,7 @@ def worth(is_overview: bool, is_by_model: bool) -> Callable[[RatedReport], tuple
     return lambda report: (-report.rank, -report.size, -report.newest_day, report.row)
 
 
-def are_telling(index: GraphIndex) -> bool:
+def are_telling(index: IndexReader) -> bool:
     """Whether the communities that filters leave hold at least `TELLING_SHARE` of what passing text units mention.
 
     What many documents speak of lies in communities that filters keep back whole, and left are reports on what one
@@ -95,7 +93,7 @@ class Rater(Protocol):
 class RelevanceRater:
     """Rates reports of communities against one question; knows the background from the largest roots."""
 
-    def __init__(self, index: GraphIndex, question: str) -> None:
+    def __init__(self, index: IndexReader, question: str) -> None:
         self.index, self.question = index, question
         self.account: Counter[str] = Counter()
         self.is_overview = is_overview(question)
@@ -125,7 +123,7 @@ class RelevanceRater:
         return sorted(rated, key=lambda r: (-r.relevance, -r.size, r.row))
 
 
-def read_background(index: GraphIndex, question: str) -> Background:
+def read_background(index: IndexReader, question: str) -> Background:
     """What the largest roots have in common, and the weights of the question's words among them."""
     roots = np.flatnonzero(records.root_mask(index))
     sizes = index.column("communities", "size")[roots]
@@ -135,7 +133,7 @@ def read_background(index: GraphIndex, question: str) -> Background:
     return make_background(question, index.embed_passages, *_read_texts(index, rows[rows >= 0]))
 
 
-def _read_texts(index: GraphIndex, rows: np.ndarray) -> tuple[list[frozenset[str]], np.ndarray]:
+def _read_texts(index: IndexReader, rows: np.ndarray) -> tuple[list[frozenset[str]], np.ndarray]:
     """Content words and vectors of reports."""
     reports = index.snapshot.take("community_reports", rows, ["id", "full_content"])
     texts = [strip_citations(report["full_content"]) for report in reports]

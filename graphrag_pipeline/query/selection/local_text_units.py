@@ -11,20 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphrag_pipeline.query.context import ROW_OVERHEAD, pack_rows
-from graphrag_pipeline.query.search.basic import rank_text_units
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.names import NamedQuestion
 from graphrag_pipeline.query.selection.candidates import Candidates, Limits, Pick
+from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units
 from graphrag_pipeline.query.selection.pagerank import rank_by_pagerank
 from graphrag_pipeline.query.selection.strategies import RANKED, select_text_units
-from graphrag_pipeline.query.understanding.question import NamedQuestion
+from graphrag_pipeline.query.understanding.entity_matching import Match
 from graphrag_pipeline.storage.arrays import distinct
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 DEPTH_FIRST = "depth_first"
 N_BASIC = 5
@@ -33,15 +31,6 @@ N_SEEDS = 30
 """Text units of basic search that a walk starts at; behind them the scores are all alike."""
 MAX_OFFERED = 1_024
 """Text units that one entity offers, those with most relationships: more than a budget of 12,000 tokens can hold."""
-
-
-@dataclass(frozen=True)
-class Match:
-    """A matched entity: its row, cosine similarity to the question, and whether the question says its name."""
-
-    row: int
-    score: float
-    is_named: bool
 
 
 @dataclass(frozen=True)
@@ -59,7 +48,7 @@ class Gathered:
 
 
 def gather_text_units(
-    index: GraphIndex, question: str, matches: Sequence[Match], strategy: str, named: NamedQuestion
+    index: IndexReader, question: str, matches: Sequence[Match], strategy: str, named: NamedQuestion
 ) -> Gathered:
     """The candidates for a question, with the walk's relevance if the strategy ranks by it.
 
@@ -84,7 +73,7 @@ def gather_text_units(
 
 
 def gather_candidates(
-    index: GraphIndex, matches: Sequence[Match], others: Sequence[int] | np.ndarray = ()
+    index: IndexReader, matches: Sequence[Match], others: Sequence[int] | np.ndarray = ()
 ) -> tuple[np.ndarray, Candidates]:
     """The matched entities' text units, as the selection strategies take them.
 
@@ -118,7 +107,7 @@ def _offered(units: np.ndarray, n_related: np.ndarray) -> np.ndarray:
     return units.astype(np.int64)
 
 
-def mean_vectors(index: GraphIndex, rows: np.ndarray) -> np.ndarray:
+def mean_vectors(index: IndexReader, rows: np.ndarray) -> np.ndarray:
     """What text units say, by their sentences: unit vectors float32 (len(rows), dimensions), zeros where unknown."""
     sentences = index.snapshot.sentences
     sums = np.zeros((len(rows), sentences.vectors.shape[1]), dtype=np.float32)

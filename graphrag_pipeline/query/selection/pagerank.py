@@ -22,19 +22,16 @@ Keep out: tokens, strategies.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.names import NamedQuestion
 from graphrag_pipeline.query.selection.pagerank_subgraph import ABOUT, UNIT_SEED, Seeds, find_neighbourhood, idf_of
 from graphrag_pipeline.query.selection.relations import score_relations
 from graphrag_pipeline.query.selection.windows import embed_question, score_sentences
-from graphrag_pipeline.query.understanding.question import NamedQuestion
 from graphrag_pipeline.storage.arrays import Sentences, expand_rows
 from graphrag_pipeline.storage.mentions import Mentions
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 DAMPING = 0.7
 NEAR = 16.0
@@ -48,7 +45,7 @@ MAX_UNITS = 160
 
 
 def rank_by_pagerank(
-    index: GraphIndex, named: NamedQuestion, found: Sequence[tuple[int, float]], max_units: int | None = MAX_UNITS
+    index: IndexReader, named: NamedQuestion, found: Sequence[tuple[int, float]], max_units: int | None = MAX_UNITS
 ) -> tuple[np.ndarray, np.ndarray]:
     """Text units by the walk from a question, best first.
 
@@ -107,7 +104,7 @@ def _make_seeds(mentions: Mentions, named: NamedQuestion, found: Sequence[tuple[
 
 
 def _pagerank(
-    index: GraphIndex, mentions: Mentions, seeds: Seeds, units: np.ndarray, words: Sequence[str]
+    index: IndexReader, mentions: Mentions, seeds: Seeds, units: np.ndarray, words: Sequence[str]
 ) -> np.ndarray:
     """Probability of the walk to be at each text unit of its neighbourhood, float (len(units),)."""
     positions, edges = expand_rows(mentions.unit_indptr, units)
@@ -157,7 +154,7 @@ def run_pagerank(
 
 
 def _sentence_similarity(
-    index: GraphIndex,
+    index: IndexReader,
     mentions: Mentions,
     units: np.ndarray,
     positions: np.ndarray,
@@ -190,7 +187,7 @@ def _sentences_at(sentences: Sentences, units: np.ndarray, which: np.ndarray, of
 
 
 def _relation_similarity(
-    index: GraphIndex, mentions: Mentions, seeds: Seeds, units: np.ndarray, edges: np.ndarray, words: Sequence[str]
+    index: IndexReader, mentions: Mentions, seeds: Seeds, units: np.ndarray, edges: np.ndarray, words: Sequence[str]
 ) -> np.ndarray:
     """Of edges of the first text units to entities that are not asked about: how near the words beside the name are."""
     owners_of, places_of = expand_rows(mentions.about_indptr, seeds.entities)

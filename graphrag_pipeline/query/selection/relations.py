@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
-from graphrag_pipeline.query.understanding.question import is_searched
+from graphrag_pipeline.query.question import is_searched
 
 N_WORDS = 4
 """Content words looked at on each side of a name: verb, object, and some apposition."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.query.question import is_latin
 from graphrag_pipeline.storage.arrays import Sentences, expand_rows
 
 if TYPE_CHECKING:
@@ -56,13 +57,6 @@ def embed_question(snapshot: Snapshot, question: str) -> np.ndarray:
             f"{embeddings.fingerprint!r}; run `graphrag-pipeline index` (or `import` again) to embed them again"
         )
     return embeddings.embed([question if is_latin(question) else ""])[0]
-
-
-def is_latin(question: str) -> bool:
-    """Whether at least half of the letters are of the Latin script."""
-    letters = [character for character in question if character.isalpha()]
-    n_latin = sum(character < "\u0250" or "\u1e00" <= character < "\u1f00" for character in letters)
-    return 2 * n_latin >= len(letters)
 
 
 def score_sentences(sentences: Sentences, vector: np.ndarray, rows: np.ndarray) -> np.ndarray:

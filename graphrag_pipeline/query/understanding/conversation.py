@@ -14,7 +14,7 @@ from pathlib import Path
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.query.context import PART_OVERHEAD, row_costs
-from graphrag_pipeline.query.understanding.question import MAX_QUESTION_CHARS, valid_unicode
+from graphrag_pipeline.query.question import MAX_QUESTION_CHARS, valid_unicode
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline.text.tokens import count_tokens_each
 

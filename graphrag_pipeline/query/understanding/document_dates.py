@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from graphrag_pipeline.query.understanding.document_mask import document_rows
-from graphrag_pipeline.query.understanding.filters import DATED, DocumentFields, Span, read_span
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.filtering.document_mask import document_rows
+from graphrag_pipeline.query.filtering.filters import DATED, DocumentFields, Span, read_span
+from graphrag_pipeline.query.index_reader import IndexReader
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ def read_dates(fields: DocumentFields) -> DocumentDates | None:
     return None
 
 
-def newest_days(index: GraphIndex, communities: np.ndarray) -> list[int]:
+def newest_days(index: IndexReader, communities: np.ndarray) -> list[int]:
     """The newest day of the documents behind communities, as `date.toordinal` tells; 0 where none has a date."""
     dates = read_dates(index.document_fields)
     if dates is None or not len(communities):

@@ -7,21 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphrag_pipeline.identity import entity_text, normalize_title
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
-from graphrag_pipeline.query.selection.local_text_units import Match
-from graphrag_pipeline.query.understanding.question import NamedQuestion
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.names import NamedQuestion
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline.storage.lookups import NAME_WORD
 
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
-
 ENTITY_VECTORS = "default-entity-description"
+
+
+@dataclass(frozen=True)
+class Match:
+    """A matched entity: its row, cosine similarity to the question, and whether the question says its name."""
+
+    row: int
+    score: float
+    is_named: bool
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ class Named:
     excluded: frozenset[int] = frozenset()
 
 
-def name_entities(index: GraphIndex, sought: str, settings: LocalSearchSettings) -> Named:
+def name_entities(index: IndexReader, sought: str, settings: LocalSearchSettings) -> Named:
     """The entities of `include_entity_names`, then those whose name the question says, but `exclude_entity_names`."""
     included = find_named(index, settings.include_entity_names)
     excluded = frozenset(row for rows in find_named(index, settings.exclude_entity_names) for row in rows)
@@ -51,7 +56,7 @@ def name_entities(index: GraphIndex, sought: str, settings: LocalSearchSettings)
     return Named(NamedQuestion(names, taken.words), kept, excluded)
 
 
-def find_named(index: GraphIndex, names: Sequence[str]) -> list[tuple[int, ...]]:
+def find_named(index: IndexReader, names: Sequence[str]) -> list[tuple[int, ...]]:
     """Rows of the entities that bear each name, by title or as a text writes it; () for a name that none bears."""
     if not names:
         return []
@@ -67,12 +72,12 @@ def find_named(index: GraphIndex, names: Sequence[str]) -> list[tuple[int, ...]]
     return found
 
 
-def unknown_names(index: GraphIndex, names: Sequence[str]) -> list[str]:
+def unknown_names(index: IndexReader, names: Sequence[str]) -> list[str]:
     """Those of some names that no entity that may be read bears."""
     return [name for name, rows in zip(names, find_named(index, names), strict=True) if not rows]
 
 
-def match_entities(index: GraphIndex, sought: str, k: int, named: Named | None = None) -> list[Match]:
+def match_entities(index: IndexReader, sought: str, k: int, named: Named | None = None) -> list[Match]:
     """The k entities nearest to a question: those whose name it says, then by vector similarity.
 
     Names come first because static vectors of long descriptions drift: on the Christmas Carol index JACOB MARLEY is
@@ -98,7 +103,7 @@ def match_entities(index: GraphIndex, sought: str, k: int, named: Named | None =
     return matches
 
 
-def _read_entity_vectors(index: GraphIndex, rows: list[int]) -> np.ndarray:
+def _read_entity_vectors(index: IndexReader, rows: list[int]) -> np.ndarray:
     """Vectors of entities; with the bundled embedder it costs less to make them again than to look them up."""
     found = index.snapshot.take("entities", rows, ["id", "title", "description"])
     if index.embedder.fingerprint == load_static_embeddings().fingerprint:

@@ -13,15 +13,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.question import asked_words, content_words, is_latin
 from graphrag_pipeline.query.results import TextUnitRecord
-from graphrag_pipeline.query.selection.windows import is_latin
-from graphrag_pipeline.query.understanding.question import asked_words, content_words
 from graphrag_pipeline.text.extractive import sentences_of
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 MAX_ACRONYM = 4
 
@@ -80,7 +77,7 @@ class QuestionAnalysis:
         return text.startswith(self.description) if self.description else False
 
 
-def analyze_question(index: GraphIndex, question: str, units: Sequence[TextUnitRecord]) -> QuestionAnalysis:
+def analyze_question(index: IndexReader, question: str, units: Sequence[TextUnitRecord]) -> QuestionAnalysis:
     """Look up whom a question names, and what of the kind it asks for the text units name."""
     words = asked_words(question)
     named = index.names.find(question)
@@ -107,7 +104,7 @@ def kind_of(question: str) -> str:
 
 
 def _pattern_of_others(
-    index: GraphIndex, kind: str, named: list[int], units: Sequence[TextUnitRecord]
+    index: IndexReader, kind: str, named: list[int], units: Sequence[TextUnitRecord]
 ) -> re.Pattern[str] | None:
     """Of the entities of the kind that the text units name and the question does not; None if there is none."""
     if kind not in _TYPES_OF:
@@ -120,7 +117,7 @@ def _pattern_of_others(
     return _pattern_of(written) if written else None
 
 
-def _read_names(index: GraphIndex, rows: list[int]) -> list[dict[str, Any]]:
+def _read_names(index: IndexReader, rows: list[int]) -> list[dict[str, Any]]:
     """Entities with a name of their own: "Scrooge's clerk" is somebody else's word for one."""
     entities = index.snapshot.take("entities", rows, _COLUMNS)
     return [entity for entity in entities if "'S " not in entity["title"]]

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphrag_pipeline.query.understanding.question import asked_words, stem
+from graphrag_pipeline.query.question import asked_words, stem
 from graphrag_pipeline.text.extractive import words_of
 
 Embed = Callable[[list[str]], np.ndarray]

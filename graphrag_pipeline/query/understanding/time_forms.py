@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import TypeVar
 
-from graphrag_pipeline.query.understanding.question import content_words
+from graphrag_pipeline.query.question import content_words
 
 T = TypeVar("T", int, str)
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from graphrag_pipeline.query.understanding.question import content_words
+from graphrag_pipeline.query.question import content_words
 from graphrag_pipeline.query.understanding.time_forms import (
     ABOUT_TIME,
     MONTH_OF,

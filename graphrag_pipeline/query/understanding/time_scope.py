@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.results import Answer
 from graphrag_pipeline.query.understanding.document_dates import DocumentDates, read_dates
-from graphrag_pipeline.query.understanding.question import is_overview
 from graphrag_pipeline.query.understanding.time_phrases import TimePhrase, has_time_phrase, read_time_phrase
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
 
 ANY_DAY = date(2000, 1, 1)
 """Where no document has a date, only the words of a phrase count."""
@@ -49,7 +47,7 @@ class TimeScope:
         return replace(answer, text=f"{answer.text}\n\n{self.note}") if answer.text and self.note else answer
 
 
-def read_time_scope(index: GraphIndex, question: str, now: date | None = None) -> TimeScope:
+def read_time_scope(index: IndexReader, question: str, now: date | None = None) -> TimeScope:
     """Which documents a question speaks of by its time phrase.
 
     Args:
@@ -105,7 +103,7 @@ def _told(phrase: TimePhrase, now: date) -> TimeAccount:
     return {"phrase": phrase.text, **{name: day.isoformat() if day else None for name, day in ends.items()}}
 
 
-def _why_not(index: GraphIndex, view: GraphIndex, phrase: TimePhrase, n_documents: int) -> str:
+def _why_not(index: IndexReader, view: IndexReader, phrase: TimePhrase, n_documents: int) -> str:
     """Why the documents of a time are not read alone; "" where they are."""
     if not n_documents:
         return f"no document is of {_written(phrase)} (“{phrase.text}”)"

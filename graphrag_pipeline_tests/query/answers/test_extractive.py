@@ -2,8 +2,9 @@ import re
 
 import pytest
 
-from graphrag_pipeline.query.answers.evidence import EvidenceFinder, passages_of, sentences_of
+from graphrag_pipeline.query.answers.evidence import EvidenceFinder
 from graphrag_pipeline.query.results import TextUnitRecord
+from graphrag_pipeline.query.selection.passages import passages_of, sentences_of
 from graphrag_pipeline_tests.support.citation_checks import check_citations
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.query.answers.model_requests import as_data
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.query.results import SearchResult
+from graphrag_pipeline.query.model_requests import as_data
+from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline_tests.model_server import Asked, Fault, Reply, running_model_server
 from graphrag_pipeline_tests.support.model_index import open_with_model
 

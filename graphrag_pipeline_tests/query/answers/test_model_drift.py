@@ -10,10 +10,11 @@ import pytest
 
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.query.answers.model_drift import points_of, read_step
-from graphrag_pipeline.query.answers.model_requests import as_asked
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.query.results import Context, SearchResult
+from graphrag_pipeline.query.model_requests import as_asked
+from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.drift import DriftStep
+from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline_tests.model_server import Asked, Fault, running_model_server
 from graphrag_pipeline_tests.support.model_index import open_with_model
 

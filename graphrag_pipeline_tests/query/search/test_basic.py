@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from graphrag_pipeline.pipeline.root import Root
@@ -27,27 +26,6 @@ def test_the_text_unit_with_the_words_comes_first(carol: GraphIndex) -> None:
     scores = [unit.score for unit in context.text_units]
     assert scores == sorted(scores, reverse=True)
     assert not context.entities
-
-
-def test_words_decide_before_vectors() -> None:
-    by_words, by_window = np.array([9.0, 2.0, 0.0]), np.array([0.1, 0.2, 0.3])
-    assert basic_search.fuse(by_words, by_window).argmax() == 0
-    assert basic_search.fuse(np.zeros(3), by_window).argmax() == 2
-
-
-@pytest.mark.parametrize(
-    ("question", "words"),
-    [
-        ("Where did the composer of Billy Elliot die?", "composer Billy Elliot die"),
-        ("What is Scrooge's nephew doing?", "Scrooge's nephew"),
-        ("What is the name of the play on the list?", "name play list"),
-        ("Wo spielt das Stück?", "spielt Stück"),
-        ("Who are The Who?", "Who are The Who?"),
-        ("萧炎是谁？", "萧炎是谁"),
-    ],
-)
-def test_stop_words_are_not_searched_for_unless_nothing_else_is_left(question: str, words: str) -> None:
-    assert basic_search.searched_words(question) == words
 
 
 def test_a_question_without_words_finds_nothing(carol: GraphIndex) -> None:

@@ -4,7 +4,7 @@ import pytest
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.search import basic as basic_search
 from graphrag_pipeline.query.search import local as local_search
-from graphrag_pipeline.query.selection import local_text_units
+from graphrag_pipeline.query.selection import hybrid_ranking, local_text_units
 from graphrag_pipeline.query.selection.strategies import RANKED, STRATEGIES
 from graphrag_pipeline.settings.settings import BasicSearchSettings, LocalSearchSettings
 
@@ -144,7 +144,7 @@ def test_without_a_known_name_graph_keeps_the_order_of_basic_search(carol):
     settings = LocalSearchSettings(strategy="graph")
     assert not carol.names.take_apart(question).names
     context = local_search.select_local_context(carol, question, settings)
-    best = [unit_id for unit_id, _ in basic_search.rank_text_units(carol, question, local_text_units.N_SEEDS)]
+    best = [unit_id for unit_id, _ in hybrid_ranking.rank_text_units(carol, question, local_text_units.N_SEEDS)]
     found = [unit.id for unit in context.text_units]
     assert found == [unit_id for unit_id in best if unit_id in found]
 

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.query.search.basic import rank_text_units
 from graphrag_pipeline.query.selection import pagerank as walk
+from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
 FILMS = {

@@ -1,7 +1,7 @@
 import numpy as np
 
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
-from graphrag_pipeline.query.understanding.question import content_words
+from graphrag_pipeline.query.question import content_words
 from graphrag_pipeline.query.understanding.relevance import make_background, score_relevance
 
 TEXTS = [

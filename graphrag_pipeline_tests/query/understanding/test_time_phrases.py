@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.query.understanding.question import is_overview
+from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.understanding.time_forms import OVERVIEWS
 from graphrag_pipeline.query.understanding.time_phrases import has_time_phrase, read_time_phrase
 

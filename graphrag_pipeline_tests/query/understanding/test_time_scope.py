@@ -15,7 +15,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.methods import METHODS
-from graphrag_pipeline.query.results import SearchResult
+from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.query.understanding.time_scope import read_time_scope
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.model_index import open_with_model

@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from graphrag_pipeline.citations import KIND_OF_RECORD, parse_citations
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index_reader import IndexReader
 
 MAX_OF_COMMUNITY = 200
 """Text units of a community that stand for a report that cites nothing."""
@@ -52,7 +49,7 @@ class CitedRecords:
         index: the index whose human-readable ids they speak of.
     """
 
-    def __init__(self, index: GraphIndex) -> None:
+    def __init__(self, index: IndexReader) -> None:
         self._index = index
 
     def read_cited(self, citations: str, below_level: int = -1) -> list[CitedRecord]:

@@ -1,12 +1,23 @@
-"""What a query used: calls, tokens, money and seconds, by model; part of the JSON contract of `results.py`.
+"""What the models did for one question: calls, tokens, money and seconds, by model.
 
-Keep out: how it is counted (`model_accounts.py`).
+Code that calls a model books the call to a section of the settings (`booked`); code that answers a question opens an
+account around it (`accounted`). Both follow the thread, so that questions answered side by side do not mix. The JSON
+form of `QueryUsage` is part of the contract of a search's result. Keep out: what was sent to a model.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
+
+from graphrag_pipeline.models.accounting import CallStats, booked_to
+from graphrag_pipeline.settings.settings import Settings
+
+EMBEDDINGS = "embeddings"
+"""The section that calls to the embedding model are booked to."""
 
 
 @dataclass(frozen=True)
@@ -73,3 +84,60 @@ class QueryUsage:
 def embedded_usage(n_read: int, n_written: int) -> QueryUsage:
     """Usage of the embedded engine: tokens read and written, no call, no cost."""
     return QueryUsage({EMBEDDED: ModelUsage(input_tokens=n_read, output_tokens=n_written)})
+
+
+# ------------------------------------------------------------------------------------------------------------- accounts
+
+
+@dataclass(frozen=True)
+class Account:
+    """Calls by section of the settings."""
+
+    by_section: dict[str, CallStats] = field(default_factory=dict)
+
+    def by_model(self, settings: Settings) -> dict[str, ModelUsage]:
+        """What each model did, by its name; models that did nothing are left out."""
+        used: dict[str, ModelUsage] = {}
+        for section, stats in self.by_section.items():
+            if stats.n_calls or stats.n_cached:
+                is_embedder = section == EMBEDDINGS
+                name = (settings.embedding_model if is_embedder else settings.chat_model_for(section)).model
+                used[name] = used.get(name, ModelUsage()) + _usage_of(stats)
+        return used
+
+
+_account: ContextVar[Account | None] = ContextVar("query_account", default=None)
+
+
+@contextmanager
+def accounted() -> Iterator[Account]:
+    """Keep an account of what is booked meanwhile."""
+    account = Account()
+    token = _account.set(account)
+    try:
+        yield account
+    finally:
+        _account.reset(token)
+
+
+@contextmanager
+def booked(section: str) -> Iterator[None]:
+    """Book the calls made meanwhile to a section, if somebody keeps an account."""
+    account = _account.get()
+    if account is None:
+        yield
+        return
+    with booked_to(account.by_section.setdefault(section, CallStats())):
+        yield
+
+
+def _usage_of(stats: CallStats) -> ModelUsage:
+    return ModelUsage(
+        calls=stats.n_calls,
+        input_tokens=stats.prompt_tokens,
+        output_tokens=stats.completion_tokens,
+        cost=stats.cost,
+        cached=stats.n_cached,
+        unpriced=stats.n_unpriced,
+        seconds=stats.seconds,
+    )

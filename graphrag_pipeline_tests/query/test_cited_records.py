@@ -10,8 +10,8 @@ import pytest
 
 from graphrag_pipeline.citations import parse_citations
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
-from graphrag_pipeline.query.answers.cited_records import CitedRecords
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder
+from graphrag_pipeline.query.cited_records import CitedRecords
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.methods import METHODS
 from graphrag_pipeline.settings.settings import Settings

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphrag_pipeline.query.understanding.filters import DocumentFields, parse_filter
+from graphrag_pipeline.query.filtering.filters import DocumentFields, parse_filter
 
 if TYPE_CHECKING:
     from graphrag_pipeline.storage.arrays import Adjacency

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, Message
 from graphrag_pipeline.models.prompts import AUTO, Prompt, instruct_language
 from graphrag_pipeline.models.reply_json import clean_text
-from graphrag_pipeline.query.answers.model_accounts import booked
-from graphrag_pipeline.query.answers.token_budget import admit, refuse, reply_tokens, settle
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.token_budget import admit, refuse, reply_tokens, settle
+from graphrag_pipeline.query.usage import booked
 
 T = TypeVar("T")
 
@@ -58,7 +56,7 @@ def read_questions(listed: Sequence[object]) -> tuple[str, ...]:
 
 
 def ask_all(
-    index: GraphIndex,
+    index: IndexReader,
     section: str,
     requests: Sequence[ChatRequest[T]],
     reserve: int = 0,

@@ -16,10 +16,12 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from graphrag_pipeline.models.event_loop import CallScope
-from graphrag_pipeline.query.answers.model import OnToken
 from graphrag_pipeline.query.results import Answer, Context
 
 T = TypeVar("T")
+
+OnToken = Callable[[str], None]
+"""Gets the text of an answer in pieces, as it comes."""
 
 
 MAX_AT_ONCE = 32

@@ -13,11 +13,11 @@ import pytest
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.event_loop import start_in_loop
-from graphrag_pipeline.query.answers.model import OnToken
-from graphrag_pipeline.query.answers.model_streams import aiterate_tokens, await_search, iterate_tokens
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.methods import METHODS
-from graphrag_pipeline.query.results import Context, SearchResult
+from graphrag_pipeline.query.results import Context
+from graphrag_pipeline.query.search_result import SearchResult
+from graphrag_pipeline.query.streams import OnToken, aiterate_tokens, await_search, iterate_tokens
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.model_index import open_with_model
 

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.query.understanding.document_mask import DocumentMask
-from graphrag_pipeline.query.understanding.partial_descriptions import describe_by_text_units
+from graphrag_pipeline.query.filtering.document_mask import DocumentMask
+from graphrag_pipeline.query.filtering.partial_descriptions import describe_by_text_units
 from graphrag_pipeline.storage.arrays import Adjacency, ArrayFolder, Sentences, expand_rows
 from graphrag_pipeline.storage.mentions import Mentions
 from graphrag_pipeline.storage.snapshots import Snapshot

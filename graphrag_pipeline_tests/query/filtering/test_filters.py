@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.query.understanding.filters import DocumentFields, parse_filter, read_span
+from graphrag_pipeline.query.filtering.filters import DocumentFields, parse_filter, read_span
 from graphrag_pipeline.tables import CONTRACT_TABLES
 
 NEWS = {

@@ -1,0 +1,1 @@
+"""Filters on documents, and the part of an index that passes them."""

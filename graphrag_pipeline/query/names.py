@@ -1,0 +1,147 @@
+"""Entities by the names that a question says.
+
+Static vectors blur single names, so a name that a question says in full counts before any vector, in any script. Keep
+out: vectors, and what a name's entity is about.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.query.question import is_asking_word, is_function_word
+from graphrag_pipeline.storage.lookups import NAME_WORD, find_all_rows, find_rows, name_arrays
+
+MAX_NAME_WORDS = 8
+
+_SPACE = re.compile(r"\s+")
+_APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u201b\u02bc`\u00b4", "'"))
+
+
+@dataclass(frozen=True)
+class NamedSpan:
+    """Words of a question that are the name of an entity.
+
+    Attributes:
+        start, end: of the words, end exclusive.
+        rows: of the entities that bear the name.
+        is_capital: one of the words starts with a capital, a digit or a letter of a script without capitals.
+    """
+
+    start: int
+    end: int
+    rows: tuple[int, ...]
+    is_capital: bool
+
+
+@dataclass(frozen=True)
+class NamedQuestion:
+    """A question taken apart: whom it names, and what it asks about them.
+
+    Attributes:
+        names: rows of the entities that bear each name, in reading order.
+        words: what else it says, folded, in order: no name and no function word.
+    """
+
+    names: tuple[tuple[int, ...], ...]
+    words: tuple[str, ...]
+
+
+class NameIndex:
+    """Rows of entities by name.
+
+    Args:
+        titles: one per entity.
+        names: the written forms of each entity, besides its title.
+    """
+
+    def __init__(self, titles: Sequence[str], names: Iterable[Sequence[str]]) -> None:
+        self._hashes, self._rows = name_arrays(titles, names)
+        self._spans_of = functools.lru_cache(maxsize=64)(self._read)  # the steps of a search ask for the same one
+
+    @classmethod
+    def stored(cls, hashes: np.ndarray, rows: np.ndarray) -> NameIndex:
+        """The index of a snapshot, from its arrays (see `storage.lookups`)."""
+        index = cls([], [])
+        index._hashes, index._rows = hashes, rows
+        return index
+
+    def find(self, question: str) -> list[int]:
+        """Rows of the entities whose name the question says in full, longest name first, then in reading order.
+
+        A name inside a longer one that is found (CHRISTMAS in GHOST OF CHRISTMAS PAST) does not count, and neither does
+        one made of stop words. A leading article and a possessive make no difference.
+        """
+        return list(dict.fromkeys(row for span in self._spans_of(question)[1] for row in span.rows))
+
+    def take_apart(self, question: str) -> NamedQuestion:
+        """Whom a question names, and what else it says.
+
+        Where it writes a name with a capital, a word in small letters is none: "the director of film Blood Street" asks
+        for a director, it does not name the concept DIRECTOR. Names do not overlap.
+        """
+        words, found = self._spans_of(question)
+        is_covered = [False] * len(words)
+        spans = []
+        has_capital = any(span.is_capital for span in found)
+        for span in found:
+            if span.is_capital == has_capital and not any(is_covered[span.start : span.end]):
+                is_covered[span.start : span.end] = [True] * (span.end - span.start)
+                spans.append(span)
+        rest = [word.casefold() for word, covered in zip(words, is_covered, strict=True) if not covered]
+        return NamedQuestion(
+            names=tuple(span.rows for span in sorted(spans, key=lambda span: span.start)),
+            words=tuple(word for word in rest if not is_function_word(word)),
+        )
+
+    def _read(self, question: str) -> tuple[list[str], list[NamedSpan]]:
+        words = _read_words(question)
+        return words, self.find_spans(words)
+
+    def find_spans(self, written: Sequence[str]) -> list[NamedSpan]:
+        """Names among the words of a question, as it writes them: longest first, then in reading order."""
+        words = [normalize_title(word).casefold() for word in written]
+        spans = [
+            (start, start + length)
+            for length in range(min(MAX_NAME_WORDS, len(words)), 0, -1)
+            for start in range(len(words) - length + 1)
+            if not all(map(_cannot_be_name, words[start : start + length]))
+        ]
+        known = self._look_up([words[start:end] for start, end in spans])
+        is_covered = [False] * len(words)
+        found = []
+        for (start, end), rows in zip(spans, known, strict=True):
+            if rows and not all(is_covered[start:end]):
+                is_capital = any(not word[0].islower() for word in written[start:end])
+                found.append(NamedSpan(start, end, rows, is_capital))
+                is_covered[start:end] = [True] * (end - start)
+        return found
+
+    def _look_up(self, names: Sequence[list[str]]) -> list[tuple[int, ...]]:
+        """Rows of the entities that bear each name, else of those that bear it without its possessive."""
+        bare = [[*name[:-1], name[-1].removesuffix("'s").removesuffix("'")] for name in names]
+        keys = [" ".join(name) for name in (*names, *bare)]
+        is_known = find_rows(self._hashes, self._rows, keys) >= 0
+        written, plain = np.split(is_known, 2)
+        return [
+            tuple(find_all_rows(self._hashes, self._rows, keys[i if written[i] else i + len(names)]))
+            if written[i] or plain[i]
+            else ()
+            for i in range(len(names))
+        ]
+
+
+def _cannot_be_name(word: str) -> bool:
+    return is_function_word(word) or is_asking_word(word)
+
+
+def _read_words(question: str) -> list[str]:
+    """Words as they are written, with quotes and compatibility characters folded as in names."""
+    folded = unicodedata.normalize("NFKC", question).translate(_APOSTROPHES)
+    return NAME_WORD.findall(_SPACE.sub(" ", folded))

@@ -1,0 +1,123 @@
+"""The words of a question: what is searched for, its content words, and whether it names anything specific.
+
+Words are compared by a light English stem. Function words are English and Chinese, with question words of some
+neighbouring languages; asking and overview words are English. Keep out: vectors, tables, and names (`names.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.text.extractive import words_of
+
+MAX_QUESTION_CHARS = 8_000
+
+_FUNCTION_TEXT = """
+a about above after again against all also am an and any are aren't as at be because been before being below between
+both but by can can't could couldn't did didn't do does doesn't doing don't down during each either else ever few
+for from further had has have having he her here hers herself him himself his how i if in into is isn't it
+its itself just like many may me might more most much must my myself no nor not now of off on once one
+only or other our ours ourselves out over own please same she should since so some still such than that
+the their theirs them themselves then there these they this those through to too under until up upon us very was
+wasn't we were what what's when where where's which while who who's whom whose why will with without would you your
+yours yourself
+"""
+_FUNCTION_WORDS = frozenset(_FUNCTION_TEXT.split()) | frozenset(
+    "的了是谁什么在和与有吗呢吧哪里怎为何及也之他她它我你们这那个"
+)
+_FOREIGN_TEXT = """
+wer wen wem wessen wo wohin woher wann warum wieso weshalb wie welche welcher welches welchen der das ein eine einen
+einem einer ist sind und qui que quoi quel quelle quels quelles où pourquoi quand combien le la les une des et quién
+quien qué cuál cual cuándo cuando dónde donde cómo como cuánto el los las una chi che dove quando perché quanto quale
+il lo gli della quem onde porque qual wat waar wanneer waarom welke het een
+"""
+_FOREIGN_WORDS = frozenset(_FOREIGN_TEXT.split())
+"""Question words and articles of some neighbours; a name may look like one, so they count where nothing else does."""
+_ASKING_TEXT = "explain describe list name say said tell show give get let make made mean find know think happen play"
+_OVERVIEW_TEXT = """
+main major key top important central overall general overview summary summarize summarise outline theme topic
+subject point idea insight gist story plot book novel text document corpus collection data dataset article file
+report source content material catch last latest recent recently week day month year today news update whole
+everything anything something thing entire across here discuss discussed cover covered contain two three pattern
+trend common broad moral lesson message character people person place event organization brief briefly
+wichtige ereignisse événements acontecimientos importantes 主 要 事 件
+"""
+
+
+def read_question(question: str) -> str:
+    """What of a question is searched for: valid Unicode without NUL and outer white space, its two ends if it is long.
+
+    Of a question over `MAX_QUESTION_CHARS` characters (a pasted page, say) the first and the last half of that many are
+    read: people ask before or after what they paste.
+
+    Raises:
+        PipelineError: it is no text, or nothing is left.
+    """
+    if not isinstance(question, str):
+        raise PipelineError(f"the question is {question!r:.80}: ask something in words")
+    text = valid_unicode(question).replace("\0", " ").strip()
+    if not text:
+        raise PipelineError("the question is empty: ask something in words")
+    if len(text) <= MAX_QUESTION_CHARS:
+        return text
+    half = MAX_QUESTION_CHARS // 2
+    return f"{text[:half]}\n{text[-half:]}"
+
+
+def valid_unicode(text: str) -> str:
+    """A text that can be written out: a lone surrogate, as a bad byte on the command line makes, becomes "?"."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def content_words(text: str) -> frozenset[str]:
+    """Stems of the words that are not function words; single characters where words are not spaced."""
+    return frozenset(stem(word) for word in words_of(text) if word not in _FUNCTION_WORDS)
+
+
+def asked_words(question: str) -> frozenset[str]:
+    """The content words that say what a question is about; words that ask ("describe", "wer") if none is left."""
+    words = content_words(question)
+    return words - _ASKING_STEMS or words
+
+
+@functools.lru_cache(maxsize=65_536)
+def is_searched(word: str) -> bool:
+    """Whether full text looks for a word of a question: all but function words."""
+    return bool(content_words(word)) and word.casefold() not in _FOREIGN_WORDS
+
+
+def stem(word: str) -> str:
+    """A folded word without possessive, plural and common verb endings; at least three letters stay."""
+    word = word.removesuffix("'s").removesuffix("'")
+    for ending, replacement in (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", "")):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
+            word = word[: -len(ending)] + replacement
+            break
+    return word.removesuffix("e") if len(word) > 3 and word[-2] != word[-3] else word  # belle is no bell
+
+
+_ASKING_STEMS = frozenset(stem(word) for word in _ASKING_TEXT.split()) | {stem(word) for word in _FOREIGN_WORDS}
+_OVERVIEW_STEMS = frozenset(stem(word) for word in _OVERVIEW_TEXT.split())
+
+
+def is_function_word(word: str) -> bool:
+    """Whether a folded word only holds a sentence together, in English or Chinese."""
+    return word in _FUNCTION_WORDS
+
+
+def is_asking_word(word: str) -> bool:
+    """Whether a folded word only asks, such as "describe" or "wer"."""
+    return stem(word) in _ASKING_STEMS
+
+
+def is_latin(question: str) -> bool:
+    """Whether at least half of the letters are of the Latin script."""
+    letters = [character for character in question if character.isalpha()]
+    n_latin = sum(character < "\u0250" or "\u1e00" <= character < "\u1f00" for character in letters)
+    return 2 * n_latin >= len(letters)
+
+
+def is_overview(question: str) -> bool:
+    """Whether a question names nothing that could tell one report from another, such as "What are the main themes?"."""
+    return bool(words_of(question)) and asked_words(question) <= _OVERVIEW_STEMS

@@ -1,0 +1,104 @@
+"""Answers, sources and contexts as markdown for people, text for models, and plain values for JSON.
+
+The JSON form is a contract with users: add keys, never rename one. Keep out: what is shown to whom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from graphrag_pipeline.query.results import Citation, Context
+
+MAX_QUOTE_SHOWN = 160
+"""Characters of a quote in a list of sources; the citation holds all of it."""
+SHOWN_COLUMNS = ("entity_rank", "relationship_weight")
+"""Columns of the tables that a model sees by default, of those that can be left out."""
+
+
+def render_answer(text: str, citations: Sequence[Citation]) -> str:
+    """The text in markdown, and under it where each marker points."""
+    return f"{text}\n\n{render_sources(citations)}".strip()
+
+
+def render_sources(citations: Sequence[Citation]) -> str:
+    """One line for each marker of an answer: where it points."""
+    return "\n".join(_source_line(citation) for citation in citations)
+
+
+def _source_line(citation: Citation) -> str:
+    place = "" if citation.start is None else f", characters {citation.start:,}-{citation.end:,}"
+    kind = "source" if citation.kind == "text_unit" else citation.kind  # as `trace` takes it
+    record = f"({kind} {citation.human_readable_id})"
+    quote = " ".join(citation.quote.split())
+    shown = quote if len(quote) <= MAX_QUOTE_SHOWN else f"{quote[:MAX_QUOTE_SHOWN].rsplit(' ', 1)[0]} ..."
+    return f"[{citation.number}] {citation.document_title}{place} {record}: \u201c{shown}\u201d  "
+
+
+def render_context(context: Context, shown: Collection[str] = SHOWN_COLUMNS) -> str:
+    """The context as a model reads it: one table or list of sources per part, `human_readable_id` first.
+
+    Cells keep to one line and hold no `|`; reports and sources keep their own lines under a heading. Text from
+    documents is data, whatever it says.
+
+    Args:
+        shown: which of the columns that may be left out are there: `entity_rank`, `community_rank`,
+            `relationship_weight`.
+    """
+    rank = ("rank",) if "entity_rank" in shown else ()
+    weight = ("weight",) if "relationship_weight" in shown else ()
+    ranks = [f" (rank {report.rank:g})" if "community_rank" in shown else "" for report in context.reports]
+    reports = zip(context.reports, ranks, strict=True)
+    parts = [
+        _table("Entities", ("title", "type", "description", *rank), context.entities),
+        _table("Relationships", ("source", "target", "description", *weight), context.relationships),
+        _table("Claims", ("subject", "object", "type", "status", "description"), context.claims),
+        _blocks("Reports", [(r.human_readable_id, f"{r.title}{told}", r.content) for r, told in reports]),
+        _blocks("Sources", [(u.human_readable_id, u.document_title, u.text) for u in context.text_units]),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _table(heading: str, columns: Sequence[str], records: Sequence[object]) -> str:
+    if not records:
+        return ""
+    lines = [f"# {heading}", "|".join(("id", *columns))]
+    lines += ["|".join(_cell(getattr(record, name)) for name in ("human_readable_id", *columns)) for record in records]
+    return "\n".join(lines)
+
+
+def _cell(value: object) -> str:
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return " ".join(text.replace("|", "/").split())
+
+
+def _blocks(heading: str, blocks: Sequence[tuple[int, str, str]]) -> str:
+    if not blocks:
+        return ""
+    written = [f"[{number}] {_cell(title)}\n{text.strip()}" for number, title, text in blocks]
+    return f"# {heading}\n" + "\n\n".join(written)
+
+
+def citation_to_dict(citation: Citation) -> dict[str, Any]:
+    return {**asdict(citation), "record": citation.record}
+
+
+def context_to_dict(context: Context, candidates: Context | None = None) -> dict[str, list[dict[str, Any]]]:
+    """The records of each table; where there are candidates they follow, and `in_context` tells both apart."""
+    chosen = _tables_of(context)
+    if candidates is None:
+        return chosen
+    others = _tables_of(candidates)
+    return {
+        name: [{**r, "in_context": True} for r in chosen[name]] + [{**r, "in_context": False} for r in others[name]]
+        for name in chosen
+    }
+
+
+def _tables_of(context: Context) -> dict[str, list[dict[str, Any]]]:
+    return {name: [_plain(record) for record in records] for name, records in vars(context).items()}
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(record).items()}

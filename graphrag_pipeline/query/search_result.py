@@ -1,0 +1,80 @@
+"""The result of a search: the answer to a question and everything needed to check it.
+
+The JSON form (`SearchResult.to_dict`) is a contract with users: add keys, never rename one. Keep out: how the result
+is found, and how its parts are written out (`rendering.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphrag_pipeline.query.rendering import (
+    SHOWN_COLUMNS,
+    citation_to_dict,
+    context_to_dict,
+    render_answer,
+    render_context,
+    render_sources,
+)
+from graphrag_pipeline.query.results import Citation, Context
+from graphrag_pipeline.query.usage import QueryUsage
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The answer to a question and everything needed to check it.
+
+    Attributes:
+        answer: markdown; "" where only the context was asked for.
+        seconds: from question to answer, with the index open.
+        snapshot: id of the index that answered.
+        selection: how the context was chosen: the strategy, or the reports rated, kept and pruned.
+        answering: who wrote the answer (`engine`), how many citations it invented, and why a model gave none.
+        candidates: what local search could have chosen too, where that was asked for (`return_candidate_context`); the
+            JSON form lists it behind the context, each record marked by `in_context`.
+    """
+
+    answer: str
+    citations: tuple[Citation, ...]
+    context: Context
+    usage: QueryUsage
+    seconds: float
+    method: str
+    question: str
+    snapshot: str
+    selection: dict[str, Any] = field(default_factory=dict)
+    answering: dict[str, Any] = field(default_factory=dict)
+    candidates: Context | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, dictionaries, strings and numbers."""
+        return {
+            "answer": self.answer,
+            "citations": [citation_to_dict(citation) for citation in self.citations],
+            "context": context_to_dict(self.context, self.candidates),
+            "usage": self.usage.to_dict(),
+            "seconds": self.seconds,
+            "method": self.method,
+            "question": self.question,
+            "snapshot": self.snapshot,
+            "selection": self.selection,
+            "answering": self.answering,
+        }
+
+    def to_markdown(self) -> str:
+        """The answer with its sources; the context, as a model reads it, where only that was asked for."""
+        if self.answer:
+            return render_answer(self.answer, self.citations)
+        filters = self.selection.get("filters", [])
+        where = f" that passes {' and '.join(filters)}" if filters else ""
+        shown = render_context(self.context, self.selection.get("shown_columns", SHOWN_COLUMNS))
+        return shown or f"The context is empty: nothing in the index{where} matches the question."
+
+    def sources_to_markdown(self) -> str:
+        """Where each marker of the answer points, one line each."""
+        return render_sources(self.citations)
+
+    def to_json(self, indent: int | None = 2) -> str:
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)

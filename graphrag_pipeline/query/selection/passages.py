@@ -1,0 +1,63 @@
+"""Sentences and passages of text units, with their offsets.
+
+A passage is a few neighbouring sentences that are long enough to be read alone. Keep out: which passage answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from graphrag_pipeline.query.results import TextUnitRecord
+from graphrag_pipeline.text.sentence_forms import count_words
+from graphrag_pipeline.text.sentences import split_sentences
+
+MIN_PASSAGE_WORDS = 18
+MAX_PASSAGE_SENTENCES = 3
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a text unit: `unit.text[start:end] == text`."""
+
+    unit: TextUnitRecord
+    start: int
+    end: int
+
+    @property
+    def text(self) -> str:
+        return self.unit.text[self.start : self.end]
+
+    @property
+    def folded(self) -> str:
+        """The sentence on one line."""
+        return " ".join(self.text.split())
+
+
+def sentences_of(unit: TextUnitRecord) -> list[Sentence]:
+    """The sentences of a text unit, outer white space left out."""
+    found = []
+    for start, end in split_sentences(unit.text):
+        text = unit.text[start:end]
+        if text.strip():
+            found.append(Sentence(unit, start + len(text) - len(text.lstrip()), start + len(text.rstrip())))
+    return found
+
+
+def passages_of(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:
+    """From each sentence on, as many (at most `MAX_PASSAGE_SENTENCES`) as make `MIN_PASSAGE_WORDS` in its paragraph."""
+    for first in range(len(sentences)):
+        passage = [sentences[first]]
+        n_words = count_words(passage[0].folded)
+        for following in sentences[first + 1 : first + MAX_PASSAGE_SENTENCES]:
+            gap = following.unit.text[passage[-1].end : following.start]
+            if n_words >= MIN_PASSAGE_WORDS or gap.count("\n") > 1:
+                break
+            passage.append(following)
+            n_words += count_words(following.folded)
+        yield passage
+
+
+def text_of(passage: Sequence[Sentence]) -> str:
+    """Neighbouring sentences on one line, spaced as their text unit spaces them."""
+    return " ".join(passage[0].unit.text[passage[0].start : passage[-1].end].split())
