@@ -1,9 +1,9 @@
-"""Community reports: what each community is about, for every community, deepest level first.
+"""Community reports for every community, deepest level first (Edge et al. 2024, arXiv 2404.16130).
 
-A report is a function of its context (`report_contexts.py`) and of nothing else: an earlier report of an equal context
-is taken over, whatever became of the rest of the graph. A model's report stays, too, while little of what is known of
-its community is new to it (`report_evidence.py`). The embedded engine (`extractive_reports.py`) and a model
-(`model_reports.py`) are given the same contexts and return the same `Report`.
+A report depends only on its context (`contexts.py`), so an earlier report of an equal context is kept, independent of
+changes elsewhere. Rewriting a model's report is deferred while only a small share of its community's evidence is new to
+it (`evidence.py`). The embedded engine (`extractive.py`) and a model (`model.py`) get the same contexts and return the
+same `Report`.
 
 Keep out: human-readable numbers and periods (the candidate adds them), prompts, disk.
 """
@@ -17,14 +17,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from graphrag_pipeline.indexing.reports.contexts import (
-    ChildReport,
-    CommunityContext,
-    build_context,
-)
+from graphrag_pipeline.indexing.reports.community_rows import CommunityRows, iterate_levels
+from graphrag_pipeline.indexing.reports.context_text import ChildReport
+from graphrag_pipeline.indexing.reports.contexts import CommunityContext, build_context
 from graphrag_pipeline.indexing.reports.evidence import CommunityEvidence, EarlierReports, ReportReuse, weigh_known
 from graphrag_pipeline.indexing.reports.inputs import InputHashes
-from graphrag_pipeline.indexing.reports.records import CommunityRows, GraphRecords, iterate_levels
+from graphrag_pipeline.indexing.reports.records import GraphRecords
 from graphrag_pipeline.settings.settings import ReportsSettings
 from graphrag_pipeline.tables import COMMUNITY_REPORTS
 from graphrag_pipeline.text.tokens import TokenCounter, count_tokens_each
@@ -34,12 +32,13 @@ BATCH_COMMUNITIES = 500
 
 @dataclass(frozen=True)
 class Report:
-    """What a writer returns; `findings` are (heading, explanation), texts cite stable ids.
+    """A report as a writer returns it; its texts cite stable ids.
 
     Attributes:
-        is_verbatim: descriptions as they are, of a community too small to be worth a model call.
-        is_fallback: by the embedded engine, because the model failed.
-        request_key: of the model's reply it was read from.
+        findings: (heading, explanation) of each finding.
+        is_verbatim: whether it only copies descriptions, because the community is too small for a model call.
+        is_fallback: whether the embedded engine wrote it because the model failed.
+        request_key: key of the request whose reply it was read from.
     """
 
     title: str
@@ -71,9 +70,9 @@ def report_communities(
 
     Args:
         communities, entities, relationships, covariates, descriptions: stage tables of one run, any row order.
-        write: who writes: the embedded engine or a model.
-        earlier: reports that are not written again where they still speak for a community.
-        count_tokens: tokens of each of a list of texts.
+        write: the embedded engine or a model.
+        earlier: reports that are not written again while they are valid.
+        count_tokens: counts the tokens of each text of a list.
 
     Returns:
         `tables.COMMUNITY_REPORTS`: one row per community.
@@ -88,7 +87,7 @@ def report_communities(
         write,
         settings,
     )
-    del entities, relationships, covariates, descriptions  # large, and what is needed of them is in the records
+    del entities, relationships, covariates, descriptions  # free memory; the records hold all that is needed
     parts = [COMMUNITY_REPORTS.empty()]
     reports: dict[str, ChildReport] = {}
     for level in iterate_levels(communities, records):
@@ -106,10 +105,12 @@ def _batched(rows: Sequence, size: int) -> Iterator[Sequence]:
 
 @dataclass(frozen=True)
 class _ReportDraft:
-    """A whole row, or, with a context to write from, what is known of the row before.
+    """A row to store.
 
     Attributes:
-        evidence: of the community, known to its report or not.
+        row: a complete row, or with a `context` the columns that do not come from the writer.
+        evidence: all evidence of the community.
+        context: the context to write from; None if an earlier report is kept.
     """
 
     row: dict[str, Any]
@@ -118,10 +119,10 @@ class _ReportDraft:
 
 
 class _Reporter:
-    """Writes rows of `tables.COMMUNITY_REPORTS`, or takes those that were written before.
+    """Make rows of `tables.COMMUNITY_REPORTS`, written now or kept from earlier reports.
 
     Args:
-        evidence: None where reports cost nothing and so have no reason to wait.
+        evidence: None if reports cost nothing, so that none is deferred.
     """
 
     def __init__(
@@ -138,10 +139,10 @@ class _Reporter:
         self._reuse = reuse
         self._write = write
         self._settings = settings
-        self._unknown: dict[str, np.ndarray] = {}  # community id -> evidence that its report does not know
+        self._unknown: dict[str, np.ndarray] = {}  # community id -> evidence that is new to its report
 
     def report(self, communities: Sequence[CommunityRows], finer: Mapping[str, ChildReport]) -> list[dict]:
-        """One row per community, in order; `finer` are the reports of the level below."""
+        """Return one row per community, in order; `finer` are the reports of the level below."""
         drafts = [self._draft(community, finer) for community in communities]
         written = iter(self._write([draft.context for draft in drafts if draft.context is not None]))
         rows = []
@@ -153,7 +154,7 @@ class _Reporter:
         return rows
 
     def _draft(self, community: CommunityRows, finer: Mapping[str, ChildReport]) -> _ReportDraft:
-        """The earlier row that speaks for a community, else the context to write from."""
+        """Find a valid earlier row for a community, else build the context to write from."""
         inputs_key, evidence = self._inputs.of(community, finer), self._evidence_of(community)
         if row := self._reuse.find_unchanged(inputs_key):
             may_lag = self._reuse.max_new_share > 0
@@ -161,8 +162,11 @@ class _Reporter:
             if now["new_share"] <= self._reuse.max_new_share:
                 return _ReportDraft(row | now, evidence)
         context = build_context(community, self._records, finer, self._settings.max_input_tokens)
-        retold = (self._unknown[child.community_id] for child in context.reports if child.community_id in self._unknown)
-        known = np.setdiff1d(evidence, np.concatenate([np.zeros(0, dtype=np.int64), *retold]))
+        # A report on sub-communities' reports does not cover the evidence that is new to these.
+        not_covered = [
+            self._unknown[child.community_id] for child in context.reports if child.community_id in self._unknown
+        ]
+        known = np.setdiff1d(evidence, np.concatenate([np.zeros(0, dtype=np.int64), *not_covered]))
         now = {"inputs_key": inputs_key} | weigh_known(known, evidence)
         if row := self._reuse.find_equal(context.context_key):
             return _ReportDraft(row | now, evidence)
@@ -171,9 +175,9 @@ class _Reporter:
         return _ReportDraft(now, evidence, context)
 
     def _evidence_of(self, community: CommunityRows) -> np.ndarray:
-        """All that is known of a community; nothing where its report costs nothing and so has no reason to wait."""
-        is_asked = len(community.entities) >= self._settings.min_report_size
-        return self._evidence.of(community) if self._evidence and is_asked else np.zeros(0, dtype=np.int64)
+        """Return the evidence of a community; empty if its report costs nothing, so that it is never deferred."""
+        is_paid = len(community.entities) >= self._settings.min_report_size
+        return self._evidence.of(community) if self._evidence and is_paid else np.zeros(0, dtype=np.int64)
 
 
 def _as_row(report: Report, context_key: str) -> dict:

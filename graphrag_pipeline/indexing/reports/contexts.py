@@ -1,86 +1,59 @@
-"""What a community report is written from: the records inside a community, within a token budget.
+"""Choice of the records that a community report is written from, within a token budget (Edge et al. 2024, 2404.16130).
 
-`build_context` takes, within `max_input_tokens`:
+`build_context` chooses, within `max_input_tokens`, the first of these that fits:
 
-- everything, if it fits: relationships by their degree inside the community, highest first, ties by title, with their
-  entities and claims;
-- else the roll-up: sub-communities are replaced, largest first, by their reports until the rest fits;
-- else, with no sub-community left to replace, their reports (short where they must be, within `REPORTS_SHARE` of the
-  budget), then every relationship that still fits, with its entities and, within `CLAIMS_SHARE`, their claims, then
-  whatever else fits.
+- All records. Relationships come by the degree of their ends inside the community, highest first, ties by title.
+- All records after a roll-up: sub-communities are replaced by their reports, largest first, until the rest fits.
+- If every sub-community is replaced: their reports within `REPORTS_SHARE` of the budget, shortened if necessary; then
+  each relationship that still fits, with its entities and, within `CLAIMS_SHARE`, their claims; then other records.
 
-A context holds no global figure (degree, rank, frequency, weight) and numbers its records from 1, so that an untouched
-community keeps its context, whatever happens elsewhere. Its key covers the text and the ids behind the numbers.
+A context contains no global figure (degree, rank, frequency, weight), and it numbers its records from 1. So the context
+of a community does not change when other parts of the graph do. Its key covers the text and the ids behind the numbers.
 
-Nothing is counted where the number of bytes already says that a community fits. Keep out: how a report is written,
-prompts, disk.
+If the number of bytes shows that a community fits, no tokens are counted. Keep out: the text of a context
+(`context_text.py`), writing reports, prompts, disk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
 import numpy as np
 import pyarrow as pa
 
-from graphrag_pipeline.citations import number_citations, parse_citations, render_full_content
+from graphrag_pipeline.citations import number_citations
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.indexing.reports.records import (
-    CommunityRows,
-    GraphRecords,
-    Record,
-    RecordRows,
-    is_common_noun,
-    render_row,
+from graphrag_pipeline.indexing.reports.community_rows import CommunityRows
+from graphrag_pipeline.indexing.reports.context_text import (
+    ChildReport,
+    find_cited_ids,
+    name_central,
+    number_records,
+    render_frame,
+    render_text,
 )
+from graphrag_pipeline.indexing.reports.display_names import is_common_noun
+from graphrag_pipeline.indexing.reports.records import GraphRecords, Record, RecordRows, render_row
 
 REPORTS_SHARE = 0.75
 CLAIMS_SHARE = 0.25
-N_CENTRAL = 3
-MAX_CENTRAL_CANDIDATES = 20
-COMMON_NOUN_SHARE = 1 / 3
-"""What a relationship of a common noun counts for when central entities are chosen; behind two names it is left out."""
 
 _MIN_ROW_TOKENS = 4
-_LONG_NUMBERS = 1000  # from here on a record number may take two tokens
-_COMMUNITY_HEADER = "-----Community-----\nentities,relationships,claims,central entities\n"
-_REPORTS_HEADER = "-----Reports-----\nid,title,report\n"
-_ENTITIES_HEADER = "-----Entities-----\nid,title,description\n"
-_RELATIONSHIPS_HEADER = "-----Relationships-----\nid,source,target,description\n"
-_CLAIMS_HEADER = "-----Claims-----\nid,subject,object,type,status,start date,end date,description\n"
-
-
-@dataclass(frozen=True)
-class ChildReport:
-    """The report of a sub-community; its texts cite stable ids. A short one carries its summary alone."""
-
-    community_id: str
-    title: str
-    summary: str
-    findings: tuple[tuple[str, str], ...]
-
-    def shortened(self) -> ChildReport:
-        return ChildReport(self.community_id, self.title, self.summary, ())
-
-    @property
-    def text(self) -> str:
-        findings = [{"summary": heading, "explanation": explanation} for heading, explanation in self.findings]
-        return render_full_content(self.title, self.summary, findings)
+_LONG_NUMBERS = 1000  # from this number on, a record number can take two tokens
 
 
 @dataclass(frozen=True)
 class CommunityContext:
-    """All that a report may be made of.
+    """The whole input of a report.
 
     Attributes:
-        community_id, level: of the community; not in the text.
-        n_entities, n_relationships, n_claims: inside the community, shown or not.
+        community_id, level: of the community; not part of the text.
+        n_entities, n_relationships, n_claims: numbers inside the community, shown or not.
         central: titles of the entities with most relationships inside, at most `N_CENTRAL`, names before common nouns.
         common_nouns: titles inside that are one common noun, shown or not, sorted.
-        entities, relationships, claims, reports: what is shown, in order.
-        numbers: kind of citation -> stable id -> its number in the text.
+        entities, relationships, claims, reports: the records shown, in order.
+        numbers: kind of citation -> stable id -> number in the text.
         text: the tables of a prompt.
         context_key: hash of the text, of the ids behind its numbers and of the common nouns.
     """
@@ -111,13 +84,13 @@ def build_context(
     reports: Mapping[str, ChildReport],
     max_input_tokens: int,
 ) -> CommunityContext:
-    """Choose and render what the report of a community is written from.
+    """Choose and render the records for the report on a community.
 
     Args:
         community: from `iterate_levels`.
-        records: the graph it is part of.
-        reports: of its sub-communities, by community id.
-        max_input_tokens: the rendered text never has more.
+        records: the whole graph.
+        reports: reports of the sub-communities, by community id.
+        max_input_tokens: upper limit of the rendered text.
     """
     packing = _Packing(community, records, reports, max_input_tokens)
     entities, relationships, claims, shown = packing.choose()
@@ -128,7 +101,7 @@ _Choice = tuple[np.ndarray, np.ndarray, np.ndarray, list[ChildReport]]
 
 
 class _Packing:
-    """The choice of what goes into one context; entities, relationships and claims by position."""
+    """The choice of records for one context; entities, relationships and claims are positions in `GraphRecords`."""
 
     def __init__(
         self,
@@ -140,13 +113,13 @@ class _Packing:
         self.community = community
         self.records = records
         self.reports = [reports[child] for child in community.children]
-        self.budget = max_input_tokens - records.count_tokens([_render_frame(community, records)])[0]
+        self.budget = max_input_tokens - records.count_tokens([render_frame(community, records)])[0]
         n_numbers = len(community.entities) + len(community.relationships) + len(community.claims)
         self.number_tokens = 1 if n_numbers + len(self.reports) < _LONG_NUMBERS else 2
         self._counted: dict[ChildReport, int] = {}
 
     def choose(self) -> _Choice:
-        """Everything, or with the fewest sub-communities replaced, largest first, or what fits."""
+        """Choose all records, or replace as few sub-communities as possible, or choose those records that fit."""
         order = self._largest_first()
         for n_replaced in range(len(order) + 1):
             shown = [self.reports[child] for child in order[:n_replaced]]
@@ -156,7 +129,7 @@ class _Packing:
         return self._pack(self._keep_outside(order), [self.reports[child] for child in order])
 
     def _largest_first(self) -> list[int]:
-        """Sub-communities by the bytes of what they hold."""
+        """Order the sub-communities by the bytes of their records, largest first."""
         community, records = self.community, self.records
         size = np.zeros(len(community.children))
         for rows, held, child_of in (
@@ -169,9 +142,9 @@ class _Packing:
         return sorted(range(len(size)), key=lambda child: (-size[child], community.children[child]))
 
     def _keep_outside(self, replaced: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Records that no replaced sub-community holds."""
+        """Return the records outside replaced sub-communities."""
         community = self.community
-        is_replaced = np.zeros(len(community.children) + 1, dtype=bool)  # the last one is looked up by -1
+        is_replaced = np.zeros(len(community.children) + 1, dtype=bool)  # -1 reads the last value
         is_replaced[list(replaced)] = True
         return (
             community.entities[~is_replaced[community.child_of_entity]],
@@ -190,16 +163,16 @@ class _Packing:
         return sum(int(kind.tokens(held).sum()) for kind, held in zip(kinds, rows, strict=True)) <= left
 
     def _report_tokens(self, report: ChildReport) -> int:
-        """Tokens of a report's row, whatever numbers its citations get."""
+        """Count the tokens of a report's row, with the longest numbers that its citations can get."""
         if report in self._counted:
             return self._counted[report]
-        cited = {kind: dict.fromkeys(ids, _LONG_NUMBERS) for kind, ids in _cited_ids(report).items()}
+        cited = {kind: dict.fromkeys(ids, _LONG_NUMBERS) for kind, ids in find_cited_ids(report).items()}
         row = render_row((report.title, number_citations(report.text, _spread(cited))))
         self._counted[report] = self.records.count_tokens([row])[0] + self.number_tokens
         return self._counted[report]
 
     def _pack(self, rows: tuple[np.ndarray, np.ndarray, np.ndarray], reports: Sequence[ChildReport]) -> _Choice:
-        """What fits when not everything does."""
+        """Choose the records that fit if not all of them do."""
         shown, left = self._pack_reports(reports)
         entities, relationships, claims = rows
         left, relationships, used, shown_claims = self._pack_relationships(entities, relationships, claims, left)
@@ -214,7 +187,7 @@ class _Packing:
         )
 
     def _pack_reports(self, reports: Sequence[ChildReport]) -> tuple[list[ChildReport], int]:
-        """Short reports of as many sub-communities as fit, then whole ones in their place."""
+        """Choose short reports of as many sub-communities as fit, then replace them by whole reports if these fit."""
         limit = int(self.budget * REPORTS_SHARE)
         shown: dict[str, ChildReport] = {}
         spent = 0
@@ -234,10 +207,10 @@ class _Packing:
     def _pack_relationships(
         self, entities: np.ndarray, relationships: np.ndarray, claims: np.ndarray, left: int
     ) -> tuple[int, np.ndarray, set[int], set[int]]:
-        """Every relationship that fits with its entities; claims come along up to their share.
+        """Choose each relationship that fits with its entities, and the entities' claims up to their share.
 
         Returns:
-            tokens left, relationships taken, entities taken, claims taken.
+            tokens left, chosen relationships, chosen entities, chosen claims.
         """
         records = self.records
         entity_tokens = dict(zip(entities.tolist(), records.entities.tokens(entities).tolist(), strict=True))
@@ -265,7 +238,7 @@ class _Packing:
         return left, np.array(taken, dtype=np.int64), used, shown_claims
 
     def _add_rows(self, kind: RecordRows, rows: np.ndarray, taken: set[int], left: int) -> tuple[int, set[int]]:
-        """Add what still fits, in order."""
+        """Add the rows that still fit, in order; return the tokens left and all chosen rows."""
         taken = set(taken)
         rows = rows[~np.isin(rows, list(taken))]
         for row, tokens in zip(rows.tolist(), kind.tokens(rows).tolist(), strict=True):
@@ -273,6 +246,11 @@ class _Packing:
                 taken.add(row)
                 left -= tokens + self.number_tokens
         return left, taken
+
+
+def _spread(cited: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
+    """Make the numbers distinct, since equal numbers in a citation would be merged."""
+    return {kind: {record: first + i for i, (record, first) in enumerate(ids.items())} for kind, ids in cited.items()}
 
 
 def _render(
@@ -283,106 +261,23 @@ def _render(
     claims: np.ndarray,
     shown: Sequence[ChildReport],
 ) -> CommunityContext:
-    entity_records = tuple(records.entities.record(i) for i in entities.tolist())
-    relationship_records = tuple(records.relationships.record(i) for i in relationships.tolist())
-    claim_records = tuple(records.claims.record(i) for i in claims.tolist())
-    numbers = _number_records(entity_records, relationship_records, claim_records, shown)
-    text = "".join(
-        [
-            _render_community(community, records),
-            *_render_reports(shown, numbers),
-            *_render_table(_ENTITIES_HEADER, entity_records),
-            *_render_table(_RELATIONSHIPS_HEADER, relationship_records),
-            *_render_table(_CLAIMS_HEADER, claim_records),
-        ]
-    )
+    kinds = ((records.entities, entities), (records.relationships, relationships), (records.claims, claims))
+    tables = tuple(tuple(rows.record(i) for i in held.tolist()) for rows, held in kinds)
+    numbers = number_records(tables, shown)
     return CommunityContext(
         community_id=community.id,
         level=community.level,
         n_entities=len(community.entities),
         n_relationships=len(community.relationships),
         n_claims=len(community.claims),
-        central=_central(community, records),
+        central=name_central(community, records),
         common_nouns=tuple(
             sorted(filter(is_common_noun, records.names.take(pa.array(community.entities)).to_pylist()))
         ),
-        entities=entity_records,
-        relationships=relationship_records,
-        claims=claim_records,
+        entities=tables[0],
+        relationships=tables[1],
+        claims=tables[2],
         reports=tuple(shown),
         numbers=numbers,
-        text=text,
+        text=render_text(community, records, tables, shown, numbers),
     )
-
-
-def _number_records(
-    entities: Sequence[Record],
-    relationships: Sequence[Record],
-    claims: Sequence[Record],
-    shown: Sequence[ChildReport],
-) -> dict[str, dict[str, int]]:
-    """Numbers from 1 per kind: what the tables list, in order, then what only the reports cite, as they cite it."""
-    listed = {
-        "Entities": [record.id for record in entities],
-        "Relationships": [record.id for record in relationships],
-        "Claims": [record.id for record in claims],
-        "Reports": [report.community_id for report in shown],
-    }
-    for report in shown:
-        for kind, ids in _cited_ids(report).items():
-            listed.setdefault(kind, []).extend(ids)
-    return {kind: {record: i for i, record in enumerate(dict.fromkeys(ids), start=1)} for kind, ids in listed.items()}
-
-
-def _cited_ids(report: ChildReport) -> dict[str, list[str]]:
-    cited: dict[str, list[str]] = {}
-    for kind, ids in parse_citations(report.text):
-        cited.setdefault(kind, []).extend(ids)
-    return cited
-
-
-def _spread(cited: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-    """Distinct numbers, so that none is folded into another."""
-    return {kind: {record: first + i for i, (record, first) in enumerate(ids.items())} for kind, ids in cited.items()}
-
-
-def _render_frame(community: CommunityRows, records: GraphRecords) -> str:
-    """All of a context but its rows."""
-    headers = _REPORTS_HEADER + _ENTITIES_HEADER + _RELATIONSHIPS_HEADER + _CLAIMS_HEADER
-    return _render_community(community, records) + headers
-
-
-def _central(community: CommunityRows, records: GraphRecords) -> tuple[str, ...]:
-    rows = community.entities[:MAX_CENTRAL_CANDIDATES].tolist()
-    names = [records.names[i].as_py() for i in rows]
-    ends = np.concatenate([records.sources[community.relationships], records.targets[community.relationships]])
-    weights = [
-        (COMMON_NOUN_SHARE if is_common_noun(name) else 1.0) * (1 + np.count_nonzero(ends == row))
-        for row, name in zip(rows, names, strict=True)
-    ]
-    order = sorted(range(len(rows)), key=lambda i: -weights[i])
-    central = [names[i] for i in order][:N_CENTRAL]
-    before_nouns = list(takewhile(lambda name: not is_common_noun(name), central))
-    return tuple(before_nouns if len(before_nouns) > 1 else central)
-
-
-def _render_community(community: CommunityRows, records: GraphRecords) -> str:
-    counts = [len(community.entities), len(community.relationships), len(community.claims)]
-    fields = ",".join(map(str, counts))
-    return f"{_COMMUNITY_HEADER}{fields}{render_row(('; '.join(_central(community, records)),))}"
-
-
-def _render_reports(shown: Sequence[ChildReport], numbers: Mapping[str, Mapping[str, int]]) -> list[str]:
-    if not shown:
-        return []
-    rows = [
-        f"{number}{render_row((report.title, number_citations(report.text, numbers)))}"
-        for number, report in enumerate(shown, start=1)
-    ]
-    return [_REPORTS_HEADER, *rows]
-
-
-def _render_table(header: str, rows: Sequence[Record]) -> list[str]:
-    if not rows:
-        return []
-    return [header, *(f"{number}{render_row(row.fields)}" for number, row in enumerate(rows, start=1))]

@@ -1,11 +1,13 @@
-"""Which reports may stay although their communities learned something: what each was written from, as hashes.
+"""Evidence of communities as hashes, and the earlier reports that can be kept or deferred because of it.
 
 The evidence of a community is a hash of each record inside (entities, relationships, claims) and of each of their
-distinct descriptions. A report speaks for a community as long as all the evidence it was written from still holds there
-and little of what is there now is new to it. So a report never outlives what was deleted, edited, merged or moved away,
-nor descriptions written by another prompt or model; what is added waits until it is worth a call. What is new is always
-counted from what the report was written from, so that small additions add up; what was written from the reports of
-sub-communities knows no more of these than they do. Keep out: how reports are written, disk.
+distinct descriptions. A report stays valid as long as all evidence it was written from is still in the community and
+only a small share of the current evidence is new to it. So a report is rewritten after a record is deleted, edited,
+merged or moved away, and after its descriptions were written by another prompt or model. For small additions, rewriting
+is deferred.
+
+The new share is always counted from the evidence that the report was written from, so small additions add up. A report
+written from the reports of sub-communities covers only the evidence that they cover. Keep out: writing reports, disk.
 """
 
 from __future__ import annotations
@@ -20,17 +22,18 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.arrow_columns import one_chunk
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.indexing.reports.records import CommunityRows, GraphRecords
+from graphrag_pipeline.indexing.reports.community_rows import CommunityRows
+from graphrag_pipeline.indexing.reports.records import GraphRecords
 
 
 @dataclass(frozen=True)
 class EarlierReports:
-    """Reports that were written before.
+    """Reports of an earlier run.
 
     Attributes:
-        rows: of `tables.COMMUNITY_REPORTS`, made by the same code version; None if there are none.
-        basis: what wrote the descriptions, such as the code version of their stage.
-        may_lag: whether a report may stay where its community learned a little; else only equal contexts share one.
+        rows: rows of `tables.COMMUNITY_REPORTS` with the same code version; None without any.
+        basis: identifies the writer of the descriptions, such as the code version of their stage.
+        may_lag: whether rewriting a report may be deferred; otherwise only an equal context keeps a report.
     """
 
     rows: pa.Table | None = None
@@ -42,9 +45,9 @@ class CommunityEvidence:
     """The evidence behind every record of a graph.
 
     Args:
-        records: the same graph; positions in a `CommunityRows` are its.
+        records: the same graph; `CommunityRows` holds positions in it.
         entities, relationships: stage tables; need `id`, `description_key` and `descriptions`.
-        descriptions: `tables.DESCRIPTIONS`; one that the embedded engine filled in is other evidence than a model's.
+        descriptions: `tables.DESCRIPTIONS`; a fallback of the embedded engine differs as evidence from a model's text.
         basis: see `EarlierReports`.
     """
 
@@ -53,13 +56,13 @@ class CommunityEvidence:
     ) -> None:
         filled_in = descriptions.filter(descriptions["is_fallback"])["description_key"]
         self._entities = _Hashes.of("entity", entities, records.names.to_pylist(), filled_in, basis)
-        ends = [""] * relationships.num_rows  # their names are evidence of the entities
+        ends = [""] * relationships.num_rows  # names count as evidence of the entities
         self._relationships = _Hashes.of("relationship", relationships, ends, filled_in, basis)
         claims = (records.claims.record(i) for i in range(len(records.claims)))
         self._claims = np.array([_number("claim", claim.id, *claim.fields) for claim in claims], dtype=np.int64)
 
     def of(self, community: CommunityRows) -> np.ndarray:
-        """(n,) distinct int64 in rising order: all that is known of a community."""
+        """Return the evidence of a community: (n,) int64, distinct, ascending."""
         parts = (
             self._entities.at(community.entities),
             self._relationships.at(community.relationships),
@@ -70,14 +73,14 @@ class CommunityEvidence:
 
 @dataclass(frozen=True)
 class _Hashes:
-    """Hashes of the rows of a table, in the order of their ids; row i has `values[starts[i]:starts[i + 1]]`."""
+    """Hashes of the rows of a table in the order of their ids; those of row i are `values[starts[i]:starts[i + 1]]`."""
 
     values: np.ndarray
     starts: np.ndarray
 
     @classmethod
     def of(cls, kind: str, rows: pa.Table, names: list[str], filled_in: pa.ChunkedArray, basis: str) -> _Hashes:
-        """Hashes of rows; `names`, in the order of the ids, are how a report writes them."""
+        """Hash rows; `names` are their display names in the order of the ids."""
         rows = rows.select(["id", "description_key", "descriptions"]).sort_by("id")
         is_filled = pc.is_in(rows["description_key"], value_set=one_chunk(filled_in)).to_pylist()
         columns = (rows[column].to_pylist() for column in ("id", "descriptions"))
@@ -90,7 +93,8 @@ class _Hashes:
         return cls(np.array(values, dtype=np.int64), np.array(starts))
 
     def at(self, rows: np.ndarray) -> np.ndarray:
-        """Hashes of some rows, one row after the other."""
+        """Return the hashes of some rows, one row after the other."""
+        # Concatenates ranges without a loop: output i of a row is starts[row] + (i - number of outputs before the row).
         starts = self.starts[rows]
         counts = self.starts[rows + 1] - starts
         ends = np.cumsum(counts)
@@ -99,15 +103,16 @@ class _Hashes:
 
 
 def _number(*parts: str) -> int:
-    """A hash as a signed 64-bit integer."""
+    """Return a hash as a signed 64-bit integer."""
     return int.from_bytes(bytes.fromhex(stable_hash(*parts)[:16]), "big", signed=True)
 
 
 class ReportReuse:
-    """Finds the earlier report that still speaks for a community; those filled in by the embedded engine never do.
+    """Search for earlier reports that are still valid; fallbacks of the embedded engine never are.
 
     Args:
-        max_new_share: of the evidence of a community, what a report may not know; 0 asks for an equal context.
+        max_new_share: largest share of a community's evidence that may be new to its report; 0 requires an equal
+            context.
     """
 
     def __init__(self, earlier: EarlierReports, max_new_share: float) -> None:
@@ -123,19 +128,23 @@ class ReportReuse:
                     self._by_least.setdefault(row["evidence"][0], []).append(row)
 
     def find_unchanged(self, inputs_key: str) -> dict[str, Any] | None:
-        """The row whose context was chosen from the same; None if the context has to be built."""
+        """Return the row whose context was chosen from equal inputs; None if the context must be built."""
         return self._by_inputs.get(inputs_key)
 
     def find_equal(self, context_key: str) -> dict[str, Any] | None:
-        """The row that was written from an equal context."""
+        """Return the row that was written from an equal context, or None."""
         return self._by_context.get(context_key)
 
     def find_sufficient(self, evidence: np.ndarray) -> dict[str, Any] | None:
-        """The row that knows most of a community, or all, and nothing else; with its `new_share` as it is now.
+        """Return the row that covers most of the evidence, and no other evidence, with its current `new_share`.
 
         Args:
-            evidence: of the community; empty if its report may not wait.
+            evidence: evidence of the community; empty if its report must not be deferred.
+
+        Returns:
+            None if no row covers at least 1 - `max_new_share` of the evidence.
         """
+        # All evidence of a row must be in `evidence`, so also its smallest value, by which rows are indexed.
         least_known = len(evidence) * (1 - self.max_new_share)
         candidates = [
             row
@@ -151,5 +160,5 @@ class ReportReuse:
 
 
 def weigh_known(known: np.ndarray, evidence: np.ndarray) -> dict[str, Any]:
-    """The columns that say what a report knows of the evidence of its community, all of it known to hold."""
+    """Return the columns `evidence` and `new_share` of a report whose evidence `known` is a subset of `evidence`."""
     return {"evidence": known, "new_share": 1 - len(known) / len(evidence) if len(evidence) else 0.0}

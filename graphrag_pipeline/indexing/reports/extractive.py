@@ -1,14 +1,15 @@
-"""Community reports by the embedded engine: titles of names, sentences that are there.
+"""Community reports by the embedded engine: extracted sentences with citations, without a model.
 
-The title names the central entities; summary and findings are sentences of the context, chosen by
-`text/extractive.py`, where sentences about entities with many relationships inside the community count more; each is
-followed by a citation with stable ids. A finding gathers up to `FINDING_SENTENCES` sentences about the same entities
-(`report_findings.py`); findings about common nouns ("door") or made of talk only fill up to `MIN_FINDINGS`, and a bare
-cry is said only where nothing else is there.
-The rank is 10 x ln(1 + n) / ln(1 + `RANK_FULL`), at most 10, where n counts entities, relationships and claims inside.
-A community with fewer than `min_report_size` entities gets its descriptions as they are, sentence by sentence.
+The title names the central entities. Summary and findings are sentences of the context, chosen by `text/extractive.py`
+and followed by a citation with stable ids. Sentences about entities with many relationships inside the community weigh
+more. A finding has up to `FINDING_SENTENCES` sentences about the same entities (`findings.py`). Findings about common
+nouns ("door") or with weak sentences are only used to reach `MIN_FINDINGS`. Exclamations are left out if there is any
+other sentence.
 
-Keep out: which communities get a new report (`community_reports.py`), prompts, disk.
+The rank is min(10, 10 * ln(1 + n) / ln(1 + `RANK_FULL`)) for n entities, relationships and claims inside. The report on
+a community with fewer than `min_report_size` entities copies its descriptions, sentence by sentence.
+
+Keep out: the choice of communities that get a new report (`community_reports.py`), prompts, disk.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ import numpy as np
 
 from graphrag_pipeline.citations import render_citation, split_cited
 from graphrag_pipeline.indexing.reports.community_reports import Report
-from graphrag_pipeline.indexing.reports.contexts import ChildReport, CommunityContext
+from graphrag_pipeline.indexing.reports.context_text import ChildReport
+from graphrag_pipeline.indexing.reports.contexts import CommunityContext
 from graphrag_pipeline.indexing.reports.findings import (
     FINDING_SENTENCES,
     MIN_FINDINGS,
@@ -46,7 +48,7 @@ SUMMARY_SENTENCES = 3
 CENTRAL_BONUS = 0.5
 COMMON_NOUN_FACTOR = 0.6
 WELL_FORMED = 0.55
-"""A sentence whose form weighs less (short talk, a broken quotation) is weak."""
+"""A sentence with a lower form weight (short talk, a broken quotation) is weak."""
 RANK_FULL = 10_000
 
 _HEADING_JOINT = re.compile(r", | and ")
@@ -71,7 +73,7 @@ def write_reports(contexts: Sequence[CommunityContext], settings: ReportsSetting
 
 
 def _write_verbatim(context: CommunityContext, is_small: bool) -> Report:
-    """The descriptions as they are: a sentence on each entity in the summary, all others as findings."""
+    """Write a report that copies descriptions: one sentence on each entity as summary, all others as findings."""
     statements = _gather_descriptions(context)
     about_entities = {_heading(_names(record)): _cite("Entities", record) for record in context.entities}
     first: dict[str, Statement] = {}
@@ -95,7 +97,7 @@ def _write_verbatim(context: CommunityContext, is_small: bool) -> Report:
 
 
 def _gather_descriptions(context: CommunityContext) -> list[Statement]:
-    """What the descriptions say, in their order; nothing twice, no cry where something else is said."""
+    """Return the sentences of the descriptions in order, without repeats; exclamations only if there is no other."""
     gathered: list[Statement] = []
     known: list[frozenset[str]] = []
     for kind, record in _records(context):
@@ -108,13 +110,13 @@ def _gather_descriptions(context: CommunityContext) -> list[Statement]:
 
 
 def _sentences_alone(description: str) -> list[str]:
-    """Its sentences without headings and fragments; the description on one line where nothing else is there."""
+    """Return the sentences of a description without headings and fragments, else the description on one line."""
     sentences = sentences_of(description)
     return [text for text in sentences if is_sentence(text)] or [" ".join(sentences)] if sentences else []
 
 
 def _records(context: CommunityContext) -> Iterator[tuple[str, Record]]:
-    """(kind of citation, record) of all that a context shows."""
+    """Yield (kind of citation, record) of each record that a context shows."""
     yield from (("Entities", record) for record in context.entities)
     yield from (("Relationships", record) for record in context.relationships)
     yield from (("Claims", record) for record in context.claims)
@@ -138,7 +140,10 @@ def _write_extractive(
 
 
 def _pick_summary(ranked: Sequence[Statement], n: int) -> tuple[list[Statement], list[Statement]]:
-    """The best statements under different headings that read well alone (else one that does not), and the others."""
+    """Choose up to n of the best statements under different headings; return them and the others.
+
+    Statements that do not read well alone are skipped; if no other remains, one of them is chosen.
+    """
     headings: set[str] = set()
     chosen: list[Statement] = []
     for statement in sorted(ranked, key=lambda statement: statement.reads_badly):
@@ -149,7 +154,7 @@ def _pick_summary(ranked: Sequence[Statement], n: int) -> tuple[list[Statement],
 
 
 def _gather_statements(context: CommunityContext) -> list[Statement]:
-    """Every sentence of the context, in its order; no cry where something else is said."""
+    """Return at most `MAX_STATEMENTS` sentences of the context; exclamations only if there is no other."""
     weights = _weigh_names(context)
     gathered: list[tuple[str, str, str, float]] = []
     for kind, record in _records(context):
@@ -161,36 +166,39 @@ def _gather_statements(context: CommunityContext) -> list[Statement]:
         gathered += [(text, citation, heading, prior) for text in _first_sentences(record.description)]
     for report in context.reports:
         gathered += _gather_from_child(report)
-    gathered = [said for said in gathered if not is_cry(said[0])] or gathered
-    statements = [_make_statement(i, said, context.common_nouns) for i, said in enumerate(gathered)]
+    gathered = [parts for parts in gathered if not is_cry(parts[0])] or gathered
+    statements = [_make_statement(i, parts, context.common_nouns) for i, parts in enumerate(gathered)]
     if len(statements) <= MAX_STATEMENTS:
         return statements
     return sorted(statements, key=lambda statement: (-statement.prior, statement.position))[:MAX_STATEMENTS]
 
 
-def _make_statement(position: int, said: tuple[str, str, str, float], common_nouns: Collection[str]) -> Statement:
-    text, citation, heading, prior = said
+def _make_statement(position: int, parts: tuple[str, str, str, float], common_nouns: Collection[str]) -> Statement:
+    text, citation, heading, prior = parts
     has_noun = any(name.lower() in common_nouns for name in _HEADING_JOINT.split(heading))
     is_weak = has_noun or weigh_form(text) < WELL_FORMED
     return Statement(position, text, citation, heading, prior * (COMMON_NOUN_FACTOR if has_noun else 1.0), is_weak)
 
 
 def _first_sentences(description: str) -> list[str]:
-    """As many as a finding holds; a description has its most telling sentences first."""
+    """Return as many sentences as a finding has; descriptions start with their most informative sentences."""
     return sentences_of(description)[:FINDING_SENTENCES]
 
 
 def _gather_from_child(report: ChildReport) -> Iterator[tuple[str, str, str, float]]:
-    """The sentences of a sub-community's report, with the citations they have there, else citing the report."""
+    """Yield (text, citation, heading, prior) of the sentences of a sub-community's report.
+
+    A sentence keeps its citation; without one it cites the report.
+    """
     own = render_citation([("Reports", [report.community_id])])
     for heading, text in ((report.title, report.summary), *report.findings):
-        for said, citation in split_cited(text):
-            for sentence in sentences_of(said):
+        for part, citation in split_cited(text):
+            for sentence in sentences_of(part):
                 yield sentence, citation or own, heading, 1.0
 
 
 def _weigh_names(context: CommunityContext) -> dict[str, float]:
-    """Share of the busiest entity's relationships, by name, among those that the context shows."""
+    """Return the number of shown relationships of each name, as a share of the largest such number."""
     counts: dict[str, int] = {}
     for record in context.relationships:
         for name in _names(record):
@@ -200,12 +208,12 @@ def _weigh_names(context: CommunityContext) -> dict[str, float]:
 
 
 def _names(record: Record) -> tuple[str, ...]:
-    """Whom a record is about: an entity's title, a relationship's two ends, a claim's subject and object."""
+    """Return the names in a record: an entity's title, a relationship's two ends, a claim's subject and object."""
     return record.fields[:1] if len(record.fields) == 2 else record.fields[:2]
 
 
 def _heading(names: Sequence[str]) -> str:
-    """A claim about nobody has "NONE" as its object."""
+    # A claim without an object has "NONE" in its place.
     return _start_upper(_join_names(list(dict.fromkeys(name for name in names if name and name.upper() != "NONE"))))
 
 
@@ -222,12 +230,12 @@ def _start_upper(text: str) -> str:
 
 
 def _join_names(names: Sequence[str]) -> str:
-    """A, B and C."""
+    """Join names as "A, B and C"."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else ""
 
 
 def _rate(context: CommunityContext) -> tuple[float, str]:
-    """Rank from 0 to 10 and the formula in words."""
+    """Return the rank from 0 to 10 and its formula as text."""
     n = context.n_entities + context.n_relationships + context.n_claims
     rank = round(min(10.0, 10.0 * math.log1p(n) / math.log1p(RANK_FULL)), 1)
     counts = f"{context.n_entities} entities, {context.n_relationships} relationships and {context.n_claims} claims"

@@ -1,8 +1,8 @@
-"""Findings of an embedded report: which of its sentences stand together, and under whose names.
+"""Findings of an extractive report: groups of sentences about the same entities, with headings.
 
-A finding gathers sentences about the same entities. Where that makes fewer than `MIN_FINDINGS`, findings are divided,
-then sentences that read badly alone are let in, at last those of the summary: a community of `MIN_FINDINGS` sentences
-has as many findings, one with any sentence has one. Keep out: choosing sentences, rank, title.
+If there are fewer than `MIN_FINDINGS` groups, groups are divided. If that is not enough, sentences that do not read
+well alone are added, then those of the summary. So a community with `MIN_FINDINGS` sentences has as many findings, and
+a community with any sentence has one. Keep out: choosing sentences, rank, title.
 """
 
 from __future__ import annotations
@@ -18,9 +18,14 @@ MIN_FINDINGS = 5
 
 @dataclass(frozen=True)
 class Statement:
-    """A sentence of a context, its place there, citation, the heading it belongs under and how much it weighs.
+    """A sentence of a context.
 
-    `is_weak`: the heading holds a common noun, or the sentence reads badly alone.
+    Attributes:
+        position: order in the context.
+        citation: the records it comes from, as written in a report.
+        heading: names of the entities that it is about.
+        prior: weight when sentences are ranked.
+        is_weak: whether the heading contains a common noun, or the form of the sentence is poor.
     """
 
     position: int
@@ -40,26 +45,26 @@ class Statement:
 
 
 def close_sentence(text: str) -> str:
-    """A sentence that lost its full stop gets one."""
+    """Add a full stop to a sentence that ends without punctuation."""
     return text + "." if text[-1:].isalnum() else text
 
 
 def make_findings(
     summary: Sequence[Statement], groups: Iterable[Sequence[Statement]], rest: Iterable[Statement], max_findings: int
 ) -> tuple[tuple[str, str], ...]:
-    """(heading, explanation) of each finding, as many as the sentences allow up to `MIN_FINDINGS`.
+    """Return (heading, explanation) of each finding, at least `MIN_FINDINGS` if there are enough sentences.
 
     Args:
-        summary: what the summary says; repeated only where there is nothing else.
-        groups: sentences that stand together, best first.
-        rest: sentences of the report in none of the groups, or in one.
-        max_findings: no more are filled up to.
+        summary: sentences of the summary; repeated only if there are too few others.
+        groups: sentences about the same entities, best group first.
+        rest: sentences of the report, in a group or not.
+        max_findings: findings are not added beyond this number.
     """
     findings = [put_in_reading_order(group) for group in groups]
-    said = {statement.text for finding in findings for statement in finding}
-    left = sorted((s for s in rest if s.text not in said), key=lambda statement: statement.reads_badly)
+    used = {statement.text for finding in findings for statement in finding}
+    left = sorted((s for s in rest if s.text not in used), key=lambda statement: statement.reads_badly)
     spare = [s for s in (*left, *summary) if is_sentence(s.text)]
-    n_sentences = len(said) + len(spare)
+    n_sentences = len(used) + len(spare)
     n_needed = min(MIN_FINDINGS, max_findings) if n_sentences >= MIN_FINDINGS else 1
     while len(findings) < n_needed and _divide_one(findings):
         pass
@@ -68,7 +73,7 @@ def make_findings(
 
 
 def _divide_one(findings: list[list[Statement]]) -> bool:
-    """Divide the longest finding that can be, before its last sentence that stands alone; whether there was one."""
+    """Divide the longest divisible finding before its last sentence that reads well alone; return whether one was."""
     for i in sorted(range(len(findings)), key=lambda i: -len(findings[i])):
         cuts = [k for k in range(1, len(findings[i])) if not leans_on_context(findings[i][k].text)]
         if cuts:
@@ -78,7 +83,7 @@ def _divide_one(findings: list[list[Statement]]) -> bool:
 
 
 def group_by_heading(statements: Iterable[Statement], max_findings: int) -> list[list[Statement]]:
-    """Sentences under one heading, in the order of their best; such as read badly only where there are few."""
+    """Group sentences by heading, best group first; those that read badly only fill up to `MIN_FINDINGS` groups."""
     groups: dict[str, list[Statement]] = {}
     for statement in sorted(filter(lambda s: is_sentence(s.text), statements), key=lambda s: s.reads_badly):
         group = groups.get(statement.heading)
@@ -91,7 +96,7 @@ def group_by_heading(statements: Iterable[Statement], max_findings: int) -> list
 
 
 def put_in_reading_order(group: Iterable[Statement]) -> list[Statement]:
-    """As the records say it; a sentence that leans on one that is not here is dropped if another one remains."""
+    """Sort sentences by position and drop those that depend on a missing sentence, but keep at least one."""
     ordered = sorted(group, key=lambda statement: statement.position)
     kept: list[Statement] = []
     for statement in ordered:

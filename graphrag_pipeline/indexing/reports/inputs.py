@@ -1,7 +1,8 @@
-"""All that a report context is chosen from, as one hash: where that is what it was, the context need not be built.
+"""Hashes of the inputs of report contexts; a context with equal inputs is not built again.
 
-The hash covers the rows of all records inside in their order, which sub-communities hold them, and the reports of
-these. Settings have no part: reports made with others are not known. Keep out: what is chosen (`report_contexts.py`).
+A hash covers the rows of all records inside a community in their order, the sub-communities that contain them, and the
+reports of these. It does not cover settings, since reports made with other settings are not reused. Keep out: the
+choice of records (`contexts.py`).
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.indexing.reports.contexts import ChildReport
-from graphrag_pipeline.indexing.reports.records import CommunityRows, GraphRecords, RecordRows
+from graphrag_pipeline.indexing.reports.community_rows import CommunityRows
+from graphrag_pipeline.indexing.reports.context_text import ChildReport
+from graphrag_pipeline.indexing.reports.records import GraphRecords, RecordRows
 
 
 class InputHashes:
-    """Hashes of what the contexts of a graph's communities are chosen from."""
+    """Hashes of the inputs of the contexts of a graph's communities."""
 
     def __init__(self, records: GraphRecords) -> None:
         self._entities = _hash_rows(records.entities)
@@ -25,10 +27,13 @@ class InputHashes:
         self._claims = _hash_rows(records.claims)
 
     def of(self, community: CommunityRows, reports: Mapping[str, ChildReport]) -> str:
-        """32 hex digits.
+        """Hash the inputs of a community's context.
 
         Args:
-            reports: of its sub-communities, by community id.
+            reports: reports of its sub-communities, by community id.
+
+        Returns:
+            32 hexadecimal digits.
         """
         digest = hashlib.sha256()
         for hashes, rows, child_of in (
@@ -45,6 +50,6 @@ class InputHashes:
 
 
 def _hash_rows(records: RecordRows) -> np.ndarray:
-    """(n, 16) bytes, one row per record."""
+    """Return (n, 16) uint8, the hash of each record."""
     digests = b"".join(bytes.fromhex(stable_hash(*values)) for values in records.iterate_values())
     return np.frombuffer(digests, dtype=np.uint8).reshape(-1, 16)

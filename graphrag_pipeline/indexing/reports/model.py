@@ -1,9 +1,9 @@
 """Community reports by a chat model: a prompt from a context, a report from the reply.
 
-The prompt holds the context's tables with their local numbers and nothing else about the community, so that an
-untouched community has an untouched prompt. Communities under `min_report_size` are not asked about: the embedded
-writer gives them their descriptions as they are. Keep out: contexts (`report_contexts.py`), how a reply is read
-(`report_replies.py`), what replaces a failed report.
+The prompt contains the tables of the context with local numbers and nothing else about the community, so an unchanged
+community has an unchanged prompt. Communities below `min_report_size` are not requested of the model: the embedded
+engine copies their descriptions. Keep out: contexts (`contexts.py`), parsing replies (`replies.py`), the replacement of
+a failed report.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RESPONSE_FORMAT = json_schema_format(ReportReply, "community_report")
 
 @dataclass(frozen=True)
 class ReportPlan:
-    """How reports are asked for: `max_words` of a report, `language` `auto` or by name."""
+    """The parameters of report requests: `max_words` limits a report, `language` is `auto` or a name."""
 
     prompt: Prompt
     max_words: int = 1500
@@ -32,7 +32,7 @@ class ReportPlan:
 
 @dataclass(frozen=True)
 class ModelReport:
-    """A report, the key of the request that made it and, by reason, what of the reply was left out or mended."""
+    """A report, the key of its request and, by reason, the number of parts of the reply left out or repaired."""
 
     report: Report
     request_key: str
@@ -40,14 +40,14 @@ class ModelReport:
 
 
 def build_prompt(context: CommunityContext, plan: ReportPlan) -> list[Message]:
-    """The turns that ask for the report on a community."""
+    """Build the messages that request the report on a community."""
     return open_conversation(
         plan.prompt, plan.language, input_text=context.text.rstrip("\n"), max_report_length=str(plan.max_words)
     )
 
 
 def build_request(context: CommunityContext, plan: ReportPlan) -> ChatRequest[WrittenReport]:
-    """The question for the report on a community; its `parse` reads the reply against the context's numbers."""
+    """Build the request for the report on a community; its `parse` maps the context's numbers to stable ids."""
     return ChatRequest(
         context.community_id,
         build_prompt(context, plan),
@@ -57,10 +57,10 @@ def build_request(context: CommunityContext, plan: ReportPlan) -> ChatRequest[Wr
 
 
 async def write_report(context: CommunityContext, plan: ReportPlan, model: ChatModel) -> ModelReport:
-    """Ask for the report on one community.
+    """Request the report on one community.
 
     Raises:
-        CallFailedError: it cannot be had.
+        CallFailedError: the model gave no usable reply.
     """
     reply = await model.complete(build_request(context, plan))
     return ModelReport(reply.value.report, reply.request_key, reply.value.problems)

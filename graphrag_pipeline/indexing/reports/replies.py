@@ -1,9 +1,9 @@
-"""Community reports as models write them: JSON read leniently, local record numbers mapped back to stable ids.
+"""Parser of the reports that models write: lenient JSON, local record numbers mapped back to stable ids.
 
-A report needs a summary and a finding; the rest is mended: a rating outside 0 to 10 is brought inside, one that is no
-number becomes `MIDDLE_RATING`, a finding that says nothing is lost alone, a missing title names the central entities.
-A citation of a number that the prompt does not hold is invented: it is removed and counted. Keep out: prompts and calls
-(`model_reports.py`).
+A report needs a summary and a finding. Other defects are repaired. A rating outside 0 to 10 is clipped. A rating that
+is not a number becomes `MIDDLE_RATING`. A finding without text is left out. A missing title is replaced by the names of
+the central entities. A citation of a number that is not in the prompt is invented: it is removed and counted. Keep out:
+prompts and calls (`model.py`).
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ _BLANKS = re.compile(r"[ \t]{2,}+")
 _NUMBER = re.compile(r"[-+]?\d{1,9}(?:[.,]\d{1,6})?")
 
 
+# The docstrings of these two models are descriptions in the schema that is sent; request keys cover them.
+
+
 class ReportFinding(BaseModel):
     """One finding of the schema that the model is asked for."""
 
@@ -51,17 +54,17 @@ class ReportReply(BaseModel):
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """A report and, by reason, what was left out of the reply or mended in it."""
+    """A report and, by reason, the number of parts of the reply left out or repaired."""
 
     report: Report
     problems: Mapping[str, int]
 
 
 def parse_reply(reply: str, context: CommunityContext) -> WrittenReport:
-    """Read the report on a community.
+    """Parse the report on a community.
 
     Raises:
-        ReplyFormatError: there is no JSON object with a summary and a finding.
+        ReplyFormatError: the reply has no JSON object with a summary and a finding.
     """
     fields = next(_find_reports(read_json(reply)), None)
     if fields is None:
@@ -88,7 +91,7 @@ def parse_reply(reply: str, context: CommunityContext) -> WrittenReport:
 
 
 def _find_reports(values: list[Any]) -> Iterator[Mapping[str, Any]]:
-    """Objects that look like a report, outermost first."""
+    """Yield the objects with a summary and findings, outermost first."""
     level: list[Any] = values
     while level:
         for value in level:
@@ -113,11 +116,11 @@ def _read_findings(value: Any, ids: Mapping, problems: Counter[str]) -> Iterator
 
 
 def cite_ids(text: str, ids: Mapping[str, Mapping[str, str]], problems: Counter[str]) -> str:
-    """`text` with stable ids instead of local numbers in its citations.
+    """Replace local numbers in the citations of a text by stable ids.
 
     Args:
         ids: kind -> number -> id.
-        problems: counts the numbers that are none, which are removed.
+        problems: counts unknown numbers, which are removed.
     """
 
     def replace(parts: Cited) -> str:
@@ -134,7 +137,7 @@ def cite_ids(text: str, ids: Mapping[str, Mapping[str, str]], problems: Counter[
 
 
 def _read_rating(value: Any, problems: Counter[str]) -> float:
-    """0 to 10: 8.5, "8.5" and "8.5/10"; what is outside is brought inside, what is no number is in the middle."""
+    """Read a rating from 0 to 10, such as 8.5, "8.5" or "8.5/10"; clip others, use `MIDDLE_RATING` for non-numbers."""
     match = _NUMBER.search(value[:40]) if isinstance(value, str) else None
     number = float(match.group(0).replace(",", ".")) if match else value
     if isinstance(number, bool) or not isinstance(number, int | float) or number != number:

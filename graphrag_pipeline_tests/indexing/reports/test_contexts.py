@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.identity import entity_id, relationship_id, stable_hash
 from graphrag_pipeline.indexing.communities.detection import detect_communities
-from graphrag_pipeline.indexing.reports.contexts import ChildReport, build_context
-from graphrag_pipeline.indexing.reports.records import GraphRecords, iterate_levels
+from graphrag_pipeline.indexing.reports.community_rows import iterate_levels
+from graphrag_pipeline.indexing.reports.context_text import ChildReport
+from graphrag_pipeline.indexing.reports.contexts import build_context
+from graphrag_pipeline.indexing.reports.records import GraphRecords
 from graphrag_pipeline.settings.settings import CommunitiesSettings
 from graphrag_pipeline.tables import COMMUNITIES
 from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each

@@ -9,9 +9,10 @@ import pytest
 from graphrag_pipeline.citations import parse_citations
 from graphrag_pipeline.identity import entity_id, relationship_id
 from graphrag_pipeline.indexing.communities.detection import detect_communities
+from graphrag_pipeline.indexing.reports.community_rows import iterate_levels
 from graphrag_pipeline.indexing.reports.contexts import build_context
 from graphrag_pipeline.indexing.reports.model import RESPONSE_FORMAT, ReportPlan, build_prompt, write_report
-from graphrag_pipeline.indexing.reports.records import GraphRecords, iterate_levels
+from graphrag_pipeline.indexing.reports.records import GraphRecords
 from graphrag_pipeline.indexing.reports.replies import MIDDLE_RATING, parse_reply
 from graphrag_pipeline.models.ports import CallFailedError, ReplyFormatError
 from graphrag_pipeline.models.prompts import load_prompt
