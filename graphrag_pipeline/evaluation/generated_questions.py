@@ -38,33 +38,36 @@ _TRIES = 5
 """Most rounds of requests when replies hold too few questions or repeat them."""
 
 
+# The docstrings of these models are descriptions in the schema that is sent; request keys cover them.
+
+
 class PersonaItem(BaseModel):
-    """Reply schema: one persona."""
+    """One reader of the schema that the model is asked for."""
 
     persona: str
     tasks: list[str]
 
 
 class PersonasReply(BaseModel):
-    """Reply schema: personas with their tasks."""
+    """The schema that the model is asked for."""
 
     personas: list[PersonaItem]
 
 
 class GlobalQuestion(BaseModel):
-    """Reply schema: one global question."""
+    """One global question of the schema that the model is asked for."""
 
     question: str
 
 
 class GlobalQuestions(BaseModel):
-    """Reply schema: global questions."""
+    """The schema that the model is asked for."""
 
     questions: list[GlobalQuestion]
 
 
 class LocalQuestion(BaseModel):
-    """Reply schema: one local question with its answer and the numbers of its sources."""
+    """One local question of the schema that the model is asked for."""
 
     question: str
     answer: str
@@ -72,7 +75,7 @@ class LocalQuestion(BaseModel):
 
 
 class LocalQuestions(BaseModel):
-    """Reply schema: local questions."""
+    """The schema that the model is asked for."""
 
     questions: list[LocalQuestion]
 

@@ -34,8 +34,11 @@ CRITERIA = {
 }
 
 
+# The docstring of this model is a description in the schema that is sent; request keys cover it.
+
+
 class VerdictReply(BaseModel):
-    """Reply schema: a reason and the number of the better answer."""
+    """The schema that the model is asked for."""
 
     reason: str
     winner: int

@@ -1,0 +1,38 @@
+"""Schemas of structured replies: request keys cover them, so a change makes all stored replies useless."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pydantic import BaseModel
+
+from graphrag_pipeline.evaluation.generated_questions import GlobalQuestions, LocalQuestions, PersonasReply
+from graphrag_pipeline.evaluation.judging import VerdictReply
+from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.indexing.graph.semantic_resolution import Verdict
+from graphrag_pipeline.indexing.reports.replies import ReportReply
+from graphrag_pipeline.models.structured import json_schema_format
+from graphrag_pipeline.query.answers.model_drift import StepReply
+from graphrag_pipeline.query.answers.model_lazy import SubqueriesReply
+from graphrag_pipeline.query.answers.model_points import MapReply
+from graphrag_pipeline.query.search.model_rating import RatingReply, RatingsReply
+
+HASHES = {
+    GlobalQuestions: "81ad5a8e04dad2ace6409bbaeeb48f7d",
+    LocalQuestions: "ea45236b319b1568f8234c912de2a129",
+    MapReply: "906d6db70ca9497afc18cbc6b34e6adb",
+    PersonasReply: "0fa6d9df2831bf772a22e294b8eed43e",
+    RatingReply: "c08a34b11ae6eb7369ed0462257fad30",
+    RatingsReply: "fdc37a75380cf35a79b2a8f38b54501b",
+    ReportReply: "fe2a6e579b700001179b5c8f4d9d8029",
+    StepReply: "1d2abe9d33362370627974f793bec22e",
+    SubqueriesReply: "8b7924103061e6d1c3e25f42c51c9d5f",
+    Verdict: "2641ccef775e9b56cc203217843e9de5",
+    VerdictReply: "75727558702d11aeed583929769cef05",
+}
+
+
+@pytest.mark.parametrize("model", HASHES, ids=lambda model: model.__name__)
+def test_a_schema_does_not_change_even_by_its_docstrings(model: type[BaseModel]) -> None:
+    assert stable_hash(json.dumps(json_schema_format(model), sort_keys=True)) == HASHES[model]
