@@ -198,9 +198,9 @@ def test_a_spent_budget_stops_the_run_and_keeps_what_was_paid(tmp_path: Path) ->
 def test_a_dry_run_counts_the_calls_of_extraction_exactly_and_sends_nothing(tmp_path: Path) -> None:
     with running_model_server() as server:
         root = make_model_root(tmp_path / "root", server.base_url, chat_model={"prompt_price": 1.0})
-        told = run("--root", root.path, "index", "--dry-run", "--json", changes={KEY_VARIABLE: KEY})
-        assert told.returncode == 0, told.stderr
-        estimates = {row["stage"]: row for row in json.loads(told.stdout)["estimates"]}
+        shown = run("--root", root.path, "index", "--dry-run", "--json", changes={KEY_VARIABLE: KEY})
+        assert shown.returncode == 0, shown.stderr
+        estimates = {row["stage"]: row for row in json.loads(shown.stdout)["estimates"]}
         assert not server.calls and not (root.path / "heads").exists()
         index(root)
         extraction = estimates["extracted_graph"]
@@ -240,9 +240,9 @@ def test_verdicts_of_the_model_merge_entities_and_a_dry_run_shows_them_first(tmp
         values["resolution"] |= {"engine": "model", "min_asked_similarity": 0.5, "max_asked": 5}
         settings.write_text(yaml.safe_dump(values), encoding="utf-8")
         before = server.count()
-        told = run("--root", root.path, "merges", "--dry-run", "--json")
-        report = json.loads(told.stdout)
-        assert told.returncode == 0 and len(report["unasked"]) == 5 and not report["added"]
+        shown = run("--root", root.path, "merges", "--dry-run", "--json")
+        report = json.loads(shown.stdout)
+        assert shown.returncode == 0 and len(report["unasked"]) == 5 and not report["added"]
         assert server.count() - before == 0 or all(call.kind == "embedding" for call in server.calls[before:])
         index(root)
         assert root.snapshots.open().n_rows("entities") < n_entities
@@ -280,7 +280,7 @@ def test_fifty_hostile_replies_change_nothing_but_their_own_text_units(tmp_path:
 
 
 def unit_title(name: str) -> str:
-    """A word that only the text of this file holds."""
+    """Return a word that only the text of this file contains."""
     return "Dispatch" + "".join(chr(ord("a") + int(digit)) for digit in name if digit.isdigit()) + "x"
 
 
@@ -351,8 +351,8 @@ def test_the_key_is_in_no_file_log_or_output(tmp_path: Path) -> None:
         put(root.path, "ada.txt", TEXT)
         refused = run("--root", root.path, "index", changes={KEY_VARIABLE: KEY + "-wrong"})
         assert refused.returncode == 1 and KEY_VARIABLE in refused.stderr
-    told = result.stdout + result.stderr + wrong.stdout + wrong.stderr + refused.stdout + refused.stderr
-    assert KEY not in told
+    shown = result.stdout + result.stderr + wrong.stdout + wrong.stderr + refused.stdout + refused.stderr
+    assert KEY not in shown
     files = [path for path in root.path.rglob("*") if path.is_file()]
     assert [path for path in files if KEY.encode() in path.read_bytes()] == []
 
@@ -377,7 +377,7 @@ def test_calls_show_in_dagster_beside_the_bucket_that_needed_them(tmp_path: Path
 
 @contextmanager
 def indexing(root: Root) -> Iterator[subprocess.Popen[bytes]]:
-    """`index` in a process of its own, killed at the end if it still runs."""
+    """Run `index` in a separate process; kill it at the end if it still runs."""
     process = subprocess.Popen(
         [sys.executable, "-m", "graphrag_pipeline", "--root", str(root.path), "index"],
         env=environment(**{KEY_VARIABLE: KEY}),
@@ -413,7 +413,7 @@ def test_killed_at_any_moment_the_next_run_gives_the_bytes_of_an_undisturbed_one
             kill_after_calls(root, server, n_calls)
         index(root)
         assert contract_bytes(root) == contract_bytes(calm)
-        # A reply under way when its process dies is lost; one that was stored is never asked for again.
+        # A reply on its way when its process dies is lost; a stored reply is never requested again.
         assert server.count() <= n_undisturbed + 10 * 8
 
 

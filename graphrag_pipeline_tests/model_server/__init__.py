@@ -5,10 +5,11 @@
         ...
     assert server.count("extraction") == 3
 
-A reply is a function of the request; a fault is a function of (seed, request, how often it was asked before): neither
-depends on the order of arrival, so a run repeats itself under concurrency and a retried call can succeed. A request is
-the same when endpoint, model and body bytes are. Prompts: `brains.py` tells what is recognised; faults: `faults.py`.
-For a newcomer without a key: `python -m graphrag_pipeline_tests.model_server --port 8089`.
+A reply depends on the request only. A fault depends on the seed, the request and the number of its attempt. Neither
+depends on the order of arrival, so concurrent runs are reproducible and a retried call can succeed. Requests are equal
+if endpoint, model and body bytes are equal. `brains.py` lists the prompts that are recognized, `faults.py` the faults.
+
+Without an API key, run `python -m graphrag_pipeline_tests.model_server --port 8089` to try the model engine.
 """
 
 from graphrag_pipeline_tests.model_server.faults import Fault

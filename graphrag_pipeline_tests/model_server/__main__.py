@@ -1,6 +1,6 @@
-"""`python -m graphrag_pipeline_tests.model_server`: a model to try the model engine with, without a key.
+"""Command `python -m graphrag_pipeline_tests.model_server`: a model server to try the model engine without a key.
 
-It prints its address once it listens, and what it was asked when it is stopped (Ctrl-C).
+It prints its address when it listens, and a summary of its requests when it is stopped (Ctrl-C).
 """
 
 from __future__ import annotations

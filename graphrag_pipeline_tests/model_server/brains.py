@@ -1,4 +1,4 @@
-"""The default model: tells what a prompt asks for and answers by rule, as a function of the conversation alone.
+"""Default model of the server: recognizes the kind of a prompt and answers by rule, from the conversation only.
 
 | kind | recognised by | answer |
 |---|---|---|
@@ -16,7 +16,7 @@
 | `answer` | "[Data:" in the prompt | the best records, cited |
 | `echo` | all else | a short echo |
 
-With a JSON schema the answer is made to meet it; an unknown schema is filled.
+With a JSON schema, the answer is changed to fit it; an unknown schema is filled.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _N_POINTS = 3
 
 
 def name_kind(conversation: Conversation) -> str:
-    """What is asked for: a kind of the table above."""
+    """Return the kind of a prompt, from the table above."""
     prompt, last = conversation.opening, conversation.last
     names = set(conversation.schema.get("properties", ())) if conversation.schema else set()
     is_graph = _ENTITY_FORMAT.search(prompt) is not None
@@ -88,7 +88,7 @@ def name_kind(conversation: Conversation) -> str:
 
 
 def reply_to(kind: str, conversation: Conversation) -> str:
-    """The text of the reply; JSON where the kind, the schema or `json_object` asks for it."""
+    """Return the text of the reply; JSON if the kind, the schema or `json_object` requires it."""
     value = _BRAINS[kind](conversation)
     if conversation.schema is not None:
         hint = conversation.question[:80] or "ok"
@@ -187,7 +187,7 @@ def _echo(conversation: Conversation) -> str:
 
 
 def _data_of(conversation: Conversation) -> str:
-    """The part of a query prompt that holds the data: between tags, from its heading to the next one, or all of it."""
+    """Return the data of a query prompt: between tags, from its heading to the next one, or all of it."""
     tagged = _DATA_TAGS.search(conversation.opening)
     if tagged:
         return tagged[1]
@@ -196,7 +196,7 @@ def _data_of(conversation: Conversation) -> str:
 
 
 def _best_records(records: list[Record], question: str, n: int) -> list[Record]:
-    """The `n` records that share most words with the question, ties in their order."""
+    """Return the `n` records that share most words with the question; ties keep their order."""
     wanted = _content_words(question)
     return sorted(records, key=lambda record: -len(wanted & _content_words(record.text)))[:n]
 

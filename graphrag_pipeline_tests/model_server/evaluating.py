@@ -1,4 +1,4 @@
-"""What the default model replies where questions are generated and answers are judged (see `brains.py`)."""
+"""Replies of the default model to prompts that generate questions and judge answers (see `brains.py`)."""
 
 from __future__ import annotations
 

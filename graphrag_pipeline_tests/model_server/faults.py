@@ -1,17 +1,17 @@
-"""What can go wrong with a model's endpoint, by name, and when: by rate, decided by hash, or by a script.
+"""Faults of a model endpoint by name, injected at a rate, chosen by hash, or by a script.
 
 Names, for a rate (`{"429": 0.1, "hang": 0.02}`, `--faults 429=0.1,hang=0.02`) or a scripted `Fault(name)`:
 
 | name | the client sees |
 |---|---|
-| `429` | rate limit, without a word on when to come back |
+| `429` | rate limit without a `retry-after` header |
 | `429-retry-after`, `429-retry-after-ms` | the same with that header: seconds (at least 1), or ms |
-| `429-quota` | `insufficient_quota`: coming back does not help |
+| `429-quota` | `insufficient_quota`: a retry does not help |
 | `500`, `503`, any 4xx or 5xx | that status with an OpenAI error body (`401`: invalid key, `404`: no such model) |
 | `too-long` | 400 `context_length_exceeded` |
-| `unsupported-format` | 400: this endpoint knows no `response_format` |
-| `drop`, `drop-midway` | the connection lost before the first byte; after half of the answer, streamed or not |
-| `hang` | silence until the client gives up (at most `hang_s`), then a lost connection |
+| `unsupported-format` | 400: this endpoint does not support `response_format` |
+| `drop`, `drop-midway` | connection lost before the first byte; after half of the answer, streamed or not |
+| `hang` | no answer until the client times out (at most `hang_s`), then a lost connection |
 | `garbage`, `html` | 200 with broken JSON; 200 with a proxy's HTML page |
 | `truncated` | the text cut in half, `finish_reason` `length` (chat) |
 | `fenced`, `nonsense`, `empty` | the text inside a code fence; unrelated text; no text (chat) |
@@ -124,7 +124,7 @@ def error_answer(fault: Fault, retry_after_s: float) -> ErrorAnswer | None:
 
 
 def spoil_reply(fault: Fault | None, reply: Reply) -> Reply:
-    """The reply as a chat fault leaves it; unchanged for faults of other kinds."""
+    """Return the reply changed by a chat fault; unchanged for other kinds of faults."""
     text = reply.text or ""
     match fault.name if fault else "":
         case "truncated":

@@ -1,10 +1,10 @@
 """Reading a prompt: the conversation, its input text, entity types, delimiters, numbered records and question.
 
-Read the way GraphRAG's prompts are written, Microsoft's or ours, without knowing any of them word for word. The input
-text is the user's, inside `<text>` or `<input_text>` tags, else behind the first `Text:` below a `Real Data` heading,
-else behind the last `Text:` of a prompt with examples or the first of one without, up to `Output:` or a line of `#`;
-else it is all that the user says. Records are lines that begin with a number and `,`, `|`, a tab or `:`, or with a
-number in brackets, under a heading line such as `Entities` or `-----Reports-----`.
+The rules fit the format of the prompts of Microsoft GraphRAG and of this package, but not their words. The input text
+is the text inside `<text>` or `<input_text>` tags. Without tags, it is the text after the first `Text:` below a `Real
+Data` heading, or after the last `Text:` of a prompt with examples, or after the first `Text:` without examples, up to
+`Output:` or a line of `#`. Otherwise it is the whole text of the user. Records are lines that start with a number and
+`,`, `|`, a tab or `:`, or with a number in brackets, under a heading such as `Entities` or `-----Reports-----`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Conversation:
 
     @cached_property
     def input_text(self) -> str:
-        """What the prompt asks to be read."""
+        """The input text of the prompt."""
         prompt = self._from_user
         tagged = _TAGGED.search(prompt)
         if tagged is not None:
@@ -98,7 +98,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """How an extraction prompt wants its records written."""
+    """The delimiters of an extraction prompt."""
 
     field: str
     record: str

@@ -1,4 +1,4 @@
-"""Reading the body of a request, and the reasons for which a real endpoint refuses one. Pure."""
+"""Request bodies, and the reasons for which a real endpoint rejects them. Pure functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_request(request: HttpRequest, is_chat: bool, attempt_of: Callable[[str]
     """The request as scripts and brains see it; `attempt_of` numbers the requests with one key.
 
     Raises:
-        ValueError: the body is no JSON object, or lacks what every request has. The message is for the client.
+        ValueError: the body is not a JSON object, or lacks a required field. The message is for the client.
     """
     try:
         body = json.loads(request.body)
@@ -51,11 +51,11 @@ def count_inputs(asked: Asked, count_tokens: Callable[[str], int]) -> list[int]:
 
 
 def find_refusal(asked: Asked, n_tokens: Sequence[int], limits: tuple[int | None, int | None, int]) -> Fault | None:
-    """Why a real endpoint answers 400: too long, too many, or empty.
+    """Return why a real endpoint answers 400: too long, too many, or empty inputs.
 
     Args:
         n_tokens: tokens of each message or input.
-        limits: tokens of a chat request, tokens of one input, inputs of one request; None is no limit.
+        limits: tokens of a chat request, tokens of one input, inputs of one request; None means no limit.
     """
     max_context_tokens, max_input_tokens, max_batch_items = limits
     if asked.kind != "embedding":

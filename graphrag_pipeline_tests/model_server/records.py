@@ -1,4 +1,4 @@
-"""What a request asked and what became of it: seen by scripts before the reply, by tests after it."""
+"""Records of requests and their outcome: scripts see them before the reply, tests after it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Call:
-    """One recorded request. `status` is None as long as no answer was sent whole: waiting, hung, dropped, given up.
+    """One recorded request. `status` is None until a complete answer was sent.
 
     Attributes:
         n_inputs: texts to embed.
@@ -63,7 +63,7 @@ class Call:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the client got a whole reply with nothing wrong: the ones that are worth paying for once."""
+        """Whether the client got a complete reply without a fault."""
         return self.status == 200 and self.fault is None
 
 
@@ -112,7 +112,7 @@ def hide_keys(headers: dict[str, str]) -> dict[str, str]:
 
 
 def approximate_tokens(text: str) -> int:
-    """UTF-8 bytes divided by four, rounded up: near enough for English prose, and free."""
+    """Return UTF-8 bytes divided by 4, rounded up, which is accurate enough for English prose."""
     return math.ceil((len(text) if text.isascii() else len(text.encode("utf-8", "replace"))) / 4)
 
 

@@ -1,4 +1,4 @@
-"""A model server in a thread: for tests, whose code then talks to it over real HTTP."""
+"""Model server in a thread, for tests that call it over real HTTP."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from graphrag_pipeline_tests.model_server.server import ModelServer, ServerSetti
 
 @contextlib.contextmanager
 def running_model_server(script: Script | None = None, *, port: int = 0, **settings: Any) -> Iterator[ModelServer]:
-    """A server in a thread of its own, stopped at the end; `settings` are the fields of `ServerSettings`.
+    """Run a server in a thread until the block ends; `settings` are the fields of `ServerSettings`.
 
     Raises:
         OSError: the port is taken.

@@ -1,4 +1,4 @@
-"""Making a value meet a JSON schema: what a constrained decoder guarantees, by rule.
+"""Values that fit a JSON schema, by rule, as a constrained decoder guarantees.
 
 Covers what structured replies use: objects, arrays, strings, numbers, booleans, enum, const, anyOf, $ref to $defs,
 minimum and maximum, minItems. Known fields keep their values; the rest is filled deterministically.

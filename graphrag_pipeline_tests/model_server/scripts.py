@@ -1,4 +1,4 @@
-"""Scripted replies: what a test makes the server say instead of its default model. Rules are asked in order."""
+"""Scripted replies that replace those of the default model. The first rule that answers wins."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Scripts:
         self._rules = (*rules, *self._rules)
 
     def answer(self, asked: Asked) -> Reply | Fault | None:
-        """What the first rule says that has an answer."""
+        """Return the answer of the first rule that has one."""
         for predicate, answer in self._rules:
             if _applies(predicate, asked):
                 resolved = _resolve(answer, asked)

@@ -1,4 +1,4 @@
-"""The server: routes a request, decides reply and fault, waits, answers, records.
+"""Model server: routes a request, chooses reply and fault, adds latency, answers, records.
 
 `ModelServer.serve` runs in the caller's event loop; `running.py` runs it in a thread.
 """
@@ -37,7 +37,7 @@ _MODELS_PATHS = ("/v1/models", "/openai/models", "/openai/v1/models")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """How the server behaves. Limits are off where None; tokens are counted by `count_tokens`."""
+    """Settings of the server. A limit of None is off; `count_tokens` counts tokens."""
 
     latency_s: float = 0.0
     chunk_latency_s: float = 0.0  # between two events of a stream
@@ -88,7 +88,7 @@ class ModelServer:
         return self.log.count(kind)
 
     def push(self, *rules: Rule) -> None:
-        """Add script rules, asked before all earlier ones."""
+        """Add script rules before all earlier ones."""
         self._scripts.push(*rules)
 
     def reset(self) -> None:
@@ -111,7 +111,7 @@ class ModelServer:
             on_start()
             await stop.wait()
         finally:
-            loop.remove_reader(listener.sockets[0].fileno())  # else asyncio trips over a client that comes right now
+            loop.remove_reader(listener.sockets[0].fileno())  # else asyncio fails on a client that connects now
             for _ in range(3):
                 await asyncio.sleep(0)  # those that it has accepted reach `connections`
             listener.close()
@@ -119,7 +119,7 @@ class ModelServer:
             await listener.wait_closed()
 
     async def _answer(self, request: HttpRequest, connection: Connection) -> None:
-        log = self.log  # the one of now: a reset may come while this waits
+        log = self.log  # keep this log: a reset may happen during a wait
         log.n_in_flight += 1
         log.most_in_flight = max(log.most_in_flight, log.n_in_flight)
         try:
@@ -181,7 +181,7 @@ class ModelServer:
         settings = self.settings
         try:
             scripted = self._scripts.answer(asked)
-        except Exception as error:  # test code: whatever it raises must reach the test, which waits in another thread
+        except Exception as error:  # test code: each exception must reach the test in the other thread
             self.script_errors.append(error)
             scripted = Fault("500", message=f"the test's script failed: {error!r}")
         is_chat = asked.kind != "embedding"
@@ -208,7 +208,7 @@ class ModelServer:
         counted = 0 if reply.vectors is not None else self.settings.count_tokens(said)
         call.completion_tokens = counted if reply.completion_tokens is None else reply.completion_tokens
         usage = Usage(call.prompt_tokens, call.completion_tokens)
-        call.status = None if is_cut else 200  # booked first: a client may look as soon as it has its answer
+        call.status = None if is_cut else 200  # before sending: a client may read it as soon as it has its answer
         if asked.body.get("stream") and reply.vectors is None:
             await self._stream(asked, reply, usage, is_cut, connection)
         else:

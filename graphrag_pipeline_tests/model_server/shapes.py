@@ -1,4 +1,4 @@
-"""The JSON of OpenAI's protocol: completions, streamed chunks, vectors, models, errors. Pure; no clock, no chance.
+"""The JSON of OpenAI's protocol: completions, chunks, vectors, models, errors. Pure: no clock, no random numbers.
 
 Ids come from the request's key and `created` is a constant, so the same request gives the same bytes.
 """
@@ -21,7 +21,7 @@ _ERROR_TYPES = {400: "invalid_request_error", 401: "invalid_request_error", 404:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model says. `text` None with a `refusal` is a refusal; `vectors` answer an embedding request.
+    """A reply of the model. `text` None with a `refusal` is a refusal; `vectors` answer an embedding request.
 
     `latency_s` and the token counts replace the server's own when given.
     """

@@ -1,4 +1,4 @@
-"""The default model: what it makes of GraphRAG's prompts, each written the way Microsoft's or ours are."""
+"""The default model: its answers to GraphRAG's prompts, in Microsoft's format and in that of this package."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Embeddings by rule: each word hashed onto four signed places of the vector, summed, of length 1.
+"""Embeddings by rule: each word is hashed to four signed places of the vector; the sum is scaled to length 1.
 
-So equal inputs have equal vectors and inputs that share words are near each other, whatever the dimension. A word of
-one to three letters counts a third (no list of stop words), a CJK character is a word, a token id is a word too.
+Equal inputs have equal vectors, and inputs that share words are near each other, in every dimension. A word of one to
+three letters counts a third, instead of a list of stop words. A CJK character and a token id count as words.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""HTTP/1.1 over asyncio, small enough to misbehave on purpose: keep-alive, streams, half a body, a line gone dead.
+"""HTTP/1.1 over asyncio with faults on demand: keep-alive, streams, half a body, a dead connection.
 
-A handler is called once per request, one at a time per connection, and answers through the `Connection` it is given.
-It is cancelled as soon as the client hangs up. Written here because a web framework hides the connection that a fault
-must break. Keep out: anything about models. Requests need a Content-Length (the OpenAI SDK always sends one).
+A handler is called once per request, one at a time per connection, and answers through its `Connection`. It is
+cancelled when the client disconnects. A web framework would hide the connection that a fault must break. Requests need
+a Content-Length, which the OpenAI SDK always sends.
+
+Keep out: anything about models.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ class Connection(asyncio.Protocol):
         self._handler = handler
         self._connections = connections
         self._buffer = bytearray()
-        self._head: tuple[HttpRequest, int] | None = None  # a request that waits for this many bytes of body
+        self._head: tuple[HttpRequest, int] | None = None  # a request and the number of bytes of its body
         self._task: asyncio.Task[None] | None = None
         self._transport: Any = None
         self._is_last = False
@@ -73,7 +75,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(b"0\r\n\r\n")
 
     def hang_up(self) -> None:
-        """Close after what was written; to a client that awaits more, a connection lost in mid-answer."""
+        """Close after the written bytes; a client that expects more sees a lost connection."""
         self._transport.close()
 
     def drop(self) -> None:
@@ -81,7 +83,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     async def closed(self) -> None:
-        """Close at once and wait for the handler to end."""
+        """Close at once and wait until the handler ends."""
         self._transport.abort()
         if self._task is not None:
             self._task.cancel()
@@ -148,4 +150,4 @@ class Connection(asyncio.Protocol):
 
 
 Handler: TypeAlias = Callable[[HttpRequest, Connection], Coroutine[Any, Any, None]]
-"""Answers one request; a failure of its own reaches the client as a dropped connection."""
+"""Answers one request; an exception in it reaches the client as a dropped connection."""

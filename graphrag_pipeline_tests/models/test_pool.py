@@ -49,16 +49,16 @@ def _a_key_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_results_come_in_order_and_a_second_run_sends_nothing(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     with running_model_server(answer) as server:
         chat = chat_model(server.base_url, tmp_path)
-        first = complete_all(chat, questions(40), lambda done, total: told.append((done, total)))
+        first = complete_all(chat, questions(40), lambda done, total: progress.append((done, total)))
         second = complete_all(chat_model(server.base_url, tmp_path), questions(45))
     assert texts(first) == [f"fact about question {number}" for number in range(40)]
     assert texts(second)[:40] == texts(first)
     assert server.count() == 45
-    assert told[-1] == (40, 40)
-    assert told == sorted(told)
+    assert progress[-1] == (40, 40)
+    assert progress == sorted(progress)
 
 
 def test_failures_are_data_and_only_they_are_tried_again(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The one reader of JSON from models: whatever the string, values that are safe to keep, or nothing."""
+"""JSON of models: every string gives values that are safe to store, or none."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Make the bundled static embeddings: one vector per word piece, distilled from all-MiniLM-L6-v2.
+"""Distillation of the bundled static embeddings: one vector per word piece, from all-MiniLM-L6-v2.
 
-Run `python distill.py OUT_DIR`; it writes `model.safetensors`, `tokenizer.json` and `config.json` there and prints
-their sha256. The product never imports this file: torch is needed to make the table, not to use it. The environment,
-the command and the expected hashes are in PROVENANCE.md beside this file; after a new run, copy the hashes there.
+Run `python distill.py OUT_DIR`. It writes `model.safetensors`, `tokenizer.json` and `config.json` to `OUT_DIR` and
+prints their sha256. The product never imports this file, because only the distillation needs torch. PROVENANCE.md beside
+this file holds the environment, the command and the expected hashes. After a new run, copy the hashes there.
 
-Nothing here is random: each vocabulary entry goes through the model once, then PCA by eigendecomposition with a fixed
-sign rule. One thread, so that sums are taken in one order. Another kind of CPU may still round a few of the 7.5
-million int8 cells the other way.
+The result is deterministic: each vocabulary entry goes through the model once, then PCA by eigendecomposition with a
+fixed sign rule. One thread keeps the order of sums. Another type of CPU may round a few of the 7.5 million int8 cells
+differently.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ def find_source_folder() -> Path:
 
 
 def strip_tokenizer(tokenizer_json: str) -> str:
-    """Keep what turns a text into word pieces: no truncation, no padding, no "[PAD]" in a text read as markup."""
+    """Keep the parts that turn a text into word pieces; drop truncation, padding and added tokens such as "[PAD]"."""
     tokenizer = json.loads(tokenizer_json)
     tokenizer |= {"truncation": None, "padding": None, "added_tokens": [], "decoder": None}
     return json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""Extracting changed documents alone gives what extracting all gives, whatever changed."""
+"""Extraction of the changed documents gives the same tables as extraction of all documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Concurrency that adapts, waits that are told or doubled, and a budget and rates that processes share."""
+"""Adaptive concurrency, requested and exponential delays, and a budget and rates that processes share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spans as OpenTelemetry's own SDK exports them: what each attempt tells, and whose children they are."""
+"""Spans as OpenTelemetry's SDK exports them: the attributes of each attempt, and its parent."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def test_vectors_are_an_operation_of_their_own(tmp_path: Path, sent: InMemorySpa
     with running_model_server() as server:
         embedder(server.base_url, tmp_path, use_spans=True).embed(["Marley"])
     [span] = sent.get_finished_spans()
-    told = attributes_of(span)
-    assert (span.name, told["gen_ai.operation.name"]) == ("embeddings test-embedding", "embeddings")
-    assert told["gen_ai.usage.input_tokens"] and told["graphrag.stage"] == "embeddings"
+    attributes = attributes_of(span)
+    assert (span.name, attributes["gen_ai.operation.name"]) == ("embeddings test-embedding", "embeddings")
+    assert attributes["gen_ai.usage.input_tokens"] and attributes["graphrag.stage"] == "embeddings"
 
 
 @pytest.mark.parametrize(("fault", "kind"), [("hang", "timeout"), ("garbage", "no_answer"), ("401", "401")])
