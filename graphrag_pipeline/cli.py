@@ -1,7 +1,7 @@
-"""The command line: `graphrag-pipeline` and `python -m graphrag_pipeline`.
+"""Command line: `graphrag-pipeline` and `python -m graphrag_pipeline`.
 
 Exit status 0 is success, 1 a `PipelineError` (one line, no traceback), 2 wrong usage, 130 an interruption. Heavy
-imports stay inside commands. Keep out: commands, which are in `commands/`.
+imports stay inside commands, so that help is fast. Keep out: commands, which are in `commands/`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from graphrag_pipeline.commands.trials import add_trial_commands
 from graphrag_pipeline.errors import PipelineError
 
 app = typer.Typer(
-    help="GraphRAG as a Dagster pipeline: index documents as a knowledge graph, ask questions over it.",
+    help="GraphRAG as a Dagster pipeline: index documents as a knowledge graph and ask questions about them.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -36,8 +36,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(is_asked: bool) -> None:
-    if is_asked:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         from importlib.metadata import version
 
         typer.echo(f"graphrag-pipeline {version('graphrag-pipeline')}")
@@ -56,11 +56,11 @@ def _read_common_options(
 
 for add_commands in (
     add_indexing_commands,
-    add_trial_commands,
     add_question_commands,
     add_batch_commands,
-    add_evaluation_commands,
     add_tracing_commands,
+    add_trial_commands,
+    add_evaluation_commands,
     add_snapshot_commands,
     add_interchange_commands,
     add_ui_commands,
@@ -69,19 +69,19 @@ for add_commands in (
 
 
 def collect_rarely() -> None:
-    """Look for cycles of objects less often than Python does.
+    """Run the garbage collector less often than Python does by default.
 
-    Libraries and replies make objects by the million that live to the end; looking through them took a third of the
-    time of a small index.
+    Libraries and replies create millions of objects that live until the end. Scanning them took a third of the time of
+    a small index.
     """
     gc.set_threshold(200_000, 20, 50)
 
 
 def stop_when_terminated() -> None:
-    """Let SIGTERM end a command like Ctrl-C does: what is paid is kept.
+    """Let SIGTERM end a command like Ctrl-C: replies that are paid for are kept.
 
-    Dagster gives SIGTERM whatever handler SIGINT has. A shell starts `command &` of a script with SIGINT ignored; then
-    one handler ignores SIGINT, as the shell wants, and heeds SIGTERM.
+    Dagster gives SIGTERM the handler of SIGINT. A shell starts `command &` in a script with SIGINT ignored. Then
+    the common handler ignores SIGINT, as the shell wants, and obeys SIGTERM.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -94,10 +94,10 @@ def _interrupt_if_terminated(number: int, _frame: FrameType | None) -> None:
 
 
 def main() -> NoReturn:
-    """Entry point: run the command line; a `PipelineError` is one line on standard error and exit status 1."""
+    """Run the command line; a `PipelineError` becomes one line on standard error and exit status 1."""
     stop_when_terminated()
     collect_rarely()
-    for stream in (sys.stdout, sys.stderr):  # a terminal that cannot show a character shows its code
+    for stream in (sys.stdout, sys.stderr):  # a terminal without a character shows its code
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:

@@ -358,7 +358,7 @@ def test_a_stopped_index_keeps_the_snapshot_and_the_next_one_finishes(
     stopped = subprocess.run(program, env=environment(), capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert (stopped.returncode, stopped.stdout) == (130, ""), stopped.stderr
     assert_one_line(stopped.stderr)
-    assert stopped.stderr.startswith("interrupted: what was finished is kept; run `graphrag-pipeline index` again")
+    assert stopped.stderr.startswith("interrupted: finished work is kept; run `graphrag-pipeline index` again")
     assert root.snapshots.current() == published and contract_bytes(root) == contents
     with GraphIndex.open(root.path) as index:
         assert "Cratchit" in index.search("Who is Bob Cratchit?").answer

@@ -72,7 +72,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("imported") / "root"
     result = run("import", IMPORTED, "--root", root)
     assert result.returncode == 0, result.stderr
-    assert "mended: 43 relationships" in result.stdout
+    assert "repaired: 43 relationships" in result.stdout
     assert re.search(r"561 entities, .*\npublished snapshot [0-9a-f]{16}\n$", result.stdout)
     return root
 
@@ -82,7 +82,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_project_from_nothing_to_an_answer(tmp_path: Path, first_index: tuple[Path, str], call: Call) -> None:
     made = call("init", tmp_path / "new")
-    assert made.status == 0 and f"made {tmp_path / 'new' / 'settings.yaml'}\n" in made.out
+    assert made.status == 0 and f"created {tmp_path / 'new' / 'settings.yaml'}\n" in made.out
     assert made.out.endswith(f"then run: graphrag-pipeline --root {tmp_path / 'new'} index\n")
     assert (tmp_path / "new" / "input").is_dir()
     again = run("index", "--root", first_index[0])
@@ -309,7 +309,7 @@ def test_index_does_not_replace_an_imported_index(imported: Path, tmp_path: Path
 
 
 def test_an_import_needs_a_root_and_a_source(tmp_path: Path, indexed: Path, call: Call) -> None:
-    assert_one_line_error(call("import", IMPORTED), "import needs --root DIR")
+    assert_one_line_error(call("import", IMPORTED), "`import` needs `--root DIR`")
     assert_one_line_error(call("import", tmp_path, "--root", tmp_path / "root"), "no GraphRAG index here")
     assert_one_line_error(call("import", IMPORTED, "--root", indexed), "an index of its own documents")
 

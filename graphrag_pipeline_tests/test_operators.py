@@ -112,7 +112,7 @@ def test_backfill_after_a_changed_prompt(operator: Operator, model_index: ModelI
     assert "stale community_reports: prompt community_report: " in outcomes["status"].out
     assert "stale extracted_graph" not in outcomes["status"].out
     tried = outcomes["try community_reports --sample 2"].out
-    assert tried.startswith("community_reports: 2 of ") and "2 of 2 came out different" in tried
+    assert tried.startswith("community_reports: 2 of ") and "2 of 2 changed" in tried
     [planned] = [line for line in outcomes["index --dry-run"].out.splitlines() if line.startswith("community_reports ")]
     assert planned.split()[2] == "2"  # cached
     assert {call.kind for call in model_index.server.calls} == {"report", "embedding"}

@@ -1,5 +1,5 @@
-"""The commands, a module per subject; `cli.py` mounts them.
+"""Commands, one module per subject; `cli.py` mounts them.
 
-Each finds the root, calls one function of the package and prints what it returns: results to standard output,
-everything else to standard error. Keep out: anything a library user would miss.
+A command finds the root, calls one function of the package and prints the result. Results go to standard output, other
+messages to standard error. Keep out: anything that a user of the Python API needs.
 """

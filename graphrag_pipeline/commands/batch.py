@@ -1,4 +1,4 @@
-"""The command `batch`: a file of questions, answered into a file of answers.
+"""Command `batch`: answers a file of questions into a file of answers.
 
 Keep out: answering (`query/batch/run.py`).
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphrag_pipeline.commands.questions import METHOD_HELP
-from graphrag_pipeline.commands.terminal import RootOption, logging_costs, open_root
+from graphrag_pipeline.commands.terminal import QUESTION_GROUP, RootOption, logging_costs, open_root
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.batch.question_files import BatchQuestion
@@ -22,23 +22,25 @@ if TYPE_CHECKING:
 
 def add_batch_commands(app: typer.Typer) -> None:
     """Mount the commands of this module."""
-    app.command()(batch)
+    app.command(rich_help_panel=QUESTION_GROUP)(batch)
 
 
 def batch(
-    file: Annotated[Path, typer.Argument(help="Questions: text with one a line, CSV or JSON lines.")],
+    file: Annotated[Path, typer.Argument(help="Questions: a text file with one per line, CSV or JSON lines.")],
     out: Annotated[
-        Path | None, typer.Option(help="Answers as JSON lines; what it holds is not asked again. Else printed.")
+        Path | None,
+        typer.Option(help="JSON lines file for the answers; answers in it are reused. Default: print them."),
     ] = None,
-    method: Annotated[str, typer.Option(help=f"For questions that name none: {METHOD_HELP}")] = "auto",
+    method: Annotated[str, typer.Option(help=f"For questions without a method. {METHOD_HELP}")] = "auto",
     filters: Annotated[
-        list[str] | None, typer.Option("--filter", help='Read only documents that pass, such as "year>=2024"; repeat.')
+        list[str] | None,
+        typer.Option("--filter", help='Read only matching documents, such as "year>=2024"; repeatable.'),
     ] = None,
-    concurrency: Annotated[int, typer.Option(min=1, max=64, help="Questions at a time.")] = 4,
+    concurrency: Annotated[int, typer.Option(min=1, max=64, help="Questions answered at once.")] = 4,
     root: RootOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the account as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary (calls, tokens, cost) as JSON.")] = False,
 ) -> None:
-    """Answer a file of questions from one snapshot; exit status 1 if one has no answer."""
+    """Answer a file of questions from one snapshot; exit status 1 if a question fails."""
     from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_question_file
     from graphrag_pipeline.query.batch.run import answer_into_file
     from graphrag_pipeline.query.graph_index import GraphIndex
@@ -49,7 +51,7 @@ def batch(
     questions = read_question_file(file, default)
     project = open_root(root)
     with GraphIndex.open(project.path) as index, logging_costs(project, "batch", "answers"):
-        index.where(default.filters)  # what no question could pass is one error
+        index.where(default.filters)  # an invalid filter is one error, not one per question
         try:
             account = (
                 answer_into_file(index, questions, out, concurrency)
@@ -57,7 +59,7 @@ def batch(
                 else _print_answers(index, questions, concurrency)
             )
         except KeyboardInterrupt:
-            typer.echo("interrupted: answers that were there are kept; run it again to go on", err=True)
+            typer.echo("interrupted: finished answers are kept; run the command again to continue", err=True)
             raise typer.Exit(130) from None
     is_err = out is None  # answers alone are on standard output
     typer.echo(json.dumps(account.to_dict()) if as_json else account.to_text(), err=is_err)

@@ -1,4 +1,4 @@
-"""The command `dev`: Dagster's UI and daemon on a root."""
+"""Command `dev`: Dagster's UI and daemon on a root."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from graphrag_pipeline.commands.terminal import RootOption, open_root
+from graphrag_pipeline.commands.terminal import DAGSTER_GROUP, RootOption, open_root
 from graphrag_pipeline.errors import PipelineError
 
 
 def add_ui_commands(app: typer.Typer) -> None:
     """Mount the commands of this module."""
-    app.command()(dev)
+    app.command(rich_help_panel=DAGSTER_GROUP)(dev)
 
 
 def dev(
@@ -22,24 +22,24 @@ def dev(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 3000,
 ) -> None:
-    """Dagster's UI and daemon, with its home under the root."""
+    """Start Dagster's UI and daemon, with DAGSTER_HOME under the root."""
     from graphrag_pipeline.defs.runs.instance import dagster_home, open_instance
     from graphrag_pipeline.pipeline.root import ROOT_VARIABLE
 
     project = open_root(root)
     project.tables.check_layout(project.settings.storage.n_buckets)
     _check_port(host, port)
-    with open_instance(project):  # made here, or a clear error
+    with open_instance(project):  # fail early with a clear error
         os.environ["DAGSTER_HOME"] = str(dagster_home(project))
     os.environ[ROOT_VARIABLE] = str(project.path)
-    # Dagster advises its project tool `dg` instead of `dagster dev`; nobody here can follow the advice.
+    # Dagster advises its project tool `dg` instead of `dagster dev`; the advice does not apply to a root.
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), "ignore:Function")))
     arguments = ["dev", "-m", "graphrag_pipeline.definitions", "-h", host, "-p", str(port)]
     os.execv(sys.executable, [sys.executable, "-m", "dagster", *arguments])
 
 
 def _check_port(host: str, port: int) -> None:
-    """Say at once what Dagster says after half a minute."""
+    """Report a port in use at once; Dagster reports it after half a minute."""
     import socket
 
     try:

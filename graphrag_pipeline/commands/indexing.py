@@ -1,4 +1,4 @@
-"""Commands that make and look after an index: `init`, `index`, `merges`, `costs` and `status`."""
+"""Commands that make and maintain an index: `init`, `index`, `status`, `costs` and `merges`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from graphrag_pipeline.commands.snapshots import render_pin
-from graphrag_pipeline.commands.terminal import JsonOption, RootOption, logging_costs, open_root, print_json
+from graphrag_pipeline.commands.terminal import (
+    INDEX_GROUP,
+    JsonOption,
+    RootOption,
+    logging_costs,
+    open_root,
+    print_json,
+)
 from graphrag_pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -19,52 +26,59 @@ Engine = Literal["embedded", "model"]
 
 def add_indexing_commands(app: typer.Typer) -> None:
     """Mount the commands of this module."""
-    for command in (init, index, merges, costs, status):
-        app.command()(command)
+    for command in (init, index, status, costs, merges):
+        app.command(rich_help_panel=INDEX_GROUP)(command)
 
 
 def init(
-    directory: Annotated[Path, typer.Argument(help="Folder to make a root of.")],
-    engine: Annotated[Engine, typer.Option(help="Who does the stages: the embedded engine or a model.")] = "embedded",
-    chat_model: Annotated[str | None, typer.Option(help="model: name of the chat model.")] = None,
+    directory: Annotated[Path, typer.Argument(help="Directory that becomes the root.")],
+    engine: Annotated[
+        Engine, typer.Option(help="Engine of all stages: embedded (no model, no key) or model.")
+    ] = "embedded",
+    chat_model: Annotated[str | None, typer.Option(help="With a model: name of the chat model.")] = None,
     embedding_model: Annotated[
-        str | None, typer.Option(help="model: name of the embedding model; without it, the bundled vectors.")
+        str | None, typer.Option(help="With a model: name of the embedding model; default: the bundled vectors.")
     ] = None,
-    base_url: Annotated[str | None, typer.Option(help="model: an OpenAI-compatible endpoint; else OpenAI's.")] = None,
-    api_key_env: Annotated[str | None, typer.Option(help="model: environment variable that holds the key.")] = None,
+    base_url: Annotated[
+        str | None, typer.Option(help="With a model: URL of an OpenAI-compatible endpoint; default: OpenAI.")
+    ] = None,
+    api_key_env: Annotated[
+        str | None, typer.Option(help="With a model: environment variable that holds the key.")
+    ] = None,
 ) -> None:
-    """Make a root: documented settings, the prompts and an empty input folder."""
+    """Make a root: documented settings, prompts and an empty input folder."""
     from graphrag_pipeline.pipeline.root import init_root
     from graphrag_pipeline.settings.settings import settings_for_model
 
     if engine == "model" and not chat_model:
-        raise typer.BadParameter("name one: --engine model asks it", param_hint="--chat-model")
+        raise typer.BadParameter("`--engine model` needs the name of a chat model", param_hint="--chat-model")
     if engine == "embedded" and any((chat_model, embedding_model, base_url, api_key_env)):
-        raise typer.BadParameter("the options of a model need --engine model", param_hint="--engine")
+        raise typer.BadParameter("options of a model need `--engine model`", param_hint="--engine")
     settings = settings_for_model(chat_model, embedding_model, base_url, api_key_env) if chat_model else None
-    made = init_root(directory, settings)
-    for path in made:
-        typer.echo(f"made {path}")
+    created = init_root(directory, settings)
+    for path in created:
+        typer.echo(f"created {path}")
     typer.echo(f"Put documents into {directory / 'input'}, then run: graphrag-pipeline --root {directory} index")
 
 
 def index(
     root: RootOption = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Estimate calls, tokens and money per stage; run nothing.")
+        bool, typer.Option("--dry-run", help="Only estimate model calls, tokens and cost per stage.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; with --dry-run, of the estimate.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; with `--dry-run`, the estimate.")] = False,
     allow_empty: Annotated[
-        bool, typer.Option("--allow-empty", help="Publish an empty index if the input folder has no document.")
+        bool, typer.Option("--allow-empty", help="Publish an empty index if the input folder has no documents.")
     ] = False,
     allow_removal: Annotated[
-        bool, typer.Option("--allow-removal", help="Let the first run of a copy take documents out of a shared index.")
+        bool,
+        typer.Option("--allow-removal", help="Let the first run of a new copy remove documents from a shared index."),
     ] = False,
     recluster: Annotated[
-        bool, typer.Option("--recluster", help="Cluster communities from cold, whatever was published.")
+        bool, typer.Option("--recluster", help="Cluster communities from scratch, ignoring the published ones.")
     ] = False,
 ) -> None:
-    """Detect what changed, materialise what is stale, check, publish."""
+    """Index changed documents and stale stages, check the result and publish it."""
     from dataclasses import asdict
 
     from graphrag_pipeline.defs.index_runs.index_run import run_index
@@ -80,7 +94,7 @@ def index(
         with IndexProgress() as progress:
             report = run_index(project, progress, allow_empty, is_reclustering=recluster, allow_removal=allow_removal)
     except KeyboardInterrupt:
-        typer.echo("interrupted: what was finished is kept; run `graphrag-pipeline index` again to go on", err=True)
+        typer.echo("interrupted: finished work is kept; run `graphrag-pipeline index` again to continue", err=True)
         raise typer.Exit(130) from None
     for path, problem in report.problems:
         typer.echo(f"not read: {path}: {problem}", err=True)
@@ -92,8 +106,8 @@ def index(
     if as_json:
         print_json({**asdict(report), "pinned": project.snapshots.pinned(), "rows": counts})
         return
-    told = ", ".join(f"{n_rows:,} {name.replace('_', ' ')}" for name, n_rows in counts.items())
-    typer.echo(f"{report.n_documents:,} documents: {told if report.ran else 'nothing changed'}")
+    rows = ", ".join(f"{n_rows:,} {name.replace('_', ' ')}" for name, n_rows in counts.items())
+    typer.echo(f"{report.n_documents:,} documents: {rows if report.ran else 'nothing changed'}")
     typer.echo(f"published snapshot {report.snapshot}")
     for line in _lag_lines(measure_lag(project).to_dict()):
         typer.echo(line)
@@ -102,14 +116,14 @@ def index(
 
 
 def _count_rows(project: Root, snapshot_id: str) -> dict[str, int]:
-    """Rows of the tables that tell most about a snapshot; documents are told apart."""
+    """Return the rows of a snapshot's main tables, without documents, which are reported separately."""
     from graphrag_pipeline.defs.assets.published import COUNTED
 
     manifest = project.snapshots.manifest(snapshot_id)
     return {name: manifest.tables[name]["n_rows"] for name in COUNTED if name != "documents"}
 
 
-def _print_estimates(project: Any, as_json: bool, asked: list[str]) -> None:
+def _print_estimates(project: Any, as_json: bool, reclustered: list[str]) -> None:
     from dataclasses import asdict
 
     from graphrag_pipeline.inspection.costs import render_estimates
@@ -119,7 +133,7 @@ def _print_estimates(project: Any, as_json: bool, asked: list[str]) -> None:
 
     if problem := project.tables.find_layout_problem(project.settings.storage.n_buckets):
         raise PipelineError(problem)
-    stale = find_stale(project, detect_input(project), asked)
+    stale = find_stale(project, detect_input(project), reclustered)
     estimates = estimate_index(project, stale)
     spent = project.models.spending if asks_any_model(project.settings) else None
     if as_json:
@@ -141,13 +155,13 @@ def merges(
         bool,
         typer.Option(
             "--dry-run",
-            help="What the settings as they are now would merge; nothing is written and no chat model asked. Vectors "
-            "that are not stored yet are asked of the embedding model, and paid.",
+            help="Show the merges that the present settings would make. Nothing is written, no chat model is called. "
+            "Vectors that are not stored yet are requested from the embedding model, which may cost money.",
         ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Which names became one entity, and why."""
+    """List which names were merged into one entity, and why."""
     from dataclasses import asdict
 
     from graphrag_pipeline.inspection.merge_report import list_merges, preview_merges, render_report
@@ -164,7 +178,7 @@ def merges(
 
 
 def costs(root: RootOption = None, as_json: JsonOption = False) -> None:
-    """What was asked of models and what it cost: by `index`, beside what was estimated, and by other commands."""
+    """List model calls and their cost: of `index`, with its estimate, and of other commands."""
     from graphrag_pipeline.inspection.costs import read_costs, render_costs
 
     runs = read_costs(open_root(root))
@@ -178,11 +192,11 @@ def costs(root: RootOption = None, as_json: JsonOption = False) -> None:
 def status(
     root: RootOption = None,
     has_estimate: Annotated[
-        bool, typer.Option("--estimate/--no-estimate", help="Whether to estimate what models would be asked.")
+        bool, typer.Option("--estimate/--no-estimate", help="Whether to estimate the model calls of stale stages.")
     ] = True,
     as_json: JsonOption = False,
 ) -> None:
-    """What is stale and why, what running it would cost, and which snapshot is published."""
+    """Show what is stale and why, what running it would cost, and which snapshot is published."""
     from dataclasses import asdict
 
     from graphrag_pipeline.inspection.estimates import asks_any_model, estimate_index
@@ -198,7 +212,7 @@ def status(
     project = open_root(root)
     project.pull()
     manifests = detect_input(project)
-    is_imported = project.is_imported  # then the input folder has no part in the index
+    is_imported = project.is_imported  # then the index does not use the input folder
     layout_problem = project.tables.find_layout_problem(project.settings.storage.n_buckets)
     stale = [] if is_imported or layout_problem else find_stale(project, manifests)
     is_estimated = has_estimate and bool(stale) and asks_any_model(project.settings)
@@ -223,7 +237,7 @@ def status(
     if as_json:
         print_json(values)
         return
-    origin = " (imported; documents of the input folder are not in it)" if is_imported else ""
+    origin = " (imported; it does not contain the documents of the input folder)" if is_imported else ""
     typer.echo(f"root {values['root']}\nsnapshot {values['snapshot'] or 'none published'}{origin}")
     for line in render_pin(values["pinned"], values["waiting"]):
         typer.echo(line)
@@ -245,33 +259,34 @@ def status(
 def _estimate_lines(estimates: list[Any]) -> list[str]:
     from graphrag_pipeline.inspection.costs import render_estimates
 
-    return ["`graphrag-pipeline index` would ask for:", *render_estimates(estimates)]
+    return ["model calls of `graphrag-pipeline index`, estimated:", *render_estimates(estimates)]
 
 
 _MAX_FAILURES_SHOWN = 20
 
 
 def _failure_lines(failures: list[dict[str, str]]) -> list[str]:
-    """One line per failure; all of many are in `status --json` and in the table `failures` of `sql`."""
+    """Return one line per failure; `status --json` and the table `failures` of `sql` have all of them."""
     lines = []
     for failure in failures[:_MAX_FAILURES_SHOWN]:
         reply = f"; the reply starts {failure['reply'][:80]!r}" if failure["reply"] else ""
         lines.append(f"failed {failure['stage']}: {failure['record']}: {failure['reason']}{reply}")
     n_more = len(failures) - len(lines)
-    return [*lines, f"and {n_more:,} more failures: see status --json"] if n_more > 0 else lines
+    return [*lines, f"and {n_more:,} more failures: see `status --json`"] if n_more > 0 else lines
 
 
 def _lag_lines(reports: dict[str, Any]) -> list[str]:
     if not reports["n_waiting"]:
         return []
     return [
-        f"{reports['n_waiting']:,} of {reports['n_reports']:,} reports wait until more is new to them: now at most "
-        f"{reports['largest_new_share']:.1%} of what is known of a community (reports.rewrite_share; 0 writes them)"
+        f"deferred {reports['n_waiting']:,} of {reports['n_reports']:,} reports: at most "
+        f"{reports['largest_new_share']:.1%} of the evidence of a community is new (`reports.rewrite_share`; 0 defers "
+        "none)"
     ]
 
 
 def _stale_lines(stale: list[Any]) -> list[str]:
-    """One line per stage and reason; buckets stale for one reason share a line."""
+    """Return one line per stage and reason; buckets with the same reason share a line."""
     from graphrag_pipeline.pipeline.staleness import group_stale
 
     return [

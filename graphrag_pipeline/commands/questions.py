@@ -1,4 +1,4 @@
-"""Commands that ask the published index: `query` and `sql`."""
+"""Commands that query the published index: `query` and `sql`."""
 
 from __future__ import annotations
 
@@ -9,45 +9,62 @@ from typing import Annotated, Any
 
 import typer
 
-from graphrag_pipeline.commands.terminal import JsonOption, RootOption, logging_costs, open_root, print_json
+from graphrag_pipeline.commands.terminal import (
+    QUESTION_GROUP,
+    JsonOption,
+    RootOption,
+    logging_costs,
+    open_root,
+    print_json,
+)
 
 METHOD_HELP = (
-    "local (entities and what surrounds them), global (community reports), basic (text units), drift (reports, then "
-    "follow-up questions), lazy (relevance tests, no reports), or auto, which picks one of them and says why."
+    "Search method: local (entities and the records around them), global (community reports), basic (text units), "
+    "drift (reports, then follow-up questions), lazy (relevance tests, no reports), or auto (chooses one and says why)."
 )
 
 
 def add_question_commands(app: typer.Typer) -> None:
     """Mount the commands of this module."""
     for command in (query, sql):
-        app.command()(command)
+        app.command(rich_help_panel=QUESTION_GROUP)(command)
 
 
 def query(
-    question: Annotated[str, typer.Argument(help="What to ask.")],
+    question: Annotated[str, typer.Argument(help="Question, in words.")],
     method: Annotated[str, typer.Option(help=METHOD_HELP)] = "local",
-    strategy: Annotated[str | None, typer.Option(help="Text unit selection of local search.")] = None,
-    context_only: Annotated[bool, typer.Option("--context-only", help="Select the context, write no answer.")] = False,
+    strategy: Annotated[str | None, typer.Option(help="Text unit selection strategy of local search.")] = None,
+    context_only: Annotated[
+        bool, typer.Option("--context-only", help="Only select the context; write no answer.")
+    ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show what every strategy of local search would pick; no answer.")
+        bool,
+        typer.Option("--explain", help="Show the text units that each strategy of local search selects; no answer."),
     ] = False,
     filters: Annotated[
-        list[str] | None, typer.Option("--filter", help='Read only documents that pass, such as "year>=2024"; repeat.')
+        list[str] | None,
+        typer.Option("--filter", help='Read only matching documents, such as "year>=2024"; repeatable.'),
     ] = None,
-    option: Annotated[list[str] | None, typer.Option(help="KEY=VALUE over the settings of the method.")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="KEY=VALUE that overrides a setting of the method; repeatable.")
+    ] = None,
     history: Annotated[
-        Path | None, typer.Option(help="JSON lines (role, content) of the conversation so far; local search reads it.")
+        Path | None,
+        typer.Option(help="JSON lines file (role, content) with the conversation so far, for local search."),
     ] = None,
     snapshot: Annotated[
-        str | None, typer.Option(help="Id of the snapshot to ask, or its start; else the published one.")
+        str | None, typer.Option(help="Snapshot id or its first digits; default: the published snapshot.")
     ] = None,
     stream: Annotated[
-        bool | None, typer.Option("--stream/--no-stream", help="Show a model's answer as it comes; on in a terminal.")
+        bool | None,
+        typer.Option(
+            "--stream/--no-stream", help="Show a model's answer while it is written; default: on in a terminal."
+        ),
     ] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Answer a question from the published index."""
+    """Answer a question from the published index, with citations."""
     from graphrag_pipeline.query.graph_index import GraphIndex
     from graphrag_pipeline.query.understanding.conversation import read_history_file
     from graphrag_pipeline.storage.history import find_snapshot
@@ -57,7 +74,9 @@ def query(
         options["conversation_history"] = read_history_file(history)
     conditions = [_as_text(text) for text in filters or []]
     if explain and method != "local":
-        raise typer.BadParameter("only local search has text unit selection strategies", param_hint="--explain")
+        raise typer.BadParameter(
+            "only local search has selection strategies; use `--method local`", param_hint="--explain"
+        )
     project = open_root(root)
     if snapshot:
         project.follow()
@@ -81,10 +100,10 @@ def query(
         typer.echo(f"\n{line}")
     if chosen := result.selection.get("chosen"):
         ignored = ", ".join(result.selection.get("ignored_options", []))
-        note = f" (it has no option {ignored})" if ignored else ""
+        note = f" (ignored, not options of {chosen}: {ignored})" if ignored else ""
         typer.echo(f"{chosen} search: {result.selection['reason']}{note}", err=True)
     if unknown := result.selection.get("unknown_entity_names"):
-        typer.echo(f"no entity of the index is named {', '.join(unknown)}", err=True)
+        typer.echo(f"no entity is named {', '.join(unknown)}", err=True)
 
 
 def _print_piece(text: str) -> None:
@@ -107,7 +126,7 @@ def _explain(index: Any, question: str, strategy: str | None, options: dict[str,
 
 
 def _as_text(argument: str) -> str:
-    """An argument as UTF-8, whatever the locale says; what is no text becomes a question mark in a box."""
+    """Decode an argument as UTF-8 in every locale; invalid bytes become U+FFFD."""
     return os.fsencode(argument).decode("utf-8", errors="replace")
 
 
@@ -121,11 +140,11 @@ def _parse_option(text: str) -> tuple[str, Any]:
     if not key or not equals:
         raise typer.BadParameter(f"{text!r} is not KEY=VALUE, such as top_k_entities=20", param_hint="--option")
     if key in OWN_NAMES:
-        raise typer.BadParameter(f"{key!r} has an option or argument of its own", param_hint="--option")
+        raise typer.BadParameter(f"{key!r} is a separate option or argument", param_hint="--option")
     try:
         return key, parse_yaml(value)
     except yaml.YAMLError:
-        raise typer.BadParameter(f"{text!r}: the value is no YAML", param_hint="--option") from None
+        raise typer.BadParameter(f"{text!r}: the value is not valid YAML", param_hint="--option") from None
 
 
 def sql(

@@ -1,4 +1,4 @@
-"""Commands about snapshots and forgetting: `snapshots list|show|diff|rollback|unpin|prune`, and `forget`."""
+"""Commands for snapshots and forgetting: `snapshots list|show|diff|rollback|unpin|prune`, and `forget`."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphrag_pipeline.commands.terminal import JsonOption, RootOption, open_root, print_json
+from graphrag_pipeline.commands.terminal import SNAPSHOT_GROUP, JsonOption, RootOption, open_root, print_json
 
 if TYPE_CHECKING:
     from graphrag_pipeline.storage.history import SnapshotFacts
 
 _HOUR_S = 3600
 
-snapshots = typer.Typer(help="Snapshots: list, compare, go back, clean up.", no_args_is_help=True)
-_Id = Annotated[str, typer.Argument(metavar="ID", help="A snapshot's id, or the start of it.")]
+snapshots = typer.Typer(help="List, compare, roll back and prune snapshots.", no_args_is_help=True)
+_Id = Annotated[str, typer.Argument(metavar="ID", help="Snapshot id or its first digits.")]
 
 
 def add_snapshot_commands(app: typer.Typer) -> None:
     """Mount the commands of this module."""
-    app.add_typer(snapshots, name="snapshots")
-    app.command("forget")(forget)
+    app.add_typer(snapshots, name="snapshots", rich_help_panel=SNAPSHOT_GROUP)
+    app.command("forget", rich_help_panel=SNAPSHOT_GROUP)(forget)
 
 
 def render_pin(pinned: str | None, waiting: str | None) -> list[str]:
-    """What a pin means for the user, in lines; none without a pin."""
+    """Return lines that explain a pin; none without a pin."""
     if pinned is None:
         return []
-    lines = [f"snapshot {pinned} is pinned: nothing else is published until `graphrag-pipeline snapshots unpin`"]
-    return [*lines, f"candidate {waiting} waits for that"] if waiting else lines
+    lines = [f"snapshot {pinned} is pinned: run `graphrag-pipeline snapshots unpin` to publish newer ones"]
+    return [*lines, f"candidate {waiting} is not published because of the pin"] if waiting else lines
 
 
 @snapshots.command("list")
 def list_all(root: RootOption = None, as_json: JsonOption = False) -> None:
-    """All snapshots, the newest first."""
+    """List all snapshots, newest first."""
     from dataclasses import asdict
 
     from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
@@ -50,7 +50,7 @@ def list_all(root: RootOption = None, as_json: JsonOption = False) -> None:
         counts = ", ".join(f"{facts.rows.get(name, 0):,} {name}" for name in ("documents", "entities", "communities"))
         typer.echo(f"{facts.id}  {facts.created}  {counts}  {' '.join(_marks_of(facts))}".rstrip())
     if not found:
-        typer.echo("no snapshots; `graphrag-pipeline index` makes one")
+        typer.echo("no snapshots; run `graphrag-pipeline index` to make one")
 
 
 def _marks_of(facts: SnapshotFacts) -> Iterator[str]:
@@ -68,7 +68,7 @@ def _marks_of(facts: SnapshotFacts) -> Iterator[str]:
 
 @snapshots.command()
 def show(snapshot: _Id, root: RootOption = None, as_json: JsonOption = False) -> None:
-    """What is in a snapshot."""
+    """Show the facts and row counts of a snapshot."""
     from dataclasses import asdict
 
     from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
@@ -88,12 +88,12 @@ def show(snapshot: _Id, root: RootOption = None, as_json: JsonOption = False) ->
     for name, n_rows in facts.rows.items():
         typer.echo(f"{name}: {n_rows:,} rows")
     for note in facts.notes:
-        typer.echo(f"mended: {note}")
+        typer.echo(f"repaired: {note}")
 
 
 @snapshots.command()
 def diff(old: _Id, new: _Id, root: RootOption = None, as_json: JsonOption = False) -> None:
-    """What changed from one snapshot to another, and which documents caused it."""
+    """Show what changed between two snapshots, and which documents caused it."""
     from dataclasses import asdict
 
     from graphrag_pipeline.inspection.snapshot_diff import diff_snapshots, render_diff
@@ -112,7 +112,7 @@ def diff(old: _Id, new: _Id, root: RootOption = None, as_json: JsonOption = Fals
 
 @snapshots.command()
 def rollback(snapshot: _Id, root: RootOption = None) -> None:
-    """Publish an earlier snapshot and pin it: nothing else is published until `unpin`."""
+    """Publish an earlier snapshot and pin it: newer ones are not published until `unpin`."""
     from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
     from graphrag_pipeline.storage.history import find_snapshot, roll_back
 
@@ -127,22 +127,24 @@ def rollback(snapshot: _Id, root: RootOption = None) -> None:
 
 @snapshots.command()
 def unpin(root: RootOption = None) -> None:
-    """Let new candidates be published again."""
+    """Remove the pin: new candidates are published again."""
     project = open_root(root)
     with project.writing():
         project.snapshots.unpin()
-    typer.echo("nothing is pinned; `graphrag-pipeline index` publishes the newest candidate")
+    typer.echo("no snapshot is pinned; run `graphrag-pipeline index` to publish the newest candidate")
 
 
 @snapshots.command()
 def prune(
     root: RootOption = None,
-    keep: Annotated[int, typer.Option(min=1, help="So many of the newest snapshots stay in any case.")] = 3,
-    grace_hours: Annotated[float, typer.Option(min=0, help="What was needed within so many hours stays.")] = 24.0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would go.")] = False,
+    keep: Annotated[int, typer.Option(min=1, help="Number of newest snapshots to keep in any case.")] = 3,
+    grace_hours: Annotated[
+        float, typer.Option(min=0, help="Keep everything that was in use within this number of hours.")
+    ] = 24.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove old snapshots, and files that nothing names any more."""
+    """Remove old snapshots and files that no snapshot uses."""
     import time
     from dataclasses import asdict
 
@@ -158,11 +160,11 @@ def prune(
 
 
 def forget(
-    document: Annotated[str, typer.Argument(help="Path in the input folder, or id, of a document that was deleted.")],
+    document: Annotated[str, typer.Argument(help="Path in the input folder, or id, of a deleted document.")],
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove what remembers a deleted document: old snapshots, files, replies of models."""
+    """Remove all traces of a deleted document: old snapshots, files and model replies."""
     from dataclasses import asdict
 
     from graphrag_pipeline.pipeline.forgetting import forget_document, render_forgotten

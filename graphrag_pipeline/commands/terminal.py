@@ -1,4 +1,4 @@
-"""What all commands share: the root they work on, the options every one has, and JSON on standard output.
+"""Shared parts of commands: the root, common options, groups of the help, and JSON on standard output.
 
 Keep out: commands.
 """
@@ -28,34 +28,41 @@ RootOption = Annotated[
     typer.Option(
         "--root",
         callback=_prefer_own_root,
-        help="Project root; else $GRAPHRAG_ROOT, the current folder or ./data.",
+        help="Root directory; default: $GRAPHRAG_ROOT, the current directory or ./data.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+# Groups of commands in `--help`, in the order of work.
+INDEX_GROUP = "Index documents"
+QUESTION_GROUP = "Ask questions"
+INSPECT_GROUP = "Inspect and evaluate"
+SNAPSHOT_GROUP = "Manage snapshots, import and export"
+DAGSTER_GROUP = "Run Dagster"
 
 
 def open_root(root: Path | None) -> Root:
     """Open the named root, or find one.
 
     Raises:
-        PipelineError: it has no settings that can be read.
+        PipelineError: the root has no readable settings.
     """
     from graphrag_pipeline.pipeline.root import Root, find_root
 
     opened = Root(find_root(root))
-    opened.settings  # noqa: B018 - also where a command needs none: what is no root is told the same way everywhere
+    opened.settings  # noqa: B018 - so that every command reports a missing root the same way
     return opened
 
 
 def logging_costs(root: Root, command: str, about: str) -> AbstractContextManager[None]:
-    """Log for `costs` what a command asks models meanwhile (see `inspection.costs.costs_logged`)."""
+    """Log the model calls of a command for `costs` (see `inspection.costs.costs_logged`)."""
     from graphrag_pipeline.inspection.costs import costs_logged
 
     return costs_logged(root, command, about, lambda line: typer.echo(line, err=True))
 
 
 def print_json(values: Any) -> None:
-    """JSON that any reader takes: no NaN, and only ASCII where the terminal is not UTF-8."""
+    """Print JSON that every reader accepts: no NaN, and only ASCII if the terminal is not UTF-8."""
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     typer.echo(json.dumps(_without_nan(values), indent=1, ensure_ascii=not is_utf8, allow_nan=False, default=str))
 

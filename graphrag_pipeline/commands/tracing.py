@@ -1,6 +1,6 @@
-"""The command `trace`: from a citation of an answer to documents, prompts, models and runs.
+"""Command `trace`: follows a citation of an answer to documents, prompts, models and runs.
 
-Keep out: following it (`tracing.py`).
+Keep out: building the trace (`inspection/tracing.py`).
 """
 
 from __future__ import annotations
@@ -11,33 +11,35 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphrag_pipeline.commands.terminal import JsonOption, RootOption, open_root, print_json
+from graphrag_pipeline.commands.terminal import INSPECT_GROUP, JsonOption, RootOption, open_root, print_json
 
 if TYPE_CHECKING:
     from graphrag_pipeline.inspection.trace_origins import Origin
     from graphrag_pipeline.inspection.tracing import Trace, TraceNode
 
 _MAX_NAME = 200
-"""Characters of a text in a tree."""
+"""Maximum characters of a text in a tree."""
 _DIGITS = 8
-"""Of ids and versions in a tree; JSON has them whole."""
+"""Digits of code versions and hashes in a tree; JSON has all digits."""
 
 
 def add_tracing_commands(app: typer.Typer) -> None:
     """Mount the commands of this module."""
-    app.command()(trace)
+    app.command(rich_help_panel=INSPECT_GROUP)(trace)
 
 
 def trace(
-    citation: Annotated[str, typer.Argument(help='As answers cite: "[Data: Entities (12)]", or Entities:12.')],
-    most: Annotated[int, typer.Option(min=1, help="Most text units, mentions, findings and cited records shown.")] = 3,
+    citation: Annotated[str, typer.Argument(help='Citation as in answers, "[Data: Entities (12)]", or Entities:12.')],
+    most: Annotated[
+        int, typer.Option(min=1, help="Maximum text units, mentions, findings and cited records to show.")
+    ] = 3,
     snapshot: Annotated[
-        str | None, typer.Option(help="Id of a snapshot, or its start; else the published one.")
+        str | None, typer.Option(help="Snapshot id or its first digits; default: the published snapshot.")
     ] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """From a citation down to text units and documents, with the prompt, model and run behind each record."""
+    """Follow a citation to text units and documents, with the prompt, model and run of each record."""
     from graphrag_pipeline.defs.runs.lookup import finding_runs
     from graphrag_pipeline.inspection.tracing import trace_citation
     from graphrag_pipeline.query.graph_index import GraphIndex
@@ -56,26 +58,26 @@ def trace(
 
 
 def render_trace(traced: Trace) -> Iterator[str]:
-    """A trace as an indented tree; what made a partition is told in full once."""
+    """Render a trace as an indented tree; the origin of a partition is shown in full once."""
     published = f", published by run {traced.published_by}" if traced.published_by else ""
     yield f"{traced.citation} in snapshot {traced.snapshot}{published}"
-    told: set[tuple[str, str]] = set()
+    shown: set[tuple[str, str]] = set()
     for node in traced.nodes:
-        yield from _render_node(node, "", told)
+        yield from _render_node(node, "", shown)
     if traced.missing:
         yield f"not in this snapshot: {', '.join(traced.missing)}"
 
 
-def _render_node(node: TraceNode, indent: str, told: set[tuple[str, str]]) -> Iterator[str]:
+def _render_node(node: TraceNode, indent: str, shown: set[tuple[str, str]]) -> Iterator[str]:
     number = "" if node.number is None else f" {node.number}"
     yield f"{indent}{node.kind}{number}{f': {_shorten(node.name)}' if node.name else ''}"
     inner = indent + "  "
     if facts := ", ".join(_render_facts(node.facts)):
         yield f"{inner}{facts}"
     if node.origin:
-        yield f"{inner}made by {_render_origin(node.origin, told)}"
+        yield f"{inner}made by {_render_origin(node.origin, shown)}"
     for below in node.below:
-        yield from _render_node(below, inner, told)
+        yield from _render_node(below, inner, shown)
     if node.n_left_out:
         yield f"{inner}and {node.n_left_out:,} more (--most)"
 
@@ -88,25 +90,25 @@ def _render_facts(facts: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name} {_shorten(str(value))}"
 
 
-def _render_origin(origin: Origin, told: set[tuple[str, str]]) -> str:
+def _render_origin(origin: Origin, shown: set[tuple[str, str]]) -> str:
     parts = [origin.asset]
-    if (origin.stage, origin.partition) in told:
+    if (origin.stage, origin.partition) in shown:
         parts[0] += " as above"
     else:
-        told.add((origin.stage, origin.partition))
+        shown.add((origin.stage, origin.partition))
         parts += _render_code(origin)
     if origin.request_key:
-        parts.append(f"request {origin.request_key}" + ("" if origin.reply else " (its reply is stored no more)"))
+        parts.append(f"request {origin.request_key}" + ("" if origin.reply else " (its reply is no longer stored)"))
     elif origin.model:
-        parts.append("without a call of the model")
+        parts.append("without a model call")
     return "; ".join(parts)
 
 
 def _render_code(origin: Origin) -> Iterator[str]:
     yield f"code version {origin.code_version[:_DIGITS]}"
     if origin.model is None:
-        told = (origin.reply or {}).get("model")
-        yield (f"model {told}, " if told else "") + "prompts of an earlier version that no head has any more"
+        model = (origin.reply or {}).get("model")
+        yield (f"model {model}, " if model else "") + "prompts of an earlier version that are no longer stored"
     elif origin.model:
         prompts = ", ".join(f"{name} {value[:_DIGITS]}" for name, value in origin.prompts.items())
         yield f"model {origin.model}; prompts {prompts}"

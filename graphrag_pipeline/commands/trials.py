@@ -1,6 +1,6 @@
-"""The command `try`: a changed prompt, model or setting on a sample, old and new side by side, before all is paid for.
+"""Command `try`: runs a changed prompt, model or setting on a sample and shows old and new results side by side.
 
-Keep out: trying (`stage_trial.py`).
+Keep out: running the trial (`inspection/stage_trial.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphrag_pipeline.commands.terminal import JsonOption, RootOption, logging_costs, open_root, print_json
+from graphrag_pipeline.commands.terminal import (
+    INSPECT_GROUP,
+    JsonOption,
+    RootOption,
+    logging_costs,
+    open_root,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from graphrag_pipeline.inspection.estimates import StageEstimate
@@ -22,26 +29,26 @@ if TYPE_CHECKING:
 
 _MIN_WIDTH = 60
 _WIDTH = 120
-"""Columns where the output is no terminal."""
+"""Columns of output that does not go to a terminal."""
 
 
 def add_trial_commands(app: typer.Typer) -> None:
     """Mount the commands of this module."""
-    app.command("try")(try_stage)
+    app.command("try", rich_help_panel=INSPECT_GROUP)(try_stage)
 
 
 def try_stage(
     stage: Annotated[
         str,
         typer.Argument(
-            help="extracted_graph, summarized_descriptions or community_reports; or its section of the settings."
+            help="Stage (extracted_graph, summarized_descriptions or community_reports) or its settings section."
         ),
     ],
-    sample: Annotated[int, typer.Option(min=1, help="Records to try it on, spread evenly over all.")] = 20,
+    sample: Annotated[int, typer.Option(min=1, help="Number of records in the sample, spread evenly over all.")] = 20,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a stage as it is set now on a sample, beside what the index holds; the index stays as it is."""
+    """Run a stage with the present settings on a sample and compare with the index, which does not change."""
     from graphrag_pipeline.inspection.stage_trial import find_tried_stage
     from graphrag_pipeline.inspection.stage_trial import try_stage as run_trial
 
@@ -57,15 +64,15 @@ def try_stage(
 
 
 def render_trial(trial: Trial, width: int) -> Iterator[str]:
-    """A trial in lines of at most `width` characters where text is concerned."""
+    """Render a trial; lines of text have at most `width` characters."""
     yield f"{trial.stage}: {len(trial.records):,} of {trial.n_records:,} records, by {trial.made_by}"
     changes = [f"  {change.to_line()}" for change in trial.changes]
     if not changes and not trial.stale_above:
-        changes = ["  nothing that it depends on changed since the index was made"]
+        changes = ["  its prompts, model, settings and code are those of the index"]
     yield from changes
     yield from (f"  stale above it: {line}" for line in trial.stale_above)
     if trial.stale_above:
-        yield "  the sample is of what those stages made before; `graphrag-pipeline index` makes them anew first"
+        yield "  the sample reads the present results of these stages; `graphrag-pipeline index` runs them first"
     for number, record in enumerate(trial.records, 1):
         yield ""
         yield f"{number}/{len(trial.records)}  {record.name}  ({record.id})"
@@ -73,9 +80,9 @@ def render_trial(trial: Trial, width: int) -> Iterator[str]:
     yield ""
     n_changed = sum(record.is_changed for record in trial.records if not record.failure)
     n_failed = sum(bool(record.failure) for record in trial.records)
-    yield f"{n_changed:,} of {len(trial.records):,} came out different" + (f", {n_failed:,} failed" if n_failed else "")
+    yield f"{n_changed:,} of {len(trial.records):,} changed" + (f", {n_failed:,} failed" if n_failed else "")
     yield from _render_costs(trial)
-    yield "The index is as it was; `graphrag-pipeline index` makes the stage anew."
+    yield "The index did not change; `graphrag-pipeline index` runs the stage on all records."
 
 
 def _render_record(record: TriedRecord, half: int) -> Iterator[str]:
@@ -83,7 +90,7 @@ def _render_record(record: TriedRecord, half: int) -> Iterator[str]:
         yield f"failed: {record.failure}"
         return
     if not record.is_changed:
-        yield "the same:"
+        yield "unchanged:"
         yield from _wrap(record.old, 2 * half)
         return
     old, new = ([*_wrap(text, half)] for text in (record.old, record.new))
@@ -101,14 +108,14 @@ def _wrap(text: str, width: int) -> Iterator[str]:
 def _render_costs(trial: Trial) -> Iterator[str]:
     rows = (
         ("this sample", trial.sample),
-        ("all records, scaled from it", trial.backfill),
-        ("what a backfill still asks, estimated", trial.estimate),
+        ("all records, scaled from the sample", trial.backfill),
+        ("remaining for a backfill, estimated", trial.estimate),
     )
-    asked = [(label, figures) for label, figures in rows if figures]
-    if not asked:
+    known = [(label, figures) for label, figures in rows if figures]
+    if not known:
         return
     yield f"{'':38}{'calls':>9}{'cached':>9}{'prompt tokens':>15}{'reply tokens':>14}{'USD':>10}"
-    yield from (_cost_line(label, figures) for label, figures in asked)
+    yield from (_cost_line(label, figures) for label, figures in known)
     yield "The replies are stored: a backfill with these prompts, model and settings does not pay for them again."
 
 

@@ -89,7 +89,7 @@ def test_a_file_that_is_not_there_is_told_by_its_whole_path_and_where_it_was_loo
     monkeypatch.chdir(tmp_path)
     ask = ("--root", root.path, "evaluate")
     assert_one_line_error(call(*ask, "other.jsonl"), f"{tmp_path / 'other.jsonl'}: cannot be read (No such file")
-    assert_one_line_error(call(*ask, gold.name), f"{tmp_path / gold.name}: there is no such file", f"mean {gold}?")
+    assert_one_line_error(call(*ask, gold.name), f"`{tmp_path / gold.name}` does not exist", f"mean `{gold}`?")
     monkeypatch.setenv("GRAPHRAG__PUBLISHING__GOLDEN_QUESTIONS", "gone.jsonl")
     assert_one_line_error(call(*ask), f"{root.path / 'gone.jsonl'}: no such file", f"relative to {root.path}")
     monkeypatch.setenv("GRAPHRAG__PUBLISHING__GOLDEN_QUESTIONS", gold.name)

@@ -44,8 +44,8 @@ def test_the_commands_of_the_guide_work_in_their_order(root: Root, call: Call) -
     assert "published" in outcomes["snapshots list"].out
     assert "document edited: three.md" in outcomes["snapshots diff"].out
     assert outcomes["snapshots rollback"].out.startswith(f"published snapshot {old}\n")
-    waits = f"snapshot {old} is pinned: nothing else is published until `graphrag-pipeline snapshots unpin`\n"
-    assert waits + f"candidate {new} waits for that\n" in outcomes["index"].out
+    waits = f"snapshot {old} is pinned: run `graphrag-pipeline snapshots unpin` to publish newer ones\n"
+    assert waits + f"candidate {new} is not published because of the pin\n" in outcomes["index"].out
     assert waits in outcomes["status"].out
     assert "forgot three.md" in outcomes["forget three.md"].out
     assert root.snapshots.open().n_rows("documents") == 2
@@ -80,7 +80,7 @@ def test_while_a_snapshot_is_pinned_the_index_goes_on_and_ends_well(root: Root, 
     assert f"published snapshot {first}\n" in outcome.out
     values = json.loads(call("status", "--json", "--root", root.path).out)
     assert (values["snapshot"], values["pinned"], values["stale"]) == (first, first, [])
-    assert f"candidate {values['waiting']} waits for that\n" in outcome.out
+    assert f"candidate {values['waiting']} is not published because of the pin\n" in outcome.out
 
 
 def test_an_emptied_input_folder_is_refused_unless_it_is_meant(root: Root, call: Call) -> None:
@@ -139,4 +139,6 @@ def test_the_json_of_an_index_says_what_ran_and_what_is_published(root: Root, ca
 
 
 def test_without_any_snapshot_the_way_is_shown(tmp_path: Path, call: Call) -> None:
-    assert "`graphrag-pipeline index` makes one" in call("snapshots", "list", "--root", make_root(tmp_path).path).out
+    assert (
+        "run `graphrag-pipeline index` to make one" in call("snapshots", "list", "--root", make_root(tmp_path).path).out
+    )

@@ -100,11 +100,11 @@ def test_the_embedded_engine_can_be_tried_too(built: Root, stage: str, setting: 
     assert any(record.is_changed for record in trial.records)
 
 
-def test_what_is_stale_above_is_told_and_the_sample_is_of_what_is_there(built: Root, call: Call) -> None:
+def test_stale_stages_above_are_shown_and_the_sample_reads_their_present_results(built: Root, call: Call) -> None:
     (built.path / "settings.yaml").write_text("storage: {n_buckets: 2}\ntext_units: {size: 200}\n")
-    told = call("--root", built.path, "try", "extraction", "--sample", "1").out
-    assert "  stale above it: text_units: text_units.size: 1200 -> 200\n  the sample is of what those stages" in told
-    assert "nothing that it depends on changed" not in told and "\nthe same:\n" in told
+    shown = call("--root", built.path, "try", "extraction", "--sample", "1").out
+    assert "  stale above it: text_units: text_units.size: 1200 -> 200\n  the sample reads the present results" in shown
+    assert "its prompts, model, settings and code are those" not in shown and "\nunchanged:\n" in shown
     assert try_stage(Root(built.path), STAGES["community_reports"], 1).stale_above[:2] == (
         "text_units: text_units.size: 1200 -> 200",
         "extracted_graph: text_units stale",
@@ -127,9 +127,9 @@ def test_a_stage_is_named_as_in_the_ui_or_in_the_settings() -> None:
 def test_the_command_shows_two_columns_and_costs(model_index: ModelIndex, call: Call) -> None:
     model_index.change_prompt("summarize_descriptions")
     model_index.script = lambda asked: "A new summary." if asked.kind == "summary" else None
-    told = call("--root", model_index.root.path, "try", "descriptions", "--sample", "2").out
-    assert "  prompt summarize_descriptions: " in told and " | NEW\n" in told and " | A new summary.\n" in told
-    assert "2 of 2 came out different" in told and "does not pay for them again" in told
+    shown = call("--root", model_index.root.path, "try", "descriptions", "--sample", "2").out
+    assert "  prompt summarize_descriptions: " in shown and " | NEW\n" in shown and " | A new summary.\n" in shown
+    assert "2 of 2 changed" in shown and "does not pay for them again" in shown
     again = json.loads(call("--root", model_index.root.path, "try", "descriptions", "--sample", "2", "--json").out)
     assert [record["new"] for record in again["records"]] == ["A new summary."] * 2
     assert again["sample"]["n_calls"] == 0 and again["sample"]["n_cached"] == 2

@@ -6,7 +6,8 @@ import pytest
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.interchange import index_export
-from graphrag_pipeline.interchange.index_export import FORMATS, MARKER, export_snapshot
+from graphrag_pipeline.interchange.export_formats import EXPORT_FORMATS
+from graphrag_pipeline.interchange.index_export import MARKER, export_snapshot
 from graphrag_pipeline.pipeline.root import init_root
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.tables import CONTRACT_TABLES
@@ -44,13 +45,13 @@ def test_a_new_and_an_empty_folder_are_filled_and_nothing_is_left_beside(snapsho
 def test_an_empty_index_is_exported(tmp_path):
     tables = {name: table.empty() for name, table in CONTRACT_TABLES.items()}
     empty = small_index.freeze(tmp_path / "root", tables)
-    for format in FORMATS:
+    for format in EXPORT_FORMATS:
         report = export_snapshot(empty, tmp_path / "out", format)
         assert set(report.rows.values()) == {0}
 
 
 def test_an_earlier_export_of_any_format_is_replaced(snapshot, tmp_path):
-    for format in (*FORMATS, "csv"):
+    for format in (*EXPORT_FORMATS, "csv"):
         export_snapshot(snapshot, tmp_path / "out", format)
         assert json.loads((tmp_path / "out" / MARKER).read_text())["format"] == format
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [MARKER, "nodes", "relationships"]
@@ -77,7 +78,7 @@ def test_a_file_added_to_an_export_is_not_deleted(snapshot, tmp_path):
 
 def test_a_file_and_a_folder_below_a_file_are_no_targets(snapshot, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(PipelineError, match="is no folder"):
+    with pytest.raises(PipelineError, match="is not a folder"):
         export_snapshot(snapshot, tmp_path / "file", "csv")
     with pytest.raises(PipelineError, match="cannot be written"):
         export_snapshot(snapshot, tmp_path / "file" / "out", "csv")
@@ -91,14 +92,14 @@ def test_a_write_that_fails_leaves_the_earlier_export(snapshot, tmp_path, monkey
         (folder / "half").write_text("")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setitem(index_export.FORMATS, "csv", fill_the_disk)
+    monkeypatch.setattr(index_export, "_find_writer", lambda _: fill_the_disk)
     with pytest.raises(PipelineError, match="No space left on device"):
         export_snapshot(snapshot, tmp_path / "out", "csv")
     assert contents(tmp_path) == before
 
 
 def test_the_same_snapshot_gives_the_same_bytes(snapshot, tmp_path):
-    for format in FORMATS:
+    for format in EXPORT_FORMATS:
         for name in ("one", "two"):
             export_snapshot(snapshot, tmp_path / name, format)
         one, two = (contents(tmp_path / name) for name in ("one", "two"))

@@ -90,7 +90,7 @@ def test_reports_wait_where_little_is_new_until_a_recluster_which_gives_those_of
     lag = measure_lag(root)
     assert 0 < lag.n_deferred < lag.n_reports
     assert 0 < lag.largest_new_share <= 0.5
-    assert f"{lag.n_deferred} of {lag.n_reports} reports wait" in call("--root", root.path, "status").out
+    assert f"deferred {lag.n_deferred} of {lag.n_reports} reports" in call("--root", root.path, "status").out
     assert not stale(root)
     run_index(root, is_reclustering=True)
     assert measure_lag(root).n_deferred == 0
@@ -146,7 +146,7 @@ def test_status_tells_old_and_new_and_what_it_would_cost_and_asks_nothing(model_
     model_index.change_prompt("community_report")
     told = call("--root", model_index.root.path, "status").out
     assert "stale community_reports: prompt community_report: " in told and " -> " in told
-    assert "`graphrag-pipeline index` would ask for:" in told
+    assert "model calls of `graphrag-pipeline index`, estimated:" in told
     values = json.loads(call("--root", model_index.root.path, "status", "--json").out)
     reports, embeddings = values["estimates"]
     assert reports["stage"] == "community_reports" and reports["n_calls"] > 0 and reports["cost"] > 0
@@ -201,7 +201,7 @@ def test_a_background_job_of_a_script_heeds_sigterm_and_ignores_ctrl_c(model_ind
     program = [*ignoring, sys.executable, "-m", "graphrag_pipeline", "index", "--root", str(root.path)]
     with subprocess.Popen(program, env=environment(), stderr=subprocess.PIPE, text=True) as process:
         _, told = process.communicate(timeout=TIMEOUT_S)
-    assert process.returncode == 130 and "interrupted: what was finished is kept" in told
+    assert process.returncode == 130 and "interrupted: finished work is kept" in told
     n_paid, _ = root.models.cache.mean_completion("extraction", "test-chat")
     assert n_paid == n_stored + server.count("extraction") + server.count("gleaning")
     assert {call.kind for call in server.calls} == {"extraction", "gleaning"}, "it went no further"
