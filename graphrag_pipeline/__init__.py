@@ -23,9 +23,9 @@ if TYPE_CHECKING:
         EntityRecord,
         RelationshipRecord,
         ReportRecord,
-        SearchResult,
         TextUnitRecord,
     )
+    from graphrag_pipeline.query.search_result import SearchResult
     from graphrag_pipeline.settings.file import load_settings
     from graphrag_pipeline.settings.settings import Settings
     from graphrag_pipeline.storage.vectors.registry import register_vector_store
@@ -44,9 +44,9 @@ _MODULES = {
         "EntityRecord",
         "RelationshipRecord",
         "ReportRecord",
-        "SearchResult",
         "TextUnitRecord",
     ),
+    "query.search_result": ("SearchResult",),
     "settings.file": ("load_settings",),
     "settings.settings": ("Settings",),
     "storage.vectors.registry": ("register_vector_store",),
