@@ -1,4 +1,4 @@
-"""What went wrong with a store, in one line with the way out. Keep out: what is asked of a store (`objects.py`)."""
+"""Errors of a shared store as one-line messages with the way out. Keep out: the operations (`objects.py`)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,28 @@ from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.filesystem.fsspec_errors import describe_error, missing_package_message
 
 _OF_THIS_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-"""What goes wrong with a disk here while something is fetched, not with a store."""
+"""Errors of this machine's disk during a download; they are not errors of the store."""
 
 
 @contextmanager
 def translate_errors(url: str, *passing: type[Exception]) -> Iterator[None]:
-    """Say what went wrong with a store in one line, with the way out; errors in `passing` are the caller's affair."""
+    """Raise errors of a store again as `StoreError` with the way out.
+
+    Args:
+        url: the store, for the message.
+        passing: types of errors that are raised unchanged, for the caller.
+
+    Raises:
+        StoreError: the store failed, or its package is not installed.
+        PipelineError: the disk of this machine failed.
+    """
     try:
         yield
     except PipelineError:
         raise
     except ImportError as error:
         raise StoreError(missing_package_message(url, error)) from None
-    except Exception as error:  # each store's package has errors of its own for rights, names and networks
+    except Exception as error:  # the packages of stores have different errors for rights, names and networks
         if isinstance(error, passing):
             raise
         if isinstance(error, OSError) and error.errno in _OF_THIS_MACHINE:

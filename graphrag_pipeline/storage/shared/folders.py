@@ -1,7 +1,7 @@
-"""An immutable folder (arrays, LanceDB) as one object: a tar archive, so that a store has all of it or nothing.
+"""Tar archives of immutable folders (arrays, LanceDB), so that a store has a whole folder as one object.
 
-The same files give the same bytes. An archive is unpacked beside its place and moved there once it is whole by the
-folder's own list of files. Keep out: where folders and archives belong.
+The same files give the same bytes. An archive is unpacked beside its place. The folder is moved to its place if it is
+whole by its own list of files. Keep out: the places of folders and archives.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def pack(folder: Path, archive: Path) -> None:
     """Write all files of a folder into an archive.
 
     Raises:
-        PipelineError: the disk is full.
+        PipelineError: the disk is full or the archive cannot be written.
     """
     try:
         with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT) as packed:
@@ -34,11 +34,11 @@ def pack(folder: Path, archive: Path) -> None:
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Put the content of an archive at `folder`, in one step; what is there is replaced.
+    """Replace `folder` by the content of an archive, in one step.
 
     Raises:
-        NoSnapshotError: it is no archive, or not whole.
-        PipelineError: the disk is full.
+        NoSnapshotError: the file is not an archive, or the folder in it is not whole.
+        PipelineError: the disk is full or the folder cannot be written.
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -48,11 +48,11 @@ def unpack(archive: Path, folder: Path) -> None:
             with tarfile.open(archive) as packed:
                 packed.extractall(made, filter="data")
             if damaged := find_damaged_files(made):
-                raise NoSnapshotError(f"{folder.name}: damaged in the shared store ({damaged[0].name} is not whole)")
-            if folder.exists():  # damaged, or rewritten in the store
+                raise NoSnapshotError(f"`{folder.name}` is damaged in the shared store (`{damaged[0].name}` is cut)")
+            if folder.exists():  # it is damaged, or was rewritten in the store
                 os.replace(folder, Path(working) / "old")
             os.replace(made, folder)
     except tarfile.TarError as error:
-        raise NoSnapshotError(f"{folder.name}: damaged in the shared store ({error})") from error
+        raise NoSnapshotError(f"`{folder.name}` is damaged in the shared store ({error})") from error
     except OSError as error:
         raise files.write_error(folder, error) from error

@@ -1,12 +1,15 @@
-"""The lease of a shared store: one writer at a time, and one that stopped holds nobody up for long.
+"""The lease of a shared store: it admits one writer at a time, and expires if the writer crashes.
 
-`lease.json` names its holder; a thread of the holder renews it. Whoever finds one that nobody renews for as long as it
-lasts takes it over: that is measured by the clock of who waits, so clocks of machines need not agree. A holder that was
-taken over (a machine that slept, a network that was cut) is told by `check` before it removes anything, and stops; that
-it publishes nothing is seen to by the numbers of states. Stores that create what is there already (the header that
-forbids it is unknown to them) are found out once for every copy: there, who writes at the same time waits and looks.
-A working copy whose own process was killed goes on at once: it knows the token of its lease. Keep out: what is written
-under a lease.
+`lease.json` names the holder, and a thread of the holder renews it. A process that waits takes over a lease that was
+not renewed for its whole duration. It measures that by its own clock, so clocks of machines need not agree.
+
+A holder can lose its lease, for example while its machine slept or the network was down. `check` reports that before
+anything is removed, and the numbers of states prevent that the former holder publishes. Some stores overwrite an
+existing object although the request forbids it. Each working copy tests its store for that once; on such a store, a
+process that wrote a lease waits and reads it again.
+
+If the own process of a working copy was killed, the next process of that copy continues at once, since the copy keeps
+the token of its lease. Keep out: the data written under a lease.
 """
 
 from __future__ import annotations
@@ -31,13 +34,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LeaseHolder:
-    """Who holds the lease.
+    """The holder of the lease.
 
     Attributes:
-        token: made anew for every lease.
-        name: machine and process, for people.
-        lasts_s: seconds without a renewal after which it may be taken over.
-        n_renewals: so that two looks tell whether it was renewed in between.
+        token: random text, new for every lease.
+        name: machine and process, for messages.
+        lasts_s: seconds without a renewal after which the lease expires.
+        n_renewals: number of renewals; a change shows that the lease was renewed.
     """
 
     token: str
@@ -50,7 +53,7 @@ class LeaseHolder:
 
 
 def read_holder(objects: ObjectStore) -> LeaseHolder | None:
-    """Who holds the lease now; None if nobody does. One that cannot be read counts as held by nobody known."""
+    """Return the holder of the lease, or None; a lease that cannot be read counts as held by an unknown process."""
     data = objects.read(LEASE)
     if data is None:
         return None
@@ -61,27 +64,27 @@ def read_holder(objects: ObjectStore) -> LeaseHolder | None:
 
 
 class Lease:
-    """The lease as one process takes, renews and releases it.
+    """The lease of one process: acquiring, renewing and releasing it.
 
     Args:
-        objects: of the store.
-        memory: a file of the working copy that remembers tokens; one process of the copy at a time may come here.
-        lasts_s: as in `Holder`.
+        objects: the objects of the store.
+        memory: file of the working copy that keeps tokens; the caller admits one process of the copy at a time.
+        lasts_s: see `LeaseHolder`.
     """
 
     def __init__(self, objects: ObjectStore, memory: Path, lasts_s: float) -> None:
         self._objects = objects
         self._memory = memory
         self._proof = memory.with_name(f"{memory.name}.exclusive")
-        """Holds the URL of the store, once that was seen to refuse to create what is there."""
+        """File with the URL of the store, written once the store refused to create an existing object."""
         self._holder = LeaseHolder(secrets.token_hex(16), f"{socket.gethostname()}, process {os.getpid()}", lasts_s)
         self._is_lost = False
         self._is_over = threading.Event()
         self._thread: threading.Thread | None = None
 
     def acquire(self) -> None:
-        """Take the lease; waits while another holder renews it, and says so."""
-        # Those before stay until it is ours: a process that was killed while it waited had none of them.
+        """Take the lease; wait while another holder renews it, and log that."""
+        # Earlier tokens stay until the lease is ours: one of them may hold it, if its process was killed.
         own = {*self._tokens(), self._holder.token}
         files.replace(self._memory, "\n".join(sorted(own)).encode())
         watched: LeaseHolder | None = None
@@ -98,7 +101,7 @@ class Lease:
             is_own = found.token in own
             if is_own or time.monotonic() - since > found.lasts_s:
                 if not is_own:
-                    _log.warning("%s: %s stopped without a word; taking over", self._objects.url, found.name)
+                    _log.warning("%s: %s stopped renewing its lease; taking it over", self._objects.url, found.name)
                 self._objects.write(LEASE, self._holder.to_json())
                 if (is_own and self._is_exclusive) or self._is_settled():
                     break
@@ -108,7 +111,7 @@ class Lease:
         self._thread.start()
 
     def _tokens(self) -> list[str]:
-        """Of the last process of this copy that had the lease, and of those that waited for it since."""
+        """Return the tokens of the last process of this copy with the lease, and of those that waited for it since."""
         return self._memory.read_text().split() if self._memory.exists() else []
 
     @property
@@ -116,7 +119,7 @@ class Lease:
         return self._proof.exists() and self._proof.read_text() == self._objects.url
 
     def _create(self) -> bool:
-        """Create the lease if nobody has it; whether it is ours then."""
+        """Create the lease if it does not exist; return whether this process has it now."""
         data = self._holder.to_json()
         if self._is_exclusive:
             return self._objects.create(LEASE, data)
@@ -128,7 +131,7 @@ class Lease:
         return self._is_settled()
 
     def _is_settled(self) -> bool:
-        """Whether the lease is ours, once everybody who wrote at the same time has."""
+        """Return whether this process has the lease, after a pause for others that wrote at the same time."""
         time.sleep(min(1.0, self._holder.lasts_s / 10))
         found = read_holder(self._objects)
         return found is not None and found.token == self._holder.token
@@ -153,19 +156,19 @@ class Lease:
                     return
 
     def raise_if_lost(self) -> None:
-        """Stop if a renewal found the lease gone; nothing is asked of the store.
+        """Raise if a renewal found the lease lost; no request is sent.
 
         Raises:
-            LeaseLostError: it is.
+            LeaseLostError: the lease is lost.
         """
         if self._is_lost:
             raise self.lost_error()
 
     def check(self) -> None:
-        """Ask the store whether the lease is still ours; to be called right before anything is removed.
+        """Read the lease from the store and raise if it is lost; callers check right before they remove objects.
 
         Raises:
-            LeaseLostError: it is not.
+            LeaseLostError: the lease is lost.
         """
         self.raise_if_lost()
         found = read_holder(self._objects)
@@ -174,14 +177,14 @@ class Lease:
             raise self.lost_error()
 
     def lost_error(self) -> LeaseLostError:
-        """The error that says so."""
+        """Return the error for a lost lease."""
         return LeaseLostError(
             f"{self._objects.url}: another process took over the lease of the shared store, since it was not renewed "
-            f"for {self._holder.lasts_s:g} s; all work is kept here: run again, and it goes on from there"
+            f"for {self._holder.lasts_s:g} s (`storage.lease_s`). All work is kept here; run again to continue"
         )
 
     def release(self) -> None:
-        """Give the lease back; one that was lost is left to its holder, one that cannot be removed runs out."""
+        """Give the lease back; a lost lease is left to its holder, and a lease that cannot be removed expires."""
         self._is_over.set()
         if self._thread:
             self._thread.join(self._holder.lasts_s / 3)
@@ -190,4 +193,4 @@ class Lease:
             if found is not None and found.token == self._holder.token:
                 self._objects.remove([LEASE])
         except PipelineError as error:
-            _log.warning("the lease could not be given back and runs out by itself: %s", error)
+            _log.warning("the lease could not be given back and will expire: %s", error)

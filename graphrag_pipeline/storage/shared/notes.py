@@ -1,7 +1,7 @@
-"""What a working copy remembers of its store, in `cache/store/`, by the store's URL.
+"""Notes of a working copy about its store, in `cache/store/`, by the store's URL.
 
-What the store said last is what both had in common: what changed here is told by it from what changed there. Whoever
-removes these notes loses nothing: the store counts then. Keep out: comparing.
+The last state read from the store is the common base of both sides: it separates local changes from changes in the
+store. Removing the notes loses nothing; the store's state then wins. Keep out: comparing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class StoreNotes:
     """The notes about one store.
 
     Args:
-        folder: of all notes.
+        folder: the folder of all notes.
     """
 
     def __init__(self, folder: Path, url: str) -> None:
@@ -30,10 +30,10 @@ class StoreNotes:
         self._pending_path = folder / f"{name}.again.json"
 
     def state(self) -> StoreState | None:
-        """What the store said last; None if that is not known."""
+        """Return the last state read from the store; None if it is unknown."""
         try:
             return StoreState.from_bytes(self._state_path.read_bytes(), str(self._state_path))
-        except (FileNotFoundError, PipelineError):  # a damaged one: as good as none
+        except (FileNotFoundError, PipelineError):  # a damaged note counts as missing
             return None
 
     def write_state(self, state: StoreState) -> None:
@@ -41,14 +41,15 @@ class StoreNotes:
 
     @property
     def is_joined(self) -> bool:
-        """Whether somebody has seen that the documents of the root are those of the store."""
+        """Return whether a run confirmed that the documents of the root are those of the store."""
         return self._joined_path.exists()
 
     def join(self) -> None:
+        """Record that the documents of the root are those of the store."""
         files.replace(self._joined_path, b"")
 
     def pending_uploads(self) -> list[str]:
-        """Archives that are to be put into the store again, although it has them; sorted."""
+        """Return the archives to upload again although the store has them, sorted."""
         return list(json.loads(self._pending_path.read_bytes())) if self._pending_path.exists() else []
 
     def write_pending_uploads(self, names: Iterable[str]) -> None:

@@ -1,7 +1,7 @@
-"""What a store says, as numbered objects: `states/000000017.json.gz` is current if no higher number is there.
+"""The states of a store as numbered objects: `states/000000017.json.gz` is current if no number is higher.
 
-Publishing creates the next number, which only one of two can: who was taken over and wakes up later, or whose request
-was under way all the time, creates nothing, or a number that is not the highest. Keep out: what a state means.
+Publishing creates the next number, and only one of two writers can create it. A writer that lost its lease and wakes up
+later creates nothing, or a number that is not the highest. Keep out: the meaning of a state.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from graphrag_pipeline.storage.shared.state import StoreState
 STATES = "states"
 _NAME = re.compile(rf"{STATES}/(\d+)\.json\.gz")
 _N_KEPT = 2
-"""So that a reader that has listed the last one still finds it."""
+"""States that are kept, so that a reader that listed one still finds it."""
 
 
 def state_name(number: int) -> str:
@@ -28,7 +28,7 @@ class NumberedStates:
         self._objects = objects
 
     def latest(self) -> StoreState | None:
-        """What the store says now; None if it never said anything.
+        """Return the current state of the store; None if it has no state.
 
         Raises:
             StoreError: the store fails.
@@ -37,23 +37,23 @@ class NumberedStates:
         while numbers := self._numbers():
             name = state_name(numbers[-1])
             data = self._objects.read(name)
-            if data is not None:  # else it was superseded and removed since it was listed
+            if data is not None:  # else a newer state replaced it since it was listed
                 return StoreState.from_bytes(data, f"{self._objects.url}/{name}", numbers[-1])
         return None
 
     def publish(self, state: StoreState) -> bool:
-        """Make the store say a state, if nobody has published one of its number; whether it does.
+        """Publish a state, unless another writer published one of its number; return whether it is published.
 
         Raises:
-            StoreError: the store fails; whether it says it is known only by reading it.
+            StoreError: the store fails; the state may be published or not.
         """
-        self.remove_before(state.number - _N_KEPT)  # first, so that its fault publishes nothing
+        self.remove_before(state.number - _N_KEPT)  # first, so that its error publishes nothing
         name, data = state_name(state.number), state.to_bytes()
-        # A request that was repeated on the way finds what its first try created.
+        # A request that the client repeated finds the object of its first attempt.
         return self._objects.create(name, data) or self._objects.read(name) == data
 
     def remove_before(self, number: int) -> None:
-        """Remove the states of lower numbers: they may name what was forgotten."""
+        """Remove the states of lower numbers, since they may name forgotten documents."""
         self._objects.remove([state_name(old) for old in self._numbers() if old < number])
 
     def _numbers(self) -> list[int]:

@@ -1,9 +1,9 @@
-"""Objects of a store by name, behind an fsspec URL: read, write, move many at once, list, remove.
+"""Objects of a store by name, behind an fsspec URL: read, write, transfer many at once, list, remove.
 
-Two kinds: a folder of this machine or of a network file system (`file://`), written by the same atomic steps as a root,
-and everything else, through the package that fsspec names for it. There one PUT is one step, and many go side by side.
-Keys and tokens are the packages' own affair (environment variables, ~/.aws, FSSPEC_S3='{"endpoint_url": ...}'). Keep
-out: what the objects mean.
+There are two kinds. A folder of this machine or of a network file system (`file://`) is written by the same atomic
+steps as a root. All other URLs go through the package that fsspec names; there a PUT is atomic, and many run in
+parallel. The packages read keys and tokens (environment variables, ~/.aws, FSSPEC_S3='{"endpoint_url": ...}'). Keep
+out: the meaning of the objects.
 """
 
 from __future__ import annotations
@@ -23,48 +23,48 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 _EXCLUSIVE = ("s3", "s3a", "gs", "gcs", "memory")
-"""Protocols whose packages create an object only if it is not there, in one step."""
+"""Protocols whose packages can create an object in one step, only if it does not exist."""
 _N_DOWNLOADS = 32
 _N_UPLOADS = 8  # each may hold 100 MB of its file
 
 
 class ObjectStore(Protocol):
-    """Objects by name; a name is a relative path with `/`. Every method raises StoreError where the store fails."""
+    """Objects by name; a name is a relative path with `/`. Every method raises StoreError if the store fails."""
 
     url: str
     is_exclusive: bool
-    """Whether `create` is one step for all machines, if the store does what its protocol says."""
+    """Whether `create` is atomic between machines, if the store implements its protocol."""
 
     def read(self, name: str) -> bytes | None:
-        """An object's content; None if it is not there."""
+        """Return an object's content; None if it does not exist."""
 
     def write(self, name: str, data: bytes) -> None:
-        """Put an object in one step: a reader gets the old one or the new one."""
+        """Write an object in one step: a reader gets the old one or the new one."""
 
     def create(self, name: str, data: bytes) -> bool:
-        """Put an object unless it is there; whether it was put."""
+        """Create an object unless it exists; return whether it was created."""
 
     def upload(self, sources: Mapping[str, Path]) -> None:
-        """Put files as objects, each in one step."""
+        """Upload files as objects, each in one step."""
 
     def download(self, targets: Mapping[str, Path]) -> list[str]:
-        """Put objects where they belong, each whole or not at all; returns the names that are not there."""
+        """Download objects to paths, each whole or not at all; return the names that do not exist."""
 
     def names(self, folder: str) -> list[str]:
-        """Names of all objects below a folder, sorted."""
+        """Return the names of all objects below a folder, sorted."""
 
     def remove(self, names: Collection[str]) -> None:
-        """Remove objects; those that are not there are ignored."""
+        """Remove objects; names that do not exist are ignored."""
 
     def for_thread(self) -> ObjectStore:
-        """The same objects, for another thread to use at the same time."""
+        """Return the same objects for use by another thread at the same time."""
 
 
 def open_object_store(url: str) -> ObjectStore:
-    """The objects behind a URL; nothing is asked of the store yet."""
+    """Return the objects behind a URL; no request is sent yet."""
     protocol, _, rest = url.partition("://")
     if not rest.strip("/"):
-        raise StoreError(f"{url}: storage.url names no place; write a bucket or folder behind it, as s3://bucket/index")
+        raise StoreError(f"{url}: storage.url has no bucket or folder; write one, such as s3://bucket/index")
     return FolderObjectStore(url, Path(rest)) if protocol in ("file", "local") else RemoteObjectStore(url)
 
 
@@ -95,7 +95,7 @@ class FolderObjectStore:
             with translate_errors(self.url, FileExistsError):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 temporary.write_bytes(data)
-                os.link(temporary, path)  # the one step that fails if it is there
+                os.link(temporary, path)  # the one step that fails if the object exists
             return True
         except FileExistsError:
             return False
@@ -132,7 +132,7 @@ class FolderObjectStore:
 
 
 class RemoteObjectStore:
-    """Objects of an object store, or of anything else that fsspec reads and writes."""
+    """Objects of an object store, or of any other file system of fsspec."""
 
     def __init__(self, url: str, is_cached: bool = True) -> None:
         self.url = url
@@ -159,7 +159,7 @@ class RemoteObjectStore:
         path = self._path(name)
         try:
             with translate_errors(self.url, FileNotFoundError):
-                # From the first byte on: some packages would else ask for the size before.
+                # With a start, packages do not request the size first.
                 return bytes(self._store.cat_file(path, start=0))
         except FileNotFoundError:
             return None
@@ -200,7 +200,7 @@ class RemoteObjectStore:
                 temporary.unlink(missing_ok=True)
 
     def _fetch(self, targets: Mapping[str, Path]) -> list[str]:
-        """Fetch what is there; where something is not, one by one, to see what."""
+        """Download all; if one object is missing, download one by one and return the missing names."""
         if not targets:
             return []
         paths = [self._path(name) for name in targets]
@@ -253,7 +253,7 @@ class RemoteObjectStore:
         return {"batch_size": n} if self._store.async_impl else {}
 
     def _make_folders(self, paths: Iterable[str]) -> None:
-        """Where a package wants folders to be there; object stores have none."""
+        """Create folders for packages that need them; object stores have none."""
         if not self._store.async_impl:
             for folder in sorted({path.rpartition("/")[0] for path in paths}):
                 self._store.makedirs(folder, exist_ok=True)

@@ -1,7 +1,7 @@
-"""The shared store of a root: following what is published, pulling, and writing as the one who may.
+"""The shared store of a root: following the published snapshot, pulling, and writing under the lease.
 
-`follow` is for readers (two requests if nothing changed), `pull` for whoever looks at heads, `writing` for whoever
-changes anything: lease, pull, work, push, release. Keep out: what is garbage (`garbage.py`).
+`follow` is for readers (two requests if nothing changed), `pull` for callers that read heads. `writing` is for every
+change: lease, pull, work, push, release. Keep out: the choice of files to remove (`storage/garbage.py`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from graphrag_pipeline.tables import INDEX_CANDIDATE
 
 _log = logging.getLogger(__name__)
 _sessions: dict[tuple[Path, str], WriteSession] = {}
-"""Who writes in this process, by root and URL."""
+"""Write sessions of this process, by root and URL."""
 
 
 class SharedStore:
@@ -38,7 +38,7 @@ class SharedStore:
 
     Args:
         root: the working copy.
-        settings: of the root, with `storage.url`.
+        settings: settings of the root, with `storage.url`.
     """
 
     def __init__(self, root: Path, settings: Settings) -> None:
@@ -56,11 +56,10 @@ class SharedStore:
     # ------------------------------------------------------------------------------------------------------- reading
 
     def follow(self) -> None:
-        """Get what is published there: pointer, pin, manifests and the published snapshot. Two requests if nothing
-        changed.
+        """Download pointer, pin, manifests and the published snapshot; two requests if nothing changed.
 
         Raises:
-            StoreError: the store fails, unless `storage.allow_offline` is set and there is a copy here.
+            StoreError: the store fails, unless `storage.allow_offline` is set and the root has a copy.
             PipelineError: the root holds another index.
         """
         if self._session is None:
@@ -69,24 +68,25 @@ class SharedStore:
                     self._take(self._take_published)
 
     def pull(self) -> None:
-        """Get all that is current there: like `follow`, and heads with the files they name.
+        """Download the whole current state: what `follow` downloads, and heads with the files they name.
 
         Raises:
-            StoreError, PipelineError: as for `follow`; or the store's index has another number of buckets.
+            StoreError: see `follow`.
+            PipelineError: see `follow`; also if the store's index has another number of buckets.
         """
         if self._session is None:
             with self._as_set_offline():
                 self._warn_of_difference(self._take(self._take_all))
 
     def fetch(self, snapshot_id: str, has_stages: bool = False) -> None:
-        """Get a snapshot that is listed here but not whole.
+        """Download the missing files of a snapshot whose manifest is in the root.
 
         Args:
-            has_stages: also the stage tables it was joined from, as far as they are still there.
+            has_stages: download also the stage tables it was joined from, if the store still has them.
 
         Raises:
             StoreError: the store fails.
-            NoSnapshotError: the store lacks it.
+            NoSnapshotError: the store lacks the snapshot.
         """
         with one_store_sync(self._root):
             self._copy.fetch(snapshot_id)
@@ -94,7 +94,7 @@ class SharedStore:
                 self._copy.fetch_stages(snapshot_id)
 
     def fetch_all(self) -> None:
-        """Get every snapshot that is listed here, with its stage tables; those that the store lacks stay damaged."""
+        """Download every listed snapshot with its stage tables; a snapshot that the store lacks stays damaged."""
         for snapshot_id in self._copy.state(self._read(), 1).snapshots:
             try:
                 self.fetch(snapshot_id, has_stages=True)
@@ -112,13 +112,13 @@ class SharedStore:
         except StoreError as error:
             if not self._settings.allow_offline or self._copy.is_empty():
                 raise
-            _log.warning("%s. Going on with the copy that is here, as storage.allow_offline says", error)
+            _log.warning("%s. Using the copy of this machine, since storage.allow_offline is set", error)
 
     def _take(self, take: Callable[[StoreState], StoreState]) -> StoreState:
-        """Take from the store as it is now; again if it changed meanwhile. Returns what it says."""
+        """Apply the store's current state by `take`, again if the state changes during it; return that state."""
         tried: StoreState | None = None
         while True:
-            # Read inside: what another process of this root has pushed since would else count as undone there.
+            # Read under the lock: a push by another process of this root would else look like a removal.
             with one_store_sync(self._root):
                 there = self._read()
                 if there.is_empty:
@@ -135,35 +135,35 @@ class SharedStore:
         there = NumberedStates(self._objects).latest()
         if there is None and self._notes.state():
             raise StoreError(
-                f"{self.url}: holds no index any more, although this root has seen one there; check that it is the "
-                f"right place, and mounted. If it was emptied on purpose, remove {self._folder} and run "
-                "`graphrag-pipeline index`, which fills it again"
+                f"{self.url}: the index that this root used there is missing; check that the URL is right and the place "
+                f"is mounted. If it was emptied on purpose, remove `{self._folder}` and run `graphrag-pipeline index`, "
+                "which fills it again"
             )
         return there or StoreState()
 
     def _is_followed(self) -> bool:
-        """Whether what is published there is here; asked without a lock, which a folder without rights has not."""
+        """Return whether the root has the published state; without a lock, since the root may be read-only."""
         there, note = self._read(), self._notes.state()
         is_same = note is not None and note.published == there.published
         self._warn_of_difference(there)
         return there.is_empty or (is_same and self._copy.has_published(there))
 
     def _warn_of_difference(self, there: StoreState) -> None:
-        """Say that what readers get here is not what those elsewhere get."""
+        """Log if readers of this root get another snapshot than readers of the store."""
         current = self._copy.current()
         if current is None or self._has_warned:
             return
         if there.is_empty:
             self._has_warned = True
             _log.warning(
-                "%s: holds no index, or is not the right place; going on with the copy in %s, which nobody else has. "
-                "`graphrag-pipeline index` puts it there", self.url, self._root,
+                "%s: no index there, or the URL is wrong; using the copy in `%s`, which no other machine has. "
+                "Run `graphrag-pipeline index` to upload it", self.url, self._root,
             )  # fmt: skip
         elif current not in there.snapshots and there.current == self._last_seen():
             self._has_warned = True
             _log.warning(
-                "%s: snapshot %s was published here only, since it could not be put into %s, where %s is published; "
-                "run `graphrag-pipeline index`, which puts it there", self._root, current, self.url, there.current,
+                "`%s`: snapshot %s was published here only, since its upload to %s failed; there %s is published. "
+                "Run `graphrag-pipeline index` to upload it", self._root, current, self.url, there.current,
             )  # fmt: skip
 
     def _last_seen(self) -> str | None:
@@ -187,16 +187,16 @@ class SharedStore:
         return replace(taken, heads=there.heads, n_buckets=there.n_buckets)
 
     def _fetch_candidate(self, there: StoreState, missing: MissingObjects) -> None:
-        """The candidate is what the next one goes on from."""
+        """Download the candidate, since the next candidate is built from it."""
         head = self._copy.heads().get(f"{INDEX_CANDIDATE}/{WHOLE}")
         if head and head.data_version in there.snapshots:
             self._copy.fetch(head.data_version, missing)
 
     def _base(self, there: StoreState) -> StoreState:
-        """What the copy and the store last had in common.
+        """Return the last common state of the copy and the store.
 
         Raises:
-            PipelineError: they never had anything in common, and both have an index.
+            PipelineError: they have no common state, and both have an index.
         """
         note = self._notes.state()
         if note is not None:
@@ -207,8 +207,8 @@ class SharedStore:
         )
         if not here.is_empty and not is_kin:
             raise PipelineError(
-                f"{self._root}: holds an index of its own, and {self.url} holds another one; name an empty place in "
-                f"storage.url, or remove tables/, heads/ and snapshots/ of {self._root} to take the store's"
+                f"`{self._root}` has one index, and {self.url} has another one; name an empty place in storage.url, or "
+                f"remove tables/, heads/ and snapshots/ of `{self._root}` to use the store's"
             )
         return StoreState()
 
@@ -222,24 +222,24 @@ class SharedStore:
 
     @property
     def is_joined(self) -> bool:
-        """Whether somebody has seen that the documents of this root are those of the store, or there were none."""
+        """Whether a run confirmed that the documents of this root are those of the store."""
         return self._notes.is_joined
 
     def join(self) -> None:
-        """Remember that they are."""
+        """Record that the documents of this root are those of the store."""
         self._notes.join()
 
     # ------------------------------------------------------------------------------------------------------- writing
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the one who writes: what the store has is here when this begins, and what is here is there when it ends.
+        """Hold the lease: download the store's state at the start and upload the root's state at the end.
 
-        Inside of itself it does nothing. What was finished before an error is put there, too.
+        Nested calls do nothing. Work finished before an error is uploaded, too.
 
         Raises:
-            LeaseLostError: another process took the store over; everything is kept here.
-            StoreError, PipelineError: as for `pull`.
+            LeaseLostError: another process took over the lease; all work is kept in the root.
+            StoreError, PipelineError: see `pull`.
         """
         if self._session:
             self._session.lease.raise_if_lost()
@@ -260,7 +260,7 @@ class SharedStore:
 
     @contextmanager
     def adding(self) -> Iterator[None]:
-        """Make one partition beside others who make theirs: pull, work, and only then be the one who writes."""
+        """Build one partition in parallel to other machines: pull, work, and hold the lease only for the upload."""
         if self._session:
             with self.writing():
                 yield
@@ -284,11 +284,11 @@ class SharedStore:
             lease.release()
 
     def upload_again(self, folders: Iterable[VectorFolder]) -> None:
-        """Put vectors there again, also if this process is killed: they are made anew here under their old names."""
+        """Mark vectors for another upload, since they were rewritten under their old names; survives a kill."""
         self._notes.write_pending_uploads({*self._notes.pending_uploads(), *map(vectors_name, folders)})
 
     def remove_unnamed(self, removed: Collection[str] = (), is_dry_run: bool = False) -> list[str]:
-        """As `WriteSession.remove_unnamed`; to be called inside of `writing`."""
+        """Call `WriteSession.remove_unnamed`; only allowed inside `writing`."""
         if self._session is None:
-            raise RuntimeError("remove_unnamed belongs inside of `writing`")
+            raise RuntimeError("call remove_unnamed inside `writing`")
         return self._session.remove_unnamed(removed, is_dry_run)

@@ -1,8 +1,8 @@
-"""What a shared store says is current, as one object: heads, snapshots, the pointer and the pin.
+"""The state of a shared store as one object: heads, snapshots, the pointer and the pin.
 
-Everything it names is in the store before it names it. `heads_to_take` and `choose` compare it with a working copy by
-what both had last (`base`): what changed on one side is taken, what changed on both is taken from the store, since a
-result can be made again from stored replies. Keep out: moving files.
+Objects are in the store before a state names them. `heads_to_take` and `choose` compare the store's state with a
+working copy by their last common state (`base`). A change on one side wins. If both sides changed, the store wins,
+since the local result can be made again from stored replies. Keep out: transfer of files.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class SnapshotMarks:
-    """What is known of a snapshot besides its manifest.
+    """The facts of a snapshot outside its manifest.
 
     Attributes:
         created_ns: time of its manifest, in ns since 1970.
-        checked: the checks it passed, as its file has them; None before it did.
-        refusal: why the golden questions refused it; "" if they did not.
+        checked: content of its file of passed checks; None if it did not pass yet.
+        refusal: the reason why the golden questions refused it; "" if they did not.
     """
 
     created_ns: int
@@ -40,15 +40,15 @@ class SnapshotMarks:
 
 @dataclass(frozen=True)
 class StoreState:
-    """What is current.
+    """The current heads and snapshots of a store or a working copy.
 
     Attributes:
-        n_buckets: of the stage tables; None if there are none.
-        heads: by "table/partition".
-        snapshots: by id.
-        current, pinned: ids; None without.
-        rewritten: archive of vectors -> how often it was written anew without rows that were to be forgotten.
-        number: it has in the store; 0 if it is not from there.
+        n_buckets: number of buckets of the stage tables; None without stage tables.
+        heads: heads by "table/partition".
+        snapshots: marks by snapshot id.
+        current, pinned: ids of the published and the pinned snapshot, or None.
+        rewritten: archive of vectors -> how often `forget` rewrote it without deleted rows.
+        number: its number in the store; 0 for a state of a working copy.
     """
 
     n_buckets: int | None = None
@@ -65,7 +65,7 @@ class StoreState:
 
     @property
     def published(self) -> tuple[Any, ...]:
-        """What readers look at: all but the heads."""
+        """The part that readers use: all but the heads."""
         return (self.snapshots, self.current, self.pinned, self.rewritten)
 
     def to_bytes(self) -> bytes:
@@ -78,32 +78,32 @@ class StoreState:
         """Read a state.
 
         Args:
-            place: where it lies, for the message.
+            place: path or URL of the state, for messages.
 
         Raises:
-            PipelineError: it is damaged, or of a newer release.
+            PipelineError: the state is damaged, or a newer release wrote it.
         """
         try:
             values = json.loads(gzip.decompress(data))
             if values.pop("format") != _FORMAT:
-                raise PipelineError(f"{place}: this format is not known here; upgrade graphrag-pipeline")
+                raise PipelineError(f"{place} has an unknown format of a newer release; upgrade graphrag-pipeline")
             values["heads"] = {key: Head.from_json(json.dumps(head).encode()) for key, head in values["heads"].items()}
             values["snapshots"] = {key: SnapshotMarks(**facts) for key, facts in values["snapshots"].items()}
             return cls(**values, number=number)
         except (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise PipelineError(
-                f"{place}: damaged ({error}); remove it, and on the machine whose copy of the index is newest "
-                "cache/store of the root, then run `graphrag-pipeline index` there"
+                f"{place} is damaged ({error}); remove it. On the machine with the newest copy of the index, remove also "
+                "cache/store of the root and run `graphrag-pipeline index`"
             ) from None
 
 
 def choose(base: _T, here: _T, there: _T) -> _T:
-    """The side that changed since both were `base`; the store's where both did."""
+    """Return the side that differs from `base`; the store's if both differ."""
     return here if there == base else there
 
 
 def heads_to_take(base: StoreState, here: Mapping[str, Head], there: StoreState) -> dict[str, Head]:
-    """Heads that the working copy gets from the store: what it lacks, and what was changed there."""
+    """Return the heads to take: those missing in the working copy, and those changed in the store."""
     return {
         key: head
         for key, head in there.heads.items()
@@ -112,7 +112,7 @@ def heads_to_take(base: StoreState, here: Mapping[str, Head], there: StoreState)
 
 
 def find_conflicts(base: StoreState, here: Mapping[str, Head], taken: Iterable[str]) -> list[str]:
-    """Those of the heads taken that were changed here, too."""
+    """Return those of the taken heads that the working copy changed, too."""
     return [key for key in taken if key in here and here[key] != base.heads.get(key)]
 
 
@@ -120,16 +120,17 @@ def find_conflicts(base: StoreState, here: Mapping[str, Head], taken: Iterable[s
 
 
 def manifest_name(snapshot_id: str) -> str:
+    """Return the object of a manifest."""
     return f"snapshots/{snapshot_id}.json"
 
 
 def table_names(manifest: Manifest) -> dict[str, str]:
-    """Object of each contract table."""
+    """Return the object of each contract table."""
     return {name: f"snapshots/tables/{name}/{entry['file']}" for name, entry in manifest.tables.items()}
 
 
 def archive_names(manifest: Manifest) -> Iterator[str]:
-    """Objects of its folders: arrays, and vectors that lie in the root."""
+    """Yield the objects of a snapshot's folders: arrays, and vectors that lie in the root."""
     yield f"snapshots/adjacency/{manifest.adjacency}.tar"
     if manifest.sentences:
         yield f"snapshots/sentences/{manifest.sentences}.tar"
@@ -139,27 +140,28 @@ def archive_names(manifest: Manifest) -> Iterator[str]:
 
 
 def vectors_name(folder: VectorFolder) -> str:
+    """Return the object of a vector folder."""
     return f"snapshots/vectors/{folder.name}/{folder.content}.tar"
 
 
 def head_names(head: Head) -> Iterator[str]:
-    """Objects of the files of a head."""
+    """Yield the objects of the files of a head."""
     for file in head.files:
         yield f"tables/{head.table}/{head.partition}/{file.name}"
 
 
 def stage_file_names(manifest: Manifest) -> Iterator[str]:
-    """Objects of the stage tables that a snapshot was joined from; it can be read without them."""
+    """Yield the objects of the stage tables that a snapshot was joined from; searches do not need them."""
     for key, head in manifest.heads.items():
         for file in head["files"]:
             yield f"tables/{key}/{file['name']}"
 
 
 def named_objects(state: StoreState, manifests: Mapping[str, Manifest]) -> set[str]:
-    """Everything that a state consists of in the store, but for itself.
+    """Return the names of all objects that a state names.
 
     Args:
-        manifests: of its snapshots, by id.
+        manifests: manifests of its snapshots, by id.
     """
     names = {name for head in state.heads.values() for name in head_names(head)}
     for snapshot_id, manifest in manifests.items():

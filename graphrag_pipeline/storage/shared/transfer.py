@@ -1,7 +1,7 @@
-"""Moving the files of a root from and to its shared store, by the names of their objects.
+"""Transfer of files between a root and its shared store, by the names of their objects.
 
-An object belongs where its name says; an archive (`.tar`) holds the folder of that name. Keep out: which objects are
-wanted, and what is current.
+The name of an object is the path of its file in the root; an archive (`.tar`) holds the folder of that name. Keep out:
+the choice of objects, and the current state.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from graphrag_pipeline.storage.shared.state import archive_names, table_names
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 
 MissingObjects = set[str] | None
-"""Gets the names of objects that the store lacks, for somebody who makes them again; None: that is an error."""
+"""Collects the names of objects that the store lacks, for a writer that uploads them again; None: raise an error."""
 
 
 class MissingObjectError(NoSnapshotError):
-    """The store lacks an object that the state read last named: it was pruned meanwhile, or lost."""
+    """The store lacks an object that its last state names: it was pruned since, or it is lost."""
 
 
 class Transfer:
     """The files of a root, and the objects of its store.
 
     Args:
-        folder: for archives on their way.
+        folder: folder for archives during a transfer.
     """
 
     def __init__(self, root: Path, objects: ObjectStore, folder: Path) -> None:
@@ -43,29 +43,29 @@ class Transfer:
         self._folder = folder
 
     def place(self, name: str) -> Path:
-        """Where an object belongs: a file, or the folder that an archive holds."""
+        """Return the path of an object in the root: a file, or the folder of an archive."""
         return self._root / name.removesuffix(".tar")
 
     def fetch(self, targets: Mapping[str, Path], missing: MissingObjects) -> None:
-        """Put objects where they are to go.
+        """Download objects to paths.
 
         Raises:
-            MissingObjectError: the store lacks one, and `missing` is None.
+            MissingObjectError: the store lacks an object, and `missing` is None.
         """
         absent = self._objects.download(targets)
         if absent and missing is None:
             raise MissingObjectError(
-                f"{self._objects.url}: {absent[0]} is not there (and {len(absent) - 1} more), although the store "
-                "names it; run `graphrag-pipeline snapshots prune` where the index was made, which puts it back"
+                f"{self._objects.url}: {absent[0]} is missing (and {len(absent) - 1} more), but the store names it; "
+                "run `graphrag-pipeline snapshots prune` on the machine that made the index, to upload it again"
             )
         if missing is not None:
             missing.update(absent)
 
     def fetch_snapshot(self, manifest: Manifest, snapshots: SnapshotStore, missing: MissingObjects) -> None:
-        """Fetch what is not whole here of a snapshot; its mapped tables are made here.
+        """Download the missing and damaged files of a snapshot, and make its mapped tables.
 
         Raises:
-            MissingObjectError: as for `fetch`.
+            MissingObjectError: see `fetch`.
         """
         self._fetch_tables(manifest, missing)
         for name, entry in manifest.tables.items():
@@ -96,15 +96,15 @@ class Transfer:
             missing.add(name)
 
     def fetch_there(self, names: Iterable[str]) -> None:
-        """Fetch those of some files that are not here and that the store has."""
+        """Download files that are missing in the root, as far as the store has them."""
         self._objects.download({name: self.place(name) for name in names if not self.place(name).is_file()})
 
     def put(self, names: Collection[str]) -> None:
-        """Put some objects into the store.
+        """Upload objects.
 
         Raises:
-            NoSnapshotError: what one holds is gone from here.
-            StoreError: the store fails; nothing names what was put until then.
+            NoSnapshotError: a file of an object is missing in the root.
+            StoreError: the store fails; no state names the objects uploaded before.
         """
         with self._working_folder() as working:
             sources = {}
@@ -112,8 +112,8 @@ class Transfer:
                 place = self.place(name)
                 if not place.exists():
                     raise NoSnapshotError(
-                        f"{place}: was removed meanwhile, so the shared store cannot have it; run "
-                        "`graphrag-pipeline index` again"
+                        f"`{place}` was removed before its upload to the shared store; run `graphrag-pipeline index` "
+                        "again"
                     )
                 sources[name] = place
                 if name.endswith(".tar"):
@@ -122,7 +122,7 @@ class Transfer:
             self._objects.upload(sources)
 
     def remove(self, name: str) -> None:
-        """Remove what an object holds from the root."""
+        """Remove the file or folder of an object from the root."""
         place = self.place(name)
         if place.is_dir():
             shutil.rmtree(place, ignore_errors=True)

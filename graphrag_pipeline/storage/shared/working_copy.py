@@ -1,7 +1,7 @@
-"""A root as a working copy of a shared store: what it has, and taking what the store says.
+"""A root as a working copy of a shared store: its content, and applying the store's state to it.
 
-Files come before what names them, so that a kill at any moment leaves a valid root. Keep out: moving files
-(`transfer.py`), when to take (`shared_store.py`), and what changed on which side (`state.py`).
+Files are written before the files that name them, so that a kill at any moment leaves a valid root. Keep out: transfer
+of files (`transfer.py`), the time of updates (`shared_store.py`), and the comparison of both sides (`state.py`).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _log = logging.getLogger(__name__)
 
 
 class WorkingCopy:
-    """What a root has of an index.
+    """The part of an index that a root has.
 
     Args:
-        snapshots: of the root, without a store behind them.
-        transfer: from and to the store.
+        snapshots: snapshots of the root, without a store behind them.
+        transfer: transfer from and to the store.
     """
 
     def __init__(self, root: Path, snapshots: SnapshotStore, transfer: Transfer) -> None:
@@ -52,27 +52,28 @@ class WorkingCopy:
         self._snapshots = snapshots
         self._transfer = transfer
 
-    # ------------------------------------------------------------------------------------------------ what is here
+    # ------------------------------------------------------------------------------------------------ local content
 
     def heads(self) -> dict[str, Head]:
-        """Heads whose files are whole, by "table/partition"."""
+        """Return the heads whose files are whole, by "table/partition"."""
         paths = (self.root / "heads").glob("*/[!.]*.json")
         found = (self._tables.head(path.parent.name, path.stem) for path in paths)
         return {f"{head.table}/{head.partition}": head for head in found if head}
 
     def is_empty(self) -> bool:
+        """Return whether the root has neither snapshots nor heads."""
         return not (self._snapshots.ids() or self.heads())
 
     def has_published(self, there: StoreState) -> bool:
-        """Whether the pointer and all manifests are here; their files are looked at by who opens them."""
+        """Return whether the root has the pointer and all manifests; opening a snapshot checks its files."""
         is_pointed = self.current() is not None or there.current is None
         return is_pointed and all(self._snapshots.path_of(i).exists() for i in there.snapshots)
 
     def state(self, there: StoreState, n_buckets: int) -> StoreState:
-        """What the store should say, given what it says: all of that which is still here, and what is current here.
+        """Return the next state of the store: what remains of its state `there`, and the current state of the root.
 
-        Of other snapshots it cannot be told whether the store never had them or somebody removed them there, so they
-        go there only if it has none at all.
+        Any other snapshot of the root may be new, or removed in the store. So those are uploaded only to an empty
+        store.
         """
         heads = {**there.heads, **self.heads()}
         current, pinned = self.current() or there.current, self._snapshots.pinned()
@@ -88,15 +89,15 @@ class WorkingCopy:
         )
 
     def _in_use(self, heads: Mapping[str, Head]) -> set[str | None]:
-        """The snapshots that the pointer, the pin and the candidate here name."""
+        """Return the ids that the pointer, the pin and the candidate of the root name."""
         candidate = heads.get(f"{INDEX_CANDIDATE}/{WHOLE}")
         return {self.current(), self._snapshots.pinned(), candidate.data_version if candidate else None}
 
     def current(self) -> str | None:
-        """The published snapshot here; None without one that can be read."""
+        """Return the id of the published snapshot of the root; None without one that can be read."""
         try:
             return self._snapshots.current()
-        except NoSnapshotError:  # damaged: the store's is taken
+        except NoSnapshotError:  # the pointer is damaged: the store's is used
             return None
 
     def _marks(self, snapshot_id: str, there: StoreState) -> SnapshotMarks:
@@ -110,14 +111,14 @@ class WorkingCopy:
         )
 
     def _is_whole(self, snapshot_id: str) -> bool:
-        # Not by opening it, which waits for whoever holds it alone: that may be the caller.
+        # Without opening it: that waits for an exclusive lock, which the caller may hold.
         for manifest in self.manifests([snapshot_id]).values():
             store = self._snapshots
             return not Snapshot(store.folder, snapshot_id, manifest, store.vector_store).missing_parts()
         return False
 
     def manifests(self, ids: Iterable[str]) -> dict[str, Manifest]:
-        """Manifests that are here and can be read, by id."""
+        """Return the manifests of the root that can be read, by id."""
         found = {}
         for snapshot_id in ids:
             try:
@@ -126,14 +127,14 @@ class WorkingCopy:
                 continue
         return found
 
-    # ------------------------------------------------------------------------------------------ taking from the store
+    # -------------------------------------------------------------------------------------- applying the store's state
 
     def take_snapshots(self, base: StoreState, there: StoreState, missing: MissingObjects = None) -> StoreState:
-        """Take manifests, the published snapshot, pointer and pin; leave what was removed there.
+        """Apply the store's manifests, published snapshot, pointer and pin, and drop snapshots removed there.
 
         Returns:
-            What the copy has in common with the store now, but for heads: snapshots that were removed there and are
-            read here stay in it until they are not.
+            The common state of copy and store without heads. A snapshot that was removed in the store but is open on
+            this machine stays in it until it is closed.
 
         Raises:
             MissingObjectError: the store lacks an object that it names, and `missing` is None.
@@ -142,7 +143,7 @@ class WorkingCopy:
         here = self.current()
         current = choose(base.current, here, there.current) if here else there.current
         pinned = choose(base.pinned, self._snapshots.pinned(), there.pinned)
-        if pinned != self._snapshots.pinned():  # then what was published here meanwhile is not what readers get
+        if pinned != self._snapshots.pinned():  # the pin changed: a snapshot published here since does not count
             current = there.current
         rewritten = self._drop_rewritten(base, there)
         for snapshot_id in there.snapshots.keys() & {current, pinned}:
@@ -179,10 +180,10 @@ class WorkingCopy:
                     clear_refusal(self._snapshots, snapshot_id)
 
     def fetch(self, snapshot_id: str, missing: MissingObjects = None) -> None:
-        """Fetch what is not whole of a snapshot whose manifest is here.
+        """Download the missing and damaged files of a snapshot whose manifest is in the root.
 
         Raises:
-            NoSnapshotError: its manifest is not, and `missing` is None.
+            NoSnapshotError: its manifest is missing, and `missing` is None.
             MissingObjectError: the store lacks an object of it, and `missing` is None.
         """
         if missing is not None and snapshot_id not in self.manifests([snapshot_id]):
@@ -190,21 +191,21 @@ class WorkingCopy:
         self._transfer.fetch_snapshot(self._snapshots.manifest(snapshot_id), self._snapshots, missing)
 
     def fetch_stages(self, snapshot_id: str) -> None:
-        """Fetch the stage tables that a snapshot was joined from, as far as they are still in the store."""
+        """Download the stage tables that a snapshot was joined from, as far as the store has them."""
         for manifest in self.manifests([snapshot_id]).values():
             self._transfer.fetch_there(stage_file_names(manifest))
 
     def take_heads(self, base: StoreState, there: StoreState, missing: MissingObjects = None) -> None:
-        """Take heads with their files; a partition whose file is lost is made again.
+        """Apply the store's heads with their files; a partition with a missing file is rebuilt later.
 
         Raises:
-            MissingObjectError: as for `take_snapshots`.
+            MissingObjectError: see `take_snapshots`.
         """
         here = self.heads()
         taken = heads_to_take(base, here, there)
         if conflicts := find_conflicts(base, here, taken):
             _log.warning(
-                "%s: %d partitions were made here and elsewhere (such as %s); the store's are taken",
+                "`%s`: %d partitions were built both here and elsewhere (such as %s); using the store's",
                 self.root, len(conflicts), conflicts[0],
             )  # fmt: skip
         wanted = {
@@ -219,10 +220,10 @@ class WorkingCopy:
         if there.n_buckets is not None:
             self._tables.check_layout(there.n_buckets)
 
-    # ---------------------------------------------------------------------------------------- what was removed there
+    # ---------------------------------------------------------------------------------- snapshots removed in the store
 
     def _drop_removed(self, base: StoreState, there: StoreState) -> list[str]:
-        """Remove what only snapshots consist of that are no longer in the store; returns those that are read here."""
+        """Remove the files of snapshots that the store removed; return the ids that are open on this machine."""
         gone = base.snapshots.keys() - there.snapshots.keys() - {self.current(), self._snapshots.pinned()}
         if not gone:
             return []
@@ -244,13 +245,13 @@ class WorkingCopy:
         clear_refusal(self._snapshots, snapshot_id)
 
     def drop_unshared(self, there: StoreState) -> set[str]:
-        """Remove the snapshots that neither the store names nor this copy uses; to be called by the one who writes.
+        """Remove the snapshots that neither the store names nor this copy uses; only for the holder of the lease.
 
-        They were removed there, or made here and superseded before they got there: what was forgotten elsewhere must
-        not stay in them. Those that are read here stay.
+        They were removed in the store, or replaced here before their upload. They could hold documents that were
+        forgotten on another machine. Snapshots that are open on this machine stay.
 
         Returns:
-            Names of what they consisted of: what heads named stays for now.
+            Names of their objects; files that a head names stay for now.
         """
         if there.is_empty:
             return set()
@@ -263,7 +264,7 @@ class WorkingCopy:
         return names
 
     def remove_unnamed(self, names: Collection[str]) -> None:
-        """Remove those of some objects from here that neither heads nor snapshots here name."""
+        """Remove the files of those objects that neither heads nor snapshots of the root name."""
         if not names:
             return
         heads = StoreState(heads=self.heads())
@@ -271,7 +272,7 @@ class WorkingCopy:
             self._transfer.remove(name)
 
     def _drop_rewritten(self, base: StoreState, there: StoreState) -> dict[str, int]:
-        """Remove vectors that were written anew without rows that somebody forgot; returns how often as it is here."""
+        """Remove vectors that `forget` rewrote in the store; return the count of rewrites of the local vectors."""
         if not there.rewritten:
             return {}
         known = self.manifests(self._snapshots.ids())
@@ -283,7 +284,7 @@ class WorkingCopy:
         for name, count in there.rewritten.items():
             is_old = base.rewritten.get(name, 0) != count and self._transfer.place(name).exists()
             if is_old and any(is_held(self._snapshots.path_of(i)) for i in readers.get(name, ())):
-                counts[name] = base.rewritten.get(name, 0)  # once nobody reads it
+                counts[name] = base.rewritten.get(name, 0)  # removed later, when no process reads it
                 continue
             if is_old:
                 self._transfer.remove(name)

@@ -1,8 +1,8 @@
-"""One writer of a shared store at work: what the store says, and putting there what is here.
+"""The session of the writer of a shared store: uploading the root's objects and publishing its state.
 
-First goes what is named by its content, then the state that names it, under the number after the one that was taken:
-if another writer was faster, the store has that number, and refuses. Keep out: taking the lease, and taking from the
-store (`shared_store.py`).
+Content-named objects go first. Then follows the state that names them, under the number after the last state. If
+another writer was faster, that number exists and the store refuses. Keep out: acquiring the lease, and downloads
+(`shared_store.py`).
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from graphrag_pipeline.storage.shared.transfer import Transfer
 from graphrag_pipeline.storage.shared.working_copy import WorkingCopy
 
 _OWNED = ("tables", "snapshots")
-"""Folders of the store that are ours alone."""
+"""Folders of the store whose objects belong to the index."""
 _N_REMOVED = 500
-"""Objects that go at once: so many a store takes in one request or few."""
+"""Objects that are removed at once; a store removes that many in one or few requests."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class WriteSession:
-    """Somebody writing in this process.
+    """The writer of this process.
 
     Attributes:
-        there: what the store says.
-        missing: objects that it names and lacks.
-        n_buckets: of the stage tables here.
-        doomed: objects whose files go from here once nothing here names them: the store never had what they belong to.
+        there: the state of the store.
+        missing: objects that the store names and lacks.
+        n_buckets: number of buckets of the local stage tables.
+        doomed: objects of dropped local snapshots; their files are removed once no head and no snapshot names them.
     """
 
     copy: WorkingCopy
@@ -50,11 +50,11 @@ class WriteSession:
     doomed: set[str] = field(default_factory=set)
 
     def push(self) -> None:
-        """Make the store say what is here.
+        """Upload the objects of the root and publish its state.
 
         Raises:
-            LeaseLostError: the lease is another's; the store says what it said.
-            StoreError: the store fails; it says what it said, or what is here.
+            LeaseLostError: another process has the lease; the state of the store is unchanged.
+            StoreError: the store fails; its state is the old one or the new one.
         """
         with one_store_sync(self.copy.root):
             base, again = self.notes.state() or StoreState(), self.notes.pending_uploads()
@@ -65,7 +65,7 @@ class WriteSession:
             if here == self.there and not wanted:
                 return
             self.transfer.put(wanted)
-            self.lease.check()  # for those stores that create what is there already
+            self.lease.check()  # for stores that overwrite an existing state
             here = replace(here, number=self.there.number + 1)
             if not NumberedStates(self.objects).publish(here):
                 raise self.lease.lost_error()
@@ -77,33 +77,34 @@ class WriteSession:
             self.missing.clear()
 
     def _state(self, again: Collection[str]) -> StoreState:
-        """What the store should say; archives that are put there again are counted."""
+        """Return the state to publish; it counts the archives that are uploaded again."""
         counts = {name: self.there.rewritten.get(name, 0) + 1 for name in again}
         here = self.copy.state(self.there, self.n_buckets)
         return replace(here, rewritten={**self.there.rewritten, **counts})
 
     def _known(self) -> set[str]:
-        """Objects that the store has: of a snapshot whose manifest it lost nothing else was asked for."""
+        """Return the objects in the store; those of a snapshot whose manifest is missing were not checked."""
         whole = [i for i in self.there.snapshots if manifest_name(i) not in self.missing]
         return named_objects(self.there, self.copy.manifests(whole)) - self.missing
 
     def push_finished(self) -> None:
-        """Put there what was finished before an error, which is what the caller has to hear of."""
+        """Upload the work finished before an error; only log a failure, since the caller raises that error."""
         try:
             self.push()
         except PipelineError as error:
-            _log.warning("what was finished is kept here, and not in the shared store yet: %s", error)
+            _log.warning("finished work is kept on this machine and not in the shared store yet: %s", error)
 
     def remove_unnamed(self, removed: Collection[str], is_dry_run: bool) -> list[str]:
-        """Remove what nothing names in the store, and put back what it names and lacks.
+        """Remove the objects that no state names, and upload those that the state names and the store lacks.
 
-        There is no grace time: only who writes puts objects there, and a reader that finds one gone looks again.
+        No grace time is needed: only the writer uploads objects, and a reader that misses an object reads the state
+        again.
 
         Args:
             removed: snapshots that count as removed, for a dry run.
 
         Returns:
-            Names of the objects that went, or would go.
+            Names of the objects that were removed, or would be.
         """
         if not is_dry_run:
             self.push()
@@ -112,7 +113,7 @@ class WriteSession:
         unnamed = sorted(found - named)
         if not is_dry_run:
             for start in range(0, len(unnamed), _N_REMOVED):
-                self.lease.check()  # right before, since another writer may need what nothing named until now
+                self.lease.check()  # right before, since another writer may name an object that was unnamed until now
                 self.objects.remove(unnamed[start : start + _N_REMOVED])
             self.transfer.put(named - found)
             NumberedStates(self.objects).remove_before(self.there.number)

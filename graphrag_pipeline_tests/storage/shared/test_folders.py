@@ -48,7 +48,7 @@ def test_a_cut_archive_leaves_what_is_there(folder: Path, tmp_path: Path, keep: 
     pack(folder, tmp_path / "x.tar")
     (tmp_path / "x.tar").write_bytes((tmp_path / "x.tar").read_bytes()[:keep])
     before = contents(folder)
-    with pytest.raises(NoSnapshotError, match="folder: damaged in the shared store"):
+    with pytest.raises(NoSnapshotError, match="folder` is damaged in the shared store"):
         unpack(tmp_path / "x.tar", folder)
     assert contents(folder) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "x.tar"]

@@ -76,7 +76,7 @@ def test_a_missing_package_and_a_missing_bucket_are_said(s3_url: str) -> None:
     with pytest.raises(StoreError, match="bucket does not exist"):
         open_object_store("s3://nobody/x").write("a", b"1")
     for url in ("s3://", "file:///"):
-        with pytest.raises(StoreError, match="names no place"):
+        with pytest.raises(StoreError, match=r"storage\.url has no bucket or folder"):
             open_object_store(url)
 
 

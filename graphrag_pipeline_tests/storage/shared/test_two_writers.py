@@ -178,7 +178,7 @@ def test_what_was_published_here_only_is_said(
     fail_to_push(one, s3, STATES)
     caplog.clear()
     here = ask(one)
-    assert f"snapshot {here} was published here only" in caplog.text and f"where {before} is published" in caplog.text
+    assert f"snapshot {here} was published here only" in caplog.text and f"there {before} is published" in caplog.text
     index(one)
     caplog.clear()
     assert ask(one) == here and caplog.text == ""
@@ -193,7 +193,7 @@ def test_a_place_without_an_index_is_said_to_who_has_a_copy(
     settings = one.path / "settings.yaml"
     settings.write_text(settings.read_text().replace("/store", "/stroe"))
     assert ask(one) == here
-    assert "/stroe: holds no index, or is not the right place" in caplog.text
+    assert "/stroe: no index there, or the URL is wrong" in caplog.text
 
 
 @pytest.fixture
