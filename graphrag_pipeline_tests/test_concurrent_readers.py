@@ -1,4 +1,4 @@
-"""Readers beside a writer that publishes and prunes: every answer comes wholly from one snapshot."""
+"""Readers during publishing and pruning: every answer comes wholly from one snapshot."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ print(json.dumps(answers))
 
 
 def write_edition(root: Root, edition: int) -> str:
-    """Every document says which edition it is of; so a snapshot has one, and a mixture two."""
+    """Return documents that name their edition, so that a snapshot has one edition and a mixture two."""
     for name, text in CAROL.items():
         put(root.path, name, f"{text} Scrooge's register says that {name} is edition {edition}.")
     return run_index(root).snapshot

@@ -35,7 +35,7 @@ def write(root: Root, corpus: dict[str, str]) -> None:
 
 
 def snapshot_text(root: Root) -> str:
-    """Everything that readers of the published snapshot can get, in lower case."""
+    """Return all text that readers of the published snapshot can get, in lower case."""
     snapshot = root.snapshots.open()
     parts = [str(snapshot.table(name).to_pylist()) for name in snapshot.manifest.tables]
     for name in snapshot.manifest.vectors:

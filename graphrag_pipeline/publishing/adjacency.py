@@ -1,9 +1,9 @@
-"""Adjacency arrays of a snapshot, from its contract tables: pure, vectorised, no loop over rows.
+"""Adjacency arrays of a snapshot, built from its contract tables: pure, vectorized, no loop over rows.
 
-The relations (compressed sparse row form, see `storage.snapshots.Adjacency`): `entity_relationships`,
+The relations (compressed sparse row form, see `storage.arrays.Adjacency`): `entity_relationships`,
 `entity_text_units`, `entity_communities` (all levels), `relationship_text_units`, `text_unit_entities`,
-`text_unit_relationships`, `entity_covariates` (claims about the entity). Besides: `relationship_source`,
-`relationship_target` (int32 entity rows).
+`text_unit_relationships`, `entity_covariates` (claims about the entity). Two more arrays hold the ends of
+relationships: `relationship_source`, `relationship_target` (int32 entity rows).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from graphrag_pipeline.arrow_columns import compress, list_pairs, positions
 
 
 def build_adjacency(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
-    """All arrays by name, for contract tables in file order."""
+    """Return all arrays by name, for contract tables in file order."""
     entities, relationships = tables["entities"], tables["relationships"]
     text_units, communities, covariates = tables["text_units"], tables["communities"], tables["covariates"]
     source = positions(relationships["source_id"], entities["id"])

@@ -1,7 +1,7 @@
 """The candidate: contract tables, vectors and arrays frozen into one content-named snapshot, not yet published.
 
-Both the pipeline and an import end here, so every search sees one layout. Publishing is `publish`, and only of a
-candidate whose checks pass. Keep out: how the tables are made.
+Both the pipeline and an import end here, so every search reads one layout. `publish` publishes a candidate if its
+checks pass. Keep out: the computation of the tables.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _EMBEDDED_COLUMNS = {
     "relationships": ("id", "source", "target", "description"),
     "community_reports": ("id", "full_content", "community", "level", "title"),
 }
-"""What texts and attributes of vector tables are made of."""
+"""Columns that the texts and attributes of vector tables are made of, by contract table."""
 
 
 def freeze_candidate(
@@ -58,23 +58,23 @@ def freeze_candidate(
     notes: tuple[str, ...] = (),
     code: Mapping[str, dict[str, Any]] | None = None,
 ) -> str:
-    """Write a candidate; returns the snapshot's id.
+    """Write a candidate and return the snapshot's id.
 
     Args:
-        tables: all contract tables, in file order; left with the columns that vector tables are made of, since the
-            others would keep memory that vectors need.
+        tables: all contract tables, in file order; reduced to the columns of vector tables during the call, since
+            vectors need the memory of the others.
         vectors: vector table -> float32 matrix with one row per row of its contract table.
-        sentences: rows of `sentence_embeddings`; made here where there are none, as for an imported index.
+        sentences: rows of `sentence_embeddings`; computed here if None, as for an imported index.
         heads: data version, code version and inputs of every stage partition, by "table/partition".
         previous: the last candidate, whose LanceDB folders are reused.
-        notes: what an import mended.
-        code: what each code version among `heads` stands for.
+        notes: repairs that an import made.
+        code: the prompts, model and settings of each code version in `heads`, by name.
     """
     static_embeddings = load_static_embeddings()
     if sentences is None:
         sentences = embed_sentences(tables["text_units"], static_embeddings)
     sentence_folder = store.write_sentences(stack_sentences(tables["text_units"], sentences))
-    del sentences  # large, as is each of the vector tables, which come last and one at a time
+    del sentences  # large, as each vector table is; those come last, one at a time
     written = {name: store.write_table(name, rows) for name, rows in tables.items()}
     adjacency = store.write_adjacency(build_adjacency(tables) | build_lookups(tables) | build_mentions(tables))
     _keep_embedded_columns(tables)
@@ -108,13 +108,13 @@ def _write_vectors(
     previous: Manifest | None,
 ) -> VectorFolder:
     rows = tables[VECTOR_TABLES[name][0]]
-    matrix = vectors[name]  # before the texts: looking vectors up takes more memory than it leaves
+    matrix = vectors[name]  # before the texts: the lookup of vectors frees memory when it ends
     content = vector_rows(rows["id"], _searched_texts(name, tables), matrix, _attributes(name, rows))
     return store.write_vectors(name, content, name in _FULL_TEXT, previous)
 
 
 def _attributes(vector_table: str, rows: pa.Table) -> pa.ChunkedArray:
-    """The `attributes` column of a vector table: a JSON object a row."""
+    """Return the `attributes` column of a vector table: a JSON object per row."""
     names = _ATTRIBUTES[vector_table]
 
     def write_objects(part: pa.Table) -> list[str]:
@@ -125,15 +125,15 @@ def _attributes(vector_table: str, rows: pa.Table) -> pa.ChunkedArray:
 
 
 def _encode_pairs(name: str, values: list[Any]) -> list[str]:
-    """`"name": value` in JSON for values of one type, each distinct one encoded once: many share an end."""
+    """Return `"name": value` in JSON for values of one type; each distinct value is encoded once."""
     encoded = {value: json.dumps({name: value}, ensure_ascii=False)[1:-1] for value in dict.fromkeys(values)}
     return [encoded[value] for value in values]
 
 
 def _searched_texts(vector_table: str, tables: Mapping[str, pa.Table]) -> pa.ChunkedArray:
-    """The `text` column of a vector table: what is embedded, under the document's title where full text is searched.
+    """Return the `text` column of a vector table: the embedded texts, for full text below the document's title.
 
-    People ask by title, and a passage that says "the film" is found by the title of its document alone.
+    Questions name titles, and only the title of its document finds a passage that says "the film".
     """
     rows = tables[VECTOR_TABLES[vector_table][0]]
     if vector_table not in _FULL_TEXT:
@@ -149,7 +149,7 @@ def _searched_texts(vector_table: str, tables: Mapping[str, pa.Table]) -> pa.Chu
 
 
 def _map_rows(rows: pa.Table, write: Callable[[pa.Table], list[str]]) -> pa.ChunkedArray:
-    """A column of strings made of slices of rows, so that Python holds few of them at a time."""
+    """Return a column of strings that `write` makes from slices of rows, so that few are in Python at a time."""
     slices = (rows.slice(start, _SLICE_ROWS) for start in range(0, len(rows), _SLICE_ROWS))
     written = pa.chunked_array([pa.array(write(part), pa.string()) for part in slices], pa.string())
     pa.default_memory_pool().release_unused()
@@ -157,7 +157,7 @@ def _map_rows(rows: pa.Table, write: Callable[[pa.Table], list[str]]) -> pa.Chun
 
 
 def verify(store: SnapshotStore, snapshot: Snapshot) -> list[CheckResult]:
-    """Run every check on a snapshot; a pass is remembered, since a snapshot never changes."""
+    """Run every check on a snapshot; a pass is saved, since a snapshot never changes."""
     passed = store.folder / f"{snapshot.id}.checked"
     if store.is_checked(snapshot.id) and not snapshot.damaged_parts():
         return [CheckResult(name, []) for name in json.loads(passed.read_bytes())]
@@ -168,13 +168,13 @@ def verify(store: SnapshotStore, snapshot: Snapshot) -> list[CheckResult]:
 
 
 def publish(store: SnapshotStore, snapshot_id: str, settings: PublishingSettings | None = None) -> None:
-    """Point readers at a snapshot, if all its checks pass.
+    """Publish a snapshot if all its checks pass.
 
     Args:
-        settings: what it must satisfy beside the checks of every snapshot (`checks.POLICY_CHECKS`); None: the defaults.
+        settings: limits of the checks in `checks.POLICY_CHECKS`; None: the defaults.
 
     Raises:
-        PipelineError: a check failed, or another snapshot is pinned; the published snapshot stays what it was.
+        PipelineError: a check failed, or another snapshot is pinned; the published snapshot stays.
     """
     pinned = store.pinned()
     if pinned not in (None, snapshot_id):
@@ -183,8 +183,8 @@ def publish(store: SnapshotStore, snapshot_id: str, settings: PublishingSettings
             "unpin`, then `graphrag-pipeline index`"
         )
     snapshot = store.open(snapshot_id)
-    asked = settings or PublishingSettings()
-    policies = [CheckResult(name, check(snapshot, asked)) for name, check in POLICY_CHECKS.items()]
+    policy = settings or PublishingSettings()
+    policies = [CheckResult(name, check(snapshot, policy)) for name, check in POLICY_CHECKS.items()]
     results = [*verify(store, snapshot), *policies]
     failed = [result for result in results if not result.passed]
     if failed:

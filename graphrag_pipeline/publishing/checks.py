@@ -1,7 +1,7 @@
-"""Checks a candidate must pass before readers see it, derived from the table contract where that is possible.
+"""Checks that a candidate must pass before it is published, derived from the table contract if possible.
 
-Each check is a function from a snapshot to a list of problems in words, empty if it passes. Add one to `CHECKS` and
-it blocks publishing and shows in the UI; one whose verdict depends on settings, to `POLICY_CHECKS`. Keep out: mending.
+Each check is a function from a snapshot to a list of problems in words, empty if it passes. A check in `CHECKS` blocks
+publishing and shows in the UI. Add a check that depends on settings to `POLICY_CHECKS`. Keep out: repairs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHOWN_DIGITS = 8  # of a code version
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One check's verdict; `problems` is empty if it passed."""
+    """The result of one check; `problems` is empty if it passed."""
 
     name: str
     problems: list[str]
@@ -35,7 +35,7 @@ class CheckResult:
 
 
 def check_snapshot(snapshot: Snapshot) -> list[CheckResult]:
-    """Run every check, in order; after a schema problem the others are not tried."""
+    """Run every check, in order; after a schema problem the others are skipped."""
     schemas = CheckResult("schemas", check_schemas(snapshot))
     if not schemas.passed:
         return [schemas]
@@ -43,7 +43,7 @@ def check_snapshot(snapshot: Snapshot) -> list[CheckResult]:
 
 
 def check_schemas(snapshot: Snapshot) -> list[str]:
-    """Every contract table is there with exactly its columns, and no null where none may be."""
+    """Every contract table exists with exactly its columns, and columns that are not nullable have no nulls."""
     problems = []
     for name, table in CONTRACT_TABLES.items():
         if name not in snapshot.manifest.tables:
@@ -76,7 +76,7 @@ def check_unique_keys(snapshot: Snapshot) -> list[str]:
 
 
 def check_references(snapshot: Snapshot) -> list[str]:
-    """Every id that a table names exists in the table it speaks of."""
+    """Every id that a table names exists in the referenced table."""
     problems = []
     for name, table in CONTRACT_TABLES.items():
         for column, (other, key) in table.references.items():
@@ -98,7 +98,7 @@ def check_communities(snapshot: Snapshot) -> list[str]:
     levels, parents = communities["level"].to_numpy(), communities["parent"].to_numpy()
     problems = []
     if ((levels == 0) != (parents == -1)).any():
-        problems.append("level 0 and parent -1 do not go together")
+        problems.append("a community of level 0 has a parent, or one of a deeper level has none")
     for level in np.unique(levels):
         n_communities = np.bincount(members[levels[rows] == level], minlength=len(entities))
         if level == 0 and (n_communities == 0).any():
@@ -124,11 +124,11 @@ def _check_children(communities: pa.Table, rows: np.ndarray, members: np.ndarray
     of_parents = np.unique(rows[is_split[rows]] * n_entities + members[is_split[rows]])
     if not np.array_equal(of_children, of_parents):
         n_odd = len(np.setxor1d(of_children, of_parents))
-        problems.append(f"{n_odd} entities of a parent are in none of its children, or the other way round")
+        problems.append(f"{n_odd} entities are in a parent and none of its children, or in a child alone")
     listed = {(int(n), int(c)) for n, cs in zip(numbers, communities["children"].to_pylist(), strict=True) for c in cs}
     implied = {(int(p), int(n)) for p, n in zip(communities["parent"].to_numpy(), numbers, strict=True) if p != -1}
     if listed != implied:
-        problems.append(f"children and parent disagree on {len(listed ^ implied)} pairs")
+        problems.append(f"columns children and parent disagree on {len(listed ^ implied)} pairs")
     return problems
 
 
@@ -158,7 +158,7 @@ def check_vectors(snapshot: Snapshot) -> list[str]:
 
 
 def check_sentences(snapshot: Snapshot) -> list[str]:
-    """The sentences of every text unit are there, in order and without a gap, each with its vector."""
+    """The sentences of every text unit cover it, in order and without a gap, each with its vector."""
     if not snapshot.manifest.sentences:
         return ["sentence vectors are missing"]
     sentences, text_units = snapshot.sentences, snapshot.table("text_units")
@@ -166,7 +166,8 @@ def check_sentences(snapshot: Snapshot) -> list[str]:
     n_sentences = len(starts)
     lengths = {len(ends), len(sentences.vectors), len(sentences.scales), len(sentences.window_scales), int(indptr[-1])}
     if len(indptr) != len(text_units) + 1 or lengths != {n_sentences} or (np.diff(indptr) < 0).any():
-        return [f"{len(indptr) - 1} text units with {sorted(lengths)} sentences, for {len(text_units)} text units"]
+        found = f"{len(indptr) - 1} text units with {sorted(lengths)} sentences"
+        return [f"{found}, but the table has {len(text_units)} text units"]
     text_lengths = pc.utf8_length(text_units["text"]).to_numpy()
     has_sentences = np.diff(indptr) > 0
     first, last = indptr[:-1][has_sentences], indptr[1:][has_sentences] - 1
@@ -176,7 +177,8 @@ def check_sentences(snapshot: Snapshot) -> list[str]:
     is_whole = np.array(text_lengths == 0)
     is_whole[has_sentences] = ends[last] == text_lengths[has_sentences]
     n_odd = int((~is_whole).sum()) + int((~follows | (starts >= ends)).sum())
-    return [f"{n_odd} text units or sentences are not covered by, or not within, one another"] if n_odd else []
+    problem = f"{n_odd} text units are not covered by their sentences, or sentences are outside their text unit"
+    return [problem] if n_odd else []
 
 
 def check_heads(snapshot: Snapshot) -> list[str]:
@@ -186,12 +188,12 @@ def check_heads(snapshot: Snapshot) -> list[str]:
     for name, head in sorted(heads.items()):
         for read, version in sorted(head["inputs"].items()):
             if read in heads and heads[read]["data_version"] != version:
-                problems.append(f"{name} was built from an older {read}; materialise {name.split('/')[0]} again")
+                problems.append(f"{name} was built from an older {read}; materialize {name.split('/')[0]} again")
     return problems
 
 
 def check_failures(snapshot: Snapshot, settings: PublishingSettings) -> list[str]:
-    """No stage has more than `publishing.max_failed_share` of its records without a usable reply of its model."""
+    """No stage has more than `publishing.max_failed_share` of its records without a usable model reply."""
     problems = []
     for row in (
         snapshot.table("failures").group_by("stage").aggregate([("n_asked", "max"), ([], "count_all")]).to_pylist()
@@ -200,9 +202,9 @@ def check_failures(snapshot: Snapshot, settings: PublishingSettings) -> list[str
         if n_failed > settings.max_failed_share * n_asked:
             problems.append(
                 f"{row['stage']}: {n_failed:,} of {n_asked:,} records failed, over publishing.max_failed_share = "
-                f"{settings.max_failed_share:g}; see why with `graphrag-pipeline status`, then run `graphrag-pipeline "
-                "index` or the job reindex_stale, which ask again for these alone (a re-execution from failure asks "
-                "for nothing), or raise the share"
+                f"{settings.max_failed_share:g}; `graphrag-pipeline status` shows the reasons. Run `graphrag-pipeline "
+                "index` or the job reindex_stale, which request these records again (a re-execution from failure does "
+                "not), or raise the share"
             )
     return sorted(problems)
 
@@ -210,8 +212,8 @@ def check_failures(snapshot: Snapshot, settings: PublishingSettings) -> list[str
 def check_mixed_prompts(snapshot: Snapshot, settings: PublishingSettings) -> list[str]:
     """All buckets of a stage were made by one version of its prompts, model, settings and code.
 
-    They are not while a backfill after a change is under way bucket by bucket; `publishing.allow_mixed_prompts` lets
-    such an index be published.
+    During a backfill after a change, buckets have different versions; `publishing.allow_mixed_prompts` allows to
+    publish such an index.
     """
     if settings.allow_mixed_prompts:
         return []
@@ -225,14 +227,14 @@ def check_mixed_prompts(snapshot: Snapshot, settings: PublishingSettings) -> lis
     return [
         f"{stage}: its buckets come from {len(versions)} versions of {_differing(snapshot, versions)} ("
         + "; ".join(f"{version[:_SHOWN_DIGITS]}: {' '.join(keys)}" for version, keys in versions.items())
-        + "); materialise the other buckets, or run `graphrag-pipeline index`, or set publishing.allow_mixed_prompts"
+        + "); materialize the other buckets, or run `graphrag-pipeline index`, or set publishing.allow_mixed_prompts"
         for stage, versions in buckets.items()
         if len(versions) > 1
     ]
 
 
 def _differing(snapshot: Snapshot, versions: Iterable[str]) -> str:
-    """Names of the prompts, models and settings that code versions differ in."""
+    """Return the names of the prompts, models and settings in which code versions differ."""
     known = [snapshot.manifest.code.get(version, {}) for version in versions]
     names = sorted({name for code in known for name in code})
     return (
@@ -254,4 +256,4 @@ POLICY_CHECKS: dict[str, Callable[[Snapshot, PublishingSettings], list[str]]] = 
     "failures": check_failures,
     "mixed_prompts": check_mixed_prompts,
 }
-"""Checks that ask the settings too: a pass is not remembered."""
+"""Checks that also depend on settings, so that a pass is not saved."""

@@ -1,8 +1,8 @@
 """Contract tables: the stage tables joined into Microsoft GraphRAG's layout, with cross references and record numbers.
 
 Pure: stage tables in, contract tables out. Numbers (`human_readable_id`, `community`) are carried over from the last
-published snapshot and never reused; a record seen for the first time gets the next one, in reading order. Lists of
-ids are ordered by number. Keep out: anything a stage should have computed.
+published snapshot and never reused. A new record gets the next number, in reading order. Lists of ids are ordered by
+number. Keep out: computations of a stage.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ JOINED_TABLES = (
 """Stage tables that contract tables are joined from."""
 
 _REPORT_COLUMNS = ("human_readable_id", "community", "level", "parent", "children", "period", "size")
-"""Columns of a report that are its community's."""
+"""Columns that a report takes from its community."""
 _SLICE_REPORTS = 2_000
 _SLICE_ROWS = 65_536
 
@@ -43,14 +43,14 @@ CITED_KINDS = {
 def join_contract_tables(
     stage: Mapping[str, pa.Table], previous_numbers: pa.Table | None, count_tokens_each: TokenCounter
 ) -> dict[str, pa.Table]:
-    """All contract tables by name, in file order.
+    """Return all contract tables by name, in file order.
 
     Args:
         stage: `JOINED_TABLES` by name, all partitions in one.
         previous_numbers: `record_numbers` of the last published snapshot.
-        count_tokens_each: counts the tokens of texts.
+        count_tokens_each: function that counts the tokens of each text.
     """
-    stage = dict(stage)  # a stage table is let go as soon as it is joined: together they are large
+    stage = dict(stage)  # each stage table is released after its join: together they are large
     failures = join_failures(stage)
     numbers = Numbering(previous_numbers)
     documents = numbers.number("document", stage.pop("documents"), _document_order)
@@ -81,14 +81,14 @@ def join_contract_tables(
 
 
 class Numbering:
-    """Numbers of records by kind: old ones carried over, new ones counted on."""
+    """Record numbers by kind: old numbers are carried over, new records get the next ones."""
 
     def __init__(self, previous: pa.Table | None) -> None:
         self._old = RECORD_NUMBERS.empty() if previous is None else previous
         self._parts: dict[str, pa.Table] = {}
 
     def assign(self, kind: str, ids: pa.Array) -> np.ndarray:
-        """Numbers of `ids`, int64; new ones get the next free numbers in the order given."""
+        """Return the numbers of `ids`, int64; new ids get the next free numbers, in order."""
         old = self._old.filter(pc.equal(self._old["kind"], kind))
         found = positions(ids, old["id"])
         old_numbers = old["number"].to_numpy()
@@ -106,7 +106,7 @@ class Numbering:
         return numbers
 
     def number(self, kind: str, rows: pa.Table, order: Callable[[pa.Table], np.ndarray]) -> pa.Table:
-        """`rows` with their `human_readable_id`, sorted by it; `order` gives the rows in reading order."""
+        """Return `rows` with their `human_readable_id`, sorted by it; `order` returns row numbers in reading order."""
         in_order = order(rows)
         numbers = np.empty(len(rows), dtype=np.int64)
         numbers[in_order] = self.assign(kind, one_chunk(rows["id"]).take(pa.array(in_order)))
@@ -114,7 +114,7 @@ class Numbering:
         return numbered.take(pa.array(np.argsort(numbers))).combine_chunks()
 
     def find(self, kind: str, ids: Sequence[str]) -> dict[str, int]:
-        """Numbers of those of `ids` that have one."""
+        """Return the numbers of those of `ids` that have one."""
         known = self._parts[kind]
         rows = positions(pa.array(ids, pa.string()), known["id"])
         found = np.flatnonzero(rows >= 0)
@@ -122,15 +122,15 @@ class Numbering:
         return dict(zip((ids[i] for i in found.tolist()), numbers, strict=True))
 
     def table(self) -> pa.Table:
-        """The `record_numbers` table; the row with an empty id holds the next free number of its kind."""
+        """Return the `record_numbers` table; the row with an empty id holds the next free number of its kind."""
         return RECORD_NUMBERS.sort(pa.concat_tables([RECORD_NUMBERS.empty(), *self._parts.values()]))
 
 
-# ---------------------------------------------------------- reading order: who is numbered first; rows, the first first
+# ---------------------------------------------------------- reading order: row numbers, first record first
 
 
 def _order_by(*keys: np.ndarray) -> np.ndarray:
-    """Rows sorted by the keys, the first key first."""
+    """Return row numbers sorted by the keys, the first key first."""
     return np.lexsort(keys[::-1])
 
 
@@ -143,7 +143,7 @@ def _text_unit_order(text_units: pa.Table, document_ids: pa.ChunkedArray) -> np.
 
 
 def _graph_order(rows: pa.Table, text_unit_ids: pa.ChunkedArray) -> np.ndarray:
-    """Entities or relationships by the first text unit that names them, then by id."""
+    """Return rows of entities or relationships by their first text unit, then by id."""
     parents, units = list_pairs(rows["text_unit_ids"], text_unit_ids)
     first = np.full(len(rows), np.iinfo(np.int64).max)
     np.minimum.at(first, parents, units)
@@ -166,16 +166,16 @@ def _ranks(ids: pa.ChunkedArray) -> np.ndarray:
 
 
 def _lists(pairs: tuple[np.ndarray, np.ndarray], n_rows: int, ids: pa.ChunkedArray) -> pa.ListArray:
-    """A list of ids per row from (row, id row) pairs: distinct, in the order of `ids`."""
+    """Return a list of ids per row from (row, id row) pairs: distinct, in the order of `ids`."""
     indptr, indices = compress(*pairs, n_rows)
     return pa.ListArray.from_arrays(pa.array(indptr.astype(np.int32)), one_chunk(ids).take(pa.array(indices)))
 
 
 def with_descriptions(rows: pa.Table, descriptions: pa.Table) -> pa.Table:
-    """Entities or relationships with their `description`.
+    """Return entities or relationships with their `description`.
 
     Raises:
-        KeyError: a row has none; the descriptions are older than the graph.
+        KeyError: a row has no description, so the descriptions are older than the graph.
     """
     found = positions(rows["description_key"], descriptions["description_key"])
     if (found < 0).any():
@@ -184,19 +184,19 @@ def with_descriptions(rows: pa.Table, descriptions: pa.Table) -> pa.Table:
 
 
 def _described(rows: pa.Table, descriptions: pa.Table) -> pa.Table:
-    """Entities or relationships with their one description instead of their many."""
+    """Return entities or relationships with one description instead of the list."""
     return with_descriptions(rows, descriptions).drop_columns(["descriptions", "description_key"])
 
 
 def with_full_content(reports: pa.Table) -> pa.Table:
-    """Stage reports with their `full_content`, citing stable ids."""
+    """Return stage reports with their `full_content`, which cites stable ids."""
     columns = (reports[name].to_pylist() for name in ("title", "summary", "findings"))
     texts = [render_full_content(*values) for values in zip(*columns, strict=True)]
     return reports.append_column("full_content", pa.array(texts, pa.string()))
 
 
 def _token_counts(count_tokens_each: TokenCounter, *columns: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """Tokens of the columns' texts, joined by a space."""
+    """Return the number of tokens of each row's texts, joined by a space."""
     counts: list[int] = []
     for start in range(0, len(columns[0]), _SLICE_ROWS):
         values = (column.slice(start, _SLICE_ROWS).to_pylist() for column in columns)
@@ -224,7 +224,7 @@ def _text_units(text_units: pa.Table, entities: pa.Table, relationships: pa.Tabl
 
 
 def _in_unit_order(rows: pa.Table, text_unit_ids: pa.ChunkedArray) -> pa.Table:
-    """`rows` with their text unit ids ordered by number."""
+    """Return `rows` with their text unit ids ordered by number."""
     ordered = _lists(list_pairs(rows["text_unit_ids"], text_unit_ids), len(rows), text_unit_ids)
     return rows.set_column(rows.schema.get_field_index("text_unit_ids"), "text_unit_ids", ordered)
 
@@ -282,7 +282,7 @@ def _communities(
 def relationships_inside(
     communities: pa.Table, entities: pa.Table, relationships: pa.Table
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(community row, relationship row) wherever both ends of a relationship are in a community."""
+    """Return (community row, relationship row) pairs of relationships with both ends in the community."""
     community_rows, entity_rows = list_pairs(communities["entity_ids"], entities["id"])
     levels = communities["level"].to_numpy()
     source = positions(relationships["source_id"], entities["id"])
@@ -300,7 +300,7 @@ def relationships_inside(
 def _through(
     first: tuple[np.ndarray, np.ndarray], second: tuple[np.ndarray, np.ndarray], n_middle: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(a, c) pairs from (a, b) and (b, c) pairs."""
+    """Return (a, c) pairs from (a, b) and (b, c) pairs."""
     indptr, indices = compress(*second, n_middle)
     lengths = np.diff(indptr)[first[1]]
     rows = np.repeat(first[0], lengths)
@@ -329,7 +329,7 @@ def _reports(communities: pa.Table, reports: pa.Table, numbers: Numbering, count
 
 
 def _find_cited(reports: Sequence[dict], numbers: Numbering) -> dict[str, dict[str, int]]:
-    """Kind in a citation -> id -> number, of what some reports cite."""
+    """Return kind in a citation -> id -> number, for all citations of some reports."""
     cited: dict[str, dict[str, None]] = {}
     for report in reports:
         for text in (report["summary"], *(text for finding in report["findings"] for text in finding.values())):

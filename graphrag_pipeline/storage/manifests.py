@@ -77,7 +77,7 @@ class Manifest:
             del folder["n_unindexed"]
         return files.content_hash(json.dumps(content, sort_keys=True).encode())[:ID_DIGITS]
 
-    # ------------------------------------------------------- paths of its files below a root's `snapshots` folder
+    # ------------------------------------------------------------- paths of its files below a root's `snapshots` folder
 
     def table_path(self, folder: Path, name: str) -> Path:
         """Return the path of the Parquet file of a contract table."""

@@ -54,7 +54,7 @@ class SnapshotStore:
         self.vector_store = vector_store or VectorStoreSettings()
         self._fetch = fetch
 
-    # ------------------------------------------------------------------------------------------------------ writing
+    # ---------------------------------------------------------------------------------------------------------- writing
 
     def write_table(self, name: str, rows: pa.Table) -> dict[str, Any]:
         """Save a contract table and return its entry for the manifest.
@@ -105,7 +105,7 @@ class SnapshotStore:
             files.replace(self.path_of(manifest.id), dated.to_json())
         return manifest.id
 
-    # --------------------------------------------------------------------------------------------- pointer, reading
+    # ------------------------------------------------------------------------------------------------- pointer, reading
 
     def current(self) -> str | None:
         """Return the id of the published snapshot, or None."""

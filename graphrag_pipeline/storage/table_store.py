@@ -105,7 +105,7 @@ class TableStore:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    # ------------------------------------------------------------------------------------------------------- layout
+    # ----------------------------------------------------------------------------------------------------------- layout
 
     def check_layout(self, n_buckets: int) -> None:
         """Record the number of buckets at first use and refuse another number later.
@@ -138,7 +138,7 @@ class TableStore:
     def _layout_path(self) -> Path:
         return self.root / "tables" / "layout.json"
 
-    # -------------------------------------------------------------------------------------------------------- heads
+    # ------------------------------------------------------------------------------------------------------------ heads
 
     def _head_path(self, table: str, partition: str) -> Path:
         return self.root / "heads" / table / f"{partition}.json"
@@ -162,7 +162,7 @@ class TableStore:
         """Return the paths of the files of a head, in order."""
         return [self.root / "tables" / head.table / head.partition / file.name for file in head.files]
 
-    # ---------------------------------------------------------------------------------------------- reading, writing
+    # ------------------------------------------------------------------------------------------------- reading, writing
 
     def write(
         self,

@@ -1,4 +1,4 @@
-"""Blocking checks: a whole index passes, and each kind of damage is found by the check that is about it."""
+"""Blocking checks: a whole index passes, and each kind of damage fails its check."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +23,7 @@ def failed(snapshot: Snapshot) -> set[str]:
 
 
 def changed(snapshot: Snapshot, table: str, change: Callable[[pa.Table], pa.Table]) -> Snapshot:
-    """The snapshot with one table replaced, as damage would leave it."""
+    """Return the snapshot with one table replaced, like damage."""
     store = SnapshotStore(snapshot.folder.parent)
     entry = store.write_table(table, change(snapshot.table(table)))
     manifest = replace(snapshot.manifest, tables={**snapshot.manifest.tables, table: entry})
@@ -85,7 +85,7 @@ def test_damaged_sentences_are_found(tmp_path: Path, array: str) -> None:
     for damaged in (arrays[array][1:], arrays[array][::-1]):
         name = store.write_sentences({**arrays, array: damaged})
         broken = store.open(store.write_manifest(replace(snapshot.manifest, sentences=name)))
-        # What a scale is worth cannot be told from the others; that there is one for each sentence can.
+        # The value of a scale cannot be checked against the other arrays; its presence for each sentence can.
         assert failed(broken) == {"sentences"} or (array == "sentence_scales" and len(damaged) == len(arrays[array]))
 
 
@@ -122,7 +122,7 @@ def test_a_snapshot_with_a_missing_file_does_not_open(tmp_path: Path) -> None:
         SnapshotStore(tmp_path).open(snapshot.id)
 
 
-def test_adjacency_says_the_same_as_the_tables(tmp_path: Path) -> None:
+def test_adjacency_equals_the_tables(tmp_path: Path) -> None:
     snapshot = small_index.freeze(tmp_path)
     entities, units = snapshot.table("entities"), snapshot.table("text_units")
     for row, entity in enumerate(entities.to_pylist()):
@@ -141,14 +141,14 @@ def test_adjacency_says_the_same_as_the_tables(tmp_path: Path) -> None:
 
 
 def with_code_versions(snapshot: Snapshot, versions: dict[str, str]) -> Snapshot:
-    """The snapshot as joined from these partitions."""
+    """Return the snapshot with these heads of partitions."""
     heads = {name: {"data_version": name, "code_version": code, "inputs": {}} for name, code in versions.items()}
     code = {version: {"algorithm": 1, "prompt extract_graph": f"hash {version}"} for version in versions.values()}
     store = SnapshotStore(snapshot.folder.parent)
     return store.open(store.write_manifest(replace(snapshot.manifest, heads=heads, code=code)))
 
 
-def test_buckets_of_one_stage_by_several_versions_are_published_only_where_a_setting_allows_it(tmp_path: Path) -> None:
+def test_buckets_of_one_stage_by_several_versions_are_published_only_if_a_setting_allows_it(tmp_path: Path) -> None:
     versions = {
         "entity_mentions/000": "a",
         "entity_mentions/001": "b",

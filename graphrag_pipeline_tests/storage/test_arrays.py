@@ -21,7 +21,7 @@ def test_equal_arrays_share_a_folder_and_other_arrays_have_their_own(tmp_path: P
         read.array("b")[0] = 1
 
 
-def test_expand_rows_names_each_value_with_the_row_that_asked_for_it() -> None:
+def test_expand_rows_names_each_value_with_the_position_of_its_row() -> None:
     indptr = np.array([0, 2, 2, 5])
     positions, places = expand_rows(indptr, np.array([2, 1, 0]))
     assert positions.tolist() == [0, 0, 0, 2, 2]

@@ -1,4 +1,4 @@
-"""What is gone from a snapshot or cut short is noticed by names and sizes, and made again by what made it."""
+"""Missing and cut files of a snapshot are found by names and sizes, and rebuilt by the stage that made them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-def test_each_file_that_is_gone_or_cut_is_named(frozen: Snapshot) -> None:
+def test_each_missing_or_cut_file_is_named(frozen: Snapshot) -> None:
     store = SnapshotStore(frozen.folder.parent)
     assert store.find_damage(frozen.id) == ""
     for path in files_of(frozen.folder):
@@ -42,7 +42,7 @@ def test_each_file_that_is_gone_or_cut_is_named(frozen: Snapshot) -> None:
     assert store.find_damage(frozen.id) == ""
 
 
-def test_freezing_again_mends_the_same_snapshot(frozen: Snapshot, tmp_path: Path) -> None:
+def test_freezing_again_repairs_the_same_snapshot(frozen: Snapshot, tmp_path: Path) -> None:
     shutil.copytree(frozen.folder, tmp_path / "snapshots")
     for number, path in enumerate(files_of(tmp_path / "snapshots")):
         cut(path) if number % 2 else path.unlink()
@@ -83,6 +83,6 @@ def test_record_numbers_come_from_the_newest_snapshot_that_has_them(frozen: Snap
     assert store.record_numbers(other.manifest) is None
 
 
-def test_damage_is_told_with_how_much_more_there_is() -> None:
+def test_damage_is_described_with_the_number_of_other_parts() -> None:
     assert describe_damage([Path("a")]) == "a is missing or not whole"
     assert describe_damage([Path("a"), Path("b"), "c"]) == "a is missing or not whole (and 2 more)"

@@ -1,4 +1,4 @@
-"""What a sweep removes, and what it never does."""
+"""A sweep removes expired snapshots and unnamed files, and nothing else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def old(root: Root, n_kept: int = 1, before: float = math.inf) -> list[str]:
 
 
 def independent_files(root: Root) -> set[Path]:
-    """Files of stage tables that do not depend on what was published before."""
+    """Return the files of stage tables that do not depend on an earlier publication."""
     return {path for path in files_of(root) if path.parts[0] == "tables" and path.parts[1] not in GOING_ON}
 
 
@@ -103,7 +103,7 @@ def test_young_files_stay_though_nothing_names_them(root: Root) -> None:
     assert not orphan.exists()
 
 
-def test_what_a_killed_process_left_half_written_goes(root: Root) -> None:
+def test_half_written_files_of_a_killed_process_are_removed(root: Root) -> None:
     left = [
         root.path / "heads" / "documents" / ".tmp-0123",
         root.path / "snapshots" / ".tmp-0123",

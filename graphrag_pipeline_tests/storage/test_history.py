@@ -1,4 +1,4 @@
-"""Snapshots are listed, found by the start of their id, and gone back to; then publishing waits."""
+"""Snapshots are listed and found by a prefix of their id; after a rollback, publishing waits for unpin."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_copy_without_times_of_files_lists_the_same(root: Root, tmp_path: Path
     assert list_snapshots(copy.snapshots) == list_snapshots(root.snapshots)
 
 
-def test_a_snapshot_is_later_than_those_that_are_there_though_the_clock_is_not(root: Root) -> None:
+def test_a_snapshot_is_later_than_those_of_the_folder_though_the_clock_is_not(root: Root) -> None:
     first, second = root.snapshots.ids()
     ahead = time.time_ns() + 3600 * 10**9
     date_manifest(root, second, ahead)
@@ -70,7 +70,7 @@ def test_an_open_snapshot_shows_until_it_is_closed(root: Root) -> None:
     assert not describe_snapshot(root.snapshots, snapshot.id).is_read
 
 
-def test_a_snapshot_that_nobody_refers_to_any_more_is_not_open(root: Root) -> None:
+def test_a_snapshot_without_a_reference_is_not_open(root: Root) -> None:
     snapshot = root.snapshots.open()
     snapshot_id = snapshot.id
     del snapshot
@@ -85,7 +85,7 @@ def test_a_snapshot_is_found_by_the_start_of_its_id(root: Root) -> None:
             find_snapshot(root.snapshots, start)
 
 
-def test_going_back_serves_the_old_index_and_publishing_waits_for_unpin(root: Root) -> None:
+def test_a_rollback_serves_the_old_index_and_publishing_waits_for_unpin(root: Root) -> None:
     first, second = first_of(root), root.snapshots.current()
     roll_back(root.snapshots, first)
     assert root.snapshots.open().n_rows("documents") == 3
@@ -104,8 +104,8 @@ def test_going_back_serves_the_old_index_and_publishing_waits_for_unpin(root: Ro
     assert (root.snapshots.current(), find_unpublished_candidate(root)) == (candidate, None)
 
 
-def test_numbers_given_before_going_back_are_not_given_again(root: Root) -> None:
-    # The first snapshot knows nothing of what is numbered while it is pinned.
+def test_numbers_given_before_a_rollback_are_not_given_again(root: Root) -> None:
+    # The first snapshot lacks the numbers that are given while it is pinned.
     roll_back(root.snapshots, first_of(root))
     put(root.path, "four.txt", "They say that Ostrander met Wimbleford.")
     build_tables(root, EVERYTHING)
@@ -123,7 +123,7 @@ def numbers_of(root: Root) -> dict[str, int]:
     return dict(zip(rows["title"].to_pylist(), rows["human_readable_id"].to_pylist(), strict=True))
 
 
-def test_what_never_passed_its_checks_is_not_gone_back_to(root: Root) -> None:
+def test_a_snapshot_that_never_passed_its_checks_cannot_be_rolled_back_to(root: Root) -> None:
     first = first_of(root)
     (root.snapshots.folder / f"{first}.checked").unlink()
     with pytest.raises(PipelineError, match="never checked"):
@@ -131,7 +131,7 @@ def test_what_never_passed_its_checks_is_not_gone_back_to(root: Root) -> None:
     assert root.snapshots.pinned() is None
 
 
-def test_a_damaged_manifest_is_left_out_and_a_damaged_pin_is_told(root: Root) -> None:
+def test_a_damaged_manifest_is_left_out_and_a_damaged_pin_is_an_error(root: Root) -> None:
     root.snapshots.path_of(first_of(root)).write_text("{")
     assert [facts.id for facts in list_snapshots(root.snapshots)] == [root.snapshots.current()]
     (root.snapshots.folder / "pinned.json").write_text("")

@@ -1,4 +1,4 @@
-"""Readers share a file; who wants it alone sees them."""
+"""Readers share a lock on a file, and an exclusive lock is refused while they hold it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_file_counts_as_held_until_its_last_reader_is_done(tmp_path: Path) -> 
     assert not is_held(path)
 
 
-def test_a_killed_reader_lets_go(tmp_path: Path) -> None:
+def test_the_lock_of_a_killed_reader_is_freed(tmp_path: Path) -> None:
     path = tmp_path / "manifest.json"
     path.write_text("{}")
     with subprocess.Popen([sys.executable, "-c", READER, str(path)], stdout=subprocess.PIPE, text=True) as reader:
@@ -48,7 +48,7 @@ def test_a_killed_reader_lets_go(tmp_path: Path) -> None:
         assert not is_held(path)
 
 
-def test_what_is_gone_cannot_be_held_and_is_held_by_nobody(tmp_path: Path) -> None:
+def test_a_missing_file_cannot_be_held_and_is_not_held(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         hold_for_reading(tmp_path / "gone")
     with hold_alone(tmp_path / "gone") as is_alone:

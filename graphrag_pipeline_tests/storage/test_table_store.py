@@ -28,7 +28,7 @@ def write(store: TableStore, *ids: str, code: str = "1") -> Head:
     return store.write(TABLE, "000", [rows(*ids)], {"algorithm": code}, {"input": "v"})
 
 
-def test_equal_rows_give_equal_files_and_versions_whatever_their_order(tmp_path: Path) -> None:
+def test_equal_rows_give_equal_files_and_versions_in_any_order(tmp_path: Path) -> None:
     one, two = TableStore(tmp_path / "1"), TableStore(tmp_path / "2")
     assert write(one, "a", "b") == write(two, "b", "a")
     assert [p.read_bytes() for p in one.paths(one.need(TABLE.name, "000"))] == [
@@ -81,7 +81,7 @@ def test_a_missing_partition_or_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damaged", ["", "{", '{"table": 1}'])
-def test_a_damaged_head_or_file_counts_as_never_made(tmp_path: Path, damaged: str) -> None:
+def test_a_damaged_head_or_file_counts_as_missing(tmp_path: Path, damaged: str) -> None:
     store = TableStore(tmp_path)
     head = write(store, "a")
     store.paths(head)[0].write_bytes(b"")
@@ -147,7 +147,7 @@ def test_a_file_whose_writing_fails_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_earlier_version_can_be_read_until_its_file_is_gone_or_damaged(tmp_path: Path) -> None:
+def test_an_earlier_version_can_be_read_until_its_file_is_missing_or_damaged(tmp_path: Path) -> None:
     store = TableStore(tmp_path)
     old = write(store, "a")
     write(store, "a", "b")

@@ -53,7 +53,7 @@ class SharedStore:
         self._has_warned = False
         self._copy = WorkingCopy(root, SnapshotStore(root, settings.vector_store), self._transfer)
 
-    # ------------------------------------------------------------------------------------------------------- reading
+    # ---------------------------------------------------------------------------------------------------------- reading
 
     def follow(self) -> None:
         """Download pointer, pin, manifests and the published snapshot; two requests if nothing changed.
@@ -135,8 +135,8 @@ class SharedStore:
         there = NumberedStates(self._objects).latest()
         if there is None and self._notes.state():
             raise StoreError(
-                f"{self.url}: the index that this root used there is missing; check that the URL is right and the place "
-                f"is mounted. If it was emptied on purpose, remove `{self._folder}` and run `graphrag-pipeline index`, "
+                f"{self.url}: the index that this root used there is missing; check the URL and that the place is "
+                f"mounted. If it was emptied on purpose, remove `{self._folder}` and run `graphrag-pipeline index`, "
                 "which fills it again"
             )
         return there or StoreState()
@@ -229,7 +229,7 @@ class SharedStore:
         """Record that the documents of this root are those of the store."""
         self._notes.join()
 
-    # ------------------------------------------------------------------------------------------------------- writing
+    # ---------------------------------------------------------------------------------------------------------- writing
 
     @contextmanager
     def writing(self) -> Iterator[None]:

@@ -92,8 +92,8 @@ class StoreState:
             return cls(**values, number=number)
         except (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise PipelineError(
-                f"{place} is damaged ({error}); remove it. On the machine with the newest copy of the index, remove also "
-                "cache/store of the root and run `graphrag-pipeline index`"
+                f"{place} is damaged ({error}); remove it. On the machine with the newest copy of the index, remove "
+                "also cache/store of the root and run `graphrag-pipeline index`"
             ) from None
 
 
@@ -116,7 +116,7 @@ def find_conflicts(base: StoreState, here: Mapping[str, Head], taken: Iterable[s
     return [key for key in taken if key in here and here[key] != base.heads.get(key)]
 
 
-# ------------------------------------------------------------------------------------------------- names of objects
+# ----------------------------------------------------------------------------------------------------- names of objects
 
 
 def manifest_name(snapshot_id: str) -> str:

@@ -52,7 +52,7 @@ class WorkingCopy:
         self._snapshots = snapshots
         self._transfer = transfer
 
-    # ------------------------------------------------------------------------------------------------ local content
+    # ---------------------------------------------------------------------------------------------------- local content
 
     def heads(self) -> dict[str, Head]:
         """Return the heads whose files are whole, by "table/partition"."""
@@ -127,7 +127,7 @@ class WorkingCopy:
                 continue
         return found
 
-    # -------------------------------------------------------------------------------------- applying the store's state
+    # --------------------------------------------------------------------------------------- applying the store's state
 
     def take_snapshots(self, base: StoreState, there: StoreState, missing: MissingObjects = None) -> StoreState:
         """Apply the store's manifests, published snapshot, pointer and pin, and drop snapshots removed there.
@@ -220,7 +220,7 @@ class WorkingCopy:
         if there.n_buckets is not None:
             self._tables.check_layout(there.n_buckets)
 
-    # ---------------------------------------------------------------------------------- snapshots removed in the store
+    # ----------------------------------------------------------------------------------- snapshots removed in the store
 
     def _drop_removed(self, base: StoreState, there: StoreState) -> list[str]:
         """Remove the files of snapshots that the store removed; return the ids that are open on this machine."""

@@ -127,7 +127,7 @@ class VectorStore(ABC):
     ) -> ScoredIds:
         """Return the k rows whose text matches the words of `query` best: (id, score), best first, ties by id."""
 
-    # ------------------------------------------------------------------------------------ methods for snapshots
+    # -------------------------------------------------------------------------------------------- methods for snapshots
 
     def build(self, name: str, rows: VectorRows, has_full_text: bool, previous: VectorFolder | None) -> VectorFolder:
         """Build the immutable collection that holds exactly `rows`, unless it exists whole.

@@ -18,7 +18,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(params=["file", "memory", "s3"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty place in each kind of store."""
+    """Return the URL of an empty place in each kind of store."""
     if request.param == "s3":
         return str(request.getfixturevalue("s3_url"))
     return f"file://{tmp_path}/store" if request.param == "file" else f"memory://test-{next(_numbers)}"
@@ -31,7 +31,7 @@ def folder_url(tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def indexed_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root that was indexed alone; not to be changed."""
+    """Return a root indexed without a store; tests must not change it."""
     root = make_root(tmp_path_factory.mktemp("alone") / "root")
     index(root)
     return root.path
@@ -39,7 +39,7 @@ def indexed_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def indexed(indexed_once: Path) -> Callable[[Path, str], Root]:
-    """Makes a machine whose index of the three documents is in a store."""
+    """Return a function that makes a machine whose index of three documents is in a store."""
 
     def make(path: Path, url: str) -> Root:
         for name in ("tables", "heads", "snapshots"):

@@ -1,4 +1,4 @@
-"""A folder goes into an archive and comes out the same, or not at all."""
+"""A folder is unpacked from an archive unchanged, or not at all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_what_is_packed_is_unpacked_and_replaces_what_was_there(folder: Path, tmp_path: Path) -> None:
+def test_a_packed_folder_is_unpacked_and_replaces_the_old_one(folder: Path, tmp_path: Path) -> None:
     pack(folder, tmp_path / "x.tar")
     target = tmp_path / "there" / "folder"
     target.mkdir(parents=True)
@@ -44,7 +44,7 @@ def test_equal_files_make_equal_archives(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", [0, 100, 2500])
-def test_a_cut_archive_leaves_what_is_there(folder: Path, tmp_path: Path, keep: int) -> None:
+def test_a_cut_archive_leaves_the_old_folder(folder: Path, tmp_path: Path, keep: int) -> None:
     pack(folder, tmp_path / "x.tar")
     (tmp_path / "x.tar").write_bytes((tmp_path / "x.tar").read_bytes()[:keep])
     before = contents(folder)

@@ -1,4 +1,4 @@
-"""One holder at a time: others wait while it is renewed, take it over when it is not, and the old one is told."""
+"""A lease has one holder: others wait while it is renewed and take it over when it expires."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def test_a_lease_is_taken_and_given_back(url: str, tmp_path: Path) -> None:
 def test_a_renewed_lease_is_waited_for(url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     first, second = lease(url, tmp_path), lease(url, tmp_path, "two")
-    check_that_second_waits(first, second, SHORT_S * 4)  # it would have run out long ago
+    check_that_second_waits(first, second, SHORT_S * 4)  # it would have expired long ago
     assert caplog.text.count("is writing the index; waiting for it") == 1
     assert "taking it over" not in caplog.text
 
 
-def test_one_that_nobody_renews_is_taken_over_and_its_holder_is_told(url: str, tmp_path: Path) -> None:
+def test_a_lease_without_renewals_is_taken_over_and_its_holder_gets_an_error(url: str, tmp_path: Path) -> None:
     stopped = lease(url, tmp_path, lasts_s=1000)
     stopped.acquire()
     objects = open_object_store(url)
@@ -50,12 +50,12 @@ def test_one_that_nobody_renews_is_taken_over_and_its_holder_is_told(url: str, t
     second = lease(url, tmp_path, "two")
     second.acquire()
     second.check()
-    with pytest.raises(LeaseLostError, match=r"another process took over the lease .* all work is kept here"):
+    with pytest.raises(LeaseLostError, match=r"another process took over the lease .* All work is kept here"):
         stopped.check()
     with pytest.raises(LeaseLostError):
         stopped.raise_if_lost()
     stopped.release()
-    second.check()  # what is another's is left to it
+    second.check()  # the lease of another holder stays
     second.release()
 
 
@@ -69,7 +69,7 @@ def test_a_working_copy_whose_process_was_killed_does_not_wait(url: str, tmp_pat
     next_one.release()
 
 
-def test_a_renewal_that_finds_another_holder_tells_without_asking(url: str, tmp_path: Path) -> None:
+def test_a_renewal_that_finds_another_holder_reports_it_without_a_request(url: str, tmp_path: Path) -> None:
     taken = lease(url, tmp_path)
     taken.acquire()
     open_object_store(url).write(LEASE, LeaseHolder("0" * 32, "other", 60.0).to_json())

@@ -1,4 +1,4 @@
-"""Of two who publish the same number one does, and the highest number is what a store says."""
+"""Only one of two writers publishes a number, and the state of the highest number is current."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_number_is_published_once(url: str) -> None:
     assert one.latest() is None
     assert one.publish(state(1))
     assert not two.publish(state(1, "1" * 16))
-    assert one.publish(state(1))  # the same once more, as a repeated request is
+    assert one.publish(state(1))  # the same once more, like a repeated request
     found = two.latest()
     assert found == state(1) and found is not None and found.number == 1
 
@@ -29,7 +29,7 @@ def test_the_highest_number_counts_and_older_ones_go(url: str) -> None:
     states = NumberedStates(objects)
     for number in range(1, 12):
         assert states.publish(state(number, f"{number:016d}"))
-    objects.write(state_name(3), state(3).to_bytes())  # of somebody who slept very long
+    objects.write(state_name(3), state(3).to_bytes())  # of a writer that slept very long
     objects.write(f"{STATES}/notes.txt", b"of a person")
     found = states.latest()
     assert found is not None and (found.number, found.current) == (11, f"{11:016d}")

@@ -11,7 +11,7 @@ from graphrag_pipeline.storage.shared.objects import open_object_store
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 
 
-def test_what_was_written_is_read_until_it_is_removed(url: str) -> None:
+def test_an_object_is_read_until_it_is_removed(url: str) -> None:
     objects = open_object_store(url)
     assert objects.read("a/b.json") is None
     objects.write("a/b.json", b"one")
@@ -43,7 +43,7 @@ def test_files_go_up_and_come_down_many_at_once(url: str, tmp_path: Path) -> Non
     assert not list((tmp_path / "here").rglob(".tmp-*"))
 
 
-def test_what_is_not_there_is_named_and_the_rest_comes(url: str, tmp_path: Path) -> None:
+def test_missing_objects_are_named_and_the_others_downloaded(url: str, tmp_path: Path) -> None:
     objects = open_object_store(url)
     objects.write("there", b"1")
     targets = {name: tmp_path / name for name in ("gone", "there")}
@@ -70,7 +70,7 @@ def test_a_fault_is_one_line_with_the_way_out(s3: ObjectServer, s3_url: str, tmp
     assert objects.read("a") == b"1"
 
 
-def test_a_missing_package_and_a_missing_bucket_are_said(s3_url: str) -> None:
+def test_a_missing_package_and_a_missing_bucket_are_reported(s3_url: str) -> None:
     with pytest.raises(StoreError, match="pip install gcsfs"):
         open_object_store("gs://bucket/x").read("a")
     with pytest.raises(StoreError, match="bucket does not exist"):

@@ -41,7 +41,7 @@ def start_index(root: Root) -> subprocess.Popen[str]:
 
 
 def published(path: Path, url: str) -> str:
-    """The snapshot that a new reader gets; all of it can be read."""
+    """Return the snapshot that a new reader gets, after reading all of it."""
     root = reader(path, url)
     with GraphIndex.open(root.path) as index:
         assert index.search("Who is Bob Cratchit?").answer
@@ -51,7 +51,7 @@ def published(path: Path, url: str) -> str:
 
 
 def kill_at(server: ObjectServer, root: Root, method: str, part: str, n: int) -> int:
-    """Index in a process that is killed when its n-th such request is there, before it has an effect; its status."""
+    """Index in a process that is killed at its n-th such request, before its effect; return the exit status."""
     process = start_index(root)
     seen = 0
 
@@ -91,7 +91,7 @@ def test_killed_at_any_moment_of_a_push_readers_see_one_snapshot_and_the_next_co
     assert contract_bytes(again(one)) == contract_bytes(alone)
 
 
-def test_of_two_who_index_at_once_one_waits_and_finds_the_work_done(s3_url: str, tmp_path: Path) -> None:
+def test_of_two_index_runs_at_once_one_waits_and_finds_the_work_done(s3_url: str, tmp_path: Path) -> None:
     one, two = (machine(tmp_path / name, s3_url, n_buckets=1) for name in ("one", "two"))
     processes = [start_index(root) for root in (one, two)]
     told = [(*process.communicate(timeout=TIMEOUT_S), process.returncode) for process in processes]
@@ -114,8 +114,8 @@ def test_the_jobs_of_dagster_pull_and_push(s3_url: str, tmp_path: Path) -> None:
     assert contract_bytes(again(two)) == contract_bytes(again(one))
 
 
-def test_assets_that_are_materialised_alone_pull_and_push(s3: ObjectServer, s3_url: str, tmp_path: Path) -> None:
-    """A backfill whose buckets run on one machine each, and the rest on a third."""
+def test_assets_that_are_materialized_alone_pull_and_push(s3: ObjectServer, s3_url: str, tmp_path: Path) -> None:
+    """Run a backfill with one bucket on each of two machines, and the rest on a third."""
     three = [machine(tmp_path / name, s3_url) for name in ("one", "two", "three")]
     for root, job, key in zip(
         three, ("index_bucket", "index_bucket", "graph_and_later"), ("000", "001", None), strict=True
@@ -188,4 +188,4 @@ def test_a_root_of_other_documents_is_refused(
     assert published(tmp_path / "later", s3_url) == before
     assert run_index(again(other), allow_removal=True).n_documents == 2
     (other.path / "input" / "one.txt").unlink()
-    assert run_index(again(other)).n_documents == 1  # it has joined: what is deleted here is meant so
+    assert run_index(again(other)).n_documents == 1  # the root is joined, so a deletion is meant

@@ -1,4 +1,4 @@
-"""Machines that share a store have one index: what one makes the others follow, and nothing is made twice or lost."""
+"""Machines that share a store have one index: others follow a change, and nothing is built twice or lost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def state_of(url: str) -> StoreState:
 
 
 def ask(root: Root) -> tuple[str, str]:
-    """The snapshot that a reader gets, and its answer."""
+    """Return the snapshot that a reader gets, and its answer."""
     with GraphIndex.open(root.path) as opened:
         return opened.snapshot.id, opened.search(QUESTION, method="local").answer
 
@@ -59,7 +59,7 @@ def test_a_root_with_settings_alone_answers_like_the_one_that_was_indexed(url: s
     two = reader(tmp_path / "two", url)
     assert ask(two) == ask(one)
     assert contract_bytes(again(two)) == contract_bytes(one)
-    assert not (two.path / "tables").exists()  # readers take what is published alone
+    assert not (two.path / "tables").exists()  # readers download the published snapshot alone
 
 
 def test_the_tables_are_those_of_an_index_without_a_store(folder_url: str, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_reader_needs_no_right_to_write(indexed: MakeMachine, s3: ObjectServer
         index(machine(tmp_path / "three", s3_url))
 
 
-def test_an_older_snapshot_is_fetched_when_it_is_asked(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
+def test_an_older_snapshot_is_fetched_when_it_is_queried(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
     one = indexed(tmp_path / "one", folder_url)
     old, answer = ask(one)
     put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
@@ -130,7 +130,7 @@ def test_an_older_snapshot_is_fetched_when_it_is_asked(indexed: MakeMachine, fol
     assert opened_at == {facts.id: facts.created for facts in list_snapshots(again(one).snapshots)}
 
 
-def test_going_back_and_unpinning_reach_every_machine(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
+def test_rollback_and_unpin_reach_every_machine(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
     one, two = indexed(tmp_path / "one", folder_url), machine(tmp_path / "two", folder_url)
     old = ask(one)
     put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
@@ -152,7 +152,7 @@ def test_going_back_and_unpinning_reach_every_machine(indexed: MakeMachine, fold
     assert new[0] in state_of(folder_url).snapshots
 
 
-# -------------------------------------------------------------------------------------------- what must not be mixed up
+# --------------------------------------------------------------------------------------------- refusal of other indexes
 
 
 def test_a_store_of_another_index_is_refused(folder_url: str, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_store_of_another_index_is_refused(folder_url: str, tmp_path: Path) ->
 
 
 def contract_bytes_here(root: Root) -> dict[str, bytes]:
-    """Contract tables as they are here, whatever the store says."""
+    """Return the local contract tables, without the store."""
     snapshot = root.snapshots.open()
     return {name: snapshot.table_path(name).read_bytes() for name in snapshot.manifest.tables}
 
@@ -192,23 +192,23 @@ def test_an_index_that_was_made_alone_goes_into_an_empty_store(folder_url: str, 
     assert ask(reader(tmp_path / "two", folder_url)) == ask(alone)
 
 
-def test_a_copy_without_its_note_goes_on(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
+def test_a_copy_without_its_notes_continues(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
     one = indexed(tmp_path / "one", folder_url)
     shutil.rmtree(one.path / "cache")
     assert index(one) == []
     shutil.rmtree(one.path / "tables")
-    assert index(one) == []  # fetched, not made
+    assert index(one) == []  # downloaded, not built
     assert again(one).tables.head("entities") is not None
 
 
-def test_a_damaged_state_is_said(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
+def test_a_damaged_state_is_reported(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
     one = indexed(tmp_path / "one", folder_url)
     objects = open_object_store(folder_url)
     objects.write(state_name(state_of(folder_url).number), b"nonsense")
     with pytest.raises(PipelineError, match=r"000000001\.json\.gz: damaged .*; remove it"):
         index(one)
     objects.remove(objects.names(STATES))
-    for follow in (ask, index):  # a store that is not mounted looks like this, too
+    for follow in (ask, index):  # an unmounted store looks the same
         with pytest.raises(StoreError, match="the index that this root used there is missing"):
             follow(one)
     shutil.rmtree(one.path / "cache" / "store")
@@ -216,10 +216,10 @@ def test_a_damaged_state_is_said(indexed: MakeMachine, folder_url: str, tmp_path
     assert ask(reader(tmp_path / "two", folder_url)) == ask(one)
 
 
-# ---------------------------------------------------------------------------------------------------- removing, mending
+# ------------------------------------------------------------------------------------------------------ removal, repair
 
 
-def test_pruning_leaves_in_the_store_what_is_named(indexed: MakeMachine, s3_url: str, tmp_path: Path) -> None:
+def test_pruning_leaves_named_objects_in_the_store(indexed: MakeMachine, s3_url: str, tmp_path: Path) -> None:
     one = indexed(tmp_path / "one", s3_url)
     old = ask(one)[0]
     put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
@@ -236,7 +236,7 @@ def test_pruning_leaves_in_the_store_what_is_named(indexed: MakeMachine, s3_url:
     assert index(one) == []
 
 
-def test_what_was_pruned_there_goes_here(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
+def test_snapshots_pruned_in_the_store_are_removed_here(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
     one, two = indexed(tmp_path / "one", folder_url), machine(tmp_path / "two", folder_url)
     old = ask(two)[0]
     put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
@@ -244,7 +244,7 @@ def test_what_was_pruned_there_goes_here(indexed: MakeMachine, folder_url: str, 
     prune(again(one), 1, LATE)
     held = GraphIndex.open(two.path, snapshot=old)
     ask(two)
-    assert old in again(two).snapshots.ids()  # somebody reads it
+    assert old in again(two).snapshots.ids()  # a reader has it open
     held.close()
     again(two).pull()
     assert again(two).snapshots.ids() == [ask(one)[0]]
@@ -282,9 +282,7 @@ def test_a_forgotten_document_is_in_no_object_and_in_no_other_copy(s3_url: str, 
 @pytest.mark.parametrize(
     "part", ["tables/entities", "snapshots/adjacency", "snapshots/vectors", "snapshots/tables", ""]
 )
-def test_objects_that_were_lost_are_made_again(
-    indexed: MakeMachine, folder_url: str, tmp_path: Path, part: str
-) -> None:
+def test_lost_objects_are_built_again(indexed: MakeMachine, folder_url: str, tmp_path: Path, part: str) -> None:
     one = indexed(tmp_path / "one", folder_url)
     objects, names = open_object_store(folder_url), object_names(folder_url)
     objects.remove([name for name in names if name.startswith(part)])
@@ -297,7 +295,7 @@ def test_objects_that_were_lost_are_made_again(
     assert ask(reader(tmp_path / "three", folder_url)) == ask(one)
 
 
-def test_pruning_puts_back_what_the_store_lost(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
+def test_pruning_uploads_lost_objects_again(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
     one = indexed(tmp_path / "one", folder_url)
     objects = open_object_store(folder_url)
     objects.remove(objects.names("snapshots/adjacency"))
@@ -338,7 +336,7 @@ def test_a_fault_while_pushing_leaves_the_old_index_and_the_next_push_completes(
     put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
     fail_to_push(one, s3, part)
     assert ask(reader(tmp_path / "two", s3_url)) == before
-    assert index(one) == []  # all of it was kept here
+    assert index(one) == []  # all work was kept
     assert ask(reader(tmp_path / "three", s3_url)) == ask(one) != before
 
 
@@ -366,7 +364,7 @@ def test_the_lease_of_another_machine_is_waited_for_and_taken_over(
     assert open_object_store(folder_url).read(LEASE) is None
 
 
-def test_who_lost_the_lease_writes_nothing_and_keeps_the_work(
+def test_a_writer_without_its_lease_writes_nothing_and_keeps_the_work(
     indexed: MakeMachine, folder_url: str, tmp_path: Path
 ) -> None:
     one = indexed(tmp_path / "one", folder_url)
@@ -384,7 +382,7 @@ def test_who_lost_the_lease_writes_nothing_and_keeps_the_work(
     assert {stage for stage, _ in ran} == {"index_candidate", "index_snapshot"}
 
 
-def test_two_who_made_the_same_bucket_take_the_stores(
+def test_a_bucket_built_twice_is_taken_from_the_store(
     indexed: MakeMachine, folder_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     one, two = indexed(tmp_path / "one", folder_url), machine(tmp_path / "two", folder_url)
@@ -393,14 +391,14 @@ def test_two_who_made_the_same_bucket_take_the_stores(
         put(root.path, "two.txt", text)
     index(one)
     opened = again(two)
-    with opened.adding():  # it looked before `one` wrote, as far as it knows
+    with opened.adding():  # its notes are older than the write of `one`
         pass
     assert ask(two) == ask(one)
-    assert index(two)  # what its own document says is made again
+    assert index(two)  # its own document is extracted again
     assert ask(one) == ask(two)
 
 
-def test_a_bucket_made_beside_others_keeps_theirs(folder_url: str, tmp_path: Path) -> None:
+def test_a_bucket_built_in_parallel_keeps_the_others(folder_url: str, tmp_path: Path) -> None:
     from graphrag_pipeline_tests.support.roots import build_tables
 
     one, two = machine(tmp_path / "one", folder_url), machine(tmp_path / "two", folder_url)
@@ -417,7 +415,7 @@ def test_a_bucket_made_beside_others_keeps_theirs(folder_url: str, tmp_path: Pat
     assert not {stage for stage, _ in index(two)} & set(bucket_stages)
 
 
-def test_a_folder_that_may_only_be_read_can_be_asked(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
+def test_a_read_only_folder_can_be_queried(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
     indexed(tmp_path / "one", folder_url)
     two = reader(tmp_path / "two", folder_url)
     answer = ask(two)
@@ -427,8 +425,8 @@ def test_a_folder_that_may_only_be_read_can_be_asked(indexed: MakeMachine, folde
     assert os.listdir(two.path / "cache" / "store")
 
 
-def test_rows_that_were_forgotten_leave_vectors_that_stay(folder_url: str, tmp_path: Path) -> None:
-    # Enough text units that the next folder of vectors is made from the last one by difference.
+def test_forgotten_rows_are_erased_from_vectors_that_stay(folder_url: str, tmp_path: Path) -> None:
+    # Enough text units for building the next folder of vectors by difference.
     names = [f"{first}{last}" for first in ("Bram", "Quill", "Ostr", "Wimble") for last in ("ton", "ford", "ander")]
     documents = {f"{name}.txt": f"They say that {name} met Scrooge in London." for name in names}
     documents["secret.txt"] = "They say that Zaphodine met Scrooge."
@@ -459,7 +457,7 @@ def test_an_imported_index_is_shared(folder_url: str, tmp_path: Path) -> None:
     assert again(two).is_imported
 
 
-def test_what_was_lost_here_is_fetched_again(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
+def test_files_lost_here_are_downloaded_again(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
     indexed(tmp_path / "one", folder_url)
     two = reader(tmp_path / "two", folder_url)
     answer = ask(two)
@@ -482,10 +480,10 @@ def test_a_reader_beside_a_writer_of_the_same_root_undoes_nothing(
     def read_slowly(name: str) -> bytes | None:
         nonlocal is_first
         data = read(name)
-        if is_first:  # the answer is under way while another process publishes
+        if is_first:  # another process publishes during the answer
             is_first = False
             put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
-            shutil.rmtree(one.path / "cache" / "store")  # so that the reader has something to take
+            shutil.rmtree(one.path / "cache" / "store")  # so that the reader has something to download
             index(one)
         return data
 

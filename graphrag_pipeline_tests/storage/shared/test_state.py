@@ -1,4 +1,4 @@
-"""What a store says survives writing and reading, and two sides that changed are told apart by what both had."""
+"""A state survives writing and reading, and a three-way comparison finds the side that changed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_side_that_changed_counts_and_of_both_the_stores(base: str, here: st
 
 
 @given(HEADS, HEADS, HEADS)
-def test_no_head_of_the_store_is_lost_and_own_ones_stay_where_nobody_else_wrote(
+def test_no_head_of_the_store_is_lost_and_own_ones_stay_without_another_writer(
     base: dict[str, Head], here: dict[str, Head], there: dict[str, Head]
 ) -> None:
     taken = heads_to_take(StoreState(heads=base), here, StoreState(heads=there))

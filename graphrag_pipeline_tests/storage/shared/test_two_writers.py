@@ -1,4 +1,4 @@
-"""What goes wrong between two machines that write: late requests, copies that are behind, disks that are full."""
+"""Faults between two machines that write: late requests, outdated copies, full disks."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def forget_secret(root: Root) -> None:
     forget_document(again(root), "secret.txt")
 
 
-# ----------------------------------------------------------------------------------------- what was forgotten elsewhere
+# ---------------------------------------------------------------------------------------- documents forgotten elsewhere
 
 
 @pytest.mark.parametrize("more", ["", " Topper was there."])
@@ -107,13 +107,13 @@ def test_a_publication_that_was_under_way_too_long_is_refused(
         nonlocal is_first
         if is_first and method == "PUT" and STATES in path:
             is_first = False
-            open_object_store(s3_url).remove([LEASE])  # as if it had run out
+            open_object_store(s3_url).remove([LEASE])  # as if it had expired
             with again(two).writing():
                 two.snapshots.pin(two.snapshots.current() or "")
 
     s3.fault = let_the_other_publish
     put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
-    with pytest.raises(LeaseLostError, match="all work is kept here"):
+    with pytest.raises(LeaseLostError, match="All work is kept here"):
         index(one)
     s3.fault = None
     assert not is_first
@@ -124,7 +124,7 @@ def test_a_publication_that_was_under_way_too_long_is_refused(
     assert len(state_of(s3_url).snapshots) == 2
 
 
-def test_one_writer_where_the_store_creates_what_is_there(s3: ObjectServer, s3_url: str, tmp_path: Path) -> None:
+def test_one_writer_if_the_store_overwrites_existing_objects(s3: ObjectServer, s3_url: str, tmp_path: Path) -> None:
     s3.ignores_conditions = True
     assert open_object_store(s3_url).create("x", b"1") and open_object_store(s3_url).create("x", b"2")
     first, second = (Lease(open_object_store(s3_url), tmp_path / name / "token", 0.9) for name in ("one", "two"))
@@ -142,11 +142,11 @@ def test_whether_a_store_refuses_is_found_out_once(s3: ObjectServer, s3_url: str
     assert asked == [["GET", "PUT", "PUT"], ["PUT"]]
 
 
-# --------------------------------------------------------------------------------------------------------- who reads it
+# ------------------------------------------------------------------------------------------------------- open snapshots
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_vectors_written_anew_stay_while_any_snapshot_with_them_is_read(
+def test_rewritten_vectors_stay_while_any_snapshot_with_them_is_read(
     indexed: MakeMachine, folder_url: str, tmp_path: Path, number: int
 ) -> None:
     one = indexed(tmp_path / "one", folder_url)
@@ -166,10 +166,10 @@ def test_vectors_written_anew_stay_while_any_snapshot_with_them_is_read(
     assert not place.exists()
 
 
-# ------------------------------------------------------------------------------------------------- what a user is told
+# ------------------------------------------------------------------------------------------------------------- messages
 
 
-def test_what_was_published_here_only_is_said(
+def test_a_snapshot_published_here_only_is_reported(
     indexed: MakeMachine, s3: ObjectServer, s3_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     one = indexed(tmp_path / "one", s3_url)
@@ -184,7 +184,7 @@ def test_what_was_published_here_only_is_said(
     assert ask(one) == here and caplog.text == ""
 
 
-def test_a_place_without_an_index_is_said_to_who_has_a_copy(
+def test_a_place_without_an_index_is_reported_if_the_root_has_a_copy(
     indexed: MakeMachine, folder_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     one = indexed(tmp_path / "one", folder_url)
@@ -198,7 +198,7 @@ def test_a_place_without_an_index_is_said_to_who_has_a_copy(
 
 @pytest.fixture
 def _small_files() -> Iterator[None]:
-    """No file may grow beyond a few bytes, as on a full disk."""
+    """Limit files to a few bytes, like a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
     yield

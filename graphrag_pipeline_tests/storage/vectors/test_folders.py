@@ -1,4 +1,4 @@
-"""Vector tables: search, quoting, and folders that are never changed once they have their name."""
+"""Vector tables: search, quoting, and folders that never change after they got their name."""
 
 from pathlib import Path
 
@@ -76,7 +76,7 @@ def test_equal_rows_share_a_folder_and_other_rows_leave_it_alone(tmp_path: Path,
     assert new.search(vectors[3], 1)[0][0] == "id003"
 
 
-def test_many_changes_build_the_folder_anew(tmp_path: Path, vectors: np.ndarray) -> None:
+def test_many_changes_build_the_folder_whole(tmp_path: Path, vectors: np.ndarray) -> None:
     first = build(tmp_path, vectors)
     second = build(tmp_path, vectors, dict.fromkeys(range(50), "changed"), previous=first)
     assert second.n_unindexed == 0

@@ -1,4 +1,4 @@
-"""Rows beside a LanceDB table: what a search reads there is what LanceDB would have said, whatever was changed."""
+"""Rows beside a LanceDB table: a search reads the same there as from LanceDB, after any change."""
 
 import shutil
 from pathlib import Path
@@ -36,7 +36,7 @@ def build(parent: Path, matrix: np.ndarray, previous: VectorFolder | None = None
 
 
 def change(matrix: np.ndarray) -> np.ndarray:
-    """Two rows changed, the last one gone."""
+    """Return folders before and after a change of two rows and the deletion of the last one."""
     changed = matrix[:-1].copy()
     changed[[3, 17]] = changed[[200, 201]] * 2
     return changed
@@ -48,7 +48,7 @@ def folders(tmp_path: Path) -> tuple[VectorFolder, VectorFolder]:
     return first, build(tmp_path, change(make_matrix()), first)
 
 
-def test_every_row_that_lancedb_has_is_there(tmp_path: Path, folders: tuple[VectorFolder, VectorFolder]) -> None:
+def test_every_row_of_the_lancedb_table_is_mapped(tmp_path: Path, folders: tuple[VectorFolder, VectorFolder]) -> None:
     for folder, matrix in zip(folders, (make_matrix(), change(make_matrix())), strict=True):
         rows = MappedRows(folder.path(tmp_path), 16)
         table = connect(folder.path(tmp_path)).open_table(NAME).search().select(["id"]).with_row_id(True)
@@ -73,7 +73,7 @@ def test_many_segments_become_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_a_search_says_what_one_without_mapped_rows_says(
+def test_a_search_finds_the_same_as_without_mapped_rows(
     tmp_path: Path, folders: tuple[VectorFolder, VectorFolder], which: int
 ) -> None:
     folder, matrix = folders[which], (make_matrix(), change(make_matrix()))[which]

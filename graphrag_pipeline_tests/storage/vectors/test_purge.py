@@ -1,4 +1,4 @@
-"""Rows deleted from a LanceDB folder are gone from its files once it is rewritten."""
+"""Rows deleted from a LanceDB folder are erased from its files by a rewrite."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ N_ROWS = 40
 
 
 def build(parent: Path, first: int, previous: VectorFolder | None = None) -> VectorFolder:
-    """Rows `first` to the last; by difference from `previous`."""
+    """Build a folder of the rows from `first` on, by difference from `previous`."""
     rows = range(first, N_ROWS)
     vectors = np.random.default_rng(0).normal(size=(N_ROWS, 8)).astype(np.float32)[first:]
     texts = [f"a passage of number{row:02}" for row in rows]
@@ -27,7 +27,7 @@ def files_that_say(folder: Path, word: bytes) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and word in path.read_bytes()]
 
 
-def test_what_was_deleted_by_difference_lies_in_the_files_until_they_are_rewritten(tmp_path: Path) -> None:
+def test_rows_deleted_by_difference_lie_in_the_files_until_a_rewrite(tmp_path: Path) -> None:
     whole = build(tmp_path, 0)
     smaller = build(tmp_path, 1, whole)
     assert [holds_deleted(tmp_path, folder) for folder in (whole, smaller)] == [False, True]

@@ -1,4 +1,4 @@
-"""Keys of rows tell which rows of a vector table changed, as comparing the rows themselves would."""
+"""Keys of rows show the same changes of a vector table as a comparison of the rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ tables = st.dictionaries(st.sampled_from(["a", "b", "O'Brien", "d"]), contents)
 
 
 def keys_of(rows: Mapping[str, tuple[str, str, int]]) -> RowKeys:
-    """Keys of rows id -> (attributes, text, vector)."""
+    """Return the keys of rows given as id -> (attributes, text, vector)."""
     ids = pa.array(sorted(rows), pa.string())
     matrix = np.array([[rows[i][2], 1] for i in sorted(rows)], dtype=np.float32).reshape(-1, 2)
     columns = {
@@ -34,7 +34,7 @@ def keys_of(rows: Mapping[str, tuple[str, str, int]]) -> RowKeys:
 
 
 @given(tables, tables)
-def test_what_changed_is_what_comparing_rows_says(old: dict, new: dict) -> None:
+def test_changes_by_keys_are_those_of_a_comparison(old: dict, new: dict) -> None:
     changed, deleted = keys_of(new).find_changed(keys_of(old))
     names = sorted(new)
     assert [names[position] for position in changed] == [i for i in names if old.get(i) != new[i]]
@@ -56,7 +56,7 @@ def build(parent: Path, n_rows: int, texts: Mapping[int, str], previous: VectorF
     return build_vector_folder(parent, NAME, vector_rows(ids, words, vectors, ["{}"] * n_rows), True, previous)
 
 
-def test_a_folder_without_keys_is_gone_on_from_all_the_same(tmp_path: Path) -> None:
+def test_a_folder_without_keys_is_updated_the_same_way(tmp_path: Path) -> None:
     with_keys, without = tmp_path / "with", tmp_path / "without"
     folders = [build(parent, 100, {}) for parent in (with_keys, without)]
     (folders[1].path(without) / KEYS_FILE).unlink()

@@ -1,4 +1,4 @@
-"""The contract of vector stores, held by every one of them: LanceDB's, and one in memory."""
+"""The contract of vector stores, tested on LanceDB and on a store in memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> VectorStore:
 
 
 def unit(*places: int) -> np.ndarray:
-    """A vector of four dimensions with ones at some places."""
+    """Return a vector of four dimensions with ones at some places."""
     vector = np.zeros(4, dtype=np.float32)
     vector[list(places)] = 1
     return vector
@@ -214,7 +214,7 @@ def test_a_build_that_was_killed_is_finished_by_the_next() -> None:
 # ------------------------------------------------------------------------------------------------------------- registry
 
 
-def test_a_kind_that_nobody_registered_is_told_with_those_there_are(tmp_path: Path) -> None:
+def test_an_unregistered_kind_is_an_error_that_names_the_registered_ones(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"no store 'qdrant' is registered; there are lancedb, memory"):
         open_vector_store(VectorStoreSettings(kind="qdrant"), tmp_path)
     with pytest.raises(SettingsError, match=r"vector_store.module: 'no_such_module' cannot be imported"):
