@@ -103,7 +103,7 @@ def test_init_keeps_what_is_there(tmp_path: Path, call: Call) -> None:
 
 def test_init_of_what_cannot_be_a_folder_is_an_error(tmp_path: Path, call: Call) -> None:
     (tmp_path / "file").write_text("")
-    assert_one_line_error(call("init", tmp_path / "file"), "is no folder")
+    assert_one_line_error(call("init", tmp_path / "file"), "is not a directory; pass a directory to `init`")
     assert_one_line_error(call("init", "/proc/nothing"), "cannot be written")
 
 

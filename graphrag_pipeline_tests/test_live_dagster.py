@@ -171,7 +171,7 @@ def test_a_run_of_the_sensor_that_is_terminated_is_not_tried_again_and_the_next_
     assert run["status"] == "STARTED" and is_index_running(live.path)
     assert live.terminate(run["runId"]) == "CANCELED" and not is_index_running(live.path)
     live.model.settings = settings
-    wait_until(lambda: "asked for 1 times without success" in live.skipped(), PATIENCE_S)
+    wait_until(lambda: "requested 1 times without success" in live.skipped(), PATIENCE_S)
     assert len(live.runs_of_reindexing()) == n_runs + 1 and "five.txt" not in live.texts()
     live.run("reindex_stale")
     assert "five.txt" in live.texts() and live.stale() == []

@@ -1,1 +1,1 @@
-"""Everything that knows Dagster: assets, checks, jobs, resources, and running them from the command line."""
+"""The Dagster side of the product: runs, assets, index runs, jobs and automation. Nothing else imports Dagster."""

@@ -1,1 +1,1 @@
-"""The stage graph of a root: stages, staleness, plans, progress, retention and forgetting."""
+"""The pipeline of a root: its stages, staleness, plans, progress, retention and forgetting."""

@@ -14,11 +14,11 @@ from graphrag_pipeline.storage.table_store import Head, code_version_of
 
 @dataclass(frozen=True)
 class CodeChange:
-    """A prompt, model, setting, package or schema that is not the one a partition was made with.
+    """A prompt, model, setting, package or schema that differs from the one a partition was made with.
 
     Attributes:
-        name: as `stages.code_of` calls it, such as "prompt community_report" or "reports.max_words".
-        old, new: values, hashes of prompts; None where there was, or is, none.
+        name: from `stage_code.code_of`, such as "prompt community_report" or "reports.max_words".
+        old, new: values, or hashes of prompts; None if the name did not exist.
     """
 
     name: str
@@ -30,7 +30,7 @@ class CodeChange:
 
 
 def find_changed_code(root: Root) -> list[str]:
-    """Stages of the index there is that a prompt, a model, a setting or another release made stale, and why."""
+    """Return the stages that a prompt, a model, a setting or another release made stale, and why."""
     found = []
     for stage in (*STAGES.values(), CANDIDATE):
         code = root.code_of(stage)
@@ -42,7 +42,7 @@ def find_changed_code(root: Root) -> list[str]:
 
 
 def find_code_changes(root: Root, stage: Stage, partition: str, code: Mapping[str, Any]) -> list[CodeChange]:
-    """What a partition was made with and what it would be made with now, where they differ, by name.
+    """Return where the code that made a partition differs from the code now, by name.
 
     Args:
         code: what the stage depends on now, from `Root.code_of`.
@@ -60,6 +60,6 @@ def find_head_changes(head: Head, code: Mapping[str, Any]) -> list[CodeChange]:
 
 
 def find_version_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[CodeChange]:
-    """Where two versions of what a stage depends on differ, by name."""
+    """Return where two versions of a stage's code differ, by name."""
     changes = (CodeChange(name, old.get(name), new.get(name)) for name in sorted({*old, *new}))
     return [change for change in changes if change.old != change.new]

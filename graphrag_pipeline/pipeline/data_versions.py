@@ -12,12 +12,12 @@ from graphrag_pipeline.pipeline.stages import CANDIDATE, SNAPSHOT, Stage, input_
 
 
 def owned_tables(stage: Stage) -> tuple[str, ...]:
-    """Names of the heads of a stage: its tables, or the stage itself for the candidate."""
+    """Return the names of a stage's heads: its tables, or the stage itself for the candidate."""
     return stage.tables or ((CANDIDATE.name,) if stage is CANDIDATE else ())
 
 
 def stage_data_version(root: Root, stage: Stage, partition: str) -> str | None:
-    """The data version Dagster shows for a partition: of its one table, or the hash of those of its several."""
+    """Return the data version that Dagster shows for a partition: of its one table, or a hash over its tables."""
     if stage is SNAPSHOT:
         return root.snapshots.current()
     heads = [root.tables.head(table, partition) for table in owned_tables(stage)]
@@ -25,7 +25,7 @@ def stage_data_version(root: Root, stage: Stage, partition: str) -> str | None:
 
 
 def asset_data_version(table_versions: Sequence[str | None]) -> str | None:
-    """The data version of an asset whose tables have these, in the order of its stage; None if one is missing."""
+    """Return the data version of an asset from those of its tables, in their order; None if one is missing."""
     versions = [version for version in table_versions if version is not None]
     is_whole = len(versions) == len(table_versions)
     return (versions[0] if len(versions) == 1 else stable_hash(*versions)) if is_whole else None
@@ -34,7 +34,7 @@ def asset_data_version(table_versions: Sequence[str | None]) -> str | None:
 def current_inputs(
     root: Root, stage: Stage, partition: str, input_folder_version: str | None = None
 ) -> dict[str, str | None]:
-    """Data version of everything a partition would read now."""
+    """Return the data version of everything that a partition would read now."""
     inputs: dict[str, str | None] = {}
     if input_folder_version is not None:
         inputs[INPUT] = input_folder_version
@@ -46,5 +46,5 @@ def current_inputs(
 
 
 def file_versions(root: Root, stage: Stage) -> dict[str, str]:
-    """Version of every file of the root that a stage reads; one that is missing counts as empty."""
+    """Return the version of every file of the root that a stage reads; a missing file counts as empty."""
     return {name: files.content_hash(root.read_file(name)) for name in stage.files}

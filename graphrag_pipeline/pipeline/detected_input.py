@@ -1,4 +1,4 @@
-"""The input folder as it is now: its corpus manifest by bucket, and the version of each bucket.
+"""The present state of the input folder: its corpus manifest by bucket, and the version of each bucket.
 
 Only files are read. Keep out: what is stale because of it (`staleness.py`).
 """
@@ -22,7 +22,7 @@ INPUT = "input folder"
 
 
 def detect_input(root: Root) -> dict[str, pa.Table]:
-    """The corpus manifest as the input folder is now, by bucket."""
+    """Return the corpus manifest of the present input folder, by bucket."""
     n_buckets = root.settings.storage.n_buckets
     rows: dict[str, list[SourceRecord]] = {key: [] for key in bucket_keys(n_buckets)}
     for record in root.read_input():
@@ -31,22 +31,22 @@ def detect_input(root: Root) -> dict[str, pa.Table]:
 
 
 def _without_text(record: SourceRecord) -> SourceRecord:
-    """The manifest needs no texts; a corpus of them would not fit in memory."""
+    """Drop the text: the manifest does not need it, and a whole corpus would not fit in memory."""
     return dataclasses.replace(record, text="", metadata="{}")
 
 
 def list_problems(manifests: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
-    """(path, problem) of every document that cannot be read, by path."""
+    """Return (path, problem) of every document that cannot be read, by path."""
     rows = [row for manifest in manifests.values() for row in manifest.select(["path", "problem"]).to_pylist()]
     return sorted((row["path"], row["problem"]) for row in rows if row["problem"])
 
 
 def list_notes(manifests: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
-    """(path, note) of every document that was read although something was odd about it, by path."""
+    """Return (path, note) of every document that was read with a warning, by path."""
     rows = [row for manifest in manifests.values() for row in manifest.select(["path", "note"]).to_pylist()]
     return sorted((row["path"], row["note"]) for row in rows if row["note"])
 
 
 def input_version(manifest: pa.Table) -> str:
-    """Version of one bucket of the input folder: equal documents, equal version."""
+    """Return the version of one bucket of the input folder: equal documents, equal version."""
     return files.content_hash(memoryview(parquet_bytes(CORPUS_MANIFEST.sort(manifest))))

@@ -1,8 +1,8 @@
-"""Where a document is in stage files, and which replies of models the index as it is now came from.
+"""Traces of documents in stage files, and the model replies that the present index came from.
 
-Stage files on disk are read whether a head names them or not: a document is to be forgotten in every version it ever
-had there. Replies that left no row (a gleaning that added nothing, a summary of a part) are found by asking again as
-the settings and prompts are now, with a model that only recalls. Keep out: removing anything.
+Stage files on disk are read whether a head names them or not, because a document is forgotten in every version it had.
+Replies that left no row (a gleaning that added nothing, a summary of a part) are found by repeating the requests under
+the present settings and prompts, with a model that only returns stored replies. Keep out: removing anything.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ _EMBEDDINGS = tuple(name for name in STAGE_TABLES if name.endswith("_embeddings"
 
 
 def current_files(tables: TableStore, table: str, partitions: Iterable[str]) -> list[Path]:
-    """The files that the heads of a stage table name."""
+    """Return the files that the heads of a stage table name."""
     heads = (tables.head(table, partition) for partition in partitions)
     return [path for head in heads if head for path in tables.paths(head)]
 
 
 def files_on_disk(tables: TableStore, table: str) -> list[Path]:
-    """Every file of a stage table, named by a head or not."""
+    """Return every file of a stage table, named by a head or not."""
     return sorted((tables.root / "tables" / table).glob("*/[!.]*.parquet"))
 
 
 @dataclass(frozen=True)
 class StageFiles:
-    """Some files of every stage table: those of the heads, or all that there are."""
+    """Files of every stage table: those of the heads, or all on disk."""
 
     paths: dict[str, list[Path]]
 
     @classmethod
     def of_heads(cls, root: Root) -> StageFiles:
-        """What the stages have made of the input folder as it was last indexed."""
+        """Return the files that the last index run made or kept."""
         return cls(
             {
                 name: current_files(root.tables, name, STAGES[table.owner].partitions(root.settings))
@@ -60,22 +60,22 @@ class StageFiles:
 
     @classmethod
     def on_disk(cls, root: Root) -> StageFiles:
-        """Everything that is still there."""
+        """Return every file on disk."""
         return cls({name: files_on_disk(root.tables, name) for name in STAGE_TABLES})
 
     def read(self, table: str, columns: Sequence[str], where: ds.Expression | None = None) -> pa.Table:
-        """Distinct or repeated rows of all files; a column that an older file has not is null."""
+        """Return the rows of all files, repeated ones too; a column that an older file lacks is null."""
         schema = STAGE_TABLES[table].schema
         found = ds.dataset([str(path) for path in self.paths[table]], schema=schema, format="parquet")
         return found.to_table(columns=list(columns), filter=where).combine_chunks()
 
     def read_where(self, table: str, columns: Sequence[str], column: str, values: Collection[str]) -> pa.Table:
-        """Rows that have one of some values in a column."""
+        """Return the rows that have one of some values in a column."""
         return self.read(table, columns, ds.field(column).isin(pa.array(sorted(values), pa.string())))
 
 
 def find_needed_replies(root: Root, files: StageFiles) -> set[str]:
-    """Keys of all replies that these files came from, and of those that the same stages would ask for again."""
+    """Return the keys of all replies that these files came from, and of those the same stages would request again."""
     tables = [name for name, table in STAGE_TABLES.items() if "request_key" in table.schema.names]
     keys = {key for name in tables for key in files.read(name, ["request_key"])["request_key"].to_pylist() if key}
     subjects = (files.read(name, columns) for name, columns in _SUBJECT.items())
@@ -83,7 +83,7 @@ def find_needed_replies(root: Root, files: StageFiles) -> set[str]:
 
 
 def find_text_hashes(files: StageFiles) -> set[str]:
-    """Hashes of all texts that these files hold vectors of."""
+    """Return the hashes of all texts that these files hold vectors of."""
     return {key for name in _EMBEDDINGS for key in files.read(name, ["text_hash"])["text_hash"].to_pylist()}
 
 
@@ -91,7 +91,7 @@ def find_text_hashes(files: StageFiles) -> set[str]:
 
 
 def recall_extraction(root: Root, units: pa.Table) -> set[str]:
-    """Keys of the stored conversations about text units; needs `id` and `text`."""
+    """Return the keys of the stored conversations about text units; needs `id` and `text`."""
     if not uses_chat_model(STAGES["extracted_graph"], root.settings):
         return set()
     model = StoredReplies(root.models.chat_model("extraction"))
@@ -100,7 +100,7 @@ def recall_extraction(root: Root, units: pa.Table) -> set[str]:
 
 
 def recall_summaries(root: Root, entities: pa.Table, relationships: pa.Table) -> set[str]:
-    """Keys of the stored summaries, and summaries of parts, of entities and relationships."""
+    """Return the keys of the stored summaries, and summaries of parts, of entities and relationships."""
     if not uses_chat_model(STAGES["summarized_descriptions"], root.settings):
         return set()
     model = StoredReplies(root.models.chat_model("descriptions"))

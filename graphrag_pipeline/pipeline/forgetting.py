@@ -1,10 +1,10 @@
-"""Forgetting a document: after it was deleted and the index published again, what remembers it goes too.
+"""Forgetting a document: removing every trace of it after it was deleted and the index was published again.
 
-That is: the snapshots that hold it, every stage file that no head names, every reply and vector of a model that the
-index as it is now does not come from (`try`, prompts of before and files that `prune` removed leave replies about it
-that nothing names), cached conversions of its file, and deleted rows that LanceDB keeps in its files. What is still in
-the input folder, or in the published index, is refused. Dagster's own records keep previews of tables: `dagster/` may
-be removed at any time. Keep out: deleting a document from the index, which `index` does.
+Removed are the snapshots that hold it, stage files that no head names, cached conversions of its file, and deleted rows
+that LanceDB keeps in its files. Model replies and vectors that the present index does not come from are removed too:
+`try`, earlier prompts and pruned files leave replies that nothing names. A document that is still in the input folder
+or in the published index is refused. Dagster's records keep previews of tables; `dagster/` may be removed at any time.
+Keep out: deleting a document from the index, which `index` does.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from graphrag_pipeline.storage.vectors.registry import LANCEDB
 from graphrag_pipeline.storage.vectors.stores import collection_of
 
 _SPARED_STAGES = ("resolution",)
-"""Verdicts on whether two names are one: they quote descriptions, but no row names them."""
+"""Stages whose replies stay: verdicts on whether two names are one quote descriptions, but no row names them."""
 
 _KEY = ["id", "path", "record"]
 
 
 @dataclass(frozen=True)
 class Forgotten:
-    """What was removed.
+    """The outcome of forgetting a document.
 
     Attributes:
-        documents: path, and record inside the file, of what was forgotten.
+        documents: path, and record inside the file, of the forgotten documents.
         swept: snapshots and files.
-        n_replies, n_vectors: of models, in the cache.
-        rewritten: collections of vectors of other snapshots that still held deleted rows.
+        n_replies, n_vectors: removed from the cache of models.
+        rewritten: vector collections of other snapshots that still held deleted rows.
     """
 
     documents: tuple[str, ...]
@@ -67,12 +67,12 @@ def forget_document(root: Root, document: str) -> Forgotten:
         document: its path in the input folder (then all records of that file) or its id.
 
     Raises:
-        PipelineError: it is not known, or still in the input folder, in the index or open in a reader; nothing is
-            removed then.
+        PipelineError: the document is unknown, or it is still in the input folder, in the index or open in a reader.
+            Nothing of it is removed then.
     """
     with one_index_run(root.path), root.writing(), one_writer(root.path), ExitStack() as locks:
         if root.shared:
-            root.shared.fetch_all()  # where it is and what came from it is known from these
+            root.shared.fetch_all()  # these files show where the document is and what came from it
         known = _find_documents(root, document)
         _refuse_input(root, document, known)
         _refuse_indexed(root, document, known)
@@ -80,7 +80,7 @@ def forget_document(root: Root, document: str) -> Forgotten:
         hidden = _hidden_vectors(root, doomed)
         for snapshot_id in doomed:
             _refuse_read(snapshot_id, is_held(root.snapshots.path_of(snapshot_id)))
-        for snapshot_id in sorted({snapshot_id for snapshot_id, _ in hidden}):  # nobody may open what is rewritten
+        for snapshot_id in sorted({snapshot_id for snapshot_id, _ in hidden}):  # readers may not open them now
             _refuse_read(snapshot_id, not locks.enter_context(hold_alone(root.snapshots.path_of(snapshot_id))))
         n_replies, n_vectors = _forget_replies(root)
         folders = {collection_of(folder): folder for _, folder in hidden}
@@ -88,14 +88,14 @@ def forget_document(root: Root, document: str) -> Forgotten:
             root.shared.upload_again(folders.values())
         for folder in folders.values():
             rewrite_whole(root.snapshots.folder / "vectors", folder)
-        # Last: by these files it is known, so that a forgetting that was cut short can be done again.
+        # Last: these files name the document, so that forgetting can be repeated after a crash.
         swept = sweep(root.tables, root.snapshots, doomed, math.inf, unused_records(root))
         swept = sweep_shared(root, swept)
         if not known:
             raise PipelineError(
-                f"document {document!r}: no snapshot and no file of the index holds a document of this path or id: it "
-                "is forgotten already, was pruned, or is named otherwise: as `path` in `graphrag-pipeline sql 'SELECT "
-                f"id, path FROM documents'` did. What the index as it is now does not need was removed all the same: "
+                f"document {document!r}: no snapshot and no file of the index holds a document of this path or id; it "
+                "is forgotten already, was pruned, or has another name. Names are in `path` of `graphrag-pipeline sql "
+                "'SELECT id, path FROM documents'`. Whatever the present index does not need was removed: "
                 f"{n_replies:,} replies and {n_vectors:,} vectors of models, {len(swept.paths):,} files"
             )
         labels = tuple(f"{path} ({record})" if record else path for path, record in sorted(known.values()))
@@ -107,7 +107,7 @@ _Known = dict[str, tuple[str, str]]
 
 
 def _find_documents(root: Root, document: str) -> _Known:
-    """Documents of this id or path in any snapshot and any stage file; none after `snapshots prune` removed those."""
+    """Return documents of this id or path in any snapshot or stage file; `snapshots prune` may have removed them."""
     tables = [StageFiles.on_disk(root).read("documents", _KEY)]
     tables += [snapshot.table("documents").select(_KEY) for snapshot in _snapshots(root)]
     rows = pa.concat_tables(tables).to_pylist()
@@ -116,7 +116,7 @@ def _find_documents(root: Root, document: str) -> _Known:
 
 
 def _snapshots(root: Root) -> Iterator[Snapshot]:
-    """Every snapshot that is whole, without holding it."""
+    """Yield every whole snapshot, without a lock on it."""
     store = root.snapshots
     for snapshot_id in store.ids():
         try:
@@ -137,7 +137,7 @@ def _refuse_input(root: Root, document: str, known: _Known) -> None:
 
 
 def _refuse_indexed(root: Root, document: str, known: _Known) -> None:
-    """Refuse while the heads, the candidate or what readers get hold it."""
+    """Refuse while the heads, the candidate or the published snapshot hold the document."""
     rows = StageFiles.of_heads(root).read_where("documents", ["id"], "id", set(known))
     candidate = root.tables.head(CANDIDATE.name)
     in_use = {root.snapshots.current(), candidate.data_version if candidate else None}
@@ -151,7 +151,7 @@ def _refuse_indexed(root: Root, document: str, known: _Known) -> None:
     if refusal and not rows.num_rows and candidate and candidate.data_version not in holding and holding & in_use:
         raise PipelineError(
             f"document {document!r} is still in the published index: candidate {candidate.data_version} without it was "
-            f"refused by the golden questions ({refusal}); mend what changed, or raise publishing.max_recall_drop, run "
+            f"refused by the golden questions ({refusal}); undo what changed, or raise publishing.max_recall_drop, run "
             "`graphrag-pipeline index`, then this again"
         )
     if rows.num_rows or holding & in_use:
@@ -161,14 +161,14 @@ def _refuse_indexed(root: Root, document: str, known: _Known) -> None:
 
 
 def _holding(root: Root, known: _Known) -> list[str]:
-    """Snapshots that hold one of the documents, oldest first; also those that are damaged, since they may."""
+    """Return the snapshots that hold one of the documents, oldest first, and damaged ones, which may hold it."""
     whole = {snapshot.id: snapshot for snapshot in _snapshots(root)}
     ids = pa.array(sorted(known), pa.string())
     return [i for i in root.snapshots.ids() if i not in whole or (whole[i].rows_of("documents", ids) >= 0).any()]
 
 
 def _hidden_vectors(root: Root, doomed: Collection[str]) -> list[tuple[str, VectorFolder]]:
-    """(snapshot, folder) of the snapshots that stay, whose folders hold deleted rows in their files."""
+    """Return (snapshot, folder) of remaining snapshots whose vector folders hold deleted rows in their files."""
     parent = root.snapshots.folder / "vectors"
     return [
         (snapshot.id, folder)
@@ -181,11 +181,11 @@ def _hidden_vectors(root: Root, doomed: Collection[str]) -> list[tuple[str, Vect
 
 def _refuse_read(snapshot_id: str, is_read: bool) -> None:
     if is_read:
-        raise PipelineError(f"snapshot {snapshot_id} is open in another process; end that one, then run this again")
+        raise PipelineError(f"snapshot {snapshot_id} is open in another process; end that process, then run this again")
 
 
 def _forget_replies(root: Root) -> tuple[int, int]:
-    """Remove replies and vectors that nothing now in the index came from."""
+    """Remove replies and vectors that nothing in the present index came from."""
     if not _has_cache(root):
         return 0, 0
     current, cache = StageFiles.of_heads(root), root.models.cache
@@ -200,7 +200,7 @@ def _has_cache(root: Root) -> bool:
 
 
 def render_forgotten(forgotten: Forgotten) -> list[str]:
-    """What was removed, in lines; what the sweep removed is told by `retention.render_sweep`."""
+    """Return what was removed, in lines; `retention.render_sweep` reports the sweep."""
     lines = [f"forgot {document}" for document in forgotten.documents]
     lines += [f"rewrote vectors {name}" for name in forgotten.rewritten]
     lines.append(f"removed {forgotten.n_replies:,} replies and {forgotten.n_vectors:,} vectors of models")

@@ -1,6 +1,6 @@
-"""What the settings and prompts of a root make of the stages that a chat model does.
+"""Plans of the stages that a chat model makes, from the settings and prompts of a root.
 
-One function per stage; each reads the prompts as they are on disk now. Keep out: what a plan is used for.
+One function per stage; each reads the prompts from disk. Keep out: carrying out a plan.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from graphrag_pipeline.text.tokens import count_tokens_each
 
 
 def plan_extraction(root: Root) -> ExtractionPlan:
-    """How text units are asked about."""
+    """Return how text units are extracted."""
     settings = root.settings.extraction
     claims = None
     if settings.has_claims:
@@ -46,14 +46,14 @@ def plan_extraction(root: Root) -> ExtractionPlan:
 
 
 def is_extraction_proven(root: Root) -> bool:
-    """Whether the prompt and model of now have found something in this corpus already."""
+    """Return whether the present prompt and model have already found something in this corpus."""
     code_version = code_version_of(root.code_of(STAGES["extracted_graph"]))
     heads = (root.tables.head("entity_mentions", bucket) for bucket in bucket_keys(root.settings.storage.n_buckets))
     return any(head and head.code_version == code_version and head.n_rows for head in heads)
 
 
 def plan_summaries(root: Root) -> SummaryPlan:
-    """How descriptions are summarized."""
+    """Return how descriptions are summarized."""
     settings = root.settings.descriptions
     return SummaryPlan(
         prompt=root.prompt("summarize_descriptions"),
@@ -65,7 +65,7 @@ def plan_summaries(root: Root) -> SummaryPlan:
 
 
 def plan_reports(root: Root) -> ReportPlan:
-    """How community reports are asked for."""
+    """Return how community reports are requested."""
     settings = root.settings.reports
     return ReportPlan(root.prompt("community_report"), settings.max_words, settings.language)
 
@@ -73,13 +73,13 @@ def plan_reports(root: Root) -> ReportPlan:
 def propose_by_meaning(
     root: Root, entities: pa.Table, relationships: pa.Table, model: ChatModel | None, progress: Progress | None = None
 ) -> tuple[list[Merge], list[Failure]]:
-    """Merges that vectors suggest and, where a model is given, its verdicts on pairs that are less near."""
+    """Return merges that vectors suggest and, if a model is given, its verdicts on pairs that are less similar."""
     settings = root.settings.resolution
     pairs = propose_similar(entities, relationships, root.embedder, settings)
     merges = merge_similar(entities, pairs, settings)
     failures: list[Failure] = []
     if model:
-        asked = pairs_to_ask(pairs, settings)
-        judged, failures = request_verdicts(entities, asked, root.prompt("resolve_entities"), model, progress)
+        unclear = pairs_to_ask(pairs, settings)
+        judged, failures = request_verdicts(entities, unclear, root.prompt("resolve_entities"), model, progress)
         merges += judged
     return merges, failures

@@ -76,7 +76,7 @@ class IndexProgress(RunObserver):
         self._progress.reset(self._task, total=len(stale), description="indexing")
 
     def progress(self, message: str) -> None:
-        """Show a message on the bar, or print it as a line if there is no terminal."""
+        """Show a message on the bar, or print it as a line without a terminal."""
         if self._progress.disable:
             self._progress.console.print(message, highlight=False, soft_wrap=True)
         else:

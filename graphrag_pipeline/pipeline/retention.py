@@ -1,6 +1,6 @@
-"""How long old snapshots and unnamed files of a root stay.
+"""Retention of a root: removing old snapshots and files that no head and no snapshot names.
 
-Keep out: what nothing names (`storage/garbage.py`), and documents that must leave no trace (`forgetting.py`).
+Keep out: finding unnamed files (`storage/garbage.py`), and documents that must leave no trace (`forgetting.py`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ def prune(root: Root, n_kept: int, before: float, is_dry_run: bool = False) -> S
     """Remove old snapshots, and the files that no head and no snapshot names any more.
 
     Args:
-        n_kept: so many of the newest snapshots stay in any case.
-        before: seconds since 1970; what is younger stays.
-        is_dry_run: only say what would go.
+        n_kept: number of newest snapshots that stay in any case.
+        before: seconds since 1970; younger snapshots and files stay.
+        is_dry_run: only report what would be removed.
     """
     with one_index_run(root.path), root.writing(), one_writer(root.path):
         old = find_old_snapshots(root.tables, root.snapshots, n_kept, before)
@@ -30,22 +30,22 @@ def prune(root: Root, n_kept: int, before: float, is_dry_run: bool = False) -> S
 
 
 def sweep_shared(root: Root, swept: SweepReport, is_dry_run: bool = False) -> SweepReport:
-    """Remove from the shared store, if there is one, what nothing names once the root was swept."""
+    """Remove from the shared store, if the root has one, the objects that nothing names after a sweep of the root."""
     if root.shared is None:
         return swept
     return replace(swept, objects=tuple(root.shared.remove_unnamed(swept.snapshots, is_dry_run)))
 
 
 def unused_records(root: Root) -> list[Path]:
-    """Parsed or converted files in the cache that the input folder no longer has."""
+    """Return parsed or converted files in the cache whose source the input folder no longer has."""
     try:
         return list_unused_records(root.input_folder, root.settings.input, root.cache_folder)
-    except PipelineError:  # no input folder, as where somebody moved it for a while: the cache is worth keeping
+    except PipelineError:  # the input folder is missing, perhaps only for a while: keep the cache
         return []
 
 
 def render_sweep(swept: SweepReport, is_dry_run: bool) -> list[str]:
-    """What a sweep did, in lines."""
+    """Return what a sweep removed and kept, in lines."""
     verb = "would remove" if is_dry_run else "removed"
     lines = [f"{verb} snapshot {snapshot_id}" for snapshot_id in swept.snapshots]
     lines += [f"kept snapshot {snapshot_id}: a process has it open" for snapshot_id in swept.held]

@@ -1,7 +1,8 @@
-"""A root: one project of a user, and the parts of the product that belong to it.
+"""A root: the folder of one project, with its settings, stores and models.
 
-`settings.yaml`, `prompts/` and `input/` are the user's; `tables/`, `heads/`, `snapshots/`, `evaluations/`, `cache/` and
-`dagster/` are ours. Command line, Dagster definitions and queries all start from a `Root`. Keep out: Dagster.
+The user edits `settings.yaml`, `prompts/` and `input/`. The product writes `tables/`, `heads/`, `snapshots/`,
+`evaluations/`, `cache/` and `dagster/`. Command line, Dagster definitions and queries all start from a `Root`. Keep
+out: Dagster.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ retention:
   schedule: {purge_after_days: {skipped: 30, success: 30, failure: 30}}
   auto_materialize: {purge_after_days: {skipped: 2, success: 30, failure: 30}}
 """
-"""What a Dagster home starts with: nothing is sent anywhere, records of ticks go; for runs see `schedule`."""
+"""Settings of a new Dagster home: no telemetry, and old records of ticks are purged; for runs see `schedule`."""
 _SHOWN_DIGITS = 16  # of a prompt's hash, as `status` shows it
 _OWNED = ("tables/", "heads/", "snapshots/", "evaluations/", "cache/", "dagster/")
 
 
 def find_root(path: str | Path | None = None) -> Path:
-    """The root to work on: `path`, else $GRAPHRAG_ROOT, else the current folder or `./data` if they hold settings.yaml.
+    """Return the root to work on: `path`, else $GRAPHRAG_ROOT, else `.` or `./data` if it holds settings.yaml.
 
     Raises:
         PipelineError: none of them is a root.
@@ -64,24 +65,22 @@ def find_root(path: str | Path | None = None) -> Path:
 
 
 def init_root(path: Path, settings: Settings | None = None) -> list[Path]:
-    """Make a root: documented settings, the prompts, an empty input folder, a .gitignore for what runs make.
+    """Make a root: documented settings, the prompts, an empty input folder, a .gitignore for generated folders.
 
     Args:
         settings: to write; the defaults if None.
 
     Returns:
-        The files and folders made; what was there is left alone.
+        The files and folders made; existing ones stay unchanged.
 
     Raises:
-        PipelineError: `path` is a file, cannot be written, has settings that do not validate, or has settings already
-            while `settings` are given.
+        PipelineError: `path` is a file, cannot be written, or has invalid settings; or it has settings already and
+            `settings` are given.
     """
     if path.exists() and not path.is_dir():
-        raise PipelineError(f"{path}: is no folder; name one to make a root of")
+        raise PipelineError(f"`{path}` is not a directory; pass a directory to `init`")
     if settings and (path / SETTINGS_FILE).exists():
-        raise PipelineError(
-            f"{path / SETTINGS_FILE}: is there already and is not overwritten; edit it, or move it away"
-        )
+        raise PipelineError(f"`{path / SETTINGS_FILE}` exists already and is not overwritten; edit it, or move it away")
     made = []
     starting = {
         SETTINGS_FILE: render_settings(settings),
@@ -124,7 +123,7 @@ class Root:
 
     @functools.cached_property
     def shared(self) -> SharedStore | None:
-        """The store that this root is a working copy of; None if the index is here alone."""
+        """The store that this root is a working copy of; None if the index is only in this root."""
         if not self.settings.storage.url:
             return None
         from graphrag_pipeline.storage.shared.shared_store import SharedStore
@@ -132,31 +131,31 @@ class Root:
         return SharedStore(self.path, self.settings)
 
     def follow(self) -> None:
-        """Get what is published in the shared store, if there is one."""
+        """Fetch the published snapshot of the shared store, if the root has one."""
         if self.shared:
             self.shared.follow()
 
     def fetch_stages(self, snapshot: str) -> None:
-        """Get the stage tables that a snapshot was joined from, as far as the shared store still has them."""
+        """Fetch the stage tables that a snapshot was joined from, as far as the shared store still has them."""
         if self.shared:
             self.shared.fetch(snapshot, has_stages=True)
 
     def pull(self) -> None:
-        """Get all that is current in the shared store, if there is one: heads and their files, too."""
+        """Fetch everything current in the shared store, if the root has one: heads and their files, too."""
         if self.shared:
             self.shared.pull()
 
     def writing(self) -> AbstractContextManager[None]:
-        """Be the one who writes the shared store, if there is one; taken after `one_index_run`, before `one_writer`."""
+        """Be the only writer of the shared store, if any; to be taken after `one_index_run` and before `one_writer`."""
         return self.shared.writing() if self.shared else nullcontext()
 
     def adding(self) -> AbstractContextManager[None]:
-        """Make one partition beside others who make theirs."""
+        """Write one partition of the shared store beside other writers of other partitions."""
         return self.shared.adding() if self.shared else nullcontext()
 
     @property
     def input_folder(self) -> Path | str:
-        """The folder with the documents; one that is not on this machine as its URL."""
+        """The folder with the documents; its URL if it is not on this machine."""
         return self.settings.input.place(self.path)
 
     @property
@@ -164,7 +163,7 @@ class Root:
         """Whether the published snapshot came from `import`, not from the input folder."""
         try:
             manifest = self.snapshots.current_manifest()
-        except NoSnapshotError:  # a damaged one: as good as none
+        except NoSnapshotError:  # a damaged snapshot counts as none
             return False
         return manifest is not None and manifest.origin == "import"
 
@@ -173,45 +172,45 @@ class Root:
         return self.path / "cache"
 
     def read_input(self, buckets: Collection[str] | None = None) -> Iterator[SourceRecord]:
-        """Documents and problems of the input folder as it is now; of some buckets only, if named."""
+        """Yield documents and problems of the present input folder; of some buckets only, if given."""
         from graphrag_pipeline.inputs.files import read_input
 
         n_buckets = self.settings.storage.n_buckets
         return read_input(self.input_folder, self.settings.input, n_buckets, buckets, self.cache_folder)
 
     def read_file(self, name: str) -> bytes:
-        """A file of the root that a person edits; empty if it is not there."""
+        """Return the content of a file of the root that the user edits; empty if it is missing."""
         path = self.path / name
         try:
             return path.read_bytes() if path.exists() else b""
         except OSError as error:
-            raise PipelineError(f"{path}: cannot be read ({error.strerror}); mend its permissions") from None
+            raise PipelineError(f"`{path}` cannot be read ({error.strerror}); repair its permissions") from None
 
     @functools.cached_property
     def models(self) -> ModelClients:
-        """The clients of its models; opens the cache of replies."""
+        """The clients of the models; opens the cache of replies."""
         from graphrag_pipeline.models.endpoints.clients import open_clients
 
         return open_clients(self.settings, self.path)
 
     @functools.cached_property
     def embedder(self) -> Embedder:
-        """What embeds texts that are searched, and questions."""
+        """The embedder of searched texts and of questions."""
         return self.models.embedder if self.settings.embeddings.engine == "model" else self.static_embedder
 
     @functools.cached_property
     def static_embedder(self) -> Embedder:
-        """The bundled embeddings, by which sentences are ranked whatever the embedding model is."""
+        """The bundled static embeddings, which rank sentences under any embedding model."""
         from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 
         return load_static_embeddings()
 
     def prompt(self, name: str) -> Prompt:
-        """A prompt: the file in `prompts/`, else the default."""
+        """Return a prompt: the file in `prompts/`, else the default."""
         return load_prompt(self.path / PROMPTS_FOLDER, name)
 
     def code_of(self, stage: Stage) -> dict[str, Any]:
-        """What the result of a stage depends on besides its inputs, read from disk."""
+        """Return everything but its inputs that the result of a stage depends on, read from disk."""
         return code_of(
             stage,
             self.settings,
@@ -221,7 +220,7 @@ class Root:
         )
 
     def _embedding_identity(self) -> dict[str, Any]:
-        """What vectors depend on, by name; known without opening the cache."""
+        """Return what vectors depend on, by name, without opening the cache."""
         if self.settings.embeddings.engine != "model":
             return {"embedding model": self.static_embedder.fingerprint}
         from graphrag_pipeline.models.endpoints.openai_embedder import identity_of

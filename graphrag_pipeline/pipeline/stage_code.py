@@ -22,10 +22,11 @@ def code_of(
     static_fingerprint: str = "",
     prompt_versions: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """What the result of a stage depends on besides its inputs, by a name a user recognises.
+    """Return everything but its inputs that the result of a stage depends on, by names that a user recognises.
 
     Args:
-        embedding: what vectors depend on, by name; none if the result does not depend on them.
+        embedding: what vectors depend on, by name; None if the result does not depend on vectors.
+        static_fingerprint: of the bundled static embeddings.
         prompt_versions: hash of every prompt of `prompts_of`.
     """
     code: dict[str, Any] = {"algorithm": stage.algorithm}
@@ -48,17 +49,17 @@ def code_of(
 
 
 def uses_chat_model(stage: Stage, settings: Settings) -> bool:
-    """Whether a chat model makes the stage's result."""
+    """Return whether a chat model makes the stage's result."""
     return bool(stage.engine) and getattr(settings, stage.engine).engine == "model"
 
 
 def embeds(stage: Stage, settings: Settings) -> bool:
-    """Whether the result depends on the embedding model: always, or because resolution is set to look at vectors."""
+    """Return whether the result depends on the embedding model: always, or if `resolution` compares vectors."""
     return stage.embeds or (stage.engine == "resolution" and settings.resolution.is_semantic)
 
 
 def prompts_of(stage: Stage, settings: Settings) -> tuple[str, ...]:
-    """The prompts that a stage sends as it is set."""
+    """Return the prompts that a stage sends under the settings."""
     if not uses_chat_model(stage, settings):
         return ()
     return tuple(name for name in stage.prompts if "claims" not in name or settings.extraction.has_claims)

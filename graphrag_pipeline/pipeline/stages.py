@@ -24,14 +24,14 @@ class Stage:
         reads: stage tables it reads; a partitioned stage reads the same partition of partitioned tables.
         tables: stage tables it owns.
         uses: settings that change its result, "section" or "section.key".
-        files: files of the root that a person edits and it reads; each may be missing.
-        packages: optional packages that change its result by being installed, by distribution name.
+        files: files of the root that the user edits and the stage reads; each may be missing.
+        packages: optional packages that change its result if installed, by distribution name.
         algorithm: version of its code.
-        engine: section of the settings whose `engine` says who makes it: the embedded engine or a model.
-        prompts: prompts that its model is asked with.
+        engine: section of the settings whose `engine` chooses the embedded engine or a model.
+        prompts: prompts that are sent to its model.
         is_partitioned: one partition per bucket, else one for the whole corpus.
         embeds: whether its result depends on the embedding model.
-        embeds_statically: whether it depends on the bundled static embeddings, whatever the embedding model is.
+        embeds_statically: whether its result depends on the bundled static embeddings.
     """
 
     name: str
@@ -83,7 +83,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "text_units",
             "documents",
-            "Documents cut at content-defined sentence ends; chunks of a document combined.",
+            "Documents split at content-defined sentence ends; imported chunks are combined.",
             reads=("documents",),
             tables=("text_units",),
             uses=("text_units",),
@@ -93,7 +93,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "extracted_graph",
             "graph",
-            "Mentions of entities, relationships and claims, raw, per text unit.",
+            "Mentions of entities, relationships and claims as found in each text unit.",
             reads=("documents", "text_units"),
             tables=("entity_mentions", "relationship_mentions", "claim_mentions", "extracted_graph_failures"),
             uses=("extraction",),
@@ -151,7 +151,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "sentence_embeddings",
             "embeddings",
-            "Static vectors of text units' sentences, of which search scores windows.",
+            "Static vectors of the sentences of text units; search scores windows of them.",
             reads=("text_units",),
             tables=("sentence_embeddings",),
             is_partitioned=True,
@@ -160,7 +160,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "text_unit_embeddings",
             "embeddings",
-            "Vectors of text units, by text.",
+            "Vectors of text units.",
             reads=("text_units",),
             tables=("text_unit_embeddings", "text_unit_embeddings_failures"),
             uses=("embeddings",),
@@ -170,7 +170,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "entity_embeddings",
             "embeddings",
-            "Vectors of entities' titles and descriptions, by text.",
+            "Vectors of the titles and descriptions of entities.",
             reads=("entities", "descriptions"),
             tables=("entity_embeddings", "entity_embeddings_failures"),
             uses=("embeddings",),
@@ -179,7 +179,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "relationship_embeddings",
             "embeddings",
-            "Vectors of relationships' descriptions, by text.",
+            "Vectors of the descriptions of relationships.",
             reads=("relationships", "descriptions"),
             tables=("relationship_embeddings", "relationship_embeddings_failures"),
             uses=("embeddings",),
@@ -188,7 +188,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "report_embeddings",
             "embeddings",
-            "Vectors of community reports, by text.",
+            "Vectors of community reports.",
             reads=("community_reports",),
             tables=("report_embeddings", "report_embeddings_failures"),
             uses=("embeddings",),
@@ -201,7 +201,7 @@ STAGES: dict[str, Stage] = {
 CANDIDATE = Stage(
     INDEX_CANDIDATE,
     "publish",
-    "The frozen candidate: contract tables, vectors and adjacency; carries every blocking check.",
+    "The frozen candidate: contract tables, vectors and adjacency. All blocking checks are on it.",
     reads=tuple(STAGE_TABLES),
     tables=(),
     uses=("storage.n_buckets", "text_units.encoding", "vector_store"),
@@ -212,7 +212,7 @@ CANDIDATE = Stage(
 SNAPSHOT = Stage(
     "index_snapshot",
     "publish",
-    "The published snapshot that queries read; moves only when the candidate's checks pass.",
+    "The published snapshot that queries read. It changes only when the candidate's checks pass.",
     reads=(),
     tables=(),
 )
@@ -220,12 +220,12 @@ ALL_STAGES: dict[str, Stage] = {**STAGES, CANDIDATE.name: CANDIDATE, SNAPSHOT.na
 
 
 def owner_of(table: str) -> Stage:
-    """The stage that writes a stage table."""
+    """Return the stage that writes a stage table."""
     return STAGES[STAGE_TABLES[table].owner]
 
 
 def upstream_of(stage: Stage) -> list[Stage]:
-    """The stages whose tables it reads, in running order."""
+    """Return the stages whose tables a stage reads, in running order."""
     if stage is SNAPSHOT:
         return [CANDIDATE]
     owners = {owner_of(table).name for table in stage.reads}
@@ -233,7 +233,7 @@ def upstream_of(stage: Stage) -> list[Stage]:
 
 
 def all_upstream_of(stage: Stage) -> list[Stage]:
-    """The stages that it depends on, through others too, in running order."""
+    """Return all stages that a stage depends on, directly or through others, in running order."""
     found = {stage.name}
     for other in reversed(ALL_STAGES.values()):
         if other.name in found:
@@ -242,7 +242,7 @@ def all_upstream_of(stage: Stage) -> list[Stage]:
 
 
 def input_partitions(stage: Stage, partition: str, settings: Settings) -> list[tuple[str, str]]:
-    """(table, partition) of everything that one partition of a stage reads."""
+    """Return (table, partition) of everything that one partition of a stage reads."""
     pairs = []
     for table in stage.reads:
         owner = owner_of(table)

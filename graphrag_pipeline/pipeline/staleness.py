@@ -30,8 +30,8 @@ class StalePartition:
     """One partition of a stage that has to run, and why.
 
     Attributes:
-        reasons: in words, old and new values among them.
-        changes: those of the reasons that are changes of prompts, models, settings or code.
+        reasons: in words, with old and new values.
+        changes: the changes of prompts, models, settings or code among the reasons.
     """
 
     stage: str
@@ -40,32 +40,32 @@ class StalePartition:
     changes: tuple[CodeChange, ...] = ()
 
 
-def find_stale(root: Root, manifests: Mapping[str, pa.Table], asked: Collection[str] = ()) -> list[StalePartition]:
-    """Every partition that has to run (or may have to, below one that does), in running order.
+def find_stale(root: Root, manifests: Mapping[str, pa.Table], requested: Collection[str] = ()) -> list[StalePartition]:
+    """Return every partition that has to run, or may have to because it is below one that does, in running order.
 
     Args:
-        manifests: the input folder now, as `detect_input` gives it.
-        asked: names of stages that somebody wants to run even if they are fresh.
+        manifests: the present input folder, from `detect_input`.
+        requested: names of stages to run even if they are fresh.
     """
     versions = {bucket: input_version(manifest) for bucket, manifest in manifests.items()}
-    return find_stale_versions(root, versions, asked)
+    return find_stale_versions(root, versions, requested)
 
 
 def find_stale_versions(
-    root: Root, input_versions: Mapping[str, str], asked: Collection[str] = ()
+    root: Root, input_versions: Mapping[str, str], requested: Collection[str] = ()
 ) -> list[StalePartition]:
-    """Like `find_stale`, for an input folder of which only the version of each bucket is kept."""
+    """Return what `find_stale` returns, given only the version of each bucket of the input folder."""
     stale: dict[tuple[str, str], StalePartition] = {}
     for stage in ALL_STAGES.values():
         if stage is SNAPSHOT and root.snapshots.pinned():
-            continue  # it waits for `unpin`, not for a run
+            continue  # only `unpin` publishes it, not a run
         code = root.code_of(stage)
         for partition in stage.partitions(root.settings):
             folder_version = input_versions[partition] if stage.name == "corpus_manifest" else None
             reasons = (
                 _above(stage, partition, root, stale)
                 or why_stale(root, stage, partition, code, folder_version)
-                or (["asked for"] if stage.name in asked else [])
+                or (["asked for"] if stage.name in requested else [])
             )
             if reasons:
                 stale[stage.name, partition] = _with_changes(root, stage, partition, reasons, code)
@@ -75,10 +75,10 @@ def find_stale_versions(
 def _with_changes(
     root: Root, stage: Stage, partition: str, reasons: Sequence[str], code: Mapping[str, Any]
 ) -> StalePartition:
-    """A stale partition; one below a stale stage says what changed of its own too."""
+    """Return a stale partition; one below a stale stage also lists the changes of its own code."""
     changes = find_code_changes(root, stage, partition, code)
-    told = dict.fromkeys([*reasons, *(change.to_line() for change in changes)])
-    return StalePartition(stage.name, partition, tuple(told), tuple(changes))
+    lines = dict.fromkeys([*reasons, *(change.to_line() for change in changes)])
+    return StalePartition(stage.name, partition, tuple(lines), tuple(changes))
 
 
 def _above(stage: Stage, partition: str, root: Root, stale: Mapping[tuple[str, str], Any]) -> list[str]:
@@ -90,7 +90,7 @@ def _above(stage: Stage, partition: str, root: Root, stale: Mapping[tuple[str, s
 
 
 def group_stale(stale: Iterable[StalePartition]) -> dict[tuple[str, str], list[str]]:
-    """(stage, why) -> partitions: buckets that are stale for one reason are together."""
+    """Return (stage, why) -> partitions, so that buckets which are stale for one reason are together."""
     partitions: dict[tuple[str, str], list[str]] = {}
     for item in stale:
         partitions.setdefault((item.stage, "; ".join(item.reasons)), []).append(item.partition)
@@ -100,7 +100,7 @@ def group_stale(stale: Iterable[StalePartition]) -> dict[tuple[str, str], list[s
 def why_stale(
     root: Root, stage: Stage, partition: str, code: Mapping[str, Any], input_folder_version: str | None = None
 ) -> list[str]:
-    """Reasons why a partition must run, given that everything above it is fresh; empty if it need not.
+    """Return the reasons why a partition must run, given that all stages above are fresh; empty if it need not.
 
     Args:
         code: what the stage depends on now, from `Root.code_of`.

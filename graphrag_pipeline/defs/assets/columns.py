@@ -1,8 +1,8 @@
-"""Columns of an asset's tables as the UI names them, and which columns above each is made from.
+"""Columns of an asset's tables as the UI names them, and the upstream columns that each is made from.
 
 An asset has one list of columns in the UI, but may own several tables: then a column is `table.column`. A contract
-column comes from the stage column of its name unless it is in `_CONTRACT`. Add a column's origin here; keep out what
-is only counted or hashed from a whole row.
+column comes from the stage column of its name unless it is in `_CONTRACT`. Add a column's origin here. Keep
+out: columns that are only counted or hashed from a whole row.
 """
 
 from collections.abc import Mapping
@@ -105,22 +105,22 @@ _CONTRACT: dict[str, Mapping[str, tuple[str, ...]]] = {
     "failures": {name: tuple(f"{table}.{name}" for table in STAGE_TABLES if table.endswith("_failures"))
                  for name in ("record", "reason", "reply", "request_key")},
 }  # fmt: skip
-"""Contract table -> column -> stage columns it is joined from, where its name does not say so."""
+"""Contract table -> column -> stage columns it is joined from, if these have another name."""
 
 
 def shown_tables(stage: Stage) -> dict[str, Table]:
-    """Tables whose columns the UI lists for a stage."""
+    """Return the tables whose columns the UI lists for a stage."""
     return dict(CONTRACT_TABLES) if stage is CANDIDATE else {name: STAGE_TABLES[name] for name in stage.tables}
 
 
 def column_name(stage: Stage, table: str, column: str) -> str:
-    """What a column of a stage's table is called in the UI."""
+    """Return the name of a stage table's column in the UI."""
     is_alone = sum(not name.endswith("_failures") for name in shown_tables(stage)) == 1
     return column if is_alone and not table.endswith("_failures") else f"{table}.{column}"
 
 
 def column_schema(stage: Stage) -> dg.TableSchema:
-    """All columns of a stage's tables."""
+    """Return all columns of a stage's tables."""
     columns = [
         dg.TableColumn(
             column_name(stage, name, field.name),
@@ -135,7 +135,7 @@ def column_schema(stage: Stage) -> dg.TableSchema:
 
 @cache
 def column_lineage(stage_name: str) -> dg.TableColumnLineage:
-    """From which columns of other assets each column of a stage is made."""
+    """Return, for each column of a stage, the columns of other assets that it is made from."""
     stage = ALL_STAGES[stage_name]
     return dg.TableColumnLineage(
         {
@@ -147,7 +147,7 @@ def column_lineage(stage_name: str) -> dg.TableColumnLineage:
 
 
 def origins_of(stage: Stage, table: str) -> Mapping[str, tuple[str, ...]]:
-    """Column -> "table.column" of stage tables it is made from."""
+    """Return column -> "table.column" of stage tables it is made from."""
     if stage is not CANDIDATE:
         return _STAGE.get(table, {})
     joined = set(STAGE_TABLES[table].schema.names) if table in STAGE_TABLES else set()

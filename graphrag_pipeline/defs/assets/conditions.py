@@ -1,6 +1,6 @@
-"""What Dagster watches of the assets by itself: how old the snapshot may be, and data that came out different.
+"""Freshness policy of the snapshot, and the automation condition that follows changed data.
 
-Both are off unless `schedule` in the settings says otherwise. Keep out: what a person edits (`sources.py`).
+Both are off unless `schedule` in the settings turns them on. Keep out: the files that the user edits (`sources.py`).
 """
 
 from datetime import timedelta
@@ -12,17 +12,17 @@ from graphrag_pipeline.settings.schedule import ScheduleSettings
 
 
 def freshness_policy_of(stage: Stage, settings: ScheduleSettings) -> dg.FreshnessPolicy | None:
-    """When the published snapshot counts as late; an index run that finds nothing to do confirms it."""
+    """Return when the published snapshot counts as late; an index run that finds nothing stale confirms it."""
     if stage is not SNAPSHOT or settings.fresh_within_hours is None:
         return None
     return dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=settings.fresh_within_hours))
 
 
 def condition_of(settings: ScheduleSettings) -> dg.AutomationCondition | None:
-    """Run a partition once something it reads has another data version: where content comes out equal, nothing follows.
+    """Return a condition that runs a partition once an input has another data version; equal content starts nothing.
 
-    A code version alone starts nothing: a changed prompt would spend money unattended. A partition waits while anything
-    it reads is outdated or running, so that nothing is made of half a change.
+    A changed code version starts nothing, because a changed prompt would spend money unattended. A partition waits
+    while any input is outdated or running, so that it never reads half a change.
     """
     if not settings.follow_data:
         return None
@@ -34,4 +34,4 @@ def condition_of(settings: ScheduleSettings) -> dg.AutomationCondition | None:
         & ~dg.AutomationCondition.any_deps_missing()
         & ~dg.AutomationCondition.any_deps_in_progress()
         & ~dg.AutomationCondition.in_progress()
-    ).with_label("what it reads came out different")
+    ).with_label("an input has other data")

@@ -1,4 +1,4 @@
-"""What the UI shows of an asset and of each materialization: schemas, rows, tokens, previews, plots.
+"""Metadata of assets and materializations in the UI: schemas, rows, tokens, previews, plots.
 
 Pure: tables in, Dagster metadata out. Numbers are plain numbers, so that Dagster plots them over time.
 """
@@ -21,25 +21,25 @@ _PREVIEW_CHARACTERS = 80
 
 
 def of_stage(stage: Stage) -> dict[str, Any]:
-    """The columns of the tables a stage owns."""
+    """Return the columns of the tables a stage owns."""
     schema = column_schema(stage)
     return {"dagster/column_schema": schema} if schema.columns else {}
 
 
 def of_origins(stage: Stage) -> dict[str, Any]:
-    """From which columns of other assets those of a stage are made."""
+    """Return the columns of other assets that a stage's columns are made from."""
     lineage = column_lineage(stage.name)
     return {"dagster/column_lineage": lineage} if lineage.deps_by_column else {}
 
 
 def of_tables(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
-    """Rows and a preview of what a stage wrote."""
+    """Return rows and a preview of the tables a stage wrote."""
     shown: dict[str, Any] = of_rows({name: rows.num_rows for name, rows in tables.items()})
     return shown | {f"preview of {name}": dg.MetadataValue.md(_preview(rows)) for name, rows in tables.items()}
 
 
 def of_rows(counts: Mapping[str, int]) -> dict[str, int]:
-    """How many rows each table of a stage has; by Dagster's own name where it is the only one beside its failures."""
+    """Return the rows of each table; under Dagster's own key if it is the only table beside its failures."""
     is_alone = sum(not name.endswith("_failures") for name in counts) == 1
     names = ("dagster/row_count" if is_alone and not at else f"rows of {name}" for at, name in enumerate(counts))
     return dict(zip(names, counts.values(), strict=True))
@@ -53,7 +53,7 @@ def _preview(rows: pa.Table) -> str:
 
 
 def as_table(names: Sequence[str], rows: Iterable[Iterable[Any]], max_characters: int = _PREVIEW_CHARACTERS) -> str:
-    """A markdown table; cells are one line of at most `max_characters`."""
+    """Return a markdown table; cells are one line of at most `max_characters`."""
     lines = [" | ".join(names), " | ".join("---" for _ in names)]
     lines += [" | ".join(_cell(value, max_characters) for value in row) for row in rows]
     return "\n".join(f"| {line} |" for line in lines)
@@ -65,7 +65,7 @@ def _cell(value: Any, max_characters: int) -> str:
 
 
 def of_problems(manifest: pa.Table) -> dict[str, Any]:
-    """How many documents could not be read, and which; which were read although something was odd about them."""
+    """Return the documents that could not be read, with their number, and those that were read with a warning."""
     problems = manifest.filter(pc.is_valid(manifest["problem"])).select(["path", "record", "problem"])
     notes = manifest.filter(pc.is_valid(manifest["note"])).select(["path", "record", "note"])
     tables = {"documents not read": problems, "notes on documents read": notes}
@@ -74,19 +74,19 @@ def of_problems(manifest: pa.Table) -> dict[str, Any]:
 
 
 def of_descriptions(descriptions: pa.Table) -> dict[str, Any]:
-    """How many descriptions are empty: local search matches entities by them."""
+    """Return how many descriptions are empty: local search matches entities by descriptions."""
     return {"empty descriptions": pc.sum(pc.equal(descriptions["description"], "")).as_py() or 0}
 
 
 def of_degrees(entities: pa.Table) -> dict[str, Any]:
-    """A plot of how many entities have how many relationships, in powers of two."""
+    """Return a plot of entities by number of relationships, in powers of two."""
     counts = Counter(0 if degree == 0 else 1 << (degree.bit_length() - 1) for degree in entities["degree"].to_pylist())
     bars = [(f"{low}" if low < 2 else f"{low}-{2 * low - 1}", counts[low]) for low in sorted(counts)]
     return {"degrees": _plot("entities by degree", bars)} if bars else {}
 
 
 def of_community_sizes(communities: pa.Table) -> dict[str, Any]:
-    """Plots of how large communities are, per level."""
+    """Return plots of community sizes per level, in powers of two."""
     shown: dict[str, Any] = {}
     levels = sorted(set(communities["level"].to_pylist()))
     for level in levels:
@@ -98,7 +98,7 @@ def of_community_sizes(communities: pa.Table) -> dict[str, Any]:
 
 
 def of_kept_communities(communities: pa.Table, published: pa.Table | None) -> dict[str, Any]:
-    """How many communities stay exactly as they were published; nothing after a cold run."""
+    """Return how many communities equal published ones; nothing after a cold run."""
     if published is None:
         return {}
     is_kept = pc.is_in(communities["id"], value_set=published["id"].combine_chunks())
@@ -106,26 +106,26 @@ def of_kept_communities(communities: pa.Table, published: pa.Table | None) -> di
 
 
 def of_lag(reports: pa.Table) -> dict[str, Any]:
-    """How many reports wait until more is new to them, and what at most is; nothing if none does."""
+    """Return how many reports are deferred and the largest share of new evidence; nothing if none is deferred."""
     shares = reports["new_share"].to_numpy()
-    n_lagging = int((shares > 0).sum())
-    return {"reports that wait": n_lagging, "largest new share": round(float(shares.max()), 4)} if n_lagging else {}
+    n_deferred = int((shares > 0).sum())
+    return {"deferred reports": n_deferred, "largest new share": round(float(shares.max()), 4)} if n_deferred else {}
 
 
 def of_contract(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
-    """Rows, tokens and a preview of what a candidate holds."""
+    """Return rows, tokens and previews of a candidate's tables."""
     return {**of_tables(tables), **of_tokens(tables["text_units"]["n_tokens"])}
 
 
 def of_tokens(counts: Iterable[int] | pa.ChunkedArray) -> dict[str, Any]:
-    """How many tokens of text a stage worked on."""
+    """Return how many tokens of text a stage worked on."""
     return {"tokens": (pc.sum(counts).as_py() or 0) if isinstance(counts, pa.ChunkedArray) else sum(counts)}
 
 
 def of_calls(account: CallStats) -> dict[str, Any]:
-    """What the calls of models took: numbers that plot over time; nothing where none was needed.
+    """Return counts, tokens and cost of model calls, which plot over time; nothing if no call was needed.
 
-    Without their cost where some have no known price: a sum of the others would look like all of it.
+    The cost is left out if the price of some calls is unknown: a sum over the others would look complete.
     """
     if not (account.n_calls or account.n_cached or account.n_retries):
         return {}
@@ -136,12 +136,12 @@ def of_calls(account: CallStats) -> dict[str, Any]:
 
 
 def of_counts(title: str, counts: Mapping[str, int]) -> dict[str, Any]:
-    """How many of each, in words."""
+    """Return counts by name under a title; nothing without counts."""
     return {title: dict(counts)} if counts else {}
 
 
 def _plot(title: str, bars: list[tuple[str, int]]) -> dg.MarkdownMetadataValue:
-    """A bar chart as an SVG picture inside markdown."""
+    """Return a bar chart as an SVG picture inside markdown."""
     height, width = 22, 520
     most = max(count for _, count in bars)
     rows = []

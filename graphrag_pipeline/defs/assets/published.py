@@ -1,6 +1,6 @@
-"""What the UI shows of `index_snapshot`: which snapshot is published, what it holds, and what is new in it.
+"""Metadata and events of `index_snapshot` in the UI: the published snapshot, its rows and its changes.
 
-Also the event that says it is still up to date. Keep out: publishing.
+Also the event that confirms the snapshot as up to date. Keep out: publishing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dagster import AssetMaterialization, DagsterInstance
 
 COUNTED = ("documents", "text_units", "entities", "relationships", "communities")
-"""Contract tables whose rows tell how large an index is."""
+"""Contract tables whose rows show the size of an index."""
 
 _MAX_LISTED = 20
 _HOUR_S = 3600
@@ -32,13 +32,13 @@ _CHANGES = ("added", "edited", "removed")
 
 
 def of_snapshot(root: Root, snapshot_id: str, before: Snapshot | None = None) -> dict[str, Any]:
-    """Metadata: its counts, when it was made, its documents, and those that changed.
+    """Return metadata of a snapshot: row counts, creation time, its documents, and the changed ones.
 
     Args:
-        before: what was published until then; None if that is not known.
+        before: the snapshot that was published before; None if it is unknown.
 
     Raises:
-        NoSnapshotError: it is gone.
+        NoSnapshotError: the snapshot was removed.
     """
     import dagster as dg
 
@@ -52,13 +52,13 @@ def of_snapshot(root: Root, snapshot_id: str, before: Snapshot | None = None) ->
 
 
 def _of_changes(before: Snapshot, snapshot: Snapshot) -> dict[str, Any]:
-    """How many documents were added, edited and removed, and which; the counts plot over time."""
+    """Return the documents that were added, edited and removed, and their counts, which plot over time."""
     import dagster as dg
 
     changes = list(diff_documents(before, snapshot).values())
     counts = {f"documents {kind}": sum(item.change == kind for item in changes) for kind in _CHANGES}
     rows = [(item.change, item.path, item.record) for item in changes]
-    table = _first_rows(("change", "path", "record"), rows) if rows else "none; what was made of them changed"
+    table = _first_rows(("change", "path", "record"), rows) if rows else "no document; settings or code changed"
     return {"published before": before.id, **counts, "documents changed": dg.MetadataValue.md(table)}
 
 
@@ -69,7 +69,7 @@ def _list_documents(snapshot: Snapshot) -> str:
 
 
 def _first_rows(names: Sequence[str], rows: Sequence[Sequence[Any]], n_rows: int | None = None) -> str:
-    """A markdown table of the first rows, and how many more there are."""
+    """Return a markdown table of the first rows, and the number of further rows."""
     from graphrag_pipeline.defs.assets.metadata import as_table
 
     n_more = (len(rows) if n_rows is None else n_rows) - _MAX_LISTED
@@ -78,7 +78,7 @@ def _first_rows(names: Sequence[str], rows: Sequence[Sequence[Any]], n_rows: int
 
 
 def open_published(root: Root) -> Snapshot | None:
-    """The published snapshot, or None if nothing (whole) is published."""
+    """Return the published snapshot; None if no whole snapshot is published."""
     try:
         return root.snapshots.open()
     except NoSnapshotError:
@@ -86,7 +86,7 @@ def open_published(root: Root) -> Snapshot | None:
 
 
 def confirm_published(root: Root) -> None:
-    """Tell Dagster that the published snapshot is up to date, if a freshness policy waits for that."""
+    """Report to Dagster that the published snapshot is up to date, if a freshness policy is set."""
     current = root.snapshots.current()
     if current is None or root.settings.schedule.fresh_within_hours is None:
         return
@@ -95,8 +95,8 @@ def confirm_published(root: Root) -> None:
         instance.report_runless_asset_event(event)
 
 
-def confirm_now_and_then(instance: DagsterInstance, root: Root, now: float) -> bool:
-    """Like `confirm_published`, at most once per hour or quarter of the window, whichever is shorter; returns whether.
+def confirm_periodically(instance: DagsterInstance, root: Root, now: float) -> bool:
+    """Do as `confirm_published`, at most once per hour or quarter of the freshness window. Returns whether it did.
 
     Args:
         now: seconds since 1970.
@@ -116,7 +116,7 @@ def confirm_now_and_then(instance: DagsterInstance, root: Root, now: float) -> b
 def published_event(
     root: Root, snapshot_id: str, description: str, tags: Mapping[str, str] | None = None
 ) -> AssetMaterialization:
-    """A materialization of `index_snapshot` that no run made."""
+    """Return a materialization of `index_snapshot` that no run made."""
     import dagster as dg
 
     try:

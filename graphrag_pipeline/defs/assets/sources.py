@@ -1,8 +1,8 @@
 """Observable source assets for the files that the user edits: the input folder by bucket, and entity_overrides.csv.
 
 The input folder has the buckets' partitions: an unpartitioned source would make every bucket stale when one changes.
-Each materialization names the source version that it read. An observation of that version is recorded if there is none
-yet. Keep out: what is stale (`pipeline/staleness.py`).
+Each materialization names the source version that it read. If no observation of that version exists, one is
+recorded. Keep out: what is stale (`pipeline/staleness.py`).
 """
 
 import warnings
@@ -70,7 +70,7 @@ def _overrides_version(root: Root) -> str:
 
 
 def observe_sources_now(instance: dg.DagsterInstance, root: Root) -> Iterator[tuple[dg.AssetObservation, bool]]:
-    """Yield an observation of every source as it is now, and whether its version differs from the last one."""
+    """Yield a new observation of every source, and whether its version differs from the last one."""
     manifests = detect_input(root)
     seen: list[tuple[str, str | None, str]] = [(INPUT_FOLDER, key, input_version(m)) for key, m in manifests.items()]
     for name, bucket, version in [*seen, (ENTITY_OVERRIDES, None, _overrides_version(root))]:

@@ -1,1 +1,1 @@
-"""Sensors, schedules, observable sources and notifications: what starts a run without a person."""
+"""Sensors, schedules and notifications: everything that starts or reports runs without the user."""

@@ -1,9 +1,9 @@
-"""What the input-folder sensor decides at one look: wait, run, or nothing to do. No Dagster here.
+"""The decision of the input-folder sensor at one look: wait, request a run, or do nothing.
 
-A look costs a listing of the folder. Files are read only when the listing differs from the one they were last read at,
-and only once two looks in a row agree: then nobody is writing. What was read is compared with the heads, which are the
-truth: a run that failed left them behind, a run by hand moved them on. Each request has a key of its own, since Dagster
-never runs a key twice: an edit that is reverted, or input that failed before, would else be lost.
+A look lists the folder. Files are read only if the listing differs from that of the last reading, and only once two
+looks in a row agree, so that no file is half written. The versions read are compared with the heads, so failed runs and
+runs by hand are taken into account. Each request has a unique key, because Dagster never runs a key twice: a reverted
+edit, or input that failed before, would be lost. Keep out: Dagster.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _COMMUNITIES = "communities"
 
 @dataclass(frozen=True)
 class Watch:
-    """What the sensor remembers between looks.
+    """The state of the sensor between looks; stored as its cursor.
 
     Attributes:
         seen: fingerprint of the folder and the overrides at the last look.
         read: fingerprint at which `versions` were read.
         versions: version of each bucket of the folder.
-        asked: version of all input that was asked for last; empty once it is indexed.
-        generation: counts what was asked for.
-        n_attempts: how often it was asked for.
-        asked_at: when, in seconds since 1970.
+        asked: version of the input that was requested last; empty once it is indexed.
+        generation: number of versions requested so far.
+        n_attempts: number of requests for the version `asked`.
+        asked_at: time of the last request, in seconds since 1970.
     """
 
     seen: str = ""
@@ -56,7 +56,7 @@ class Watch:
 
     @classmethod
     def from_json(cls, text: str | None) -> Watch:
-        """What was remembered; a text that is none of ours, or of another release, is forgotten."""
+        """Return the stored state; start over if the text is not a state of this release."""
         try:
             values = json.loads(text or "{}")
             return cls(**{f.name: values[f.name] for f in fields(cls) if f.name in values})
@@ -66,12 +66,12 @@ class Watch:
 
 @dataclass(frozen=True)
 class Look:
-    """What came of one look.
+    """The result of one look.
 
     Attributes:
-        watch: to remember.
-        reason: why nothing is run, or what for.
-        run_key: of the run to request; None for none.
+        watch: the new state.
+        reason: why a run is requested, or why not.
+        run_key: key of the run to request; None if none is requested.
     """
 
     watch: Watch
@@ -80,13 +80,13 @@ class Look:
 
 
 def why_not_unattended(root: Root) -> str | None:
-    """Why nobody but a person should index this root now; None if the daemon may."""
+    """Return why only the user should index this root now; None if the daemon may."""
     if root.is_imported:
         return "the published index was imported; the input folder has no part in it"
     changed = [] if root.settings.schedule.run_code_changes else find_changed_code(root) or find_unfinished_work(root)
     if changed:
         return (
-            "prompts, models or settings changed, or somebody began to cluster anew, which may cost much; run "
+            "prompts, models or settings changed, or reclustering was begun, which may cost much; run "
             "reindex_stale or `graphrag-pipeline index` yourself, or set schedule.run_code_changes. Changed: "
             + " | ".join(changed)
         )
@@ -94,23 +94,23 @@ def why_not_unattended(root: Root) -> str | None:
 
 
 def find_unfinished_work(root: Root) -> list[str]:
-    """Stages that came out different since the last candidate was joined, by what only a person begins.
+    """Return stages that changed since the last candidate was joined, by work that only the user begins.
 
-    That is code which the candidate was not made by, or `index --recluster`. In the middle of either the heads of that
-    stage are new already, and what is below is stale by its data.
+    Such work is a change of code, or `index --recluster`. While it is unfinished, the heads of that stage are new
+    already, and the stages below are stale only by their data.
     """
     head = root.tables.head(CANDIDATE.name)
     manifest = root.snapshots.last_manifest(head.data_version if head else None)
     if manifest is None:
         return []
-    told = {stage.name: _changes_since(root, manifest, stage) for stage in STAGES.values()}
-    if not told[_COMMUNITIES] and _is_reclustered(root, manifest):
-        told[_COMMUNITIES] = ["clustered from cold (--recluster)"]
-    return [f"{name} since the last candidate: {'; '.join(changes)}" for name, changes in told.items() if changes]
+    changed = {stage.name: _changes_since(root, manifest, stage) for stage in STAGES.values()}
+    if not changed[_COMMUNITIES] and _is_reclustered(root, manifest):
+        changed[_COMMUNITIES] = ["clustered from cold (--recluster)"]
+    return [f"{name} since the last candidate: {'; '.join(changes)}" for name, changes in changed.items() if changes]
 
 
 def _is_reclustered(root: Root, manifest: Manifest) -> bool:
-    """Whether communities came out different from cold, though a snapshot was published for them to go on from."""
+    """Return whether communities were clustered from cold, although a published snapshot could have been kept."""
     head, was = root.tables.head(_COMMUNITIES), manifest.heads.get(f"{_COMMUNITIES}/{WHOLE}")
     published = root.snapshots.current_manifest()
     made = published.heads.get(f"{_COMMUNITIES}/{WHOLE}") if published else None
@@ -127,19 +127,19 @@ def _changes_since(root: Root, manifest: Manifest, stage: Stage) -> list[str]:
     changed = sorted(different - {code_version_of(code)})
     if not changed:
         return []
-    made_by = manifest.code.get(changed[0])  # an older manifest does not tell
+    made_by = manifest.code.get(changed[0])  # older manifests do not have it
     changes = find_version_changes(made_by, code) if made_by else []
     return [change.to_line() for change in changes] or ["made by other code"]
 
 
 def look_at_input(root: Root, watch: Watch, now: float) -> Look:
-    """Decide what to do about the input as it is now.
+    """Decide what to do about the present input.
 
     Args:
         now: seconds since 1970.
 
     Raises:
-        PipelineError: the input folder is not there or cannot be listed.
+        PipelineError: the input folder does not exist or cannot be listed.
     """
     seen = _fingerprint(root)
     if seen != watch.seen:
@@ -154,17 +154,19 @@ def look_at_input(root: Root, watch: Watch, now: float) -> Look:
         return Look(replace(watch, asked="", n_attempts=0), NOTHING_CHANGED)
     if obstacle := why_not_unattended(root):
         return Look(watch, obstacle)
-    return _ask(root, watch, now, f"{len(stale):,} partitions are stale, first {stale[0].stage} {stale[0].partition}")
+    return _request(
+        root, watch, now, f"{len(stale):,} partitions are stale, first {stale[0].stage} {stale[0].partition}"
+    )
 
 
-def _ask(root: Root, watch: Watch, now: float, reason: str) -> Look:
+def _request(root: Root, watch: Watch, now: float, reason: str) -> Look:
     wanted = stable_hash(*(watch.versions[bucket] for bucket in sorted(watch.versions)), _overrides_version(root))
     if wanted != watch.asked:
         watch = replace(watch, asked=wanted, generation=watch.generation + 1, n_attempts=0)
     wait_s = min(root.settings.schedule.retry_after_s * 2 ** (watch.n_attempts - 1), _MAX_WAIT_S)
     left_s = watch.asked_at + wait_s - now
     if watch.n_attempts and left_s > 0:
-        return Look(watch, f"asked for {watch.n_attempts} times without success; again in {left_s:,.0f} s")
+        return Look(watch, f"requested {watch.n_attempts} times without success; again in {left_s:,.0f} s")
     watch = replace(watch, n_attempts=watch.n_attempts + 1, asked_at=now)
     return Look(watch, reason, f"{watch.generation}-{watch.n_attempts}-{wanted[:16]}")
 

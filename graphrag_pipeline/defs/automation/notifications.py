@@ -1,7 +1,6 @@
-"""Telling a webhook that a run which indexes ended: run status sensors, so that a run that was killed is told of, too.
+"""Notifications of a webhook about runs that index: run status sensors, which also see killed runs.
 
-A webhook that fails is logged and changes nothing. Its address may hold a secret, so no message names more of it than
-the host.
+A failing webhook is logged and changes nothing. Its address may hold a secret, so messages name only its host.
 """
 
 import json
@@ -26,76 +25,76 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.settings.schedule import NotificationsSettings
 
-_TOLD_WITHIN_S = 10
+_NOTIFIED_WITHIN_S = 10
 _PROCESS = "Run execution process"
-"""Starts Dagster's words about a run's process that ended by itself."""
+"""The beginning of Dagster's message about a run process that ended unexpectedly."""
 
 _OTHER_JOBS = {STALE_REPORT, *(job.name for job in (*QUERY_JOBS, batch_job, evaluation_job))}
 
 
 def build_notification_sensors(root: Root) -> list[dg.SensorDefinition]:
-    """One sensor for runs that published, one for runs that failed; on where a webhook is set."""
+    """Return a sensor for runs that published and one for runs that failed; both on if a webhook is set."""
     has_webhook = bool(root.settings.notifications.webhook)
     status = dg.DefaultSensorStatus.RUNNING if has_webhook else dg.DefaultSensorStatus.STOPPED
 
     @dg.run_status_sensor(
         run_status=dg.DagsterRunStatus.SUCCESS,
         name="notify_success",
-        minimum_interval_seconds=_TOLD_WITHIN_S,
+        minimum_interval_seconds=_NOTIFIED_WITHIN_S,
         default_status=status,
-        description="Tells notifications.webhook of runs that brought the published snapshot up to date.",
+        description="Notifies notifications.webhook of runs that brought the published snapshot up to date.",
     )
     def notify_success(context: dg.RunStatusSensorContext, index_root: IndexRoot) -> None:
         if may_publish(context.dagster_run):
-            tell(context, index_root.open(), {"status": "success"})
+            notify(context, index_root.open(), {"status": "success"})
 
     @dg.run_failure_sensor(
         name="notify_failure",
-        minimum_interval_seconds=_TOLD_WITHIN_S,
+        minimum_interval_seconds=_NOTIFIED_WITHIN_S,
         default_status=status,
-        description="Tells notifications.webhook of runs of the index that failed, and why.",
+        description="Notifies notifications.webhook of failed runs of the index, with the reason.",
     )
     def notify_failure(context: dg.RunFailureSensorContext, index_root: IndexRoot) -> None:
         if context.dagster_run.job_name not in _OTHER_JOBS:
-            tell(context, index_root.open(), {"status": "failure", "error": explain_failure(context)})
+            notify(context, index_root.open(), {"status": "failure", "error": explain_failure(context)})
 
     return [notify_success, notify_failure]
 
 
 def may_publish(run: dg.DagsterRun) -> bool:
-    """Whether a run ends with the published snapshot; one bucket of a backfill does not."""
+    """Return whether a run ends with the published snapshot; one bucket of a backfill does not."""
     is_named = run.job_name in (*REINDEX_JOBS, *PUBLISHING_ASSET_JOBS)
     return is_named or dg.AssetKey(SNAPSHOT.name) in (run.asset_selection or ())
 
 
 def explain_failure(context: dg.RunFailureSensorContext) -> str:
-    """The first failed step and its cause, in a line; else how its process ended, or what Dagster says of the run."""
+    """Return the first failed step and its cause in a line; else how the process ended, or Dagster's message."""
     for event in context.get_step_failure_events():
         return str(explain_error(str(event.step_key), event.step_failure_data.error))
     logged = context.instance.all_logs(context.dagster_run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
-    told = (entry.dagster_event.message or "" for entry in reversed(logged) if entry.dagster_event)
-    ended = next((message for message in told if _PROCESS in message), None)  # such as killed for want of memory
+    messages = (entry.dagster_event.message or "" for entry in reversed(logged) if entry.dagster_event)
+    ended = next((message for message in messages if _PROCESS in message), None)  # such as by the out-of-memory killer
     return ended or context.failure_event.message or "failed without a reason"
 
 
-def tell(context: dg.RunStatusSensorContext, root: Root, status: Mapping[str, str]) -> None:
-    """Send what a run came to, with the snapshot that is published now."""
+def notify(context: dg.RunStatusSensorContext, root: Root, status: Mapping[str, str]) -> None:
+    """Send the outcome of a run, with the published snapshot."""
     run = context.dagster_run
     message = {**status, **describe_job(run), "run_id": run.run_id, **describe_published(root)}
     problem = post(root.settings.notifications, message)
     if problem:
-        context.log.warning(f"the webhook was not told: {problem}")
+        context.log.warning(f"the webhook was not notified: {problem}")
 
 
 def describe_job(run: dg.DagsterRun) -> dict[str, Any]:
-    """What ran: the name of a job, or "assets" and which, where somebody chose them in the UI."""
+    """Return the name of the job, or "assets" with their names if they were chosen in the UI."""
     if run.job_name != ASSET_JOB:
         return {"job": run.job_name}
     return {"job": "assets", "assets": sorted(key.to_user_string() for key in run.asset_selection or ())}
 
 
 def describe_published(root: Root) -> dict[str, Any]:
-    """Id and row counts of the published snapshot; null and none without one."""
+    """Return id and row counts of the published snapshot; null and no counts without one."""
     try:
         manifest = root.snapshots.current_manifest()
     except NoSnapshotError:
@@ -108,7 +107,7 @@ def describe_published(root: Root) -> dict[str, Any]:
 
 
 def post(settings: NotificationsSettings, message: Mapping[str, Any]) -> str | None:
-    """Send a message as JSON; returns what went wrong, None if nothing did or there is no webhook."""
+    """Send a message as JSON. Returns the problem; None if it was sent or no webhook is set."""
     if not settings.webhook:
         return None
     url = os.path.expandvars(settings.webhook)
@@ -117,7 +116,7 @@ def post(settings: NotificationsSettings, message: Mapping[str, Any]) -> str | N
         body = json.dumps(message, ensure_ascii=False).encode()
         request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
         if request.type not in ("http", "https"):
-            return "notifications.webhook is no http or https address"
+            return "notifications.webhook is not an http or https address"
         with urllib.request.urlopen(request, timeout=settings.timeout_s):
             return None
     except urllib.error.HTTPError as error:
@@ -125,4 +124,4 @@ def post(settings: NotificationsSettings, message: Mapping[str, Any]) -> str | N
     except OSError as error:
         return f"{host}: {getattr(error, 'reason', None) or error}"
     except ValueError:
-        return "notifications.webhook is no address"
+        return "notifications.webhook is not an address"

@@ -1,4 +1,7 @@
-"""The cron schedules: one indexes what is stale, one observes what a person edits. Off unless the settings say so."""
+"""The cron schedules: one indexes what is stale, one observes the files that the user edits.
+
+Both are off unless the settings turn them on.
+"""
 
 import dagster as dg
 from dagster._utils.schedules import is_valid_cron_string
@@ -13,10 +16,10 @@ from graphrag_pipeline.pipeline.root import Root
 
 
 def build_schedules(root: Root) -> list[dg.ScheduleDefinition]:
-    """The schedules of a root; that which observes is there only where assets follow data.
+    """Return the schedules of a root; the observing one only under `schedule.follow_data`.
 
     Raises:
-        SettingsError: the cron string is none.
+        SettingsError: `schedule.cron` is not a cron string.
     """
     settings = root.settings.schedule
     schedules = [build_schedule(root)]
@@ -27,21 +30,23 @@ def build_schedules(root: Root) -> list[dg.ScheduleDefinition]:
             cron_schedule=settings.cron,
             execution_timezone=settings.timezone,
             default_status=dg.DefaultScheduleStatus.RUNNING,
-            description="Observes input folder and overrides at the times of schedule.cron; data_sensor does the rest.",
+            description="Observes input folder and overrides at the times of schedule.cron; data_sensor acts on it.",
         )
         schedules.append(observing)
     return schedules
 
 
 def build_schedule(root: Root) -> dg.ScheduleDefinition:
-    """The schedule, as the settings of a root say.
+    """Return the schedule that indexes, under the settings of a root.
 
     Raises:
-        SettingsError: the cron string is none.
+        SettingsError: `schedule.cron` is not a cron string.
     """
     settings = root.settings.schedule
     if not is_valid_cron_string(settings.cron):
-        raise SettingsError(f"schedule.cron: {settings.cron!r} is no cron string; write five fields, such as 0 3 * * *")
+        raise SettingsError(
+            f"schedule.cron: {settings.cron!r} is not a cron string; write five fields, such as 0 3 * * *"
+        )
 
     @dg.schedule(
         name="reindex_schedule",

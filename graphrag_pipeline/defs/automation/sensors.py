@@ -1,6 +1,6 @@
-"""The sensor on the input folder: asks for `reindex_stale` when documents changed. Off unless the settings say so.
+"""Sensors on the input folder and on changed data. Both are off unless the settings turn them on.
 
-Keep out: what a look decides (`input_watch.py`), and who is told of runs (`notifications.py`).
+Keep out: the decision of one look at the folder (`input_watch.py`), and notifications (`notifications.py`).
 """
 
 import time
@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
-from graphrag_pipeline.defs.assets.published import confirm_now_and_then
+from graphrag_pipeline.defs.assets.published import confirm_periodically
 from graphrag_pipeline.defs.automation.input_watch import NOTHING_CHANGED, Watch, look_at_input
 from graphrag_pipeline.defs.runs.live import end_dead_runs
 from graphrag_pipeline.defs.runs.names import (
@@ -30,7 +30,7 @@ _LOST_AFTER = timedelta(hours=1)
 
 
 def build_input_sensor(root: Root) -> dg.SensorDefinition:
-    """The sensor, as the settings of a root say."""
+    """Return the sensor on the input folder, under the settings of a root."""
     settings = root.settings.schedule
 
     @dg.sensor(
@@ -38,7 +38,7 @@ def build_input_sensor(root: Root) -> dg.SensorDefinition:
         job_name=REINDEX_STALE,
         minimum_interval_seconds=settings.watch_interval_s,
         default_status=dg.DefaultSensorStatus.RUNNING if settings.watch_input else dg.DefaultSensorStatus.STOPPED,
-        description="Runs reindex_stale when documents were added, edited or deleted and nobody is writing them.",
+        description="Runs reindex_stale once added, edited or deleted documents no longer change.",
     )
     def input_folder_sensor(context: dg.SensorEvaluationContext, index_root: IndexRoot) -> dg.SensorResult:
         opened = index_root.open()
@@ -47,11 +47,11 @@ def build_input_sensor(root: Root) -> dg.SensorDefinition:
         try:
             opened.pull()
             look = look_at_input(opened, Watch.from_json(context.cursor), time.time())
-        except PipelineError as error:  # an input folder that was moved away, or cannot be reached now
+        except PipelineError as error:  # the input folder was moved away or cannot be reached
             return dg.SensorResult(skip_reason=str(error))
         cursor = look.watch.to_json()
         if look.reason == NOTHING_CHANGED:
-            confirm_now_and_then(context.instance, opened, time.time())
+            confirm_periodically(context.instance, opened, time.time())
         if look.run_key is None:
             return dg.SensorResult(skip_reason=look.reason, cursor=cursor)
         context.log.info(look.reason)
@@ -61,19 +61,19 @@ def build_input_sensor(root: Root) -> dg.SensorDefinition:
 
 
 def why_busy(instance: dg.DagsterInstance, root: Root) -> str | None:
-    """Why no run should be asked for now: one waits or runs, here or at a command line; None if none does.
+    """Return why no run should be requested now: a run is queued or under way; None if none is.
 
-    Runs whose process died are reported to Dagster, and so to the webhook, and nobody waits for them.
+    Runs whose process died are first reported to Dagster as failed, and so to the webhook.
     """
     end_dead_runs(instance, root)
     if is_index_running(root.path):
         return "an index run is under way"
     for record in instance.get_run_records(dg.RunsFilter(statuses=NOT_FINISHED_STATUSES)):
-        # A run of another machine holds no lock here; one that nobody has heard of for an hour died with its machine.
-        is_heard_of = datetime.now(UTC) - record.update_timestamp.replace(tzinfo=UTC) < _LOST_AFTER
+        # A run of another machine holds no lock here; one without news for an hour died with its machine.
+        is_alive = datetime.now(UTC) - record.update_timestamp.replace(tzinfo=UTC) < _LOST_AFTER
         run = record.dagster_run
-        # What a run of ours started is part of it: that one is waited for.
-        if run.job_name in _INDEXING_JOBS and STARTED_BY_TAG not in run.tags and is_heard_of:
+        # A run that a job started is part of the job, which is listed itself.
+        if run.job_name in _INDEXING_JOBS and STARTED_BY_TAG not in run.tags and is_alive:
             name = "assets" if run.job_name == ASSET_JOB else run.job_name
             return f"run {run.run_id} of {name} is queued or under way"
     return None

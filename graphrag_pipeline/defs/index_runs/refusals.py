@@ -1,6 +1,6 @@
-"""What an index run refuses, before anything is made: a mistake that would replace what somebody has.
+"""Refusals of an index run before it computes anything: mistakes that would replace an index the user has.
 
-Keep out: what a snapshot must satisfy (`publishing/checks.py`).
+Keep out: the checks of a snapshot (`publishing/checks.py`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def refuse_import(root: Root) -> None:
 def refuse_empty(root: Root, problems: list[tuple[str, str]]) -> None:
     reasons = "".join(f"\n  {path}: {problem}" for path, problem in problems[:_MAX_PROBLEMS_NAMED])
     more = f"\n  and {len(problems) - _MAX_PROBLEMS_NAMED} more" if len(problems) > _MAX_PROBLEMS_NAMED else ""
-    kept = "; the published index stays as it is (`index --allow-empty` publishes an empty one)"
+    kept = "; the published index stays unchanged (`index --allow-empty` publishes an empty one)"
     kept = "" if root.snapshots.current() is None else kept
     raise PipelineError(
         f"{root.input_folder}: no readable documents; put txt, md, csv, json, jsonl or parquet files there{kept}"
@@ -39,7 +39,7 @@ def refuse_empty(root: Root, problems: list[tuple[str, str]]) -> None:
 
 
 def refuse_unreadable_gold(root: Root) -> None:
-    """The golden questions are asked at the end, when everything is paid for: their file is read before."""
+    """Read the golden questions before anything is paid for; they are answered only at the end."""
     from graphrag_pipeline.evaluation.questions import read_gold
     from graphrag_pipeline.evaluation.regression_gate import find_golden_questions
 
@@ -48,9 +48,9 @@ def refuse_unreadable_gold(root: Root) -> None:
 
 
 def refuse_other_corpus(root: Root, shared: SharedStore, manifests: Mapping[str, pa.Table]) -> None:
-    """Refuse to take documents out of a store's index from a root that is new to it.
+    """Refuse to remove documents from a store's index from a root that is new to it.
 
-    It may name the store by mistake, or lack documents that the machines before it had.
+    The root may name the store by mistake, or lack documents that other machines have.
     """
     here = {i for rows in manifests.values() for i in rows["document_id"].to_pylist()}
     heads = [root.tables.head("corpus_manifest", key) for key in manifests]
@@ -64,6 +64,6 @@ def refuse_other_corpus(root: Root, shared: SharedStore, manifests: Mapping[str,
     if here and (missing := there - here):
         raise PipelineError(
             f"{shared.url}: its index has {len(there):,} documents, and {len(missing):,} of them are not in "
-            f"{root.input_folder}; the first `index` of a copy would delete them for everybody. Put them there, or run "
-            "`graphrag-pipeline index --allow-removal` if they are to go"
+            f"{root.input_folder}; the first `index` of a copy would delete them for all readers. Put them there, or "
+            "run `graphrag-pipeline index --allow-removal` if they are to go"
         )

@@ -1,9 +1,9 @@
 """Dagster's SQLite event log for a process that writes many small runs.
 
-Dagster opens a connection, and so an engine, for every event, flushes every commit to disk, and makes every run's
-database table by table: a third of the time of a small index. Here connections stay open, commits do not flush, and
-the database of a run starts as a copy of the first one's beginning. The files are Dagster's own, in its layout, and the
-UI reads them as ever. An event that a power cut loses is reported again from the heads.
+Dagster opens a connection, and so an engine, for every event, flushes every commit to disk, and creates every run's
+database table by table. This takes a third of the time of a small index. Here connections stay open, commits do not
+flush, and the database of a run starts as a copy of an empty one. The files keep Dagster's layout, so the UI reads
+them. An event that a power cut loses is reported again from the heads.
 """
 
 import sqlite3
@@ -23,7 +23,7 @@ _MAX_OPEN = 4  # the index, the run that is written, and some that are read
 
 
 class OpenSqliteEventLog(SqliteEventLogStorage):
-    """`SqliteEventLogStorage` with an engine kept open per database used last."""
+    """`SqliteEventLogStorage` that keeps the engines of the last used databases open."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self._engines: dict[str, Engine] = {}
@@ -47,13 +47,13 @@ class OpenSqliteEventLog(SqliteEventLogStorage):
             if shard not in self._initialized_dbs:
                 self._make(Path(self.path_for_shard(shard)), engine)
                 self._initialized_dbs.add(shard)
-        self._engines[shard] = engine  # the one used last stands last
+        self._engines[shard] = engine  # the last used one is last
         while len(self._engines) > _MAX_OPEN:
             self._engines.pop(next(iter(self._engines))).dispose()
         return engine
 
     def _make(self, path: Path, engine: Engine) -> None:
-        """The database of a run, if it is not there yet."""
+        """Create the database of a run if it does not exist."""
         is_new = not path.exists()
         if is_new and self._empty:
             files.replace(path, self._empty)
@@ -64,7 +64,7 @@ class OpenSqliteEventLog(SqliteEventLogStorage):
                 self._empty = connection.serialize()
 
     def dispose(self) -> None:
-        """Close all."""
+        """Close all engines."""
         while self._engines:
             self._engines.popitem()[1].dispose()
         super().dispose()
@@ -75,10 +75,10 @@ def _do_not_flush(connection: Any, _record: object) -> None:
 
 
 def overrides_for(home: Path) -> dict[str, Any]:
-    """What to change in the settings of a Dagster home while this process writes many runs to it.
+    """Return changes to the settings of a Dagster home for a process that writes many runs to it.
 
-    What steps print is not captured: that starts two processes a run, and ours print nothing. A home that keeps its
-    events elsewhere (PostgreSQL, say) keeps them there.
+    The output of steps is not captured: that would start two processes a run, and our steps print nothing. A home that
+    keeps its events elsewhere (such as PostgreSQL) is left so.
     """
     changes: dict[str, Any] = {
         "compute_logs": {

@@ -1,4 +1,4 @@
-"""The executor of all jobs: every step in the process of the run, which holds the run's lock meanwhile."""
+"""The executor of all jobs: it runs every step in the process of the run and holds the run's lock while it works."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from graphrag_pipeline.pipeline.root import Root
 
 
 class LockedExecutor(InProcessExecutor):
-    """Dagster's in-process executor, seen to be alive."""
+    """Dagster's in-process executor, which holds the lock of its run."""
 
     def __init__(self, root: Root, retries: RetryMode) -> None:
         super().__init__(retries)
@@ -23,7 +23,7 @@ class LockedExecutor(InProcessExecutor):
     def execute(
         self, plan_context: PlanOrchestrationContext, execution_plan: ExecutionPlan
     ) -> Iterator[dg.DagsterEvent]:
-        """Events of the steps; the run is tagged with its host once its lock is held."""
+        """Yield the events of the steps; tag the run with its host once its lock is held."""
         run_id = plan_context.run_id
         with working(self._root, run_id):
             plan_context.instance.add_run_tags(run_id, host_tags())
@@ -31,7 +31,7 @@ class LockedExecutor(InProcessExecutor):
 
 
 def build_executor(root: Root) -> dg.ExecutorDefinition:
-    """One process for all steps: a step costs milliseconds, not seconds; model calls are concurrent inside an asset."""
+    """Return an executor that uses one process, so that a step starts in milliseconds; model calls are concurrent."""
 
     @dg.executor(name="in_process", config_schema=IN_PROC_CONFIG)
     def in_process(context: dg.InitExecutorContext) -> LockedExecutor:

@@ -1,4 +1,4 @@
-"""Dagster's home of a root, and opening its storage from our own processes."""
+"""The Dagster home of a root, and Dagster's storage in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def dagster_home(root: Root) -> Path:
-    """The Dagster home: $DAGSTER_HOME, else `dagster/` in the root, made with telemetry off."""
+    """Return the Dagster home: $DAGSTER_HOME, else `dagster/` in the root; create it with telemetry off."""
     named = os.environ.get("DAGSTER_HOME")
     home = (Path(named) if named else root.path / "dagster").resolve()
     if not (home / "dagster.yaml").exists():
@@ -27,7 +27,7 @@ def dagster_home(root: Root) -> Path:
 
 @contextmanager
 def open_instance(root: Root) -> Iterator[DagsterInstance]:
-    """Dagster's storage of a root.
+    """Open Dagster's storage of a root.
 
     Raises:
         PipelineError: it cannot be read or written.

@@ -1,9 +1,8 @@
-"""Which runs of Dagster still work, and ending those whose process died: Dagster would call them started for ever.
+"""Locks of working Dagster runs, and ending runs whose process died, which Dagster would show as started for ever.
 
-A run holds a lock file of its own in the root while it works; the lock is freed when its process dies, however that
-happens. So a run that Dagster calls started, and whose lock is free, is dead. A run of another machine, or of another
-root of the same Dagster home, holds no lock that can be seen from here, and nothing is said of it. Keep out: who waits
-for runs.
+A run holds a lock file in the root while it works, and the operating system frees the lock when the process dies. So a
+run that Dagster shows as started, and whose lock is free, is dead. Runs of other machines, or of other roots with the
+same Dagster home, hold no lock here and are left alone. Keep out: waiting for runs.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from dagster._core.storage.dagster_run import RunRecord
 
 _SETTLES_S = 30.0
-"""A run that began or let go of its lock this short a time ago may only be on its way to its next state."""
+"""Seconds after its start or the release of its lock in which a run may only be changing its state."""
 
 _FORGOTTEN_S = 7 * 86_400
 
@@ -34,7 +33,7 @@ _DIED = "The process of this run died (killed, out of memory, or its machine or 
 
 
 def host_tags() -> dict[str, str]:
-    """What a run on this machine is tagged with."""
+    """Return the tags of a run on this machine."""
     with suppress(OSError):
         return {HOST_TAG: f"{socket.gethostname()} {_BOOT_ID.read_text().strip()}"}
     return {HOST_TAG: socket.gethostname()}
@@ -42,10 +41,10 @@ def host_tags() -> dict[str, str]:
 
 @contextmanager
 def working(root: Root, run_id: str, is_over: bool = False) -> Iterator[None]:
-    """Hold the lock of a run; without one where the root cannot be written.
+    """Hold the lock of a run inside the block; do without it if the root cannot be written.
 
     Args:
-        is_over: Dagster knows the end of the run once the block is left, and the lock is not needed any more.
+        is_over: remove the lock file after the block, because Dagster knows the end of the run by then.
     """
     path, descriptor = _lock_file(root, run_id), None
     with suppress(OSError):
@@ -58,13 +57,13 @@ def working(root: Root, run_id: str, is_over: bool = False) -> Iterator[None]:
             path.unlink(missing_ok=True)
     finally:
         if descriptor is not None:
-            with suppress(OSError):  # removed meanwhile
-                os.utime(path)  # Dagster is told of the end of the run only after this
+            with suppress(OSError):  # removed by another process
+                os.utime(path)  # the run settles: Dagster learns of its end only after this
             os.close(descriptor)
 
 
 def end_dead_runs(instance: DagsterInstance, root: Root, now: float | None = None) -> list[str]:
-    """Report runs of this root whose process died, as failed, or canceled if that was asked for; returns their ids.
+    """Report runs of this root whose process died as failed, or as canceled if they were terminated. Returns their ids.
 
     Args:
         now: seconds since 1970; the clock's if None.
@@ -91,16 +90,16 @@ def _is_dead(root: Root, record: RunRecord, now: float) -> bool:
 
 
 def _is_here(run: DagsterRun) -> bool:
-    """Whether a run works, or worked, on this machine: a container started anew has the kernel of the one before."""
+    """Return whether a run is of this machine, by host name or boot id: a restarted container keeps the boot id."""
     return bool(set(run.tags.get(HOST_TAG, "").split()) & set(host_tags()[HOST_TAG].split()))
 
 
 def _end(instance: DagsterInstance, run_id: str) -> bool:
     import dagster as dg
 
-    run = instance.get_run_by_id(run_id)  # as it is now
+    run = instance.get_run_by_id(run_id)  # its present status
     if run and run.status == dg.DagsterRunStatus.STARTED:
-        instance.report_run_failed(run, f"{_DIED}; what was finished is kept, run reindex_stale again")
+        instance.report_run_failed(run, f"{_DIED}; finished work is kept, run reindex_stale again")
     elif run and run.status == dg.DagsterRunStatus.CANCELING:
         instance.report_run_canceled(run, f"{_DIED} while it was being terminated")
     else:
@@ -112,7 +111,7 @@ def _remove_old_locks(instance: DagsterInstance, root: Root) -> None:
     """Remove lock files of runs that ended, and old ones of runs that this Dagster home does not know."""
     for path in _lock_folder(root).glob("*.lock"):
         run = instance.get_run_by_id(path.stem)
-        with suppress(OSError):  # another process removes it, too
+        with suppress(OSError):  # another process may remove it first
             is_old = time.time() - path.stat().st_mtime > _FORGOTTEN_S and not is_held(path)
             if run.is_finished if run else is_old:
                 path.unlink()

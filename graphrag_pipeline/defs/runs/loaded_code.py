@@ -1,7 +1,7 @@
-"""Whether what Dagster has loaded is what settings and prompts on disk say now.
+"""Loaded code: a check that Dagster's loaded definitions agree with settings and prompts on disk.
 
-A run's process reads the files anew, so it cannot see from its own definitions that the UI shows older ones. What was
-loaded when the run was launched is in the tags of the run's job, which Dagster stores with the run.
+A run's process reads the files again, so its own definitions do not show that the UI has older ones. The code version
+that was loaded at launch is in the tags of the run's job, which Dagster stores with the run.
 """
 
 import dagster as dg
@@ -20,21 +20,21 @@ RELOAD = (
 
 
 class OldDefinitionsError(PipelineError):
-    """Dagster loaded other settings or prompts than are on disk; running again is no cure."""
+    """Dagster loaded other settings or prompts than are on disk. A retry fails again."""
 
 
 def code_version_of_all(root: Root) -> str:
-    """One version of all stages, as settings and prompts on disk say."""
+    """Return one version of all stages, from settings and prompts on disk."""
     return stable_hash(*(code_version_of(root.code_of(stage)) for stage in ALL_STAGES.values()))
 
 
 def version_with_above(root: Root, stage: Stage) -> str:
-    """One version of a stage and all above it: below a changed stage nothing is made of what that made before."""
+    """Return one version of a stage and all stages above: below a changed stage no older result is used."""
     return stable_hash(*(code_version_of(root.code_of(part)) for part in (*all_upstream_of(stage), stage)))
 
 
 def has_old_definitions(context: dg.OpExecutionContext, root: Root) -> bool:
-    """Whether a job that was tagged with `code_version_of_all` was loaded from other settings or prompts."""
+    """Return whether a job tagged with `code_version_of_all` was loaded from other settings or prompts."""
     return context.run.tags.get(LOADED_TAG) not in (None, code_version_of_all(root))
 
 
@@ -51,7 +51,7 @@ def check_loaded_code(context: dg.AssetExecutionContext, root: Root, stage: Stag
 
 
 def _launched_version(context: dg.AssetExecutionContext, stage: str) -> str | None:
-    """The code version that whoever launched the run had loaded; None for a run of our own process."""
+    """Return the code version that was loaded where the run was launched; None for a run of an index run."""
     run = context.run
     if run.remote_job_origin is None or run.job_snapshot_id is None:
         return None

@@ -1,4 +1,4 @@
-"""Which Dagster run made a version of an asset's partition, from Dagster's events."""
+"""Lookup of the Dagster run that made a version of an asset's partition, from Dagster's events."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance
 
 _LOOKED_AT = 200
-"""Materializations of a partition that are looked through, the newest first."""
+"""Number of a partition's materializations that are searched, newest first."""
 
 
 @contextmanager
 def finding_runs(root: Root) -> Iterator[Callable[[str, str, str], str | None]]:
-    """A function (stage, partition, data version) -> id of the run that made it.
+    """Give a function (stage, partition, data version) -> id of the run that made it.
 
-    None for what Dagster has no event of, or one that was reported from the heads. A run that found the partition fresh
-    is not the one that made it.
+    The id is None if Dagster has no event of that version, or one that was reported from the heads. A run that found
+    the partition fresh did not make it.
 
     Raises:
         PipelineError: Dagster's records cannot be read.

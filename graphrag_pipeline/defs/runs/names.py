@@ -1,6 +1,6 @@
 """Names that runs, jobs and sensors share: run tags and job names.
 
-Dagster stores them with every run, so a name that is changed here no longer finds older runs. Keep out: imports.
+Dagster stores them with every run, so a changed name no longer finds older runs. Keep out: imports.
 """
 
 ONLY_STALE_TAG = "graphrag/only_stale"

@@ -1,8 +1,8 @@
-"""Trying again what failed in a run that nobody watches.
+"""Retries of failed steps in runs that Dagster starts.
 
-A client of a model already repeats single requests; another attempt here outlasts an endpoint that is down for minutes.
-What was paid is stored, so it asks only for what is missing. Dagster's own retry policies are no use: they also try
-again what somebody terminates.
+The client of a model already repeats single requests. A retry here outlasts an endpoint that is down for minutes. Paid
+replies are stored, so a retry requests only the missing ones. Dagster's own retry policies do not fit: they also retry
+runs that the user terminates.
 """
 
 from collections.abc import Iterator
@@ -21,21 +21,21 @@ from graphrag_pipeline.tables import MODEL_STAGES
 RETRY_POLICY = dg.RetryPolicy(max_retries=2, delay=30, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
 
 _STAYING = (SettingsError, BudgetExceededError, OldDefinitionsError)
-"""Errors that are the same a minute later."""
+"""Errors that a retry cannot cure."""
 
 
 def calls_endpoint(stage: Stage, settings: Settings) -> bool:
-    """Whether a stage asks a model behind an endpoint; what this machine computes fails again."""
+    """Return whether a stage calls a model behind an endpoint; local computation would only fail again."""
     has_model = uses_chat_model(stage, settings) or (embeds(stage, settings) and settings.embeddings.engine == "model")
     return has_model and stage.name in MODEL_STAGES
 
 
 @contextmanager
 def retrying(context: dg.OpExecutionContext | dg.AssetExecutionContext, policy: dg.RetryPolicy) -> Iterator[None]:
-    """Have a step tried again where its error may pass; one that is interrupted ends its run as canceled.
+    """Retry a step if its error may pass; an interrupted step ends its run as canceled.
 
     Raises:
-        RetryRequested: Dagster starts another attempt, or fails the step after the last one.
+        RetryRequested: Dagster starts another attempt, or fails the step after the last attempt.
     """
     try:
         yield

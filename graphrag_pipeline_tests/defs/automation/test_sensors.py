@@ -93,7 +93,7 @@ def test_the_schedule_runs_unless_it_would_spend_on_changed_settings(indexed_roo
 
 def test_a_cron_string_that_is_none_is_a_clear_error(tmp_path) -> None:
     root = make_root(tmp_path, settings="schedule: {cron: at three}\n")
-    with pytest.raises(SettingsError, match=r"schedule\.cron: 'at three' is no cron string"):
+    with pytest.raises(SettingsError, match=r"schedule\.cron: 'at three' is not a cron string"):
         build_schedule(root)
 
 
@@ -159,7 +159,7 @@ def test_assets_that_somebody_materializes_in_the_ui_are_waited_for(indexed_root
 def test_a_quiet_root_stays_fresh_by_looks_alone(indexed_root: Root) -> None:
     (indexed_root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nschedule: {fresh_within_hours: 2}\n")
     root = Root(indexed_root.path)
-    from graphrag_pipeline.defs.assets.published import confirm_now_and_then
+    from graphrag_pipeline.defs.assets.published import confirm_periodically
 
     with open_instance(root) as instance:
 
@@ -169,8 +169,8 @@ def test_a_quiet_root_stays_fresh_by_looks_alone(indexed_root: Root) -> None:
             return event.timestamp
 
         published = newest()
-        assert not confirm_now_and_then(instance, root, published + 29 * 60), "a quarter of the window"
-        assert confirm_now_and_then(instance, root, published + 31 * 60)
+        assert not confirm_periodically(instance, root, published + 29 * 60), "a quarter of the window"
+        assert confirm_periodically(instance, root, published + 31 * 60)
         first = newest()
         assert first > published
         cursor = tick(root, instance, None).cursor
@@ -181,4 +181,4 @@ def test_a_quiet_root_stays_fresh_by_looks_alone(indexed_root: Root) -> None:
         assert newest() > first
     (root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\n")
     with open_instance(root) as instance:
-        assert not confirm_now_and_then(instance, Root(root.path), first + 10**6), "nobody waits for it"
+        assert not confirm_periodically(instance, Root(root.path), first + 10**6), "nobody waits for it"
