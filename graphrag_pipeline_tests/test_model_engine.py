@@ -445,4 +445,4 @@ def test_settings_name_what_is_missing(tmp_path: Path) -> None:
     again = run("init", root, "--engine", "model", "--chat-model", "other")
     assert again.returncode == 1 and "not overwritten" in again.stderr
     environment_only = run("--root", root, "status", changes={"GRAPHRAG__CHAT_MODEL__MODEL": "''"})
-    assert environment_only.returncode == 1 and "no model is named" in environment_only.stderr
+    assert environment_only.returncode == 1 and "chat_model.model is empty" in environment_only.stderr
