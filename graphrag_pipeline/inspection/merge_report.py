@@ -15,9 +15,9 @@ from graphrag_pipeline.indexing.graph.merge import merge_graph
 from graphrag_pipeline.indexing.graph.overrides import read_overrides
 from graphrag_pipeline.indexing.graph.resolution import Merge
 from graphrag_pipeline.indexing.graph.semantic_resolution import (
+    choose_verdict_pairs,
     merge_by_verdict,
     merge_similar,
-    pairs_to_ask,
     propose_similar,
     show_entities,
     verdict_request,
@@ -92,7 +92,11 @@ def _propose_from_store(
     merges = merge_similar(entities, pairs, settings)
     if settings.engine != "model":
         return merges, []
-    shown, prompt, asked = show_entities(entities), root.prompt("resolve_entities"), pairs_to_ask(pairs, settings)
+    shown, prompt, asked = (
+        show_entities(entities),
+        root.prompt("resolve_entities"),
+        choose_verdict_pairs(pairs, settings),
+    )
     replies = root.models.chat_model("resolution").recall([verdict_request(shown, pair, prompt) for pair in asked])
     titles, unasked = shown["title"], []
     for pair, reply in zip(asked, replies, strict=True):

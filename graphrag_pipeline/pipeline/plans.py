@@ -14,8 +14,8 @@ from graphrag_pipeline.indexing.extraction.model import ClaimsPlan, ExtractionPl
 from graphrag_pipeline.indexing.graph.model_descriptions import SummaryPlan
 from graphrag_pipeline.indexing.graph.resolution import Merge
 from graphrag_pipeline.indexing.graph.semantic_resolution import (
+    choose_verdict_pairs,
     merge_similar,
-    pairs_to_ask,
     propose_similar,
     request_verdicts,
 )
@@ -79,7 +79,7 @@ def propose_by_meaning(
     merges = merge_similar(entities, pairs, settings)
     failures: list[Failure] = []
     if model:
-        unclear = pairs_to_ask(pairs, settings)
+        unclear = choose_verdict_pairs(pairs, settings)
         judged, failures = request_verdicts(entities, unclear, root.prompt("resolve_entities"), model, progress)
         merges += judged
     return merges, failures

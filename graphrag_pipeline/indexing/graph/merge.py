@@ -1,28 +1,29 @@
-"""Merging mentions into one graph: entities by title, relationships by unordered pair, claims as covariates.
+"""Merge of mentions into one graph: entities by title, relationships by unordered pair, claims as covariates.
 
-DuckDB aggregates; what is exact stays exact whatever the order of rows, the number of files or of threads: sums are
-decimal, lists are sorted and distinct, ties are broken by value. Nothing computed downstream of `graph` is here.
-
-How things are counted: per text unit, as in the GraphRAG paper. Text units overlap, so a sentence in two of them is two
-mentions; `frequency` is the number of text units. Which title a name gets is decided in `graph_titles.py`.
+DuckDB aggregates. The result does not depend on the order of rows or on the number of files and threads: sums are
+decimal, lists are sorted and distinct, and ties are broken by value. Mentions are counted per text unit, as in GraphRAG
+(Edge et al. 2024, arXiv 2404.16130). Text units overlap, so a sentence in two of them counts as two mentions.
+`frequency` is the number of text units. Keep out: the choice of titles (`titles.py`), stages after `graph`.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.indexing.graph.merge_database import (
+    MAX_ROWS_IN_MEMORY,
+    connect,
+    count_rows,
+    join_slices,
+    read_text_unit_ids,
+)
 from graphrag_pipeline.indexing.graph.resolution import Merge
 from graphrag_pipeline.indexing.graph.titles import create_titles
 from graphrag_pipeline.settings.settings import GraphSettings
-from graphrag_pipeline.tables import COVARIATES, ENTITIES, RELATIONSHIPS, Table
+from graphrag_pipeline.tables import COVARIATES, ENTITIES, RELATIONSHIPS
 
 if TYPE_CHECKING:
     import duckdb
@@ -34,18 +35,7 @@ _N_THREADS = 2
 _MAX_STRENGTH = 1e12
 _STRENGTH_DIGITS = 6
 _PMI_DIGITS = 6
-_SLICE_ROWS = 400_000  # relationships collected at once
-MAX_ROWS_IN_MEMORY = 1_000_000
-"""So many mentions are merged in memory: for 262,000 that takes 2.2 s of processor, with tables in a file 3.0."""
-_MAX_SPILL = "20GB"  # of temporary files: more means a join went wrong, and would fill the disk
-
-# `identity.stable_hash` in SQL: every part as its length (8 bytes) and its bytes, in hexadecimal.
-_HASH_MACROS = """
-CREATE MACRO hash_part(s) AS printf('%016X', strlen(s)) || hex(encode(s));
-CREATE MACRO hash_parts(l) AS array_to_string(list_transform(l, lambda s: hash_part(s)), '');
-CREATE MACRO stable_hash(parts) AS substr(sha256(unhex(parts)), 1, 32);
-CREATE MACRO sorted_distinct(l) AS list_sort(list_distinct(coalesce(l, []::VARCHAR[])));
-"""
+_SLICE_ROWS = 400_000  # relationships of one slice
 
 
 def merge_graph(
@@ -59,27 +49,28 @@ def merge_graph(
 ) -> dict[str, pa.Table]:
     """Merge the mentions of all text units.
 
-    An entity's key is its normalised title; its type is the most frequent one (ties by name), and UNKNOWN only where no
-    mention says better. A relationship's key is the unordered pair of titles. Ends that no entity mention names become
-    entities of type UNKNOWN, with no mentions and the text units of their relationships. Names that are empty after
-    normalisation are skipped with the relationships they end; a pair of one entity with itself is dropped. Strengths
-    count to six decimals, between 0 and 1e12; one that is no number counts 0.
+    The key of an entity is its normalized title. Its type is the most frequent one, ties by name; it is UNKNOWN only if
+    no mention has another type. The key of a relationship is the unordered pair of titles. An end without entity
+    mentions becomes an entity of type UNKNOWN with 0 mentions and the text units of its relationships. Names that are
+    empty after normalization are skipped with their relationships, and so are relationships of an entity with itself.
+    A strength has six decimals and is clipped to 0 to 1e12; one that is not a number counts as 0.
 
     Args:
         entity_mentions, relationship_mentions, claim_mentions: tables or datasets of these schemas, rows in any order.
-        n_threads: DuckDB's threads; the result does not depend on it.
-        overrides: what a person decided, from `overrides.read_overrides`; rows with names that no document has do
-            nothing (see `overrides.find_unused`).
+        n_threads: number of DuckDB's threads; the result does not depend on it.
+        overrides: the user's decisions, from `overrides.read_overrides`. Rows with names that no document contains have
+            no effect (see `overrides.find_unused`).
         proposals: merges that `semantic_resolution.py` found in an earlier result.
 
     Returns:
-        `entities`, `relationships`, `covariates`, `entity_merges` by table name. `entity_merges` has a row for each
-        written form that became another title than its own spelling, see `resolution.py`; nothing is lost by it, since
-        mentions keep their names. `relationships.pmi` is log2(p(a, b) / (p(a) p(b))) over the text units with mentions:
-        high for two that are seen only together, about 0 for a pair with a hub that is seen everywhere.
+        `entities`, `relationships`, `covariates` and `entity_merges` by table name. `entity_merges` has a row for each
+        written form whose title differs from its own spelling (see `resolution.py`); mentions keep their names.
+        `relationships.pmi` is the pointwise mutual information log2(p(a, b) / (p(a) p(b))) (Church and Hanks 1990),
+        where p is the share of text units with mentions. It is high for two entities that occur only together, and
+        about 0 for a pair with an entity that occurs everywhere.
 
     Raises:
-        PipelineError: the merge needs more disk than it may.
+        PipelineError: the merge needs more memory and temporary files than allowed.
     """
     named = {
         "entity_mentions": entity_mentions,
@@ -87,7 +78,7 @@ def merge_graph(
         "claim_mentions": claim_mentions,
     }
     is_small = sum(_count_mentions(mentions) for mentions in named.values()) <= MAX_ROWS_IN_MEMORY
-    with _connect(settings.max_memory, n_threads, is_small) as connection:
+    with connect(settings.max_memory, n_threads, is_small) as connection:
         for name, mentions in named.items():
             connection.register(f"stored_{name}", mentions)
             connection.execute(f"CREATE TEMP VIEW {name} AS FROM stored_{name}")
@@ -108,37 +99,8 @@ def _count_mentions(mentions: Mentions) -> int:
     return mentions.num_rows if isinstance(mentions, pa.Table) else mentions.count_rows()
 
 
-@contextmanager
-def _connect(max_memory: str, n_threads: int, is_small: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-    import duckdb
-
-    with tempfile.TemporaryDirectory(prefix="graphrag-merge-") as folder:
-        connection = duckdb.connect(
-            ":memory:" if is_small else f"{folder}/merge.duckdb",  # a file, so that tables leave memory
-            config={
-                "memory_limit": max_memory,
-                "threads": n_threads,
-                "temp_directory": folder,
-                "max_temp_directory_size": _MAX_SPILL,
-                "preserve_insertion_order": False,
-            },
-        )
-        try:
-            # Joins in the order written: the optimizer may start from "two titles differ", a product of all titles.
-            connection.execute("SET disabled_optimizers = 'join_order'")
-            connection.execute(_HASH_MACROS)
-            yield connection
-        except duckdb.OutOfMemoryException as error:
-            raise PipelineError(
-                f"graph: merging {_MAX_SPILL} of temporary files in {tempfile.gettempdir()} and {max_memory} of memory "
-                f"were not enough ({str(error).partition(chr(10))[0]}); raise graph.max_memory in settings.yaml"
-            ) from error
-        finally:
-            connection.close()
-
-
 def _create_relationship_rows(connection: duckdb.DuckDBPyConnection) -> None:
-    """Tables `text_units` (text_unit_no in the order of ids, id) and `relationship_rows` (numbers for names)."""
+    """Create `text_units` (text_unit_no in the order of ids, id) and `relationship_rows` (with numbers for names)."""
     connection.execute("""
         CREATE TABLE text_units AS
         SELECT (row_number() OVER (ORDER BY id) - 1)::INTEGER AS text_unit_no, id FROM (
@@ -160,7 +122,7 @@ def _create_relationship_rows(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _create_pairs(connection: duckdb.DuckDBPyConnection, weight: str) -> None:
-    """Table `pairs`, one row per unordered pair numbered in the order of ids, and `degrees`."""
+    """Create `pairs`, one row per unordered pair, numbered in the order of ids, and `degrees`."""
     connection.execute(f"""
         CREATE TABLE pairs AS
         SELECT *, row_number() OVER (ORDER BY id) - 1 AS pair_no FROM (
@@ -180,15 +142,15 @@ def _create_pairs(connection: duckdb.DuckDBPyConnection, weight: str) -> None:
 
 
 def _select_relationships(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """In slices, so that only the result itself needs memory in proportion to the graph."""
-    n_pairs, n_units = _count(connection, "pairs"), _count(connection, "text_units")
+    """Return `relationships`, collected in slices, so that only the result takes memory in proportion to the graph."""
+    n_pairs, n_units = count_rows(connection, "pairs"), count_rows(connection, "text_units")
     slices = [
         _select_relationship_slice(connection, start, start + _SLICE_ROWS, n_units)
         for start in range(0, max(n_pairs, 1), _SLICE_ROWS)
     ]
-    text_unit_ids = _text_unit_ids(connection)
+    text_unit_ids = read_text_unit_ids(connection)
     connection.execute("DROP TABLE relationship_rows")
-    return _join_slices(slices, text_unit_ids, RELATIONSHIPS)
+    return join_slices(slices, text_unit_ids, RELATIONSHIPS)
 
 
 def _select_relationship_slice(connection: duckdb.DuckDBPyConnection, start: int, end: int, n_units: int) -> pa.Table:
@@ -230,9 +192,10 @@ def _select_relationship_slice(connection: duckdb.DuckDBPyConnection, start: int
 
 
 def _create_entity_rows(connection: duckdb.DuckDBPyConnection) -> None:
-    """Tables `mentioned` and `ends`: titles with entity mentions, and titles that only relationships name.
+    """Create `mentioned`, `ends` and `sizes`.
 
-    And `sizes` (title_id, frequency, degree) of both.
+    `mentioned` has the titles with entity mentions, `ends` the titles that occur only in relationships, and `sizes`
+    title_id, frequency and degree of both.
     """
     connection.execute("""
         CREATE TABLE mentioned AS
@@ -287,40 +250,7 @@ def _select_entities(connection: duckdb.DuckDBPyConnection) -> pa.Table:
             degree,
         FROM merged JOIN titles USING (title_id) JOIN written USING (title_id) JOIN sizes USING (title_id)
         ORDER BY id""").to_arrow_table()
-    return _join_slices([rows], _text_unit_ids(connection), ENTITIES)
-
-
-def _count(connection: duckdb.DuckDBPyConnection, table: str) -> int:
-    ((n_rows,),) = connection.execute(f"SELECT count(*) FROM {table}").fetchall()
-    return n_rows
-
-
-def _text_unit_ids(connection: duckdb.DuckDBPyConnection) -> pa.ChunkedArray:
-    """Ids of text units by their number."""
-    return connection.sql("SELECT id FROM text_units ORDER BY text_unit_no").to_arrow_table()["id"]
-
-
-def _join_slices(slices: list[pa.Table], text_unit_ids: pa.ChunkedArray, table: Table) -> pa.Table:
-    """One table of one chunk from slices in file order, column by column to spare memory; text units get their ids."""
-    columns = []
-    for field in table.schema:
-        chunks = [chunk for part in slices for chunk in part[field.name].chunks]
-        slices[:] = [part.drop_columns(field.name) for part in slices]
-        if field.name == "text_unit_ids":
-            chunks = [_name_text_units(chunk, text_unit_ids) for chunk in chunks]
-        cast = [chunk.cast(field.type) for chunk in chunks]
-        columns.append(pa.concat_arrays(cast) if cast else pa.array([], field.type))
-    return pa.Table.from_arrays(columns, schema=table.schema)
-
-
-def _name_text_units(numbers: pa.ListArray, text_unit_ids: pa.ChunkedArray) -> pa.ListArray:
-    return pa.ListArray.from_arrays(_offsets(numbers), text_unit_ids.take(numbers.flatten()).combine_chunks())
-
-
-def _offsets(lists: pa.ListArray) -> pa.Array:
-    """Offsets of the flattened lists, from 0."""
-    lengths = np.concatenate(([0], pc.list_value_length(lists).to_numpy(zero_copy_only=False)))
-    return pa.array(np.cumsum(lengths), pa.int32())
+    return join_slices([rows], read_text_unit_ids(connection), ENTITIES)
 
 
 def _select_covariates(connection: duckdb.DuckDBPyConnection) -> pa.Table:

@@ -1,11 +1,12 @@
-"""Descriptions by a chat model: the distinct descriptions of one entity or relationship become one.
+"""Descriptions by a chat model: one description from the distinct ones of an entity or relationship.
 
-None -> "", one -> verbatim, several -> a summary of the sorted distinct list. A list over `max_input_tokens` is folded:
-it is cut into batches by the bits of the descriptions' hashes, halves until each fits; each batch is summarized, then
-the summaries are, in groups cut the same way, until one is left. What is in a batch depends on the descriptions alone,
-never on replies or on order, so that a new description re-runs its own batch and the folds above it.
+Without descriptions the result is "", a single one is copied, several are summarized as a sorted distinct list. A list
+over `max_input_tokens` is summarized in folds. It is halved by the bits of the descriptions' hashes until each batch
+fits. Each batch is summarized, then the summaries in groups formed the same way, until one is left. The content of a
+batch depends only on the descriptions, not on replies or order. So a new description repeats only the requests of its
+own batch and of the folds above it.
 
-Keep out: the embedded engine (`summarized_descriptions.py`), caching, retries, what replaces a failed summary.
+Keep out: the embedded engine (`summarized_descriptions.py`), caching, retries, the replacement of a failed summary.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ from graphrag_pipeline.models.reply_json import clean_text, strip_fences
 from graphrag_pipeline.text.sentences import grapheme_start
 from graphrag_pipeline.text.tokens import TokenCounter, count_tokens_each
 
-_ITEM_TOKENS = 3  # of the quotes and comma around a description in a list
-_WORD_TOKENS = 1.5  # per word of a summary, at most, as a rule
+_ITEM_TOKENS = 3  # tokens of quotes and comma around a description in a list
+_WORD_TOKENS = 1.5  # usual upper limit of tokens per word of a summary
 
 
 @dataclass(frozen=True)
 class SummaryPlan:
-    """How descriptions are summarized.
+    """The parameters of summaries.
 
     Attributes:
         prompt: `summarize_descriptions`.
         max_input_tokens: most tokens of descriptions in one prompt.
-        max_words: most words of a summary, as the prompt asks for.
+        max_words: most words of a summary, as the prompt says.
         language: `auto` or the name of a language.
-        count_tokens: tokens of each of a list of texts.
+        count_tokens: counts the tokens of each text of a list.
     """
 
     prompt: Prompt
@@ -50,13 +51,13 @@ class SummaryPlan:
 
     @property
     def summary_tokens(self) -> int:
-        """Tokens of a summary, at most, as a rule; the plan of the folds counts on it, not on replies."""
+        """Usual upper limit of tokens of a summary; folds are planned with it, without the replies."""
         return int(self.max_words * _WORD_TOKENS)
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is described: `kind` is entity or relationship, `name` what a prompt calls it."""
+    """An entity or relationship to describe: `kind` is "entity" or "relationship", `name` its name in a prompt."""
 
     description_key: str
     kind: str
@@ -66,14 +67,14 @@ class Subject:
 
 @dataclass(frozen=True)
 class Fold:
-    """A step of a summary: descriptions (a batch) or the folds below it. One of the two is empty."""
+    """A step of a summary: a batch of descriptions, or the folds below it. One of the two is empty."""
 
     descriptions: tuple[str, ...] = ()
     folds: tuple[Fold, ...] = ()
 
 
 def iterate_subjects(entities: pa.Table, relationships: pa.Table) -> Iterator[Subject]:
-    """One subject per distinct `description_key`, in the order of the keys.
+    """Yield one subject per distinct `description_key`, in the order of the keys.
 
     Args:
         entities: needs `title`, `descriptions` and `description_key`.
@@ -94,10 +95,10 @@ def _add_subjects(subjects: dict[str, Subject], rows: pa.Table, kind: str, names
 
 
 async def summarize_subject(subject: Subject, plan: SummaryPlan, model: ChatModel) -> dict[str, Any]:
-    """A row of `tables.DESCRIPTIONS`; its `request_key` is that of the last fold, null where no model was asked.
+    """Return a row of `tables.DESCRIPTIONS`; its `request_key` is that of the last fold, null without a request.
 
     Raises:
-        CallFailedError: a summary cannot be had; those had so far stay stored.
+        CallFailedError: the model gave no usable summary; replies received so far stay stored.
     """
     distinct = sorted({text for text in subject.descriptions if text.strip()})
     if len(distinct) < 2:
@@ -107,10 +108,12 @@ async def summarize_subject(subject: Subject, plan: SummaryPlan, model: ChatMode
 
 
 async def _summarize_fold(fold: Fold, name: str, plan: SummaryPlan, model: ChatModel) -> tuple[str, str | None]:
-    """The text of a fold and the key of the request that made it; a description alone, if short, stays as it is."""
+    """Return the text of a fold and the key of its request; a single short description is copied."""
     if fold.folds:
         below = (_summarize_fold(part, name, plan, model) for part in fold.folds)
-        results = await asyncio.gather(*below, return_exceptions=True)  # what is paid for is stored before it fails
+        results = await asyncio.gather(
+            *below, return_exceptions=True
+        )  # paid replies are stored before an error is raised
         for result in results:
             if isinstance(result, BaseException):
                 raise result
@@ -125,7 +128,7 @@ async def _summarize_fold(fold: Fold, name: str, plan: SummaryPlan, model: ChatM
 
 
 def build_prompt(name: str, texts: Sequence[str], plan: SummaryPlan) -> list[Message]:
-    """The turns that ask for one description instead of several; the same whatever order they come in."""
+    """Build the messages that request one description for several; they do not depend on the order of `texts`."""
     return open_conversation(
         plan.prompt,
         plan.language,
@@ -136,10 +139,10 @@ def build_prompt(name: str, texts: Sequence[str], plan: SummaryPlan) -> list[Mes
 
 
 def parse_reply(reply: str) -> str:
-    """The description in a reply: all of it, without code fences and quotes around it.
+    """Return the description in a reply: all of it, without code fences and quotes around it.
 
     Raises:
-        ReplyFormatError: it says nothing.
+        ReplyFormatError: the reply has no letter or digit.
     """
     text = clean_text(strip_fences(reply))
     if len(text) > 1 and text[0] == text[-1] == '"':
@@ -153,13 +156,13 @@ def parse_reply(reply: str) -> str:
 
 
 def plan_folds(descriptions: Sequence[str], plan: SummaryPlan) -> Fold:
-    """Which descriptions go into which prompt, and which summaries into which.
+    """Assign descriptions to prompts, and summaries to later prompts.
 
     Args:
         descriptions: distinct, at least one.
 
     Returns:
-        the last fold; its batches hold at most `max_input_tokens`, unless a description alone has more.
+        The last fold. Its batches have at most `max_input_tokens`, unless a single description has more.
     """
     tokens = [n + _ITEM_TOKENS for n in plan.count_tokens(descriptions)]
     sizes = {text: min(n, plan.max_input_tokens) for text, n in zip(descriptions, tokens, strict=True)}
@@ -179,7 +182,7 @@ def plan_folds(descriptions: Sequence[str], plan: SummaryPlan) -> Fold:
 def _halve(
     items: Sequence[tuple[str, Any]], depth: int, sizes: Sequence[int], limit: int
 ) -> list[tuple[Sequence[tuple[str, Any]], int]]:
-    """Cut items, sorted by their bits, where bit `depth` turns to 1, until each part is within the limit."""
+    """Cut items, sorted by their bits, where bit `depth` becomes 1, until each part is within the limit."""
     if sum(sizes) <= limit or len(items) < 2:
         return [(items, depth)]
     cut = sum(bits[depth : depth + 1] != "1" for bits, _ in items)
@@ -196,7 +199,7 @@ def _clip_each(texts: Sequence[str], limit: int, count_tokens: TokenCounter) -> 
 
 
 def _clip(text: str, n_tokens: int, limit: int, count_tokens: TokenCounter) -> str:
-    """The start of a text, at most `limit` tokens."""
+    """Return the start of a text with at most `limit` tokens."""
     while n_tokens > limit and text:
         text = text[: grapheme_start(text, int(len(text) * limit / n_tokens * 0.95))]
         n_tokens = count_tokens([text])[0]

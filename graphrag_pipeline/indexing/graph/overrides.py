@@ -1,8 +1,8 @@
-"""What a person decided about entities: rows `merge,a,b` and `keep_apart,a,b` of `entity_overrides.csv`.
+"""Overrides of entities by the user: rows `merge,a,b` and `keep_apart,a,b` of `entity_overrides.csv`.
 
-`merge` makes a another name of b, whatever the rules and types say; `keep_apart` beats every rule, also one that tied
-two names inside a document. Deleting a row undoes it: mentions are never edited, the graph is built from them again.
-Keep out: reading the file (the caller has its bytes), applying the rows (`resolution.py`, `graph_titles.py`).
+`merge` makes a another name of b, independent of rules and types. `keep_apart` has priority over every rule, also over
+a tie of two names inside a document. Deleting a row undoes it, because mentions are never edited and the graph is built
+from them again. Keep out: reading the file (the caller has its bytes), applying rows (`resolution.py`, `titles.py`).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ SCHEMA = pa.schema([pa.field(column, pa.string(), nullable=False) for column in 
 
 
 def read_overrides(data: bytes) -> pa.Table:
-    """The rows of an overrides file: titles normalised, doubled rows dropped, sorted.
+    """Read an overrides file: titles normalized, without duplicate rows, sorted.
 
-    The first line names the columns `action,a,b` in any order; others (a note, say) are not read. Commas, semicolons
-    and tabs part columns; blank lines and lines that start with # are left out.
+    The first line names the columns `action,a,b` in any order; other columns, such as a note, are ignored. Commas,
+    semicolons or tabs separate columns. Blank lines and lines that start with # are skipped.
 
     Returns:
         `action` ("merge" or "keep_apart"), `a`, `b`; the two titles of a keep_apart are in order.
 
     Raises:
-        PipelineError: it is no UTF-8, rows cannot be read, or rows contradict each other; every such line is named, up
-            to `MAX_ERRORS_SHOWN`.
+        PipelineError: the file is not UTF-8, rows cannot be read, or rows contradict each other. The message names each
+            such line, up to `MAX_ERRORS_SHOWN`.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -55,7 +55,7 @@ def read_overrides(data: bytes) -> pa.Table:
 
 
 def _refuse(errors: dict[int, str]) -> None:
-    """Raise what is wrong, by line, in one message; nothing where nothing is."""
+    """Raise one error that names every faulty line, if there is any."""
     if not errors:
         return
     named = [f"{OVERRIDES_FILE} line {line}: {errors[line]}" for line in sorted(errors)]
@@ -65,10 +65,10 @@ def _refuse(errors: dict[int, str]) -> None:
 
 
 def find_unused(overrides: pa.Table, entities: pa.Table) -> list[str]:
-    """What to tell about rows with a name that no entity has, one message each; the others of the file hold.
+    """Return a warning for each row with a name that no entity has; all other rows are applied.
 
     Args:
-        entities: what `merge_graph` made; needs `title` and `names`.
+        entities: from `merge_graph`; needs `title` and `names`.
     """
     titles = set(entities["title"].to_pylist())
     titles.update(normalize_title(name) for names in entities["names"].to_pylist() for name in names)
@@ -84,7 +84,7 @@ def find_unused(overrides: pa.Table, entities: pa.Table) -> list[str]:
 
 
 def split_rows(overrides: pa.Table) -> Iterator[tuple[str, str, str]]:
-    """(action, a, b) of every row."""
+    """Return (action, a, b) of every row."""
     return zip(*(overrides[column].to_pylist() for column in COLUMNS), strict=True)
 
 
@@ -92,7 +92,7 @@ _Row = tuple[str, str, str]
 
 
 def _rows(text: str) -> Iterator[tuple[int, _Row | str]]:
-    """(line, row or what is wrong with it); nothing behind a header or quotes that cannot be read."""
+    """Yield (line, row or error message); stop after a header or quotes that cannot be read."""
     places: list[int] = []
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text), skipinitialspace=True)
     try:
@@ -109,7 +109,7 @@ def _rows(text: str) -> Iterator[tuple[int, _Row | str]]:
                 return
             places = [names.index(column) for column in COLUMNS]
     except csv.Error as error:
-        yield reader.line_num, f"{error}; mend the quotes of this line"
+        yield reader.line_num, f"{error}; correct the quotes of this line"
 
 
 def _delimiter(text: str) -> str:
@@ -118,7 +118,7 @@ def _delimiter(text: str) -> str:
 
 
 def _read_row(fields: list[str], places: list[int]) -> _Row | str:
-    """A row, or what is wrong with it."""
+    """Return a row, or an error message."""
     if len(fields) <= max(places):
         return f"{len(fields)} fields; write {','.join(COLUMNS)}"
     action, a, b = (fields[place] for place in places)
@@ -134,7 +134,7 @@ def _read_row(fields: list[str], places: list[int]) -> _Row | str:
 
 
 def _find_contradictions(lines: dict[_Row, int]) -> Iterator[tuple[int, str]]:
-    """(line, why) of rows that cannot hold beside those above them."""
+    """Yield (line, error message) of rows that contradict the rows above them."""
     into: dict[str, str] = {}
     for (action, a, b), line in lines.items():
         if action != MERGE:
@@ -154,7 +154,7 @@ def _find_contradictions(lines: dict[_Row, int]) -> Iterator[tuple[int, str]]:
 
 
 def follow(title: str, into: dict[str, str]) -> str:
-    """The end of a chain of merges."""
+    """Return the end of a chain of merges."""
     while title in into:
         title = into[title]
     return title

@@ -1,12 +1,13 @@
-"""Entity resolution by rules, across documents: which titles name the same entity.
+"""Entity resolution by rules across documents: titles that name the same entity.
 
-The rungs of the ladder above exact match, most certain first: `override` (a person said so), `unicode` (accents,
-punctuation), `possessive`, `alias` (articles, legal forms, qualifiers, a person's short name), `acronym`, `fuzzy` (one
-letter); `embedding` and `verdict` come from `semantic_resolution.py`. What a person keeps apart nothing merges. Types
-must agree (UNKNOWN agrees with all), numbers must be equal, and what a name alone cannot tell needs a neighbour in the
-graph that both share. A wrong merge is worse than a missed one: where two readings are open, nothing merges. Proposing
-reads titles, resolving reads their neighbours; both are pure. A merge is a row in `entity_merges`, never an edit of
-mentions.
+After exact match, the rules are, most certain first: `override` (the user's decision), `unicode` (accents,
+punctuation), `possessive`, `alias` (articles, legal forms, qualifiers, a person's short name), `acronym` and `fuzzy`
+(one letter). `embedding` and `verdict` come from `semantic_resolution.py`. No rule merges titles that the user keeps
+apart. Types must agree (UNKNOWN agrees with all) and numbers must be equal. Where a name alone is not enough evidence,
+both titles must share a neighbor in the graph.
+
+A wrong merge is worse than a missed one, so an ambiguous title is not merged. `propose_merges` reads titles,
+`resolve_titles` their neighbors; both are pure. A merge is a row in `entity_merges` and never changes mentions.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 RULES = ("override", "unicode", "possessive", "alias", "acronym", "fuzzy", "embedding", "verdict")
 MIN_FUZZY_LENGTH = 10  # characters of the whole title
 MIN_FUZZY_WORD = 6  # characters of the words that differ
-MAX_FUZZY_BLOCK = 500  # titles that are compared with each other; a larger block is too common a beginning
-_FUZZY_KEY = 5  # one typing error in ten letters leaves the first or the last five
+MAX_FUZZY_BLOCK = 500  # titles compared with each other; the start or end of a larger block is too common
+_FUZZY_KEY = 5  # one typing error in ten letters does not change both the first and the last five
 _UNKNOWN, _PERSON, _ORGANIZATION = "UNKNOWN", "PERSON", "ORGANIZATION"
 
 _PUNCTUATION = regex.compile(r"[^\p{L}\p{M}\p{N}&+#']+")
@@ -39,7 +40,7 @@ _NUMBER = regex.compile(r"\d+|\b[IVXLCDM]+\b")
 
 @dataclass(frozen=True, slots=True)
 class TitleRecord:
-    """A title before resolution, with its voted type, how many mentions it has, and whether a document is about it."""
+    """A title before resolution: its most frequent type, number of mentions, and whether a document is about it."""
 
     title: str
     type: str
@@ -53,8 +54,9 @@ class Merge:
 
     Attributes:
         rule: one of `RULES`.
-        needs_neighbour: it holds only if both have a relationship with one and the same other entity.
-        score: 0 to 1, how sure the rule is.
+        evidence: the reason, stored in `entity_merges`.
+        score: 0 to 1, the certainty of the rule.
+        needs_neighbour: whether the merge requires an entity that both have a relationship with.
     """
 
     title: str
@@ -66,7 +68,7 @@ class Merge:
 
 
 def propose_merges(records: Iterable[TitleRecord]) -> list[Merge]:
-    """Merges that the titles alone suggest, by rule and title."""
+    """Propose merges from the titles alone, ordered by rule and title."""
     by_title = {record.title: record for record in sorted(records, key=lambda record: record.title)}
     proposals: list[Merge] = []
     for propose in (
@@ -92,12 +94,12 @@ def resolve_titles(
 
     Args:
         proposals: from `propose_merges`.
-        neighbours: title -> titles it has a relationship with, at least for every title proposed.
-        n_mentions: title -> mentions, to choose the end of a chain that closes on itself.
-        apart: pairs of titles that must not end as one.
+        neighbours: title -> titles that it has a relationship with, at least for each proposed title.
+        n_mentions: title -> number of mentions, to choose the end of a cycle.
+        apart: pairs of titles that must not be merged.
 
     Returns:
-        title -> its merge, whose `into` is never itself merged; a title is in it at most once.
+        title -> its merge; the `into` of a merge is never merged itself.
     """
     chosen: dict[str, Merge] = {}
     for proposal in sorted(proposals, key=lambda p: (RULES.index(p.rule), -n_mentions[p.into], p.title, p.into)):
@@ -115,7 +117,7 @@ def _end(title: str, chosen: Mapping[str, Merge]) -> str:
 
 
 def _parts(ends: set[str], apart: Collection[tuple[str, str]], chosen: Mapping[str, Merge]) -> bool:
-    """Whether the titles that end in one and those that end in the other are kept apart."""
+    """Whether titles merged into one end are kept apart from titles merged into the other."""
     return any({_end(a, chosen), _end(b, chosen)} == ends for a, b in apart)
 
 
@@ -124,7 +126,7 @@ def _confirm(proposal: Merge, neighbours: Mapping[str, set[str]]) -> Merge | Non
         return proposal
     ours, theirs = neighbours.get(proposal.title, set()), neighbours.get(proposal.into, set())
     if proposal.into in ours:
-        return None  # two that meet in one sentence are two
+        return None  # titles related to each other are two entities
     shared = sorted(ours & theirs)
     if not shared:
         return None
@@ -132,7 +134,7 @@ def _confirm(proposal: Merge, neighbours: Mapping[str, set[str]]) -> Merge | Non
 
 
 def explain_tie(form: str, name: str) -> Merge:
-    """Why one document let `name` stand for a form that it writes otherwise."""
+    """Return the merge, with rule and evidence, by which one document tied a written form to `name`."""
     title, into = normalize_title(form), normalize_title(name)
     if is_date(name):
         return Merge(title, into, "date", "the same day", 1.0)
@@ -146,17 +148,17 @@ def explain_tie(form: str, name: str) -> Merge:
 
 
 def types_agree(a: str, b: str) -> bool:
-    """Whether two types may be of one entity."""
+    """Whether one entity can have both types."""
     return a == b or _UNKNOWN in (a, b)
 
 
 def numbers_of(title: str) -> list[str]:
-    """The numbers in a title, Roman ones too: titles that differ in them are of two entities."""
+    """Return the Arabic and Roman numbers in a title; titles with different numbers are different entities."""
     return _NUMBER.findall(title)
 
 
 def _fold(title: str) -> str:
-    """A title without accents and punctuation."""
+    """Return a title without accents and punctuation."""
     plain = "".join(c for c in unicodedata.normalize("NFD", title) if not unicodedata.combining(c))
     return _PUNCTUATION.sub(" ", plain.replace(".", "")).strip()
 
@@ -182,7 +184,7 @@ def _propose_possessives(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
 
 
 def _propose_aliases(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
-    """ "THE BEATLES" to "BEATLES", "APPLE INC" to "APPLE"."""
+    """Propose "THE BEATLES" -> "BEATLES" and "APPLE INC" -> "APPLE"."""
     for title, record in records.items():
         bare = title.removeprefix("THE ")
         if bare != title and bare in records:
@@ -194,7 +196,7 @@ def _propose_aliases(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
 
 
 def _propose_qualified(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
-    """ "BENO ZAX" to "BENO ZAX (FILM)", the only title of a document that is the name with a qualifier."""
+    """Propose "BENO ZAX" -> "BENO ZAX (FILM)" if this is the only document title with the name and a qualifier."""
     qualified: defaultdict[str, list[str]] = defaultdict(list)
     for title, record in records.items():
         if record.is_about and (match := _QUALIFIED.fullmatch(title)):
@@ -205,7 +207,7 @@ def _propose_qualified(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
 
 
 def _propose_persons(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
-    """ "SCROOGE" and "MR. SCROOGE" to "EBENEZER SCROOGE", the only full name they can stand for."""
+    """Propose "SCROOGE" and "MR. SCROOGE" -> "EBENEZER SCROOGE" if no other full name fits."""
     full = _full_names(records)
     for title, record in records.items():
         if record.type not in (_PERSON, _UNKNOWN) or "'S " in title:
@@ -225,7 +227,7 @@ def _propose_persons(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
 
 
 def _full_names(records: Mapping[str, TitleRecord]) -> dict[str, set[str]]:
-    """First or last word -> titles of two or more words of a person."""
+    """Return first or last word -> titles of persons with two or more words."""
     full: defaultdict[str, set[str]] = defaultdict(set)
     for title, record in records.items():
         words = title.split()
@@ -239,7 +241,7 @@ def _full_names(records: Mapping[str, TitleRecord]) -> dict[str, set[str]]:
 
 
 def _propose_acronyms(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
-    """ "WHO" to "WORLD HEALTH ORGANIZATION", the only organisation with these initials; three letters at least."""
+    """Propose "WHO" -> "WORLD HEALTH ORGANIZATION" if no other organization has these initials; at least 3 letters."""
     by_initials: defaultdict[str, set[str]] = defaultdict(set)
     for title, record in records.items():
         if record.type == _ORGANIZATION and len(words := title.split()) >= 3:
@@ -257,7 +259,11 @@ _SMALL_WORDS = frozenset({"OF", "THE", "AND", "FOR", "ON", "IN", "&", "DE", "DES
 
 
 def _propose_fuzzy(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
-    """One letter apart, in a long word that is no given name: "FEZZIWIGG BROTHERS" to "FEZZIWIG BROTHERS"."""
+    """Propose titles that differ by one letter in a long word that is not a given name.
+
+    The distance is optimal string alignment: one insertion, deletion, substitution or swap of adjacent letters, as in
+    "FEZZIWIGG BROTHERS" -> "FEZZIWIG BROTHERS".
+    """
     from rapidfuzz.distance import OSA
 
     seen: set[tuple[str, str]] = set()
@@ -273,7 +279,7 @@ def _propose_fuzzy(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
 
 
 def _fuzzy_blocks(records: Mapping[str, TitleRecord]) -> Iterator[list[str]]:
-    """Titles of one type, with equal numbers and equally many words, that begin or end alike."""
+    """Yield titles of one type with equal numbers, equally many words, and an equal start or end."""
     blocks: defaultdict[tuple, list[str]] = defaultdict(list)
     for title, record in records.items():
         if len(title) < MIN_FUZZY_LENGTH or record.type == _UNKNOWN:
@@ -291,4 +297,4 @@ def _is_misspelling(a: str, b: str) -> bool:
     x, y = differing[0]
     if min(len(x), len(y)) < MIN_FUZZY_WORD or x[0] != y[0] or {x, y} & GIVEN_NAMES:
         return False
-    return x + "S" != y and y + "S" != x  # one Cratchit, two Cratchits
+    return x + "S" != y and y + "S" != x  # a plural: one Cratchit, two Cratchits

@@ -1,10 +1,10 @@
-"""Entity resolution by meaning: which entities are one although no rule on their names says so.
+"""Entity resolution by meaning: merges of entities that no rule on their names finds.
 
-The last rungs of the ladder of `resolution.py`. The embedding rung merges two entities of one type whose names and
-descriptions are nearer than `min_similarity`; the verdict rung asks a chat model about pairs that are near, but not
-that near. Both leave alone what rules would: other types, other numbers in the name, and two that meet in a
-relationship, since what a text relates is two. Both are off unless set: a wrong merge is worse than a missed one. A
-merge is a row of `entity_merges`, undone by a setting or a `keep_apart` of a person.
+These are the last two rules of `resolution.py`. `embedding` merges two entities of one type if the cosine of their
+names and descriptions is at least `min_similarity`. `verdict` requests a decision of a chat model on pairs that are
+less similar. Neither rule merges entities with different types or numbers, or with a relationship between them. Both
+are off by default, because a wrong merge is worse than a missed one. A merge is a row of `entity_merges`. A setting or
+a `keep_apart` of the user undoes it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,12 @@ from graphrag_pipeline.models.prompts import Prompt, open_conversation
 from graphrag_pipeline.models.structured import json_schema_format, parse_reply
 from graphrag_pipeline.settings.settings import ResolutionSettings
 
-_MAX_DESCRIPTION = 1_500  # characters of an entity's descriptions that are compared and shown
-_BLOCK = 1_024  # entities compared with all others at once
+_MAX_DESCRIPTION = 1_500  # characters of an entity's descriptions that are compared and shown to the model
+_BLOCK = 1_024  # entities whose similarities to all others are in memory at once
 _SCORE_DIGITS = 4
+
+
+# The docstring is the description of the schema that is sent; request keys cover it.
 
 
 class Verdict(BaseModel):
@@ -39,7 +42,12 @@ class Verdict(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two entities that may be one: rows of the table, the one with more mentions second, and how near they are."""
+    """Two similar entities.
+
+    Attributes:
+        row, into: rows of the table of entities; `into` has more mentions.
+        similarity: cosine of names and descriptions.
+    """
 
     row: int
     into: int
@@ -49,12 +57,12 @@ class Pair:
 def propose_similar(
     entities: pa.Table, relationships: pa.Table, embedder: Embedder, settings: ResolutionSettings
 ) -> list[Pair]:
-    """Pairs of entities that may be one, the nearest first.
+    """Return pairs of similar entities, most similar first.
 
     Args:
         entities: needs `title`, `type`, `descriptions` and `n_mentions`.
-        relationships: needs `source` and `target`; their ends are never a pair.
-        settings: the least cosine of the vectors of their titles with descriptions; none at all without one.
+        relationships: needs `source` and `target`; the two ends of a relationship are never a pair.
+        settings: `least_similarity` is the lowest cosine of titles with descriptions; None gives no pairs.
     """
     if settings.least_similarity is None:
         return []
@@ -75,7 +83,12 @@ def propose_similar(
 
 
 def _near(vectors: np.ndarray, min_similarity: float) -> Iterator[tuple[int, int, float]]:
-    """Rows a < b whose cosine is at least `min_similarity`."""
+    """Yield (a, b, cosine) for rows a < b with a cosine of at least `min_similarity`.
+
+    Args:
+        vectors: (n, dimensions) unit vectors.
+    """
+    # A block of rows times all later rows gives (_BLOCK, n - start) cosines. Above the diagonal each pair occurs once.
     for start in range(0, len(vectors), _BLOCK):
         cosines = vectors[start : start + _BLOCK] @ vectors[start:].T
         rows, columns = np.nonzero(np.triu(cosines, 1) >= min_similarity)
@@ -88,7 +101,7 @@ def _describe_each(entities: pa.Table) -> list[str]:
 
 
 def merge_similar(entities: pa.Table, pairs: Sequence[Pair], settings: ResolutionSettings) -> list[Merge]:
-    """The merges of the embedding rung: pairs at or above `min_similarity`."""
+    """Return the merges of the `embedding` rule: pairs with a similarity of at least `min_similarity`."""
     titles = entities["title"].to_pylist()
     return [
         Merge(
@@ -103,15 +116,15 @@ def merge_similar(entities: pa.Table, pairs: Sequence[Pair], settings: Resolutio
     ]
 
 
-def pairs_to_ask(pairs: Sequence[Pair], settings: ResolutionSettings) -> list[Pair]:
-    """The pairs that the verdict rung asks about, the nearest first."""
+def choose_verdict_pairs(pairs: Sequence[Pair], settings: ResolutionSettings) -> list[Pair]:
+    """Return the pairs of the `verdict` rule, most similar first."""
     least = settings.min_similarity if settings.min_similarity is not None else 2.0
-    asked = [pair for pair in pairs if settings.min_asked_similarity <= pair.similarity < least]
-    return asked[: settings.max_asked]
+    chosen = [pair for pair in pairs if settings.min_asked_similarity <= pair.similarity < least]
+    return chosen[: settings.max_asked]
 
 
 def show_entities(entities: pa.Table) -> dict[str, list[str]]:
-    """What the model is told of entities, by column."""
+    """Return the columns of entities that prompts show."""
     return {
         "title": entities["title"].to_pylist(),
         "type": entities["type"].to_pylist(),
@@ -120,7 +133,7 @@ def show_entities(entities: pa.Table) -> dict[str, list[str]]:
 
 
 def verdict_request(entities: Mapping[str, list[str]], pair: Pair, prompt: Prompt) -> ChatRequest[Verdict]:
-    """The question whether two of `show_entities` are one; the same whichever comes first."""
+    """Build the request whether two entities of `show_entities` are the same; it does not depend on their order."""
     shown = sorted((entities["title"][i], entities["type"][i], entities["text"][i]) for i in (pair.row, pair.into))
     values = {
         f"{name}_{which}": value
@@ -138,7 +151,7 @@ def verdict_request(entities: Mapping[str, list[str]], pair: Pair, prompt: Promp
 def request_verdicts(
     entities: pa.Table, pairs: Sequence[Pair], prompt: Prompt, model: ChatModel, progress: Progress | None = None
 ) -> tuple[list[Merge], list[Failure]]:
-    """The merges of the verdict rung, and what failed: such a pair stays two."""
+    """Return the merges of the `verdict` rule, and the failures; a failed pair is not merged."""
     shown = show_entities(entities)
     requests = [verdict_request(shown, pair, prompt) for pair in pairs]
     works = [Work(request.record, partial(model.complete, request)) for request in requests]
@@ -153,6 +166,6 @@ def request_verdicts(
 
 
 def merge_by_verdict(titles: Sequence[str], pair: Pair, reply: ChatReply[Verdict]) -> Merge:
-    """The merge of a pair that the model takes for one."""
+    """Return the merge of a pair that the model calls the same entity."""
     reason = " ".join(reply.value.reason.split())[:200]
     return Merge(titles[pair.row], titles[pair.into], "verdict", f"the model: {reason}", min(pair.similarity, 1.0))

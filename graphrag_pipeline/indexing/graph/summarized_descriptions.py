@@ -1,11 +1,12 @@
-"""Descriptions: the distinct descriptions of one entity or relationship become one.
+"""Descriptions by the embedded engine: one description from the distinct ones of an entity or relationship.
 
-None -> "", one -> verbatim, several -> the most telling of their sentences, at most `max_sentences`, best first, by the
-method of `text/extractive.py`; a sentence that opens with the entity's name counts more, one that goes on to say what
-it is or was most. Where there are no more sentences than that, all stay but the repeats.
+Without descriptions the result is "", a single one is copied. Of several, the best sentences are chosen, at most
+`max_sentences`, best first, with `text/extractive.py`. A sentence that starts with the entity's name weighs more, and
+one that continues with a definition ("Scrooge was ...") weighs most. If there are at most `max_sentences` sentences,
+only near-repeats are dropped.
 
-A row depends on its key alone: the key must cover the title and the descriptions. Sentences are embedded in slices
-of `SLICE_SENTENCES`, so memory does not grow with the graph. Keep out: models behind an endpoint, prompts, disk.
+A row depends only on its key, which covers the title and the descriptions. Sentences are embedded in slices of
+`SLICE_SENTENCES`, so memory does not grow with the graph. Keep out: models behind an endpoint, prompts, disk.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _SAYS_WHAT = re.compile(
     r"|,\s+(?:an?|the|who|whose|which)\b)",
     re.IGNORECASE,
 )
-_NEAR = 30  # characters within which a sentence comes to its subject
-_MIN_WORD = 3  # letters of a word that a name may begin with
+_NEAR = 30  # characters; the name must start within this distance from the start of the sentence
+_MIN_WORD = 3  # letters of the first word of a name
 
 
 def summarize_descriptions(
@@ -53,7 +54,7 @@ def summarize_descriptions(
     Args:
         entities: needs `title`, `descriptions`, `description_key` and `text_unit_ids`.
         relationships: needs `descriptions`, `description_key` and `text_unit_ids`.
-        known: rows of `tables.DESCRIPTIONS` made by the same code version; a key found there is not computed again.
+        known: rows of `tables.DESCRIPTIONS` of the same code version; their keys are not computed again.
 
     Returns:
         `tables.DESCRIPTIONS`: one row per distinct key.
@@ -70,10 +71,10 @@ def summarize_descriptions(
 
 
 def _distinct_subjects(entities: pa.Table, relationships: pa.Table) -> pa.Table:
-    """One row per key: kind, title ("" for a relationship), row (of the entities, then the relationships).
+    """Return one row per key: kind, title ("" for a relationship), row (of the entities, then the relationships).
 
-    They are in the order of their first text units, since subjects that meet in one share its sentences, which are then
-    read once. Descriptions stay where they are: they are most of the graph.
+    Rows are in the order of their first text units. Subjects of one text unit share sentences, which are then embedded
+    once. Descriptions are not copied, since they are most of the graph.
     """
     rows = pa.concat_tables(
         [
@@ -102,7 +103,7 @@ def _subject_rows(rows: pa.Table, kind: str, titles: pa.ChunkedArray | pa.Array)
 
 
 def _first_values(lists: pa.ListArray) -> pa.Array:
-    """The first value of each list; null where there is none."""
+    """Return the first value of each list; null for an empty list."""
     starts, is_empty = lists.offsets[:-1], pc.equal(pc.list_value_length(lists), 0)
     return lists.values.take(pc.if_else(pc.fill_null(is_empty, True), pa.scalar(None, pa.int32()), starts))
 
@@ -116,7 +117,7 @@ _Texts: TypeAlias = "tuple[pa.ListArray, pa.ListArray]"
 
 
 def _read_descriptions(rows: np.ndarray, texts: _Texts) -> list[list[str]]:
-    """Descriptions of rows of the entities, then the relationships."""
+    """Return the descriptions of rows, numbered over the entities and then the relationships."""
     of_entities, of_relationships = texts
     is_entity = rows < len(of_entities)
     parts = of_entities.take(rows[is_entity]), of_relationships.take(rows[~is_entity] - len(of_entities))
@@ -152,7 +153,7 @@ def _several(descriptions: Sequence[Sequence[str]]) -> Iterator[int]:
 
 
 def _collect_sentences(descriptions: Sequence[str]) -> list[str]:
-    """Distinct sentences in text order; fragments only where there is no sentence."""
+    """Return the distinct sentences, sorted; fragments only if there is no sentence."""
     sentences = sorted({sentence for text in descriptions for sentence in sentences_of(text)})
     return [sentence for sentence in sentences if is_sentence(sentence)] or sentences
 
@@ -171,7 +172,7 @@ def _batch(subjects: Iterator[_Subject]) -> Iterator[list[_Subject]]:
 
 
 def _pick(subjects: Sequence[_Subject], max_sentences: int, embedder: Embedder) -> Iterator[list[str]]:
-    """The sentences of each subject's description; vectors are made once for all, where there is a choice to make."""
+    """Yield the chosen sentences of each subject; only subjects with too many sentences need vectors."""
     has_choice = [len(subject.sentences) > max_sentences for subject in subjects]
     texts = [s for subject, choice in zip(subjects, has_choice, strict=True) if choice for s in subject.sentences]
     vectors = embed_distinct(texts, embedder)
@@ -188,7 +189,7 @@ def _pick(subjects: Sequence[_Subject], max_sentences: int, embedder: Embedder) 
 
 
 def _weigh(subject: _Subject) -> np.ndarray:
-    """How much more than usual each sentence is about the subject; a relationship has no name to look for."""
+    """Return the weight of each sentence; 1 for all sentences of a relationship, which has no name."""
     words = frozenset(_WORD.findall(subject.title.casefold()))
     return np.array([_weigh_sentence(sentence, words) for sentence in subject.sentences])
 
@@ -201,7 +202,7 @@ def _weigh_sentence(sentence: str, words: frozenset[str]) -> float:
 
 
 def _find_name_end(sentence: str, words: frozenset[str]) -> int | None:
-    """Where the first name made of these words ends, if it begins near the start of the sentence."""
+    """Return the end of the first name made of these words if it starts near the start of the sentence, else None."""
     end: int | None = None
     for match in _WORD.finditer(sentence):
         word = match.group().casefold()
@@ -218,7 +219,7 @@ def _find_name_end(sentence: str, words: frozenset[str]) -> int | None:
 
 
 def _drop_repeats(sentences: Sequence[str], priors: np.ndarray) -> list[int]:
-    """Best first, longer before shorter where they are alike; a near-repeat is dropped."""
+    """Return positions of sentences, best first, longer ones first on ties, without near-repeats."""
     kept: list[int] = []
     words = [words_of(sentence) for sentence in sentences]
     weights = [prior * weigh_form(sentence) for prior, sentence in zip(priors.tolist(), sentences, strict=True)]

@@ -1,7 +1,7 @@
-"""Which title each name of the mentions gets: spelling, what a person decided, and the rules of `resolution.py`.
+"""Titles of the names in mentions: normal spelling, the user's overrides, and the rules of `resolution.py`.
 
-The first step of `graph`: it reads names from the mentions in DuckDB and leaves the tables that the others join. Keep
-out: aggregating mentions (`graph.py`), the rules themselves.
+This is the first step of `graph`. It reads names from the mentions in DuckDB and creates the tables that the other
+steps join. Keep out: aggregating mentions (`merge.py`), the rules (`resolution.py`).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 def create_titles(
     connection: duckdb.DuckDBPyConnection, overrides: pa.Table | None, proposals: Sequence[Merge] = ()
 ) -> pa.Table:
-    """From the views `entity_mentions`, `relationship_mentions`, `claim_mentions` make the tables that others join.
+    """Create the tables of titles from the views `entity_mentions`, `relationship_mentions` and `claim_mentions`.
 
-    `names` (name, title_id), `titles` (title_id, title, id; numbered in the order of titles) and `written_names`
-    (title_id, name: every form that stands for the title). Where a person keeps apart names that one document tied, the
-    two views are replaced by ones that part them again.
+    The tables are `names` (name, title_id), `titles` (title_id, title, id; numbered in the order of titles) and
+    `written_names` (title_id, name: each written form of the title). If the user keeps apart names that one document
+    tied, the first two views are replaced by views that separate these names.
 
     Args:
-        proposals: merges beside those that the rules propose.
+        proposals: merges in addition to those that the rules propose.
 
     Returns:
         `entity_merges`.
@@ -65,7 +65,7 @@ def _read_names(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def _read_forms(connection: duckdb.DuckDBPyConnection) -> Forms:
-    """The written forms of each name that differ from it, white space folded."""
+    """Return the written forms of each name that differ from it, with white space folded."""
     forms: Forms = {}
     for name, written in connection.execute(f"""
         SELECT DISTINCT name, {_FOLDED} AS form FROM entity_mentions
@@ -78,7 +78,7 @@ _FOLDED = r"trim(regexp_replace(regexp_replace(written, '([-‐])\s*\n\s*', '\1'
 
 
 def _decided_merges(merged: set[tuple[str, str]], titles: dict[str, str], forms: Forms) -> list[Merge]:
-    """A person's merges of titles that there are; the second name may be a form that stands for only one title."""
+    """Return the user's merges of known titles; the second name can also be a written form of exactly one title."""
     known = set(titles.values())
     tied: defaultdict[str, set[str]] = defaultdict(set)
     for name in forms if merged else ():
@@ -95,9 +95,12 @@ def _decided_merges(merged: set[tuple[str, str]], titles: dict[str, str], forms:
 def _split_ties(
     connection: duckdb.DuckDBPyConnection, forms: Forms, apart: set[tuple[str, str]], merged: set[tuple[str, str]]
 ) -> bool:
-    """Replace the views by ones in which written forms that must not be tied to a name are names of their own.
+    """Replace the views by ones in which written forms that must not be tied to a name are separate names.
 
-    The end of a relationship is parted by the first mention of its name in its sentence.
+    An end of a relationship gets the name of the first mention of it in the sentence of the relationship.
+
+    Returns:
+        Whether any form is separated.
     """
     splits = [(name, form) for name, written in forms.items() for form in _forms_to_split(name, written, apart, merged)]
     if not splits:
@@ -135,7 +138,7 @@ def _split_ties(
 def _forms_to_split(
     name: str, written: set[str], apart: set[tuple[str, str]], merged: set[tuple[str, str]]
 ) -> list[str]:
-    """Of forms tied to `name` those that are kept apart from it or from each other, or merged into something else."""
+    """Return the forms tied to `name` that are kept apart from it or each other, or merged into another title."""
     by_title: dict[str, set[str]] = {}
     for form in written:
         by_title.setdefault(normalize_title(form), set()).add(form)
@@ -174,7 +177,7 @@ def _register_titles(connection: duckdb.DuckDBPyConnection, titles: dict[str, st
 def _resolve(
     connection: duckdb.DuckDBPyConnection, decided: list[Merge], apart: set[tuple[str, str]]
 ) -> dict[str, Merge]:
-    """Title -> the merge that replaces it."""
+    """Return title -> the merge that replaces it."""
     records = [
         TitleRecord(*row)
         for row in connection.execute("""
@@ -191,7 +194,7 @@ def _resolve(
 
 
 def _neighbours(connection: duckdb.DuckDBPyConnection, titles: list[str]) -> dict[str, set[str]]:
-    """Title -> titles that it has a relationship with."""
+    """Return title -> titles that it has a relationship with."""
     if not titles:
         return {}
     connection.register("wanted", pa.table({"title": pa.array(titles, pa.string())}))
@@ -213,7 +216,7 @@ def _neighbours(connection: duckdb.DuckDBPyConnection, titles: list[str]) -> dic
 
 
 def _merge_rows(titles: dict[str, str], forms: Forms, merges: dict[str, Merge]) -> pa.Table:
-    """One row per written form and title that it is not the plain spelling of; of several reasons the surest."""
+    """Return one row per written form whose normal spelling is not its title; of several reasons the surest one."""
     rows: dict[tuple[str, str], Merge] = {}
     for name, title in titles.items():
         merge = merges.get(normalize_title(name))
@@ -231,7 +234,7 @@ def _merge_rows(titles: dict[str, str], forms: Forms, merges: dict[str, Merge]) 
 
 
 def _reason(form: str, name: str, title: str, merge: Merge | None) -> Merge | None:
-    """Why a form stands for a title; None where it is only another spelling of it to the eye of `normalize_title`."""
+    """Return the reason why a form has a title; None if `normalize_title` alone maps the form to the title."""
     own = normalize_title(form)
     if own == title:
         return None

@@ -31,7 +31,7 @@ SETTINGS = GraphSettings()
 
 
 def entities(*rows: tuple[str, str, str, str]) -> pa.Table:
-    """Rows of (text unit, name, type, description)."""
+    """Return entity mentions from (text unit, name, type, description)."""
     return ENTITY_MENTIONS.from_rows(
         [
             {"text_unit_id": unit, "position": n, "name": name, "type": kind, "description": text}
@@ -41,7 +41,7 @@ def entities(*rows: tuple[str, str, str, str]) -> pa.Table:
 
 
 def relationships(*rows: tuple[str, str, str, str, float]) -> pa.Table:
-    """Rows of (text unit, source, target, description, strength)."""
+    """Return relationship mentions from (text unit, source, target, description, strength)."""
     return RELATIONSHIP_MENTIONS.from_rows(
         [
             {"text_unit_id": unit, "position": n, "source": a, "target": b, "description": text, "strength": strength}
@@ -191,7 +191,7 @@ def test_merges_are_listed_with_their_rule() -> None:
 
 
 def tied(*rows: tuple[str, str, str, int]) -> pa.Table:
-    """Rows of (text unit, name, written, start)."""
+    """Return entity mentions from (text unit, name, written, start)."""
     return ENTITY_MENTIONS.from_rows(
         [
             {"text_unit_id": unit, "position": n, "name": name, "type": "PERSON", "description": written,
@@ -202,7 +202,7 @@ def tied(*rows: tuple[str, str, str, int]) -> pa.Table:
 
 
 def placed(*rows: tuple[str, str, str, int, int]) -> pa.Table:
-    """Relationships of (text unit, source, target, start, end)."""
+    """Return relationship mentions from (text unit, source, target, start, end)."""
     return RELATIONSHIP_MENTIONS.from_rows(
         [
             {"text_unit_id": unit, "position": n, "source": source, "target": target, "description": "",

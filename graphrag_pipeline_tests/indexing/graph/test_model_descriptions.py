@@ -42,7 +42,7 @@ def is_batch(texts):
 
 
 def sum_up(messages):
-    """A summary that changes whenever what it sums up does."""
+    """Return a summary that changes with the texts it is made from."""
     return f"Sum {stable_hash(*texts_of(messages))}"
 
 

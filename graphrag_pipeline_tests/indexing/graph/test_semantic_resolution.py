@@ -1,4 +1,4 @@
-"""Resolution by meaning: which pairs are near enough, and what the model's verdict does."""
+"""Resolution by meaning: the choice of similar pairs, and the effect of the model's verdict."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 from graphrag_pipeline.indexing.graph.semantic_resolution import (
     Pair,
+    choose_verdict_pairs,
     merge_similar,
-    pairs_to_ask,
     propose_similar,
     request_verdicts,
     show_entities,
@@ -29,7 +29,7 @@ SAME = "The Prime Minister of the United Kingdom."
 
 
 class TableOfVectors:
-    """Vectors by title; what is not in the table is near nothing."""
+    """Vectors by title; other titles get vectors that are similar to none."""
 
     dimensions = 3
     fingerprint = "test:table"
@@ -91,7 +91,7 @@ def test_vectors_merge_from_the_least_cosine_on_and_leave_the_rest_to_the_model(
     made = graph()
     found = propose(made, 0.5)
     settings = ResolutionSettings(engine="model", min_similarity=0.999, min_asked_similarity=0.9, max_asked=1)
-    merged, asked = merge_similar(made.entities, found, settings), pairs_to_ask(found, settings)
+    merged, asked = merge_similar(made.entities, found, settings), choose_verdict_pairs(found, settings)
     assert merged == [] or all(merge.score >= 0.999 and merge.rule == "embedding" for merge in merged)
     assert len(asked) == 1 and 0.9 <= asked[0].similarity < 0.999
 

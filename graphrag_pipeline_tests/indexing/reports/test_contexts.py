@@ -63,14 +63,14 @@ def community(level, parent, titles):
 
 
 def tree(*groups):
-    """One root over the given groups of titles."""
+    """Return communities: one root over the given groups of titles."""
     root = community(0, None, [title for group in groups for title in group])
     children = [community(1, root["id"], group) for group in groups if len(groups) > 1]
     return COMMUNITIES.from_rows([root, *children])
 
 
 def contexts_of(graph, communities, max_input_tokens, report=None):
-    """Contexts by (level, titles), each child reported by `report(context)`."""
+    """Return contexts by (level, titles); `report(context)` makes the report of each child."""
     records = records_of(graph)
     found, reports = {}, {}
     for level in iterate_levels(communities, records):
@@ -159,7 +159,7 @@ def test_the_text_numbers_records_from_1_and_shows_no_id():
 
 
 def test_the_key_covers_the_ids_behind_the_numbers():
-    """A claim that moved to another text unit has another id: a report that cites the old one must not be reused."""
+    """A claim that moved to another text unit has another id: a report that cites the old id must not be reused."""
     communities = tree(["BOB", "TIM"])
     moved = FAMILY.covariates.set_column(0, FAMILY.covariates.field("id"), pa.array(["1" * 32, "2" * 32, "3" * 32]))
     before = root_of(communities, contexts_of(FAMILY, communities, 8000))
@@ -227,7 +227,7 @@ def test_the_budget_holds_and_every_relationship_that_fits_is_there(graph, max_i
         missing = [end for end in ends if rows.entity_ids[end].as_py() not in listed]
         texts = [rows.relationships.record(i).fields, *(rows.entities.record(end).fields for end in missing)]
         needed = sum(count_tokens("9," + as_csv(fields)) for fields in texts)
-        assert spent + needed + 30 > max_input_tokens  # 30: headers of tables that are not there
+        assert spent + needed + 30 > max_input_tokens  # 30: headers of missing tables
 
 
 def as_csv(fields):

@@ -23,7 +23,7 @@ BY_MODEL = ReportsSettings(engine="model", rewrite_share=0.1, min_report_size=1)
 
 
 class CountingWriter:
-    """The embedded engine in the place of a model; counts the contexts it is asked about."""
+    """The embedded engine as a model; counts the contexts it writes on."""
 
     def __init__(self) -> None:
         self.n_written = 0
@@ -34,7 +34,7 @@ class CountingWriter:
 
 
 def trio(n_facts: int, *, claims=()) -> StageGraph:
-    """Three people, one community; so much is known of Ann."""
+    """Return three people in one community, with some facts on Ann."""
     return make_graph(PAIRS, {"ANN": FACTS[:n_facts]}, list(claims))
 
 
@@ -154,13 +154,13 @@ def test_every_report_is_fresh_or_rests_on_evidence_that_holds(old, new, share):
 
 
 def two_trios(n_facts: int) -> StageGraph:
-    """Ann, Bob and Cyd, of whom so much is known of Ann, and three others."""
+    """Return Ann, with some facts, Bob and Cyd, and three others."""
     others = {("DAN", "EVE"): ["Dan met Eve."], ("EVE", "FAY"): ["Eve met Fay."], ("CYD", "DAN"): ["Cyd met Dan."]}
     return make_graph(PAIRS | others, {"ANN": FACTS[:n_facts], "DAN": FACTS[:30]})
 
 
 def nested() -> pa.Table:
-    """One community of all six, and the two of three in it."""
+    """Return one community of all six, and the two of three in it."""
     trios = {"first": ["ANN", "BOB", "CYD"], "second": ["DAN", "EVE", "FAY"]}
     members = {"all": trios["first"] + trios["second"]} | trios
     return COMMUNITIES.from_rows(
@@ -185,7 +185,7 @@ def test_what_is_written_from_a_report_that_waits_knows_no_more_than_that():
         return report_communities(*arguments)
 
     first = report_nested(two_trios(30))
-    of_trios = first.filter(pc.equal(first["level"], 1))  # so that the one on all six is written anew
+    of_trios = first.filter(pc.equal(first["level"], 1))  # so that the report on all six is written again
     rows = {row["community_id"]: row for row in report_nested(two_trios(33), of_trios).to_pylist()}
     assert rows["first"]["new_share"] > 0
     assert rows["second"]["new_share"] == 0
