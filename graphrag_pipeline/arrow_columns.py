@@ -12,20 +12,20 @@ import pyarrow.compute as pc
 
 
 def positions(values: pa.ChunkedArray | pa.Array, keys: pa.ChunkedArray | pa.Array) -> np.ndarray:
-    """Row of each value among `keys`; -1 where there is none. int64."""
+    """Return the row of each value among `keys`, -1 for an unknown value: int64."""
     found = pc.fill_null(pc.index_in(values, value_set=one_chunk(keys)), -1)
     return np.asarray(found).astype(np.int64)
 
 
 def one_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """A column as one array; unlike `combine_chunks` without a copy where it is one already."""
+    """Return a column as one array; unlike `combine_chunks`, without a copy if it has one chunk."""
     if isinstance(column, pa.Array):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def list_pairs(lists: pa.ChunkedArray, keys: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
-    """(row of the list, row of the key) for every list element that is a key. Both int64."""
+    """Return (row of the list, row of the key) for every list element that is a key, both int64."""
     column = one_chunk(lists)
     parents = np.asarray(pc.list_parent_indices(column)).astype(np.int64)
     values = positions(pc.list_flatten(column), keys)
@@ -33,7 +33,7 @@ def list_pairs(lists: pa.ChunkedArray, keys: pa.ChunkedArray) -> tuple[np.ndarra
 
 
 def compress(rows: np.ndarray, values: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Compressed sparse rows of (row, value) pairs: int64 (n_rows + 1), and int32, distinct, ascending in each row."""
+    """Return compressed sparse rows of pairs: int64 (n_rows + 1), and int32, distinct and ascending in each row."""
     order = np.lexsort((values, rows))
     rows, values = rows[order], values[order]
     fresh = np.ones(len(rows), dtype=bool)

@@ -162,7 +162,7 @@ def test_another_number_of_buckets(operator: Operator, model_index: ModelIndex, 
     published = contract_bytes(model_index.root)
     outcomes = operator.run("another_bucket_count", **{"16": "3"})
     refused = outcomes["index"].err
-    assert "storage.n_buckets is 3" in refused and "was built with 2" in refused and "/tables and " in refused
+    assert "storage.n_buckets is 3" in refused and "was built with 2" in refused and "/tables` and " in refused
     assert model_index.server.count() == 0
     assert Root(model_index.root.path).settings.storage.n_buckets == 3
     assert contract_bytes(Root(model_index.root.path)) == published

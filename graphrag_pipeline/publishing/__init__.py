@@ -1,1 +1,1 @@
-"""From stage tables to a published snapshot: contract tables, adjacency, candidate and checks."""
+"""Publishing: contract tables and adjacency joined from stage tables, the candidate, and its checks."""

@@ -1,8 +1,8 @@
 """Checks for missing and cut files of a snapshot, by names, sizes and the ends of files.
 
 No content is read. Parquet and Arrow files end with their layout, so a cut file cannot be opened. Folders of arrays and
-vectors hold the list of their files (`filesystem/listed_folders.py`). Stages check here, since `index` rebuilds what is
-damaged; readers open the files and report what is missing.
+vectors hold the list of their files (`filesystem/listed_folders.py`). Stages run these checks, since `index` rebuilds
+damaged files; readers open the files and report missing ones.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def sweep(
             for kind, folder in collections:
                 open_vector_store(store.vector_store, store.folder / "vectors", kind).drop(collection_of(folder))
             for path in sorted(paths, key=lambda path: path.parent.parent == tables.root / "tables" / "documents"):
-                _remove(path)  # documents last: after a kill they still tell `forget` which document to remove
+                _remove(path)  # documents last: after a kill `forget` still finds the document in them
     held = tuple(i for i in doomed if i not in gone)
     return SweepReport(
         tuple(gone), held, tuple(paths), tuple(collection_of(folder) for _, folder in collections), n_bytes

@@ -3,7 +3,7 @@
 `snapshots/<id>.json` is a manifest (`manifests.py`); the content-named files it names are shared between snapshots
 (`snapshots/tables`, `vectors`, `adjacency`, `sentences`). `snapshots/current.json` is the pointer, replaced atomically.
 `snapshots/pinned.json` names the snapshot that a user rolled back to; while it exists nothing else is published. Keep
-out: how contract tables are joined, what a search does with them, and removing anything (`garbage.py`).
+out: the join of contract tables, searching, and removal (`garbage.py`).
 """
 
 from __future__ import annotations

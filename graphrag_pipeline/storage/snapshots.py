@@ -1,7 +1,7 @@
 """One opened snapshot: contract tables, vectors and arrays, loaded at first use.
 
 A reader opens one manifest and shares a lock on it, so that its files stay. It never looks at the pointer again. Keep
-out: which snapshot is published (`snapshot_store.py`), and what a search does with the tables.
+out: the published snapshot (`snapshot_store.py`), and searching.
 """
 
 from __future__ import annotations

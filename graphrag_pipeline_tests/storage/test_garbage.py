@@ -43,10 +43,10 @@ def test_after_a_sweep_the_root_is_one_that_never_had_more(root: Root, tmp_path:
 
 def test_a_dry_run_says_the_same_and_removes_nothing(root: Root) -> None:
     before = files_of(root)
-    told = sweep(root.tables, root.snapshots, old(root), math.inf, is_dry_run=True)
+    planned = sweep(root.tables, root.snapshots, old(root), math.inf, is_dry_run=True)
     assert files_of(root) == before
-    assert sweep(root.tables, root.snapshots, old(root), math.inf) == told
-    assert told.n_bytes > 0
+    assert sweep(root.tables, root.snapshots, old(root), math.inf) == planned
+    assert planned.n_bytes > 0
     again = sweep(root.tables, root.snapshots, old(root), math.inf)
     assert (again.snapshots, again.paths, again.collections) == ((), (), ())
 

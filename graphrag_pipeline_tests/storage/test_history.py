@@ -135,7 +135,7 @@ def test_a_damaged_manifest_is_left_out_and_a_damaged_pin_is_an_error(root: Root
     root.snapshots.path_of(first_of(root)).write_text("{")
     assert [facts.id for facts in list_snapshots(root.snapshots)] == [root.snapshots.current()]
     (root.snapshots.folder / "pinned.json").write_text("")
-    with pytest.raises(NoSnapshotError, match=r"pinned\.json: damaged; run `graphrag-pipeline snapshots unpin`"):
+    with pytest.raises(NoSnapshotError, match=r"pinned\.json` is damaged; run `graphrag-pipeline snapshots unpin`"):
         list_snapshots(root.snapshots)
     root.snapshots.unpin()
     assert len(list_snapshots(root.snapshots)) == 1

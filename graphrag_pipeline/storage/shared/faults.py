@@ -41,5 +41,5 @@ def translate_errors(url: str, *passing: type[Exception]) -> Iterator[None]:
             raise files.write_error(Path(error.filename or tempfile.gettempdir()), error) from error
         raise StoreError(
             f"{url}: the shared store of storage.url failed ({describe_error(error)}); check the URL, the network and "
-            "the credentials, then run again: what was finished is kept here"
+            "the credentials, then run again. Finished work is kept here"
         ) from error

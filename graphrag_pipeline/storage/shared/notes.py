@@ -37,6 +37,7 @@ class StoreNotes:
             return None
 
     def write_state(self, state: StoreState) -> None:
+        """Save the last common state of copy and store."""
         files.replace(self._state_path, state.to_bytes())
 
     @property
@@ -53,4 +54,5 @@ class StoreNotes:
         return list(json.loads(self._pending_path.read_bytes())) if self._pending_path.exists() else []
 
     def write_pending_uploads(self, names: Iterable[str]) -> None:
+        """Save the archives to upload again."""
         files.replace(self._pending_path, json.dumps(sorted(names)).encode())

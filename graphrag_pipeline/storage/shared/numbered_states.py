@@ -18,6 +18,7 @@ _N_KEPT = 2
 
 
 def state_name(number: int) -> str:
+    """Return the name of the object of a state."""
     return f"{STATES}/{number:09d}.json.gz"
 
 

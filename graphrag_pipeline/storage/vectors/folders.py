@@ -281,6 +281,7 @@ def _link_tree(source: Path, target: Path) -> None:
 
 
 def connect(folder: Path) -> Any:
+    """Return a LanceDB connection to a folder."""
     import lancedb
 
     return lancedb.connect(str(folder))

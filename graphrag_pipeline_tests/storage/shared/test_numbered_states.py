@@ -43,5 +43,5 @@ def test_a_damaged_one_is_named(url: str) -> None:
     objects = open_object_store(url)
     NumberedStates(objects).publish(state(1))
     objects.write(state_name(2), b"nonsense")
-    with pytest.raises(PipelineError, match=rf"{url}/states/000000002\.json\.gz: damaged"):
+    with pytest.raises(PipelineError, match=rf"{url}/states/000000002\.json\.gz is damaged"):
         NumberedStates(objects).latest()

@@ -74,7 +74,7 @@ def test_a_missing_package_and_a_missing_bucket_are_reported(s3_url: str) -> Non
     with pytest.raises(StoreError, match="pip install gcsfs"):
         open_object_store("gs://bucket/x").read("a")
     with pytest.raises(StoreError, match="bucket does not exist"):
-        open_object_store("s3://nobody/x").write("a", b"1")
+        open_object_store("s3://unknown-bucket/x").write("a", b"1")
     for url in ("s3://", "file:///"):
         with pytest.raises(StoreError, match=r"storage\.url has no bucket or folder"):
             open_object_store(url)

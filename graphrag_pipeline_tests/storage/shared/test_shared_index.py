@@ -94,11 +94,11 @@ def test_killed_at_any_moment_of_a_push_readers_see_one_snapshot_and_the_next_co
 def test_of_two_index_runs_at_once_one_waits_and_finds_the_work_done(s3_url: str, tmp_path: Path) -> None:
     one, two = (machine(tmp_path / name, s3_url, n_buckets=1) for name in ("one", "two"))
     processes = [start_index(root) for root in (one, two)]
-    told = [(*process.communicate(timeout=TIMEOUT_S), process.returncode) for process in processes]
-    assert [status for *_, status in told] == [0, 0], told
-    outs = sorted(out for out, _, _ in told)
+    ended = [(*process.communicate(timeout=TIMEOUT_S), process.returncode) for process in processes]
+    assert [status for *_, status in ended] == [0, 0], ended
+    outs = sorted(out for out, _, _ in ended)
     assert sum("nothing changed" in out for out in outs) == 1, outs
-    assert sum("is writing the index; waiting for it" in err for _, err, _ in told) == 1, told
+    assert sum("is writing the index; waiting for it" in err for _, err, _ in ended) == 1, ended
     assert contract_bytes(again(one)) == contract_bytes(again(two))
 
 
@@ -145,8 +145,8 @@ def test_a_query_job_reads_what_was_published_elsewhere(
         config = {"ops": {"open_snapshot_for_basic_search": {"config": {"question": "Who is Bob Cratchit?"}}}} | QUIET
         result = job.execute_in_process(instance=instance, run_config=config)
     assert result.success
-    told = [event for event in result.all_events if event.event_type == dg.DagsterEventType.ASSET_OBSERVATION]
-    assert one.snapshots.current() in str(told)
+    observations = [event for event in result.all_events if event.event_type == dg.DagsterEventType.ASSET_OBSERVATION]
+    assert one.snapshots.current() in str(observations)
 
 
 def test_every_reading_command_works_on_a_machine_without_an_index(

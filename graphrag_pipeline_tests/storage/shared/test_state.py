@@ -41,7 +41,7 @@ def test_a_state_reads_as_it_was_written_and_equal_ones_are_equal_bytes(
 @pytest.mark.parametrize("data", [b"", b"\x1f\x8b\x08", StoreState().to_bytes()[:-4], b"x" * 40])
 def test_a_damaged_state_names_its_place_and_the_way_out(data: bytes) -> None:
     with pytest.raises(
-        PipelineError, match=r"s3://bucket/state: damaged .*remove it, and .* run `graphrag-pipeline index` there"
+        PipelineError, match=r"s3://bucket/state is damaged .*remove it\. On .* run `graphrag-pipeline index`"
     ):
         StoreState.from_bytes(data, "s3://bucket/state")
 

@@ -93,7 +93,7 @@ def test_the_index_finds_the_nearest_in_order(tmp_path: Path, folders: tuple[Vec
     matrix = change(make_matrix())
     table = VectorTable(tmp_path, folders[1])
     assert [record_id for record_id, _ in table.search(matrix[200], 3)][:2] == ["id003", "id200"]
-    only = table.search(matrix[200], 3, ids=["id200", "id017", "nobody"])
+    only = table.search(matrix[200], 3, ids=["id200", "id017", "unknown"])
     assert [record_id for record_id, _ in only] == ["id200", "id017"]
     assert np.array_equal(table.vectors(["id017", "id399", "id004"]), [matrix[17], np.zeros(16), matrix[4]])
     assert "id005" not in {record_id for record_id, _ in table.search(matrix[0], N_ROWS)}

@@ -76,7 +76,7 @@ def test_search_keeps_to_ids_and_attributes(books: VectorStore) -> None:
     def found(**options) -> list[str]:
         return [record_id for record_id, _ in books.search("books-1", unit(0, 1, 2), 9, **options)]
 
-    assert found(ids=["b", "d", "nobody"]) == ["b", "d"] and found(ids=[]) == []
+    assert found(ids=["b", "d", "unknown"]) == ["b", "d"] and found(ids=[]) == []
     assert sorted(found(where={"level": 1})) == ["a", "c"]
     assert sorted(found(where={"level": [12, 2]})) == ["b", "d"] and found(where={"level": []}) == []
     assert found(where={"title": "O'Brien"}) == ["a"] and found(where={"title": None}) == ["c"]
@@ -96,13 +96,13 @@ def test_full_text_takes_words_as_words(books: VectorStore) -> None:
 
 
 def test_rows_are_found_by_id_counted_replaced_and_removed(books: VectorStore) -> None:
-    assert [row.id for row in books.get("books-1", ["d", "nobody", "a"])] == ["d", "a"]
+    assert [row.id for row in books.get("books-1", ["d", "unknown", "a"])] == ["d", "a"]
     (row,) = books.get("books-1", ["b"])
     assert (row.text, dict(row.attributes)) == ("a cat slept", {"level": 12, "title": 'says "level": 1, twice'})
     assert row.vector.dtype == np.float32 and np.array_equal(row.vector, unit(0, 1))
     assert (books.count("books-1"), books.count("books-1", {"level": 1})) == (5, 2)
     books.upsert("books-1", [record("a", 3), record("f", 2), record("f", 3, text="the last one counts")])
-    books.delete("books-1", ["b", "nobody"])
+    books.delete("books-1", ["b", "unknown"])
     assert sorted(books.ids("books-1")) == ["a", "c", "d", "e", "f"] and books.count("books-1") == 5
     assert [record_id for record_id, _ in books.search("books-1", unit(3), 2)] == ["a", "f"]
     assert books.get("books-1", ["f"])[0].text == "the last one counts"
@@ -186,7 +186,7 @@ def test_equal_rows_are_one_collection_and_other_rows_another(store: VectorStore
     assert (store.open(first).count(), store.open(second).count({"level": 1})) == (7, 6)
     assert store.count(collection_of(second)) == 6
     opened = store.open(first)
-    assert opened.vectors(["id3", "nobody"])[1].tolist() == [0, 0, 0, 0]
+    assert opened.vectors(["id3", "unknown"])[1].tolist() == [0, 0, 0, 0]
     assert opened.search(opened.vectors(["id3"])[0], 1, where={"level": 1})[0][0] == "id3"
     assert opened.search_text("text", 9, ids=["id2"])[0][0] == "id2" and opened.get(["id4"])[0].text == "text 4"
 
