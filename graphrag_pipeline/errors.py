@@ -10,7 +10,7 @@ class PipelineError(Exception):
 
 
 class SettingsError(PipelineError):
-    """settings.yaml or a GRAPHRAG__ variable does not validate."""
+    """settings.yaml or a `GRAPHRAG__` variable does not validate."""
 
 
 class NoSnapshotError(PipelineError):
