@@ -82,7 +82,7 @@ class Story:
     @property
     def is_live(self) -> bool:
         """Whether some of its blocks run in the live test only."""
-        return any(block.has("live") or block.has("background") for block in self.blocks)
+        return any(block.has("live") for block in self.blocks)
 
 
 def pages() -> list[Path]:

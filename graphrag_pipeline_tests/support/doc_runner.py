@@ -24,21 +24,24 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import yaml
 
 from graphrag_pipeline import cli
+from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, environment
 from graphrag_pipeline_tests.support.doc_pages import Block, Story
-from graphrag_pipeline_tests.support.live_dagster import fetch, wait_until
+from graphrag_pipeline_tests.support.live_dagster import wait_until
 
 _SHELL_SIGNS = re.compile(r"[|&;<>$`(){}*~]")
 _HERE_DOCUMENT = re.compile(r"<<-?\s*['\"]?(\w+)")
 _OUTPUT_LIMIT = 4_000
 _MODELS = {"chat_model": {"model": "any"}, "embedding_model": {"model": "any"}}
 """Models that a page names elsewhere, so that a shown section with `engine: model` is valid alone."""
+_START_S = 180
 _STOP_S = 20
 
 
@@ -56,7 +59,7 @@ class DocRunner:
         folder: an empty folder, or one with what the story's setups made; tools are put into `tools` beside it.
         variables: environment variables over the test's environment.
         values: what `{name}` in a replacement stands for.
-        is_live: whether blocks marked `live` and `background` run, too.
+        is_live: whether blocks marked `live` run, too.
     """
 
     def __init__(
@@ -66,7 +69,7 @@ class DocRunner:
         self.is_live = is_live
         self.skipped: list[str] = []
         self._place = folder
-        self._values = {**values, "port": str(_free_port())}
+        self._values = {**values, "port": str(_free_port()), "other_port": str(_free_port())}
         self._tools = folder.parent / "tools"
         programs = _make_programs(self._tools)
         self._variables = environment(HOME=str(self._tools), **variables)
@@ -85,17 +88,16 @@ class DocRunner:
             for block in story.blocks:
                 words = story.replacements | block.replacements
                 try:
-                    self._run_block(block, _replace(block.text, words, self._values))
+                    self._name_snapshots()
+                    self._run_block(block, _replace(block.text, words, self._values), words)
                 except Exception as error:
                     raise AssertionError(f"{block.place}: {type(error).__name__}: {error}") from error
         finally:
             self._stop()
 
-    def _run_block(self, block: Block, text: str) -> None:
-        is_for_live = block.has("live") or block.has("background")
-        if block.has("skip") or (is_for_live and not self.is_live):
-            reason = block.value("skip") or block.value("live") or block.value("background")
-            self.skipped.append(f"{block.place}: {reason or 'runs in the live test'}")
+    def _run_block(self, block: Block, text: str, words: Mapping[str, str]) -> None:
+        if block.has("skip") or (block.has("live") and not self.is_live):
+            self.skipped.append(f"{block.place}: {block.value('skip') or block.value('live')}")
             return
         if block.has("sequence"):
             return  # a test of its own
@@ -104,8 +106,8 @@ class DocRunner:
             path = self._place / target
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        elif block.has("background"):
-            self._start(text)
+        elif (address := block.value("background")) is not None:
+            self._start(text, _replace(address, words, self._values))
         elif block.language == "bash":
             self._printed = "".join(self._run_command(block, command).output for command in split_commands(text))
         elif block.language == "console":
@@ -120,6 +122,12 @@ class DocRunner:
             _check_form(block, text)
             if block.has("apply"):
                 self._apply(block, text)
+
+    def _name_snapshots(self) -> None:
+        """`{current}` and `{previous}`: the two newest snapshots of the story's first root."""
+        roots = sorted(self.folder.glob("*/settings.yaml"))
+        ids = Root(roots[0].parent).snapshots.ids() if roots else []
+        self._values |= dict(zip(("current", "previous"), ids[::-1], strict=False))
 
     # -------------------------------------------------------------------------------------------------------- commands
 
@@ -143,7 +151,7 @@ class DocRunner:
         Raises:
             AssertionError: it ends otherwise.
         """
-        words = _plain_words(command)
+        words = [] if self.is_live else _plain_words(command)
         outcome = self._run_ours(words[1:]) if words[:1] == ["graphrag-pipeline"] else self._run_shell(command)
         _, _, comment = command.partition("#")
         expected = int("exit status 1" in comment and " if " not in comment)
@@ -186,6 +194,8 @@ class DocRunner:
             self._place = Path(place)
             self._variables = dict(pair.split("=", 1) for pair in variables.split("\0") if "=" in pair)
             state.unlink()
+            if "VIRTUAL_ENV" in self._variables:  # an installed package, not this repository
+                self._variables.pop("PYTHONPATH", None)
         return CommandEnd(done.returncode, done.stdout)
 
     @contextlib.contextmanager
@@ -201,25 +211,26 @@ class DocRunner:
             os.environ.clear()
             os.environ.update(before)
 
-    def _start(self, text: str) -> None:
-        """Start `graphrag-pipeline dev` and wait for its page."""
+    def _start(self, text: str, address: str) -> None:
+        """Start a server and wait until it accepts connections at its address; `dev` gets a free port."""
         [command] = split_commands(text)
         command = command.partition("#")[0].strip()
-        port = self._values["port"]
-        if "--port" not in command:
-            command += f" --port {port}"
+        if not address:
+            address = f"http://127.0.0.1:{self._values['port']}"
+            command += f" --port {self._values['port']}"
         with (self._tools / "background.log").open("ab") as log:
-            self._background.append(
-                subprocess.Popen(
-                    ["bash", "-c", f"exec {command}"],
-                    cwd=self._place,
-                    env=self._variables,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                )
+            process = subprocess.Popen(
+                ["bash", "-c", f"exec {command}"],
+                cwd=self._place,
+                env=self._variables,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
-        wait_until(lambda: "dagster_webserver_version" in fetch(f"http://127.0.0.1:{port}/server_info"), 180)
+        self._background.append(process)
+        wait_until(lambda: process.poll() is not None or _accepts(address), _START_S)
+        if process.poll() is not None:
+            raise AssertionError((self._tools / "background.log").read_text(encoding="utf-8")[-_OUTPUT_LIMIT:])
 
     def _stop(self) -> None:
         index = self._namespace.get("index")
@@ -351,3 +362,13 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def _accepts(address: str) -> bool:
+    """Whether something listens at the host and port of an address."""
+    parts = urlsplit(address)
+    try:
+        socket.create_connection((parts.hostname or "", parts.port or 80), timeout=1).close()
+    except OSError:
+        return False
+    return True

@@ -19,7 +19,7 @@ from graphrag_pipeline.settings.settings import Settings, settings_for_model
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.object_server import BUCKET, running_object_server
-from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX, SAMPLE_ROOT
+from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX, REPOSITORY, SAMPLE_ROOT
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
 KEY = "sk-docs-0123456789"
@@ -89,6 +89,7 @@ def started_story(setups: tuple[str, ...], folder: Path, cache: Path) -> Iterato
     folder.mkdir(parents=True)
     with contextlib.ExitStack() as stack:
         start = StoryStart(folder, cache, stack)
+        start.values["repository"] = str(REPOSITORY)
         for name in setups:
             SETUPS[name](start)
         if start.root.is_dir():

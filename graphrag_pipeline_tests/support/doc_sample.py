@@ -1,8 +1,8 @@
-"""What README shows of the sample's index: the demo's answers, descriptions and reports, as the product prints them.
+"""Answers, descriptions and reports of the sample's index, as the documentation shows them.
 
-    python -m graphrag_pipeline_tests.support.readme_sample        # puts them into README.md
+    python -m graphrag_pipeline_tests.support.doc_sample        # puts them into docs/explanation/sample.md
 
-`test_readme.py` holds README to it. Keep out: anything that is not read from an index.
+A test compares the page with what the product prints. Keep out: anything that is not read from an index.
 """
 
 from __future__ import annotations
@@ -17,12 +17,9 @@ from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline_tests.support.paths import REPOSITORY
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
-ROOT = REPOSITORY
-README = ROOT / "README.md"
-START, END = (
-    "<!-- sample: made by python -m graphrag_pipeline_tests.support.readme_sample -->",
-    "<!-- end of sample -->",
-)
+PAGE = REPOSITORY / "docs" / "explanation" / "sample.md"
+START = "<!-- sample: made by python -m graphrag_pipeline_tests.support.doc_sample -->"
+END = "<!-- end of sample -->"
 LOCAL_QUESTION = "Who is Ebenezer Scrooge's clerk?"
 GLOBAL_QUESTION = "What are the main themes of the story?"
 N_DESCRIPTIONS, N_SENTENCES = 20, 2
@@ -32,9 +29,9 @@ N_REPORTS = 10
 def index_sample(folder: Path) -> GraphIndex:
     """Index the sample corpus as `make demo` does."""
     documents = {
-        path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "data" / "input").glob("*.txt"))
+        path.name: path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "data" / "input").glob("*.txt"))
     }
-    settings = (ROOT / "data" / "settings.yaml").read_text(encoding="utf-8")
+    settings = (REPOSITORY / "data" / "settings.yaml").read_text(encoding="utf-8")
     root = make_root(folder / "root", documents, settings)
     build_tables(root)
     build_tables(root, (CANDIDATE.name, SNAPSHOT.name))
@@ -42,29 +39,23 @@ def index_sample(folder: Path) -> GraphIndex:
 
 
 def render_sample(index: GraphIndex) -> str:
-    """The part of README between `START` and `END`."""
+    """Return the part of the page between `START` and `END`."""
     local = index.search(LOCAL_QUESTION).to_markdown()
     themes = index.search(GLOBAL_QUESTION, method="global").to_markdown()
     return "\n\n".join(
         [
-            _fold(f"<i>{LOCAL_QUESTION}</i> (all that the demo prints)", local),
-            _fold(f"<i>{GLOBAL_QUESTION}</i> (all that the demo prints)", themes),
-            _fold(
-                f"The {N_DESCRIPTIONS} most frequent entities and their descriptions (of each the first {N_SENTENCES} "
-                "sentences of at most five)",
-                "\n".join(_render_descriptions(index)),
-            ),
-            _fold(
-                f"The {N_REPORTS} reports ranked highest (without citations; of each finding the heading and the first "
-                "sentence)",
-                "\n\n".join(_render_reports(index)),
-            ),
+            f"## {LOCAL_QUESTION}",
+            local.strip(),
+            f"## {GLOBAL_QUESTION}",
+            themes.strip(),
+            f"## The {N_DESCRIPTIONS} most frequent entities",
+            f"Of each description, the first {N_SENTENCES} sentences of at most five.",
+            "\n".join(_render_descriptions(index)),
+            f"## The {N_REPORTS} reports ranked highest",
+            "Without citations; of each finding the heading and the first sentence.",
+            "\n\n".join(_render_reports(index)),
         ]
     )
-
-
-def _fold(summary: str, body: str) -> str:
-    return f"<details><summary>{summary}</summary>\n\n{body.strip()}\n\n</details>"
 
 
 def _render_descriptions(index: GraphIndex) -> list[str]:
@@ -95,12 +86,12 @@ def _first_sentences(text: str, n: int) -> str:
     return " ".join(" ".join(text[start:end].split()) for start, end in split_sentences(text)[:n])
 
 
-def put_into_readme(sample: str) -> str:
-    """README's text with the sample in its place."""
-    before, _, rest = README.read_text(encoding="utf-8").partition(START)
+def put_into_page(sample: str) -> str:
+    """Return the page's text with the sample in its place."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(START)
     return f"{before}{START}\n\n{sample}\n\n{END}{rest.partition(END)[2]}"
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder, index_sample(Path(folder)) as sample_index:
-        README.write_text(put_into_readme(render_sample(sample_index)), encoding="utf-8")
+        PAGE.write_text(put_into_page(render_sample(sample_index)), encoding="utf-8")
