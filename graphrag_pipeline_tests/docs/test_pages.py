@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline_tests.support.doc_pages import Story, all_blocks, pages, read_stories, sequence_name
+from graphrag_pipeline_tests.support.doc_pages import DOCS, Story, all_blocks, pages, read_stories, sequence_name
 from graphrag_pipeline_tests.support.doc_runner import DocRunner
 from graphrag_pipeline_tests.support.doc_setups import started_story
 from graphrag_pipeline_tests.support.paths import REPOSITORY
@@ -64,3 +65,17 @@ def test_each_sequence_of_commands_is_run_by_a_test() -> None:
     )
     names = {name for block in all_blocks() if (name := sequence_name(block))}
     assert [name for name in sorted(names) if f'"{name}"' not in sources] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "heading", "folder"),
+    [
+        ("contributing.md", "Where do I change ...", "graphrag_pipeline"),
+        ("explanation/architecture.md", "Promises, and the tests that hold them", "graphrag_pipeline_tests"),
+    ],
+)
+def test_the_paths_that_readers_are_sent_to_exist(page: str, heading: str, folder: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    paths = re.findall(r"`([\w/]+(?:\.py|/))`", section)
+    assert paths and [path for path in paths if not (REPOSITORY / folder / path).exists()] == []

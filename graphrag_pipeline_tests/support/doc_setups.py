@@ -146,7 +146,7 @@ def _news(start: StoryStart) -> None:
 
 
 def _documents(start: StoryStart) -> None:
-    make_root(start.root)
+    make_root(start.root, settings="")
 
 
 def _two_snapshots(start: StoryStart) -> None:
