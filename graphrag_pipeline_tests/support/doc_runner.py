@@ -107,7 +107,7 @@ class DocRunner:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         elif (address := block.value("background")) is not None:
-            self._start(text, _replace(address, words, self._values))
+            self._start(text, _replace(address, words, self._values).format(**self._values))
         elif block.language == "bash":
             self._printed = "".join(self._run_command(block, command).output for command in split_commands(text))
         elif block.language == "console":
@@ -126,7 +126,8 @@ class DocRunner:
     def _name_snapshots(self) -> None:
         """`{current}` and `{previous}`: the two newest snapshots of the story's first root."""
         roots = sorted(self.folder.glob("*/settings.yaml"))
-        ids = Root(roots[0].parent).snapshots.ids() if roots else []
+        with self._entered():
+            ids = Root(roots[0].parent).snapshots.ids() if roots else []
         self._values |= dict(zip(("current", "previous"), ids[::-1], strict=False))
 
     # -------------------------------------------------------------------------------------------------------- commands
