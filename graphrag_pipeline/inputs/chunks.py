@@ -1,10 +1,11 @@
-"""Structured files whose rows are small typed chunks of documents: the rows of each document put together, in order.
+"""Documents from structured files whose rows are small typed chunks.
 
-A chunk file names three columns (`input.document_id_column`, `type_column`, `page_column`; an empty name is not asked
-for). Its rows of one document id become one document: their texts with a blank line between, and the bounds, type,
-page and own id of each chunk, along which text units are cut (`chunk_aggregation.py`). No row is lost in silence: what
-is odd about one is told in the document's notes, and a row without a document id becomes a document of its own. Keep
-out ids, hashes and tables (`documents.py`).
+A chunk file has the columns `input.document_id_column`, `type_column` and `page_column`; a column with an empty name is
+not required. The rows of one document id become one document: their texts with a blank line between them, and the
+bounds, type, page and id of each chunk. Text units are cut along these bounds (`chunk_aggregation.py`). No row is
+dropped silently: defects are listed in the notes of the document, and a row without a document id becomes a separate
+document. Notes are stored in the corpus manifest, so do not reword them. Keep out: ids, hashes and tables
+(`documents.py`).
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ class ChunkedDocument:
 
     Attributes:
         record: its id in the file; "#row" for a row without one.
-        text: the chunks' texts, `BETWEEN` them; "" if no chunk has any.
-        chunks: start, end (character offsets into `text`), type, page and id of each, in the order of the file.
-        values: what all its rows agree on, besides the columns that have a meaning.
-        notes: what was odd about its rows, in words.
+        text: texts of the chunks, joined by `BETWEEN`; "" without any text.
+        chunks: start, end (character offsets into `text`), type, page and id of each chunk, in the order of the file.
+        values: values that all its rows share, without the columns that have a meaning.
+        notes: defects of its rows, as text.
     """
 
     record: str
@@ -55,14 +56,14 @@ class ChunkedDocument:
 
 
 def is_chunk_file(rows: Sequence[dict[str, Any]], settings: InputSettings) -> bool:
-    """Whether rows are chunks: some row has the column of document ids, some that of types, some that of pages."""
+    """Whether rows are chunks: each of the named columns occurs in some row."""
     columns = [settings.document_id_column, settings.type_column, settings.page_column]
     named = [column for column in columns if column]
     return bool(columns[0]) and all(any(find_column(values, column) for values in rows) for column in named)
 
 
 def join_chunks(rows: Iterable[Row], settings: InputSettings) -> list[ChunkedDocument]:
-    """Documents in the order in which they start; rows of several may be mixed."""
+    """Join the rows of each document, in the order of first rows; rows of several documents can be mixed."""
     drafts: dict[tuple[str, int], _DocumentDraft] = {}
     for row in rows:
         if row.values is None:
@@ -78,7 +79,7 @@ def join_chunks(rows: Iterable[Row], settings: InputSettings) -> list[ChunkedDoc
 
 
 def describe_notes(document: ChunkedDocument) -> str:
-    """The notes on a document in one line; "" if there is nothing to tell."""
+    """Return the notes on a document in one line; "" without notes."""
     if not document.notes:
         return ""
     more = f"; and {len(document.notes) - _MAX_NOTES} more" if len(document.notes) > _MAX_NOTES else ""
@@ -88,7 +89,7 @@ def describe_notes(document: ChunkedDocument) -> str:
 
 @dataclass
 class _DocumentDraft:
-    """A document while its rows come in."""
+    """A document while its rows are read."""
 
     record: str
     settings: InputSettings
@@ -169,14 +170,14 @@ class _DocumentDraft:
         return page
 
     def _title(self) -> str:
-        """The title that a row has, else the first chunk that is one, else the document's id."""
+        """Return the first title of a row, else the first chunk of type title, else the document's id."""
         named = (" ".join(as_text(value_of(values, self.settings.title_column)).split()) for values in self.rows)
         written = (text for text, chunk in zip(self.texts, self.chunks, strict=True) if chunk["type"] == TITLE_CHUNK)
         return next(filter(None, named), "") or " ".join(next(written, "").split())[:_MAX_TITLE] or self.record
 
 
 def _shared_values(rows: list[dict[str, Any]], columns: list[str]) -> dict[str, Any]:
-    """Values that all rows have in common, without some columns."""
+    """Return the values that all rows share, without some columns."""
     key_paths: set[KeyPath] = {path for values in rows for column in columns if (path := find_column(values, column))}
     rests = [without_columns(values, key_paths) for values in rows]
     return {

@@ -1,8 +1,9 @@
-"""Source records: what one input file, or one row of it, says; and the two tables made of them.
+"""Source records from input files or their rows, and the two tables made of them.
 
-Pure: bytes in, records out; the disk is inputs/files.py, the formats are document_formats.py. A record that
-cannot become a document carries its `problem` and stands in the manifest, so that nothing is silently absent. Keep out
-clocks and file times: a touched file with equal content is the same document.
+Pure: bytes in, records out. A record that cannot become a document has a `problem` and is listed in the manifest, so
+that no input disappears silently. Problems and notes are stored in the manifest, so do not reword them. Keep out: the
+disk (`files.py`), formats (`formats.py`), clocks and file times, because a touched file with equal content is the same
+document.
 """
 
 from __future__ import annotations
@@ -53,36 +54,36 @@ _MAX_COLUMNS_NAMED = 20
 
 @dataclass(frozen=True)
 class SourceRecord:
-    """One document to be, or the reason why there is none."""
+    """One future document, or the reason why it cannot become one."""
 
     document_id: str
     path: str  # relative to the input folder, forward slashes
-    record: str  # own id or "#row" inside a structured file; "" for a whole file
+    record: str  # id of the record or "#row" in a structured file; "" for a whole file
     format: str
-    n_bytes: int  # of the file; of the text in UTF-8 for a record of a structured file
+    n_bytes: int  # size of the file; in a structured file, of the record's text in UTF-8
     content_hash: str  # "" with a problem
     title: str
     text: str
-    creation_date: str | None  # ISO 8601, as the record has it
+    creation_date: str | None  # ISO 8601, as written in the record
     metadata: str  # JSON object, keys sorted
     problem: str | None
-    chunks: list[dict[str, Any]] | None = None  # `tables.CHUNKS`, where a structured file holds the document in parts
-    note: str | None = None  # what was odd about its rows, although it was read
+    chunks: list[dict[str, Any]] | None = None  # `tables.CHUNKS`, if a structured file holds the document in chunks
+    note: str | None = None  # defects of its rows, although it was read
 
 
 def document_id_of(path: str, record: str = "") -> str:
-    """Id of a document: from its place in the input folder, so that an edited file keeps it."""
+    """Return the id of a document: a hash of its place in the input folder, so that an edited file keeps it."""
     return stable_hash("document", path, record)
 
 
 def format_of(path: str) -> str:
-    """Format by extension (any case); an unsupported extension as it is, "" if there is none."""
+    """Return the format for the extension in any case; an unsupported extension unchanged, "" without one."""
     extension = PurePosixPath(path).suffix.lstrip(".").lower()
     return FORMATS.get(extension, extension)
 
 
 def problem_record(path: str, problem: str, record: str = "", n_bytes: int = 0) -> SourceRecord:
-    """A record that has no document."""
+    """Make a record without a document."""
     return SourceRecord(
         document_id_of(path, record), path, record, format_of(path), n_bytes, "", "", "", None, "{}", problem
     )
@@ -91,15 +92,15 @@ def problem_record(path: str, problem: str, record: str = "", n_bytes: int = 0) 
 def read_records(path: str, data: bytes, settings: InputSettings) -> list[SourceRecord]:
     """Read one file: one record for a text or office file, one per row for csv, json, jsonl and parquet.
 
-    Rows that are chunks of documents make one record per document (see `chunked_documents.py`), with a note where
-    something was odd about its rows.
+    Rows that are chunks of documents make one record per document (see `chunks.py`), with a note on defects of its
+    rows.
 
     Args:
-        path: relative to the input folder; decides the ids and, by its extension, the format.
+        path: path relative to the input folder; it determines the ids and, by its extension, the format.
         data: the whole file.
 
     Returns:
-        Records in file order with unique ids, never none: what cannot be used has a `problem`.
+        Records in file order with unique ids, at least one; an unusable record has a `problem`.
     """
     format = format_of(path)
     try:
@@ -117,16 +118,16 @@ def read_records(path: str, data: bytes, settings: InputSettings) -> list[Source
 
 
 def build_corpus_manifest(records: Iterable[SourceRecord]) -> pa.Table:
-    """`tables.CORPUS_MANIFEST`: every record, with its problem if it has one."""
+    """Build `tables.CORPUS_MANIFEST`: every record, with its problem if it has one."""
     columns = CORPUS_MANIFEST.schema.names
     return CORPUS_MANIFEST.from_rows([{name: getattr(record, name) for name in columns} for record in records])
 
 
 def refuse_lost_converters(manifest: pa.Table, previous: pa.Table | None) -> None:
-    """Refuse a manifest that would drop documents only because the converter that read them is not installed here.
+    """Refuse a manifest that drops documents only because their converter is not installed here.
 
     Raises:
-        PipelineError: names the first such document and the way out.
+        PipelineError: a document would be dropped; the message names the first one and what to do.
     """
     if previous is None:
         return
@@ -135,16 +136,16 @@ def refuse_lost_converters(manifest: pa.Table, previous: pa.Table | None) -> Non
     lost = [row for row in rows if NEEDS_CONVERTER in row["problem"] and row["document_id"] in readable]
     if lost:
         raise PipelineError(
-            f"{lost[0]['path']}: {lost[0]['problem']}; it and {len(lost) - 1} more documents are in the index and "
-            "would be dropped - install it, or remove the files from the input folder"
+            f"`{lost[0]['path']}`: {lost[0]['problem']}; it and {len(lost) - 1} more documents are in the index and "
+            "would be dropped. Install the converter, or remove the files from the input folder"
         )
 
 
 def match_manifest(records: Iterable[SourceRecord], manifest: pa.Table) -> list[SourceRecord]:
-    """The records, if they are what the manifest lists.
+    """Return the records if they match the manifest.
 
     Raises:
-        InputChangedError: a file was added, edited or removed since the manifest was made; names the first.
+        InputChangedError: a file was added, edited or removed after the manifest was made; the message names the first.
     """
     found = list(records)
     listed = dict(zip(manifest["document_id"].to_pylist(), manifest["content_hash"].to_pylist(), strict=True))
@@ -159,7 +160,7 @@ def match_manifest(records: Iterable[SourceRecord], manifest: pa.Table) -> list[
 
 
 def build_documents(records: Iterable[SourceRecord]) -> pa.Table:
-    """`tables.DOCUMENTS`: every record without a problem."""
+    """Build `tables.DOCUMENTS`: every record without a problem."""
     columns = [name for name in DOCUMENTS.schema.names if name != "id"]
     return DOCUMENTS.from_rows(
         [
@@ -198,12 +199,12 @@ def _read_rows(path: str, format: str, data: bytes, settings: InputSettings) -> 
         )
     if is_chunk_file(valid, settings):
         return list(_read_chunks(path, rows, settings))
-    seen: dict[str, str] = {}  # record -> where it stands
+    seen: dict[str, str] = {}  # record -> its place in the file
     return [_read_row(path, row, settings, seen) for row in rows]
 
 
 def _read_chunks(path: str, rows: list[Row], settings: InputSettings) -> Iterator[SourceRecord]:
-    """A record per document, with its notes, and one per row that cannot be read."""
+    """Yield one record per document, with its notes, and one per row that cannot be read."""
     seen: set[str] = set()
 
     def unique(record: str) -> str:
@@ -244,7 +245,7 @@ def _iterate_rows(format: str, data: bytes, settings: InputSettings) -> Iterator
 
 
 def _read_row(path: str, row: Row, settings: InputSettings, seen: dict[str, str]) -> SourceRecord:
-    """One row's record; `seen` learns its name, so that a doubled id is told and gets a name of its own."""
+    """Make the record of one row and add its name to `seen`; a duplicate id is a problem and gets a unique name."""
     own_id = as_text(value_of(row.values or {}, settings.id_column)).strip()
     record, problem = own_id or f"#{row.number}", row.problem
     if record in seen:

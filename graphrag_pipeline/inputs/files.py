@@ -1,10 +1,10 @@
-"""The input folder: its files in order, and their records; on disk, or behind an fsspec URL (remote_input.py).
+"""Input folder: its files in order and their records, on disk or behind an fsspec URL (`remote.py`).
 
-Decisions. Every file below the folder that counts (input_paths.py) is read or listed with a problem. A symbolic link to
-a file inside the folder is a document of its own; one that leads out, nowhere or to a folder is a problem (the input
-folder itself may be a link). A folder is a `Path` on disk, or a URL as text; the same files make the same records.
+Every file below the folder that is not ignored (`paths.py`) is read, or listed with a problem. A symbolic link to a
+file inside the folder is a separate document. A link out of the folder, to nothing or to a folder is a problem; the
+input folder itself can be a link. A folder is a `Path` on disk or a URL as text. Equal files give equal records.
 
-Keep out what is in a file: inputs/documents.py.
+Keep out: the content of files (`documents.py`).
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from graphrag_pipeline.settings.settings import InputSettings
 from graphrag_pipeline.tables import CHUNKS
 
 READER_VERSION = "3"
-"""Raise it when a reader returns something else for the same bytes: cached records are then read anew."""
+"""Raise it when a reader returns another result for the same bytes; cached records are then not used."""
 
 _CACHE = "documents"
-_COLUMN_TYPES = {"n_bytes": pa.int64(), "chunks": CHUNKS}  # of a cached record; the others are text
+_COLUMN_TYPES = {"n_bytes": pa.int64(), "chunks": CHUNKS}  # columns of a cached record; all others are text
 _RECORD_SCHEMA = pa.schema(
     [(field.name, _COLUMN_TYPES.get(field.name, pa.string())) for field in dataclasses.fields(SourceRecord)]
 )
@@ -51,15 +51,15 @@ def read_input(
     buckets: Collection[str] | None = None,
     cache_folder: Path | None = None,
 ) -> Iterator[SourceRecord]:
-    """Records of the input folder, by path, one file in memory at a time.
+    """Yield the records of the input folder by path, with one file in memory at a time.
 
     Args:
-        buckets: only records of these partitions; other whole-file documents are not even opened.
-        cache_folder: keeps what was fetched, by what its store says of it, and what was parsed or converted, by content
-            and settings; None: nothing is kept.
+        buckets: partitions to read; None reads all. Whole-file documents of other partitions are not opened.
+        cache_folder: keeps fetched files by the version that their store reports, and parsed or converted records by
+            content and settings. None keeps nothing.
 
     Raises:
-        PipelineError: the folder is not there or cannot be listed, or a file of a URL cannot be fetched.
+        PipelineError: the folder does not exist or cannot be listed, or a file of a URL cannot be fetched.
     """
     wanted = None if buckets is None else frozenset(buckets)
     if isinstance(folder, str):
@@ -69,19 +69,19 @@ def read_input(
 
 
 def list_input(folder: Path | str, settings: InputSettings, cache_folder: Path | None = None) -> list[InputFile]:
-    """The files that count, sorted by the bytes of their path, and what cannot be read.
+    """List the files that are not ignored, with problems, sorted by the bytes of their path.
 
     Args:
-        cache_folder: where copies of the files of a URL are; None: nobody asks where.
+        cache_folder: folder for copies of the files of a URL; None if the caller does not use their locations.
 
     Raises:
-        PipelineError: the folder is not there or cannot be listed.
+        PipelineError: the folder does not exist or cannot be listed.
     """
     if isinstance(folder, str):
         return list_remote(folder, settings.exclude, (cache_folder or Path()) / COPIES)
     if not folder.is_dir():
         raise PipelineError(
-            f"{folder}: no such input folder; create it and put documents there, or name another in input.folder of "
+            f"`{folder}`: no such input folder; create it and put documents there, or name another in input.folder of "
             "settings.yaml"
         )
     base = os.fsencode(folder)
@@ -89,7 +89,7 @@ def list_input(folder: Path | str, settings: InputSettings, cache_folder: Path |
         os.scandir(base).close()
     except OSError as error:
         raise PipelineError(
-            f"{folder}: the input folder cannot be listed ({error.strerror}); mend its rights"
+            f"`{folder}`: the input folder cannot be listed ({error.strerror}); change its permissions"
         ) from error
     found = dict(_walk(base, os.path.realpath(base), b"", settings.exclude))
     return [
@@ -99,22 +99,22 @@ def list_input(folder: Path | str, settings: InputSettings, cache_folder: Path |
 
 
 def fingerprint_input(folder: Path | str, settings: InputSettings) -> str:
-    """Hash of what the folder says of its files without reading one: path, size, times of change, inode; of a URL
-    path, size and what the store says of the content.
+    """Hash the listing of the folder without reading files.
 
-    A write changes it, even one that keeps size and modification time; equal fingerprints some seconds apart mean that
-    nothing was written between them. Where a store tells nothing but sizes, a write that keeps the size is not seen.
+    On disk it covers path, size, times of change and inode, behind a URL path, size and version. Every write changes
+    it, even one that keeps size and modification time. Equal fingerprints some seconds apart mean that nothing was
+    written between them. If a store reports only sizes, a write that keeps the size is not seen.
 
     Raises:
-        PipelineError: the folder is not there or cannot be listed.
+        PipelineError: the folder does not exist or cannot be listed.
     """
     hashed = hashlib.sha256()
     for file in list_input(folder, settings):
-        hashed.update(f"{file.path}\0{file.problem}\0{_told_of(file)}\0\0".encode())
+        hashed.update(f"{file.path}\0{file.problem}\0{_version_of(file)}\0\0".encode())
     return hashed.hexdigest()[:32]
 
 
-def _told_of(file: InputFile) -> str:
+def _version_of(file: InputFile) -> str:
     if file.url_path:
         return f"{file.n_bytes} {file.version}"
     try:
@@ -125,7 +125,7 @@ def _told_of(file: InputFile) -> str:
 
 
 def _walk(base: bytes, real_base: bytes, folder: bytes, exclude: tuple[str, ...]) -> Iterator[tuple[bytes, str | None]]:
-    """(path inside `base`, problem or None) of each file below `folder`, and of folders that cannot be listed."""
+    """Yield (path inside `base`, problem or None) of each file below `folder`, and of folders that cannot be listed."""
     folders = [folder]
     while folders:
         folder = folders.pop()
@@ -144,7 +144,7 @@ def _walk(base: bytes, real_base: bytes, folder: bytes, exclude: tuple[str, ...]
 
 
 def _problem_of(entry: os.DirEntry[bytes], real_base: bytes) -> str | None:
-    """Why something that is no folder cannot be read; decided without opening it, since a pipe would block."""
+    """Return why an entry that is not a folder cannot be read; it is not opened, since a pipe would block."""
     try:
         if entry.is_symlink():
             real = os.path.realpath(entry.path, strict=True)
@@ -172,7 +172,7 @@ def _read_remote(
 
 
 def _holding(inputs: list[InputFile], n_buckets: int, wanted: frozenset[str] | None) -> list[InputFile]:
-    """The files that may hold documents of the wanted buckets."""
+    """Return the files that can contain documents of the wanted buckets."""
     return [
         file
         for file in inputs
@@ -200,7 +200,7 @@ def _read_file(file: InputFile, settings: InputSettings, cache_folder: Path | No
         return [problem_record(file.path, file.problem)]
     format = format_of(file.path)
     try:
-        if format not in FORMATS.values():  # a film is not read to say that it is one
+        if format not in FORMATS.values():  # do not read a file of an unsupported type, which can be large
             size = file.n_bytes if file.url_path else os.stat(file.location).st_size
             return [dataclasses.replace(record, n_bytes=size) for record in read_records(file.path, b"", settings)]
         with open(file.location, "rb") as stream:
@@ -217,17 +217,17 @@ def _read_cached(cache: Path, path: str, data: bytes, settings: InputSettings) -
     records = _load(entry)
     if records is None:
         records = read_records(path, data, settings)
-        # Only a cache: a root that can be read but not written still answers `status`.
+        # Without permission to write the cache, `status` still works on the root.
         with contextlib.suppress(PipelineError):
             files.replace(entry, _dump(records))
     return records
 
 
 def list_unused_records(folder: Path | str, settings: InputSettings, cache_folder: Path) -> list[Path]:
-    """Copies and cached records of files that are not in the input folder as it is now, or not with these settings.
+    """List the copies and cached records that the current input folder and settings do not use.
 
     Raises:
-        PipelineError: the folder is not there or cannot be listed.
+        PipelineError: the folder does not exist or cannot be listed.
     """
     inputs = list_input(folder, settings, cache_folder)
     used = {os.path.basename(os.fsdecode(file.location)) for file in inputs if file.url_path}
@@ -245,7 +245,7 @@ def _is_cached(format: str) -> bool:
 
 def _cache_key(path: str, data: bytes, settings: InputSettings) -> str:
     columns = settings.model_dump_json(exclude={"folder", "exclude"})
-    try:  # an extra that is installed later, or upgraded, reads anew
+    try:  # after the converter is installed or upgraded, files are read again
         converter = importlib.metadata.version("markitdown") if format_of(path) in CONVERTED else ""
     except importlib.metadata.PackageNotFoundError:
         converter = "missing"
@@ -260,7 +260,7 @@ def _dump(records: list[SourceRecord]) -> memoryview:
 
 
 def _load(entry: Path) -> list[SourceRecord] | None:
-    """Cached records; None if there are none or the file is damaged."""
+    """Return cached records; None without any, or if the file is damaged."""
     try:
         table = pq.read_table(entry, page_checksum_verification=True)
     except (OSError, pa.ArrowException):

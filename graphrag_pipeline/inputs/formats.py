@@ -1,7 +1,8 @@
-"""From a file's bytes to text or rows: one reader per format, no path, no settings but column names.
+"""Readers of file formats: the bytes of a file become text or rows.
 
-Add a format here and in `FORMATS`. A reader raises `UnreadableInput` when nothing in the file can be used; a single bad
-row comes back as a `Row` with a problem. Keep out ids, titles and tables (documents.py) and the disk (input_files.py).
+Add a format here and in `FORMATS`. A reader raises `UnreadableInput` if nothing in the file can be used. A single bad
+row is returned as a `Row` with a problem. These problems are stored in the corpus manifest, so do not reword them. Keep
+out: paths, settings other than column names, ids, titles and tables (`documents.py`), the disk (`files.py`).
 """
 
 from __future__ import annotations
@@ -28,22 +29,22 @@ CONVERTED = {"html": "HtmlConverter", "pdf": "PdfConverter", "docx": "DocxConver
              "xlsx": "XlsxConverter"}  # fmt: skip
 
 NEEDS_CONVERTER = "files need a converter: run pip install 'graphrag-pipeline[documents]'"
-"""What the problem of a file says that only lacks a package."""
+"""Part of the problem of a file that cannot be read only because a package is missing."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HTML_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
 _CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r\f\v\x1a\x1b"))
 _CHARACTERS_PER_NUL = 1_000
-_MAX_CSV_FIELD = 2**31 - 1  # the most every platform takes
+_MAX_CSV_FIELD = 2**31 - 1  # the largest limit that all platforms accept
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0"  # also the envelope of an encrypted docx, pptx or xlsx
 
 
 class UnreadableInput(ValueError):
-    """Why nothing in a file can be used; becomes the file's problem in the manifest."""
+    """Nothing in a file can be used; the message becomes the file's problem in the manifest."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One record of a structured file: its values, or why it has none."""
+    """One record of a structured file: its values, or a problem."""
 
     number: int  # 1-based; the line in a jsonl file
     where: str  # for people: "row 3 (line 7)"
@@ -52,13 +53,13 @@ class Row:
 
 
 def decode_text(data: bytes, declared: str | None = None) -> str:
-    """Text of a file: by its BOM, as UTF-8, as the `declared` encoding, else by detection (deterministic).
+    """Decode a file: by its BOM, as UTF-8, as the `declared` encoding, else by deterministic detection.
 
-    UTF-16 and UTF-32 without BOM are recognised by where their NUL bytes stand. Undecodable single bytes in a file that
-    is UTF-8 otherwise, and stray NUL characters, become U+FFFD. Line ends become "\\n".
+    UTF-16 and UTF-32 without BOM are recognized by the places of NUL bytes. Single undecodable bytes in a UTF-8 file
+    and stray NUL characters become U+FFFD. Line ends become "\\n".
 
     Raises:
-        UnreadableInput: many NUL or control bytes (a binary file), or no encoding fits.
+        UnreadableInput: the file has many NUL or control bytes (a binary file), or no encoding fits.
     """
     text = _decode_unicode(data)
     if text is None:
@@ -69,24 +70,24 @@ def decode_text(data: bytes, declared: str | None = None) -> str:
 
 
 def replace_stray_nul(text: str) -> str:
-    """NUL characters, which no table holds, as U+FFFD where they are rare; with many, the text as it is."""
+    """Replace rare NUL characters, which tables cannot hold, by U+FFFD; leave a text with many of them unchanged."""
     return text.replace("\0", "\ufffd") if has_few_nul(text.count("\0"), len(text)) else text
 
 
 def has_few_nul(n_nul: int, n_characters: int) -> bool:
-    """Whether NULs among so many characters or bytes are an accident in a text, not the mark of a binary file."""
+    """Whether the number of NULs is low enough for a text file; more NULs mean a binary file."""
     return n_nul <= 1 + n_characters // _CHARACTERS_PER_NUL
 
 
 def normalize_text(text: str) -> str:
-    """Line ends as "\\n"; surrogates, which no file can hold, paired or replaced."""
+    """Make line ends "\\n", and pair or replace surrogates, which UTF-8 cannot encode."""
     if _SURROGATE.search(text):
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_csv(data: bytes, text_column: str) -> Iterator[Row]:
-    """Rows by header name, every value the text as written; `,`, `;`, tab or `|`, whichever fits the header."""
+    """Yield rows by header name with values as text; the delimiter (`,`, `;`, tab or `|`) is the one that fits best."""
     csv.field_size_limit(_MAX_CSV_FIELD)
     text = decode_text(data)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=_csv_delimiter(text, text_column), strict=True)
@@ -109,7 +110,7 @@ def read_csv(data: bytes, text_column: str) -> Iterator[Row]:
 
 
 def _csv_records(reader: Any) -> Iterator[tuple[str, list[str], str]]:
-    """(lines, fields, problem or "") of each record that is not blank."""
+    """Yield (lines, fields, problem or "") of each record that is not blank."""
     while True:
         first, fields, problem = reader.line_num + 1, [], ""
         try:
@@ -125,10 +126,13 @@ def _csv_records(reader: Any) -> Iterator[tuple[str, list[str], str]]:
 
 
 def read_json(data: bytes) -> Iterator[Row]:
-    """A list of objects: one row each. An object with one list of objects in it: that list. Any other object: one row.
+    """Yield the rows of a JSON file.
+
+    A list of objects gives one row per object. An object that contains one list of objects gives that list. Any other
+    object is one row.
 
     Raises:
-        UnreadableInput: not JSON, or neither a list nor an object.
+        UnreadableInput: the file is not JSON, or neither a list nor an object.
     """
     try:
         content = json.loads(decode_text(data))
@@ -148,7 +152,7 @@ def read_json(data: bytes) -> Iterator[Row]:
 
 
 def read_jsonl(data: bytes) -> Iterator[Row]:
-    """One JSON object per line; blank lines are skipped."""
+    """Yield one row per line with a JSON object; blank lines are skipped."""
     for number, line in enumerate(decode_text(data).split("\n"), start=1):
         if not line.strip():
             continue
@@ -165,7 +169,7 @@ def read_jsonl(data: bytes) -> Iterator[Row]:
 
 
 def read_parquet(data: bytes) -> Iterator[Row]:
-    """Rows of a Parquet file, one row group in memory at a time."""
+    """Yield the rows of a Parquet file, with one row group in memory at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -183,7 +187,10 @@ def read_parquet(data: bytes) -> Iterator[Row]:
 
 
 def convert_to_markdown(data: bytes, format: str) -> tuple[str, str]:
-    """Title ("" if the file names none) and Markdown text of an html, pdf, docx, pptx or xlsx file, by markitdown.
+    """Convert an html, pdf, docx, pptx or xlsx file with markitdown.
+
+    Returns:
+        Title ("" if the file has none) and Markdown text.
 
     Raises:
         UnreadableInput: the extra is not installed, the file is damaged or has a password.
@@ -198,7 +205,7 @@ def convert_to_markdown(data: bytes, format: str) -> tuple[str, str]:
     if format == "html":
         declared = _HTML_CHARSET.search(data[:4096])
         data = decode_text(data, declared.group(1).decode("ascii", "replace") if declared else None).encode()
-    # Only the converter of this format: others would read a damaged file as something else.
+    # Use only the converter of this format: others would read a damaged file as another format.
     converter = markitdown.MarkItDown(enable_builtins=False, enable_plugins=False)
     converter.register_converter(getattr(converters, CONVERTED[format])())
     info = markitdown.StreamInfo(extension=f".{format}", charset="utf-8" if format == "html" else None)
@@ -221,7 +228,7 @@ def _conversion_problem(error: Exception, format: str) -> str:
 
 
 def _decode_unicode(data: bytes) -> str | None:
-    """The text if the file is UTF-32, UTF-16 or UTF-8 by its BOM, or UTF-32 or UTF-16 by its NUL bytes."""
+    """Decode UTF-32, UTF-16 or UTF-8 by the BOM, or UTF-32 or UTF-16 by NUL bytes; return None for other files."""
     for bom, encoding in (
         (codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"),
         (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
@@ -265,7 +272,7 @@ def _refuse_binary(data: bytes) -> None:
 
 
 def _decode_utf8(data: bytes) -> str | None:
-    """The text if the file is UTF-8, at most one multibyte character in ten damaged."""
+    """Decode UTF-8 with at most one damaged multibyte character in ten; return None for other files."""
     text = data.decode("utf-8", "replace")
     n_multibyte = len(data) - len(data.translate(None, bytes(range(0xC2, 0xF5))))
     n_bad = text.count("\ufffd")
@@ -280,7 +287,7 @@ def _decode_declared(data: bytes, declared: str | None) -> str | None:
 
 
 def _decode_detected(data: bytes) -> str:
-    """Legacy encodings by charset-normalizer; cp1252 (Latin-1) wins where it is about as likely as the best."""
+    """Decode a legacy encoding found by charset-normalizer; prefer cp1252 if it is about as likely as the best."""
     from charset_normalizer import from_bytes
 
     not_legacy = ["utf_7", "utf_8", "utf_16", "utf_16_le", "utf_16_be", "utf_32", "utf_32_le", "utf_32_be"]

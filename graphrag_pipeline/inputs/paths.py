@@ -1,10 +1,11 @@
-"""Paths of the input folder, wherever it is: which count, under which label.
+"""Paths of the input folder, on disk or behind a URL: ignored files, and labels.
 
-Every file counts but hidden names (`.git`, `.DS_Store`), editors' and office programs' own files (`x~`, `#x#`,
-`~$x.docx`, `Thumbs.db`, `desktop.ini`), `__MACOSX` and what `input.exclude` names. Paths are labels: forward slashes,
-valid UTF-8; a backslash is doubled and an undecodable byte written `\\xff`, so that different files never share one.
+Ignored are hidden names (`.git`, `.DS_Store`), temporary files of editors and office programs (`x~`, `#x#`, `~$x.docx`,
+`Thumbs.db`, `desktop.ini`), `__MACOSX`, and paths that match `input.exclude`. A label is a path with forward slashes in
+valid UTF-8. A backslash is doubled and an undecodable byte is written as `\\xff`, so different files have different
+labels.
 
-Keep out: listing and reading a folder (input_files.py on disk, remote_input.py behind a URL).
+Keep out: listing and reading a folder (`files.py` on disk, `remote.py` behind a URL).
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ class InputFile:
     """A file of the input folder.
 
     Attributes:
-        path: its path inside the folder, as a label.
-        location: where its bytes are on this machine.
-        problem: why it cannot be read; None if it can.
-        url_path: where it is in the store behind the folder's URL, of which `location` is, or will be, a copy.
-        n_bytes: its size, as that store says.
-        version: hash of what that store says of its content; "" if it says nothing but the size.
+        path: path inside the folder, as a label.
+        location: path of the file, or of its copy, on this machine.
+        problem: reason why it cannot be read; None if it can.
+        url_path: path in the store behind the folder's URL; "" for a file on disk.
+        n_bytes: size that the store reports.
+        version: hash of the version that the store reports; "" if it reports only the size.
     """
 
     path: str
@@ -38,18 +39,21 @@ class InputFile:
 
 
 def label_of(name: bytes) -> str:
-    """A path's bytes as text, one to one: unchanged if it is UTF-8 without a backslash."""
+    """Return a path's bytes as unique text, unchanged if it is UTF-8 without a backslash."""
     return name.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
 
 
 def is_ignored(name: bytes) -> bool:
-    """Whether a file or folder of this name (no path) counts for nothing."""
+    """Whether a file or folder with this name (not path) is ignored."""
     text = os.fsdecode(name)
     return text.startswith((".", "~$")) or text.endswith("~") or text in _IGNORED or (text[0] == text[-1] == "#")
 
 
 def is_excluded(path: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a pattern matches; `*` crosses slashes, `**/` also matches no folder, a folder takes all in it."""
+    """Whether a pattern matches a path.
+
+    `*` also matches slashes, and a leading `**/` also matches the top folder. An excluded folder excludes its content.
+    """
     return any(
         fnmatch.fnmatchcase(path, pattern.rstrip("/")) or fnmatch.fnmatchcase(path, pattern.removeprefix("**/"))
         for pattern in patterns

@@ -1,7 +1,7 @@
 """Values of a structured record: nested objects by dotted path, and any value as text, number, date or canonical JSON.
 
-Records come from csv (text only), JSON and Parquet (numbers, times, bytes, nested). Keep out what a column means
-(documents.py) and how a file is parsed (document_formats.py).
+Records come from csv (text only), JSON and Parquet (numbers, times, bytes, nested). Keep out: the meaning of columns
+(`documents.py`), parsing files (`formats.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KeyPath = tuple[str, ...]
 
 
 def find_column(values: dict[str, Any], column: str) -> KeyPath | None:
-    """Keys that lead to a column: its literal name, else its dotted path into nested objects."""
+    """Return the keys that lead to a column: its literal name, else its dotted path into nested objects."""
     if column in values:
         return (column,)
     keys = tuple(column.split("."))
@@ -33,6 +33,7 @@ def find_column(values: dict[str, Any], column: str) -> KeyPath | None:
 
 
 def value_of(values: dict[str, Any], column: str) -> Any:
+    """Return the value of a column; None without it."""
     inner: Any = values
     for key in find_column(values, column) or ():
         inner = inner[key]
@@ -40,7 +41,7 @@ def value_of(values: dict[str, Any], column: str) -> Any:
 
 
 def without_columns(values: dict[str, Any], key_paths: set[KeyPath]) -> dict[str, Any]:
-    """A copy without the values at these paths; an object left empty by that goes too."""
+    """Return a copy without the values at these paths and without objects that become empty."""
     rest: dict[str, Any] = {}
     for key, value in values.items():
         if (key,) in key_paths:
@@ -55,6 +56,7 @@ def without_columns(values: dict[str, Any], key_paths: set[KeyPath]) -> dict[str
 
 
 def column_names(values: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yield the dotted paths of all values."""
     for key, value in values.items():
         if isinstance(value, dict) and value:
             yield from column_names(value, f"{prefix}{key}.")
@@ -63,7 +65,7 @@ def column_names(values: dict[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def as_text(value: Any) -> str:
-    """A value as text: as written if it is text, "" for null, JSON for anything nested."""
+    """Return a value as text: text unchanged, "" for null, JSON for nested values."""
     if isinstance(value, str):
         return value
     plain = _plain(value)
@@ -71,7 +73,7 @@ def as_text(value: Any) -> str:
 
 
 def as_integer(value: Any) -> int | None:
-    """The whole number that a value is or writes (7, 7.0, "7", " -7 "); else None."""
+    """Return a value as a whole number (7, 7.0, "7", " -7 "); None for other values."""
     if isinstance(value, bool):
         return None
     if isinstance(value, float):
@@ -81,7 +83,7 @@ def as_integer(value: Any) -> int | None:
 
 
 def as_iso_date(value: Any) -> str | None:
-    """The value if it is an ISO 8601 date or time (a year or a month will do); else None, it stays metadata."""
+    """Return a value that is an ISO 8601 date or time, or a year or month; None for others, which stay metadata."""
     text = as_text(value).strip()
     if _YEAR_OR_MONTH.fullmatch(text):
         return text
@@ -93,11 +95,12 @@ def as_iso_date(value: Any) -> str | None:
 
 
 def canonical_json(value: Any) -> str:
+    """Return JSON that is equal for equal values: keys sorted, without spaces."""
     return json.dumps(_plain(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON can hold; what it has no type for as text, NaN and infinities as null."""
+    """Return a value that JSON can hold: other types as text, NaN and infinities as null."""
     if isinstance(value, dict):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -1,12 +1,12 @@
-"""An input folder behind an fsspec URL (`s3://bucket/docs`, `gs://`, `abfs://`, ...): its listing, copies of its files.
+"""Input folder behind an fsspec URL (`s3://bucket/docs`, `gs://`, `abfs://`, ...): its listing and copies of its files.
 
-Decisions. A file is fetched once and kept in the cache under its path and all that the store says of its content
-(ETag, time of change, generation, ...), so an unchanged folder costs a listing. Of a store that says nothing but sizes
-(plain HTTP) every file is fetched each time. A file that is gone by then has a problem; anything else that goes wrong
-stops the run, since taking a network's fault for deleted documents would take them out of the index. Keys and tokens
-are the packages' own affair (environment variables, ~/.aws, FSSPEC_S3='{"endpoint_url": ...}').
+A file is fetched once and kept in the cache by its path and the version that the store reports (ETag, time of change,
+generation, ...). So an unchanged folder costs one listing. If a store reports only sizes, as plain HTTP does, every
+file is fetched each time. A file that was removed in between gets a problem. All other errors stop the run: if a
+network error counted as a deletion, documents would disappear from the index. The packages of the stores read
+credentials (environment variables, ~/.aws, FSSPEC_S3='{"endpoint_url": ...}').
 
-Keep out what is in a file: inputs/documents.py.
+Keep out: the content of files (`documents.py`).
 """
 
 from __future__ import annotations
@@ -32,43 +32,43 @@ if TYPE_CHECKING:
 COPIES = "input"
 """Folder of the copies in the cache."""
 
-_BATCH_FILES = 256  # fetched at once, where the store's package can
+_BATCH_FILES = 256  # files fetched at once, if the store's package supports it
 _BATCH_BYTES = 64_000_000
 _GONE = "was removed while the folder was read"
 _VERSION_FIELDS = (
     "ETag", "etag", "md5Hash", "crc32c", "generation", "checksum", "sha", "blob_id", "CRC", "LastModified",
     "last_modified", "updated", "mtime", "modified", "modify", "modificationTime", "date_time", "created",
 )  # fmt: skip
-"""What stores call the version or the time of change of a file, in the listings of their packages."""
+"""Names of a file's version or time of change in the listings of the stores' packages."""
 
 
 def list_remote(url: str, exclude: tuple[str, ...], copies: Path) -> list[InputFile]:
-    """The files that count behind a URL, sorted by the bytes of their path; nothing is fetched.
+    """List the files behind a URL that are not ignored, sorted by the bytes of their path, without fetching them.
 
     Args:
-        copies: folder that holds, or will hold, what is fetched.
+        copies: folder for the copies of fetched files.
 
     Raises:
-        PipelineError: the store's package is missing, or it cannot be listed.
+        PipelineError: the store's package is missing, or the store cannot be listed.
     """
     with _explained(url, "listed"):
         store, folder = _open(url)
-        store.invalidate_cache()  # of listings, in a process that lives long
+        store.invalidate_cache()  # a long-running process would see old listings
         listed: Mapping[str, dict[str, Any]] = store.find(folder, detail=True)
     prefix = folder.rstrip("/") + "/"
     if not all(path.startswith(prefix) for path in listed):
-        raise PipelineError(f"{url}: is a file; input.folder of settings.yaml must name the folder that it is in")
+        raise PipelineError(f"`{url}` is a file; name its folder in input.folder of settings.yaml")
     names = sorted((os.fsencode(path.removeprefix(prefix)), path) for path in listed if not path.endswith("/"))
     return [_describe(url, name, listed[path], path, copies) for name, path in names if _counts(name, exclude)]
 
 
 def fetch(url: str, wanted: Sequence[InputFile], copies: Path) -> Iterator[InputFile]:
-    """The same files, each with a copy at its `location` by the time it is yielded; one gone since has a problem.
+    """Yield the same files, each after its copy is at its `location`; a file removed since the listing has a problem.
 
     Files of an unsupported type are not fetched.
 
     Raises:
-        PipelineError: a file cannot be fetched, or not be kept.
+        PipelineError: a file cannot be fetched, or its copy cannot be written.
     """
     for batch in _batches(wanted):
         missing = [file for file in batch if _is_missing(file)]
@@ -78,7 +78,7 @@ def fetch(url: str, wanted: Sequence[InputFile], copies: Path) -> Iterator[Input
 
 
 def _counts(name: bytes, exclude: tuple[str, ...]) -> bool:
-    """Whether neither the file nor a folder that it is in is left out."""
+    """Whether neither the file nor one of its folders is ignored or excluded."""
     parts = name.split(b"/")
     folders = (b"/".join(parts[: depth + 1]) for depth in range(len(parts)))
     return not any(part and is_ignored(part) for part in parts) and not any(
@@ -86,17 +86,17 @@ def _counts(name: bytes, exclude: tuple[str, ...]) -> bool:
     )
 
 
-def _describe(url: str, name: bytes, told: Mapping[str, Any], url_path: str, copies: Path) -> InputFile:
+def _describe(url: str, name: bytes, listed: Mapping[str, Any], url_path: str, copies: Path) -> InputFile:
     path = label_of(name)
-    n_bytes = int(told.get("size") or 0)
-    said = [f"{field}={told[field]}" for field in _VERSION_FIELDS if told.get(field) is not None]
-    version = stable_hash(*said, str(n_bytes)) if said else ""
+    n_bytes = int(listed.get("size") or 0)
+    fields = [f"{field}={listed[field]}" for field in _VERSION_FIELDS if listed.get(field) is not None]
+    version = stable_hash(*fields, str(n_bytes)) if fields else ""
     location = os.fsencode(copies / stable_hash(url, path, version))
     return InputFile(path, location, None, url_path, n_bytes, version)
 
 
 def _is_missing(file: InputFile) -> bool:
-    """Whether a file has to be fetched: its copy may be another version, cut short by a power cut, or not there."""
+    """Whether a file must be fetched: its version is unknown, or its copy is missing or truncated by a crash."""
     if format_of(file.path) not in FORMATS.values():
         return False
     try:
@@ -117,10 +117,10 @@ def _batches(wanted: Sequence[InputFile]) -> Iterator[list[InputFile]]:
 
 
 def _fetch_batch(url: str, missing: Sequence[InputFile], copies: Path) -> frozenset[str]:
-    """Put copies where they belong; returns the paths that are no longer there."""
+    """Write the copies of files; return the paths that no longer exist."""
     with _explained(url, "read"):
         store, _ = _open(url)
-        # Not `cat`, which takes `*` and `[` in a name for a pattern.
+        # Not `cat`, which reads `*` and `[` in a name as a pattern.
         contents = store.cat_ranges([file.url_path for file in missing], None, None, on_error="return")
     gone = set()
     for file, content in zip(missing, contents, strict=True):
@@ -128,8 +128,8 @@ def _fetch_batch(url: str, missing: Sequence[InputFile], copies: Path) -> frozen
             gone.add(file.path)
         elif isinstance(content, Exception):
             raise PipelineError(
-                f"{url}: {file.path} cannot be read ({describe_error(content)}); nothing was changed. Run again, mend "
-                "its rights, or leave it out with input.exclude of settings.yaml"
+                f"`{url}`: `{file.path}` cannot be read ({describe_error(content)}); nothing was changed. Run again, "
+                "change its permissions, or exclude it with input.exclude of settings.yaml"
             ) from content
         else:
             files.replace(copies / os.fsdecode(os.path.basename(file.location)), content)
@@ -145,18 +145,18 @@ def _open(url: str) -> tuple[AbstractFileSystem, str]:
 
 @contextmanager
 def _explained(url: str, done: str) -> Iterator[None]:
-    """Say what went wrong with a store in one line, with the way out."""
+    """Replace errors of a store by a `PipelineError` with the cause and what to do, in one line."""
     try:
         yield
     except ImportError as error:
         raise PipelineError(missing_package_message(url, error)) from None
     except FileNotFoundError as error:
         raise PipelineError(
-            f"{url}: no such input folder ({describe_error(error)}); create it, or name another in input.folder of "
+            f"`{url}`: no such input folder ({describe_error(error)}); create it, or name another in input.folder of "
             "settings.yaml"
         ) from error
-    except Exception as error:  # each store's package has errors of its own for rights, names and networks
+    except Exception as error:  # each store's package has different errors for permissions, names and networks
         raise PipelineError(
-            f"{url}: the input folder cannot be {done} ({describe_error(error)}); check the URL, the network and the "
-            "credentials, then run again: nothing was changed"
+            f"`{url}`: the input folder cannot be {done} ({describe_error(error)}); nothing was changed. Check the "
+            "URL, the network and the credentials, then run again"
         ) from error

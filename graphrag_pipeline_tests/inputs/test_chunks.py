@@ -1,4 +1,4 @@
-"""Rows that are chunks become one document per document id; what is odd about a row is told, and nothing is lost."""
+"""Chunk files: one document per document id, a note on each defect, and no lost row."""
 
 from __future__ import annotations
 

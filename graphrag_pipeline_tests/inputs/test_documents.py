@@ -1,4 +1,4 @@
-"""What each kind of file becomes, and what is said of files and rows that become nothing."""
+"""Documents from each kind of file, and the problems of files and rows that give none."""
 
 import codecs
 import io

@@ -1,4 +1,4 @@
-"""The input folder as people leave it: everything in it is read or listed with its reason."""
+"""Input folders as users leave them: each file is read, or listed with a problem."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def test_an_empty_folder_yields_nothing(folder):
 def test_a_missing_folder_is_an_error_that_names_the_fix(tmp_path, is_file):
     if is_file:
         (tmp_path / "input").write_text("not a folder")
-    with pytest.raises(PipelineError, match=r"input: no such input folder; create it .* input\.folder"):
+    with pytest.raises(PipelineError, match=r"input`: no such input folder; create it .* input\.folder"):
         read_input(tmp_path / "input", PLAIN, B)
 
 

@@ -1,4 +1,4 @@
-"""An input folder behind a URL reads as the same folder on disk does, and each version of a file is fetched once."""
+"""An input folder behind a URL: it gives the same records as on disk, and fetches each version of a file once."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FILES = {
 
 
 class Store(MemoryFileSystem):
-    """An object store that counts what is fetched, may fail, and may say nothing of its files but sizes."""
+    """An object store that counts fetched files, can fail, and can report only the sizes of files."""
 
     protocol = "store"
     fetched: ClassVar[list[str]] = []
@@ -52,7 +52,7 @@ class Store(MemoryFileSystem):
         found = super().find(path, **options)
         if self.is_versioned:
             return found
-        return {name: {key: told[key] for key in ("name", "size", "type")} for name, told in found.items()}
+        return {name: {key: info[key] for key in ("name", "size", "type")} for name, info in found.items()}
 
     def cat_file(self, path: str, *arguments: Any, **options: Any) -> bytes:
         self.fetched.append(path.rpartition("/")[2])
@@ -63,7 +63,7 @@ class Store(MemoryFileSystem):
 
 @pytest.fixture
 def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A folder of its own in a store that starts empty and without faults."""
+    """Return a new folder in a store that starts empty and without failures."""
     fsspec.register_implementation("store", Store, clobber=True)
     monkeypatch.setattr(Store, "store", {})
     monkeypatch.setattr(Store, "pseudo_dirs", [""])
@@ -154,10 +154,10 @@ def test_a_file_that_went_has_a_problem_and_stops_no_other(url: str) -> None:
 def test_a_fault_of_the_store_is_never_taken_for_a_deleted_document(url: str, error: Exception) -> None:
     _fill(url, {"one.txt": b"One.", "two.txt": b"Two."})
     Store.failures["one.txt"] = error
-    with pytest.raises(PipelineError, match=r"store://bucket/docs: one\.txt cannot be read .*nothing was changed"):
+    with pytest.raises(PipelineError, match=r"store://bucket/docs`: `one\.txt` cannot be read .*nothing was changed"):
         list(read_input(url, PLAIN, B))
     Store.failures = {"find": error}
-    with pytest.raises(PipelineError, match=r"store://bucket/docs: the input folder cannot be listed .* credentials"):
+    with pytest.raises(PipelineError, match=r"store://bucket/docs`: the input folder cannot be listed .* credentials"):
         fingerprint_input(url, PLAIN)
 
 
@@ -197,7 +197,7 @@ def test_a_folder_is_a_path_unless_it_is_on_another_machine(folder: str, place: 
 
 @pytest.fixture(scope="module")
 def local_and_remote(tmp_path_factory: pytest.TempPathFactory) -> tuple[Root, Root]:
-    """The same three documents on disk and in a store in memory, indexed."""
+    """Index the same three documents on disk and in a store in memory."""
     folder = tmp_path_factory.mktemp("remote")
     url = f"memory://{uuid.uuid4().hex}/docs"
     _fill(url, {name: text.encode() for name, text in CAROL.items()})
