@@ -157,8 +157,8 @@ class _Reporter:
         """Find a valid earlier row for a community, else build the context to write from."""
         inputs_key, evidence = self._inputs.of(community, finer), self._evidence_of(community)
         if row := self._reuse.find_unchanged(inputs_key):
-            may_lag = self._reuse.max_new_share > 0
-            now = weigh_known(np.intersect1d(row["evidence"], evidence) if may_lag else evidence, evidence)
+            may_defer = self._reuse.max_new_share > 0
+            now = weigh_known(np.intersect1d(row["evidence"], evidence) if may_defer else evidence, evidence)
             if now["new_share"] <= self._reuse.max_new_share:
                 return _ReportDraft(row | now, evidence)
         context = build_context(community, self._records, finer, self._settings.max_input_tokens)

@@ -38,7 +38,7 @@ class EarlierReports:
 
     rows: pa.Table | None = None
     basis: str = ""
-    may_lag: bool = True
+    may_defer: bool = True
 
 
 class CommunityEvidence:
@@ -117,7 +117,7 @@ class ReportReuse:
 
     def __init__(self, earlier: EarlierReports, max_new_share: float) -> None:
         rows = earlier.rows
-        self.max_new_share = max_new_share if earlier.may_lag else 0.0
+        self.max_new_share = max_new_share if earlier.may_defer else 0.0
         self._rows = [] if rows is None else rows.filter(pc.invert(rows["is_fallback"])).to_pylist()
         self._by_inputs = {row["inputs_key"]: row for row in self._rows}
         self._by_context = {row["context_key"]: row for row in self._rows}

@@ -38,7 +38,7 @@ def trio(n_facts: int, *, claims=()) -> StageGraph:
     return make_graph(PAIRS, {"ANN": FACTS[:n_facts]}, list(claims))
 
 
-def report(graph, known=None, *, basis="", may_lag=True, descriptions=None, options=BY_MODEL):
+def report(graph, known=None, *, basis="", may_defer=True, descriptions=None, options=BY_MODEL):
     writer = CountingWriter()
     rows = report_communities(
         detect_communities(graph.entities, graph.relationships, CommunitiesSettings(max_cluster_size=4)),
@@ -46,7 +46,7 @@ def report(graph, known=None, *, basis="", may_lag=True, descriptions=None, opti
         describe(graph) if descriptions is None else descriptions,
         options,
         writer,
-        EarlierReports(known, basis, may_lag),
+        EarlierReports(known, basis, may_defer),
     )
     return rows, writer.n_written
 
@@ -122,7 +122,7 @@ def test_reports_that_must_know_everything_and_reports_that_cost_nothing_never_w
 
 def test_nothing_waits_where_all_is_clustered_anew():
     first, _ = report(trio(30))
-    rows, n_written = report(trio(31), first, may_lag=False)
+    rows, n_written = report(trio(31), first, may_defer=False)
     assert n_written == 1
     assert rows.equals(report(trio(31))[0])
 
