@@ -33,7 +33,7 @@ class EarlierReports:
     Attributes:
         rows: rows of `tables.COMMUNITY_REPORTS` with the same code version; None without any.
         basis: identifies the writer of the descriptions, such as the code version of their stage.
-        may_lag: whether rewriting a report may be deferred; otherwise only an equal context keeps a report.
+        may_defer: whether rewriting a report may be deferred; otherwise only an equal context keeps a report.
     """
 
     rows: pa.Table | None = None
