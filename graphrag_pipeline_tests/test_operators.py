@@ -127,7 +127,7 @@ def test_rollback(operator: Operator, model_index: ModelIndex, call: Call) -> No
     new = model_index.root.snapshots.current()
     outcomes = operator.run("rollback", OLD=old)
     assert f"published snapshot {old}\n" in outcomes[f"snapshots rollback {old}"].out
-    assert f"candidate {new} waits" in outcomes["index"].out
+    assert f"candidate {new} is not published because of the pin" in outcomes["index"].out
     assert f"published snapshot {new}\n" in outcomes["index again"].out
 
 
