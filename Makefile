@@ -42,7 +42,7 @@ docs: $(VENV)/installed-dev  ## docs/_build/html, strict and without a network
 dev: $(VENV)/installed  ## Dagster's UI and daemon on http://127.0.0.1:3000
 	$(RUN) dev
 
-bench: $(VENV)/installed-dev  ## the figures of the README
+bench: $(VENV)/installed-dev  ## the figures of the documentation
 	$(BIN)/python -m graphrag_pipeline_tests.bench
 
 clean:

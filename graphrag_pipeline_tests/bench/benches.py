@@ -1,4 +1,4 @@
-"""The benches: each runs commands and returns figures with the limits of the README.
+"""The benches: each runs commands and returns figures with the limits of the documentation.
 
 Corpora and the indexes made of them are shared by the benches of one run, so that "nothing changed" needs no index of
 its own and ratios compare figures of the same run.

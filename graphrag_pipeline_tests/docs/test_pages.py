@@ -16,6 +16,7 @@ STORIES = [story for page in pages() for story in read_stories(page)]
 LIVE_STORIES = [story for story in STORIES if story.is_live]
 MIN_REASON_WORDS = 2
 MAX_SKIPPED_SHARE = 0.1
+MIN_README_WORDS, MAX_README_WORDS = 600, 900
 
 
 @pytest.fixture(scope="session")
@@ -79,3 +80,14 @@ def test_the_paths_that_readers_are_sent_to_exist(page: str, heading: str, folde
     section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     paths = re.findall(r"`([\w/]+(?:\.py|/))`", section)
     assert paths and [path for path in paths if not (REPOSITORY / folder / path).exists()] == []
+
+
+def test_links_of_the_readme_lead_to_files() -> None:
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", text)
+    assert targets and [target for target in targets if not (REPOSITORY / target).exists()] == []
+
+
+def test_the_readme_stays_short() -> None:
+    n_words = len((REPOSITORY / "README.md").read_text(encoding="utf-8").split())
+    assert MIN_README_WORDS <= n_words <= MAX_README_WORDS

@@ -86,9 +86,9 @@ class Story:
 
 
 def pages() -> list[Path]:
-    """Every page of `docs/`, sorted."""
+    """README.md and every page of `docs/`, sorted."""
     written = (path for path in DOCS.rglob("*.md") if "_build" not in path.relative_to(DOCS).parts)
-    return sorted(written)
+    return [REPOSITORY / "README.md", *sorted(written)]
 
 
 def name_of(page: Path) -> str:

@@ -38,7 +38,7 @@ _BOX_OF_GRAPH = """
 
 
 def main() -> int:
-    """Take all pictures; 1 if one is too large for a README."""
+    """Take all pictures; 1 if one is too large for a page."""
     with tempfile.TemporaryDirectory() as folder:
         root = index_sample(Path(folder) / "root")
         with running_dagster(root) as server, running_chromium(1500, 2100) as browser:
@@ -117,7 +117,7 @@ def as_picture(png: bytes) -> Image:
 
 
 def save(picture: Image, path: Path) -> int:
-    """Shrink to the width of a README and few colours; returns the size of the file."""
+    """Shrink to the width of a page and few colours; returns the size of the file."""
     from PIL import Image
 
     if picture.width > _WIDTH:
