@@ -133,13 +133,13 @@ def _as_text(argument: str) -> str:
 def _parse_option(text: str) -> tuple[str, Any]:
     import yaml
 
-    from graphrag_pipeline.query.batch.question_files import OWN_NAMES
+    from graphrag_pipeline.query.batch.question_files import SEARCH_ARGUMENTS
     from graphrag_pipeline.settings.file import parse_yaml
 
     key, equals, value = (part.strip() for part in text.partition("="))
     if not key or not equals:
         raise typer.BadParameter(f"{text!r} is not KEY=VALUE, such as top_k_entities=20", param_hint="--option")
-    if key in OWN_NAMES:
+    if key in SEARCH_ARGUMENTS:
         raise typer.BadParameter(f"{key!r} is a separate option or argument", param_hint="--option")
     try:
         return key, parse_yaml(value)

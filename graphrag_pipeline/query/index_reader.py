@@ -118,7 +118,9 @@ class IndexReader:
         """Why no question can be answered: no documents, or none that passes; "" if there are some."""
         if not self.snapshot.n_rows("documents"):
             return EMPTY_INDEX
-        return self.document_mask.why_nothing() if self.document_mask and not self.document_mask.n_documents else ""
+        return (
+            self.document_mask.describe_no_match() if self.document_mask and not self.document_mask.n_documents else ""
+        )
 
     # ----------------------------------------------------------------------------------------- what the methods read
 

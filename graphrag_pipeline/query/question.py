@@ -75,7 +75,7 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in words_of(text) if word not in _FUNCTION_WORDS)
 
 
-def asked_words(question: str) -> frozenset[str]:
+def topic_words(question: str) -> frozenset[str]:
     """The content words that say what a question is about; words that ask ("describe", "wer") if none is left."""
     words = content_words(question)
     return words - _ASKING_STEMS or words
@@ -120,4 +120,4 @@ def is_latin(question: str) -> bool:
 
 def is_overview(question: str) -> bool:
     """Whether a question names nothing that could tell one report from another, such as "What are the main themes?"."""
-    return bool(words_of(question)) and asked_words(question) <= _OVERVIEW_STEMS
+    return bool(words_of(question)) and topic_words(question) <= _OVERVIEW_STEMS

@@ -1,7 +1,7 @@
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.query.question import MAX_QUESTION_CHARS, asked_words, content_words, is_overview, read_question
+from graphrag_pipeline.query.question import MAX_QUESTION_CHARS, content_words, is_overview, read_question, topic_words
 
 
 def test_content_words_are_stems_without_stop_words():
@@ -21,7 +21,7 @@ def test_content_words_are_stems_without_stop_words():
     ],
 )
 def test_asking_words_count_only_where_nothing_else_is_left(question, words):
-    assert asked_words(question) == words
+    assert topic_words(question) == words
 
 
 @pytest.mark.parametrize("question", ["What are the main themes of the story?", "Catch me up on the last two weeks"])

@@ -64,9 +64,9 @@ def open_batch(context: dg.OpExecutionContext, config: BatchConfig, index_root: 
 def answer_batch(context: dg.OpExecutionContext, index_root: IndexRoot, batch: Batch) -> dict[str, Any]:
     def keep(answered: BatchAnswer) -> None:
         if answered.result is None:
-            context.log.warning(f"{answered.asked.question[:200]!r}: {answered.error}")
+            context.log.warning(f"{answered.question.question[:200]!r}: {answered.error}")
         else:
-            keep_answer(context, _as_kept(answered.result), answered.asked.filters)
+            keep_answer(context, _as_kept(answered.result), answered.question.filters)
 
     with GraphIndex.open(index_root.path, snapshot=batch.snapshot) as index:
         account = answer_into_file(index, batch.questions, Path(batch.answers), batch.concurrency, keep)

@@ -20,7 +20,7 @@ from graphrag_pipeline.citations import split_cited, strip_citations
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite
 from graphrag_pipeline.query.answers.quoting import IS_NEAREST, Quote, quote_passages, quote_runs, state_graph
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.question import asked_words, is_latin, stem
+from graphrag_pipeline.query.question import is_latin, stem, topic_words
 from graphrag_pipeline.query.results import Answer, Citation, Context, TextUnitRecord
 from graphrag_pipeline.query.search.basic import select_basic_context
 from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
@@ -53,7 +53,7 @@ def write_answer(index: IndexReader, question: str, context: Context, settings: 
     """
     if index.nothing_to_read:
         return Answer(index.nothing_to_read)
-    if not asked_words(question):
+    if not topic_words(question):
         return Answer(NOTHING_TO_LOOK_FOR)
     units = context.text_units
     analysis = analyze_question(index, question, units)

@@ -18,7 +18,7 @@ from typing import Any
 from graphrag_pipeline.errors import PipelineError
 
 FIELDS = ("id", "question", "method", "strategy", "filters", "options")
-OWN_NAMES = ("question", "method", "strategy", "context_only", "filters", "on_context", "on_token")
+SEARCH_ARGUMENTS = ("question", "method", "strategy", "context_only", "filters", "on_context", "on_token")
 """Arguments of a search, which no option can name."""
 _MAX_FIELD_CHARS = 100_000_000
 
@@ -125,12 +125,12 @@ def _read_question(values: object, default: BatchQuestion, place: str) -> BatchQ
     if not isinstance(values, Mapping):
         problem = str(values) if isinstance(values, ValueError) else "is neither an object nor a string"
         return replace(default, question="", problem=f"{place}: {problem}")
-    asked = replace(default, question=str(values.get("question") or ""), id=str(values.get("id", "")))
+    question = replace(default, question=str(values.get("question") or ""), id=str(values.get("id", "")))
     if problem := _find_problem(values):
-        return replace(asked, problem=f"{place}: {problem}")
+        return replace(question, problem=f"{place}: {problem}")
     filters = values.get("filters") or ()
     return replace(
-        asked,
+        question,
         method=values.get("method") or default.method,
         strategy=values.get("strategy") or default.strategy,
         filters=(*default.filters, *([filters] if isinstance(filters, str) else filters)),
@@ -152,5 +152,5 @@ def _find_problem(values: Mapping[str, Any]) -> str:
         return f"its filters are no list of texts: {filters!r}"
     if not isinstance(options, Mapping):
         return f"its options are no object: {options!r}"
-    own = next((name for name in options if name in OWN_NAMES), None)
+    own = next((name for name in options if name in SEARCH_ARGUMENTS), None)
     return f"{own!r} is no option; it has a key of its own" if own else ""

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.search_result import SearchResult
 
 CONCURRENCY = 4
-AHEAD = 4
+MAX_BUFFERED = 4
 """Answers that wait for an earlier one, for each question asked at a time; more would only fill memory."""
 
-_MAX_TOLD = 10
+_MAX_SHOWN_ERRORS = 10
 _SECTIONS = (*(method.section for method in METHODS.values()), "rating", "answers", "chat_model")
 _PROMPTS = tuple(
     name for name in PROMPT_NAMES if name.split("_")[0] in ("basic", "drift", "global", "lazy", "local", "rate")
@@ -55,7 +55,7 @@ class BatchAnswer:
         error: what a user is told of the failure; "" if there is a result.
     """
 
-    asked: BatchQuestion
+    question: BatchQuestion
     key: str
     snapshot: str
     result: SearchResult | None
@@ -68,11 +68,11 @@ class BatchAnswer:
 
     def to_dict(self) -> dict[str, Any]:
         """The result as `SearchResult.to_dict` tells it, or the error; with the key, and the id if it has one."""
-        told = {"key": self.key} | ({"id": self.asked.id} if self.asked.id else {})
+        identity = {"key": self.key} | ({"id": self.question.id} if self.question.id else {})
         if self.result is not None:
-            return told | self.result.to_dict()
-        asked = {"question": valid_unicode(self.asked.question), "method": self.asked.method}
-        return told | asked | {"snapshot": self.snapshot, "error": self.error}
+            return identity | self.result.to_dict()
+        question = {"question": valid_unicode(self.question.question), "method": self.question.method}
+        return identity | question | {"snapshot": self.snapshot, "error": self.error}
 
 
 @dataclass(frozen=True)
@@ -108,14 +108,18 @@ class BatchAccount:
 
     def to_text(self) -> str:
         """Such as "5 questions: 3 answered, 1 kept from before, 1 failed", the errors, and a line by model."""
-        told = [f"{self.answered} answered"]
-        told += [f"{self.replaced} of them by the embedded engine in place of the model"] if self.replaced else []
-        told += [f"{self.kept} kept from before"] if self.kept else []
-        told += [f"{self.failed} failed"] if self.failed else []
+        counts = [f"{self.answered} answered"]
+        counts += [f"{self.replaced} of them by the embedded engine in place of the model"] if self.replaced else []
+        counts += [f"{self.kept} kept from before"] if self.kept else []
+        counts += [f"{self.failed} failed"] if self.failed else []
         n = self.answered + self.kept + self.failed
-        lines = [f"{n} question{'s' * (n != 1)}: {', '.join(told)}"]
-        lines += [f"  {error}" for error in self.errors[:_MAX_TOLD]]
-        lines += [f"  and {len(self.errors) - _MAX_TOLD} other errors"] if len(self.errors) > _MAX_TOLD else []
+        lines = [f"{n} question{'s' * (n != 1)}: {', '.join(counts)}"]
+        lines += [f"  {error}" for error in self.errors[:_MAX_SHOWN_ERRORS]]
+        lines += (
+            [f"  and {len(self.errors) - _MAX_SHOWN_ERRORS} other errors"]
+            if len(self.errors) > _MAX_SHOWN_ERRORS
+            else []
+        )
         return "\n".join([*lines, *filter(None, [self.usage.to_line()])])
 
 
@@ -140,12 +144,12 @@ def answer_all(
     with ThreadPoolExecutor(concurrency, thread_name_prefix="batch") as pool:
         try:
             for question in questions:
-                asked = BatchQuestion(question) if isinstance(question, str) else question
-                key = _key_of(asked, index.snapshot.id, settings)
+                batch_question = BatchQuestion(question) if isinstance(question, str) else question
+                key = _key_of(batch_question, index.snapshot.id, settings)
                 if key in known:
                     continue
-                under_way.append(pool.submit(_answer, index, asked, key, scope))
-                if len(under_way) >= AHEAD * concurrency:
+                under_way.append(pool.submit(_answer, index, batch_question, key, scope))
+                if len(under_way) >= MAX_BUFFERED * concurrency:
                     yield under_way.popleft().result()
             while under_way:
                 yield under_way.popleft().result()
@@ -159,7 +163,7 @@ def answer_into_file(
     questions: list[BatchQuestion],
     path: Path,
     concurrency: int = CONCURRENCY,
-    tell: Callable[[BatchAnswer], None] = lambda answered: None,
+    on_answer: Callable[[BatchAnswer], None] = lambda answered: None,
 ) -> BatchAccount:
     """Answer what a file of answers has no answer to; it ends with one line a question, in their order.
 
@@ -176,19 +180,28 @@ def answer_into_file(
         for answered in answer_all(index, questions, concurrency, frozenset(answers.whole)):
             answers.add(answered.to_dict())
             account = account.add(answered)
-            tell(answered)
+            on_answer(answered)
         answers.put_in_order(keys)
     return account
 
 
-def answer_key(index: GraphIndex, asked: BatchQuestion) -> str:
+def answer_key(index: GraphIndex, question: BatchQuestion) -> str:
     """Hash of all that an answer depends on: question, how it is asked, settings, prompts and snapshot."""
-    return _key_of(asked, index.snapshot.id, _settings_hash(index))
+    return _key_of(question, index.snapshot.id, _settings_hash(index))
 
 
-def _key_of(asked: BatchQuestion, snapshot: str, settings: str) -> str:
-    how = [asked.id, asked.method, asked.strategy, list(asked.filters), dict(asked.options), asked.problem]
-    return stable_hash(valid_unicode(asked.question), json.dumps(how, sort_keys=True, default=str), snapshot, settings)
+def _key_of(question: BatchQuestion, snapshot: str, settings: str) -> str:
+    how = [
+        question.id,
+        question.method,
+        question.strategy,
+        list(question.filters),
+        dict(question.options),
+        question.problem,
+    ]
+    return stable_hash(
+        valid_unicode(question.question), json.dumps(how, sort_keys=True, default=str), snapshot, settings
+    )
 
 
 def _settings_hash(index: GraphIndex) -> str:
@@ -198,13 +211,15 @@ def _settings_hash(index: GraphIndex) -> str:
     return stable_hash(json.dumps(sections, sort_keys=True), *prompts)
 
 
-def _answer(index: GraphIndex, asked: BatchQuestion, key: str, scope: CallScope) -> BatchAnswer:
-    failed = BatchAnswer(asked, key, index.snapshot.id, None, asked.problem)
-    if asked.problem:
+def _answer(index: GraphIndex, question: BatchQuestion, key: str, scope: CallScope) -> BatchAnswer:
+    failed = BatchAnswer(question, key, index.snapshot.id, None, question.problem)
+    if question.problem:
         return failed
     try:
         with scope.entered():
-            result = index.search(asked.question, asked.method, asked.strategy, filters=asked.filters, **asked.options)
+            result = index.search(
+                question.question, question.method, question.strategy, filters=question.filters, **question.options
+            )
     except PipelineError as error:
         return replace(failed, error=str(error))
     return replace(failed, result=result)

@@ -53,7 +53,7 @@ class DocumentMask:
         """What a result tells of its filters."""
         return {"filters": list(self.filters), "documents_passing": self.n_documents}
 
-    def why_nothing(self) -> str:
+    def describe_no_match(self) -> str:
         """That no document passes, and how many pass each filter alone."""
         alone = ", ".join(f"{text}: {n:,}" for text, n in zip(self.filters, self.alone, strict=True))
         each = f" Passing each alone: {alone}." if len(self.filters) > 1 else ""

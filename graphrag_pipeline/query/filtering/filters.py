@@ -256,13 +256,13 @@ def _year_of(value: Any) -> int | None:
     return span[0].year if span else value if isinstance(value, int) else None
 
 
-Test = Callable[[_Value, _Value], "bool | None"]
+Comparison = Callable[[_Value, _Value], "bool | None"]
 """Whether a stored value stands in a relation to a wanted one; None where they cannot be compared."""
 
 
 def _compare(
     numbers: Callable[[float, float], bool], spans: Callable[[Span, Span], bool], texts: Callable[[str, str], bool]
-) -> Test:
+) -> Comparison:
     def test(value: _Value, wanted: _Value) -> bool | None:
         if value.number is not None and wanted.number is not None:
             return numbers(value.number, wanted.number)
@@ -281,7 +281,7 @@ def _is_equal(value: _Value, wanted: _Value) -> bool | None:
 
 
 _IS_SAME = _compare(lambda a, b: a == b, lambda a, b: b[0] <= a[0] and a[1] <= b[1], lambda a, b: a == b)
-_TESTS: dict[str, Test] = {
+_TESTS: dict[str, Comparison] = {
     "<": _compare(lambda a, b: a < b, lambda a, b: a[1] <= b[0], lambda a, b: a < b),
     "<=": _compare(lambda a, b: a <= b, lambda a, b: a[1] <= b[1], lambda a, b: a <= b),
     ">": _compare(lambda a, b: a > b, lambda a, b: a[0] >= b[1], lambda a, b: a > b),

@@ -116,7 +116,7 @@ class MaskedVectors:
             among = self._among(ids)
             return self._all.search(vector, k, among, where) if among else []
         for n_wanted in self._wider(k):
-            found = self._passing(self._all.search(vector, n_wanted, None, where))
+            found = self._keep_scored(self._all.search(vector, n_wanted, None, where))
             if len(found) >= k:
                 return found[:k]
         return self._all.search(vector, k, self.ids(), where)
@@ -129,7 +129,7 @@ class MaskedVectors:
             return self._all.search_text(query, k, among, where) if among else []
         for n_wanted in self._wider(k):
             near = self._all.search_text(query, n_wanted, None, where)
-            found = self._passing(near)
+            found = self._keep_scored(near)
             if len(found) >= k or len(near) < n_wanted:  # fewer: no other row has a word of the query
                 return found[:k]
         return self._all.search_text(query, k, self.ids(), where)
@@ -148,7 +148,7 @@ class MaskedVectors:
             yield n_wanted
             n_wanted *= 4
 
-    def _passing(self, near: ScoredIds) -> ScoredIds:
+    def _keep_scored(self, near: ScoredIds) -> ScoredIds:
         kept = set(self._keep([record_id for record_id, _ in near]))
         return [(record_id, score) for record_id, score in near if record_id in kept]
 

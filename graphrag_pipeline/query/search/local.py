@@ -21,7 +21,7 @@ from graphrag_pipeline.query.search.basic import select_basic_context
 from graphrag_pipeline.query.selection.candidates import Limits, Pick
 from graphrag_pipeline.query.selection.local_text_units import (
     DEPTH_FIRST,
-    Gathered,
+    TextUnitPool,
     gather_text_units,
     informed_entities,
     pick_of,
@@ -29,7 +29,7 @@ from graphrag_pipeline.query.selection.local_text_units import (
     score_picks,
 )
 from graphrag_pipeline.query.understanding.conversation import read_history
-from graphrag_pipeline.query.understanding.entity_matching import Match, Named, match_entities, name_entities
+from graphrag_pipeline.query.understanding.entity_matching import Match, NamedEntities, match_entities, name_entities
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline.storage.arrays import distinct
 
@@ -69,9 +69,9 @@ def select_with_candidates(
     if not settings.return_candidate_context:
         return chosen, None
     others = {name: np.setdiff1d(np.arange(len(rows)), kept[name]) for name, rows in around.rows.items()}
-    units = np.arange(len(around.gathered.rows))
+    units = np.arange(len(around.pool.rows))
     left = np.setdiff1d(units, [pick.text_unit for pick in picks]).tolist()
-    return chosen, _read(index, around, others, [pick_of(around.gathered, unit) for unit in left])
+    return chosen, _read(index, around, others, [pick_of(around.pool, unit) for unit in left])
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,12 @@ class _Around:
     is_inside: np.ndarray
     claimant: np.ndarray
     n_inside: np.ndarray
-    gathered: Gathered
+    pool: TextUnitPool
     summaries: bool
 
 
 def _surround(
-    index: IndexReader, question: str, matches: list[Match], named: Named, settings: LocalSearchSettings
+    index: IndexReader, question: str, matches: list[Match], named: NamedEntities, settings: LocalSearchSettings
 ) -> _Around:
     entity_rows = np.array([match.row for match in matches])
     reports, n_inside = rank_reports(index, entity_rows, settings.community_level, settings.min_community_rank)
@@ -110,10 +110,8 @@ def _surround(
     costs = {name: row_costs(index.column(_TABLE_OF[name], "n_tokens")[rows[name]]) for name in rows}
     if settings.use_community_summary:
         costs["reports"] = row_costs([r.n_tokens for r in records.read_summaries(index, reports, n_inside)])
-    gathered = gather_text_units(index, question, matches, settings.strategy, named.question)
-    return _Around(
-        matches, rows, costs, n_touched, is_inside, claimant, n_inside, gathered, settings.use_community_summary
-    )
+    pool = gather_text_units(index, question, matches, settings.strategy, named.question)
+    return _Around(matches, rows, costs, n_touched, is_inside, claimant, n_inside, pool, settings.use_community_summary)
 
 
 def _pack(around: _Around, settings: LocalSearchSettings, limit: int) -> tuple[dict[str, np.ndarray], list[Pick]]:
@@ -124,12 +122,12 @@ def _pack(around: _Around, settings: LocalSearchSettings, limit: int) -> tuple[d
         limits = Limits(
             budget=budget, guaranteed=settings.guaranteed_text_units, cap=settings.max_text_units_per_entity
         )
-        picks[:] = pick_text_units(settings.strategy, around.gathered, limits)
+        picks[:] = pick_text_units(settings.strategy, around.pool, limits)
         return [pick.text_unit for pick in picks]
 
     shares = _divide_shares(settings, limit, sum(around.costs["entities"]))
     parts = [Part(name, shares[name], costs) for name, costs in around.costs.items()]
-    parts.append(Part("text_units", settings.text_unit_share, around.gathered.candidates.costs.tolist(), choose))
+    parts.append(Part("text_units", settings.text_unit_share, around.pool.candidates.costs.tolist(), choose))
     packed = pack_parts(parts, limit)
     return {name: np.array(packed[name], dtype=np.int64) for name in around.rows}, picks
 
@@ -152,8 +150,8 @@ def _read(index: IndexReader, around: _Around, kept: dict[str, np.ndarray], pick
         reports=read_reports(index, at["reports"], around.n_inside[kept["reports"]]),
         claims=records.read_claims(index, at["claims"], scores[around.claimant[kept["claims"]]]),
         text_units=records.read_text_units(
-            index, around.gathered.rows[[pick.text_unit for pick in picks]], score_picks(around.gathered, picks),
-            informed_entities(around.gathered.candidates, titles, picks),
+            index, around.pool.rows[[pick.text_unit for pick in picks]], score_picks(around.pool, picks),
+            informed_entities(around.pool.candidates, titles, picks),
         ),
     )  # fmt: skip
 

@@ -44,7 +44,7 @@ class Limits:
     budget: int
     guaranteed: int = 2
     cap: int = 5
-    seated: tuple[int, ...] | None = None
+    reserved: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)

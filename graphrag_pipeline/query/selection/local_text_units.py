@@ -34,7 +34,7 @@ MAX_OFFERED = 1_024
 
 
 @dataclass(frozen=True)
-class Gathered:
+class TextUnitPool:
     """What a strategy chooses from.
 
     Attributes:
@@ -49,7 +49,7 @@ class Gathered:
 
 def gather_text_units(
     index: IndexReader, question: str, matches: Sequence[Match], strategy: str, named: NamedQuestion
-) -> Gathered:
+) -> TextUnitPool:
     """The candidates for a question, with the walk's relevance if the strategy ranks by it.
 
     Args:
@@ -60,7 +60,7 @@ def gather_text_units(
     found = index.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked])
     if not is_ranked:
         rows, candidates = gather_candidates(index, matches, found)
-        return Gathered(rows, candidates, np.searchsorted(rows, found))
+        return TextUnitPool(rows, candidates, np.searchsorted(rows, found))
     scored = list(zip(found.tolist(), [score for _, score in ranked], strict=True))
     reached, scores = rank_by_pagerank(index, named, scored)
     may_be_read = index.row_mask("text_units")[reached]  # a full walk has a score, 0, for those too that may not
@@ -69,7 +69,7 @@ def gather_text_units(
     relevance = np.zeros(len(rows))
     relevance[np.searchsorted(rows, reached)] = scores
     candidates = replace(candidates, relevance=relevance, read_vectors=lambda chosen: mean_vectors(index, rows[chosen]))
-    return Gathered(rows, candidates, np.searchsorted(rows, found[:N_BASIC]))
+    return TextUnitPool(rows, candidates, np.searchsorted(rows, found[:N_BASIC]))
 
 
 def gather_candidates(
@@ -118,7 +118,7 @@ def mean_vectors(index: IndexReader, rows: np.ndarray) -> np.ndarray:
     return sums / np.where(lengths > 0, lengths, 1)
 
 
-def pick_text_units(strategy: str, gathered: Gathered, limits: Limits) -> list[Pick]:
+def pick_text_units(strategy: str, pool: TextUnitPool, limits: Limits) -> list[Pick]:
     """Those of basic search that fit two thirds of the budget, and what the strategy takes of the others.
 
     Basic search's come first, but where the strategy ranks: there the most relevant do; and with `depth_first`, where
@@ -127,32 +127,32 @@ def pick_text_units(strategy: str, gathered: Gathered, limits: Limits) -> list[P
     Returns:
         Picks; the entity of one of basic search is the first that it informs, -1 where it informs none.
     """
-    candidates, of_basic = gathered.candidates, gathered.of_basic
+    candidates, of_basic = pool.candidates, pool.of_basic
     costs = candidates.costs[of_basic].tolist()
     if strategy == DEPTH_FIRST:
         picks = select_text_units(strategy, candidates, limits)
         taken = [pick.text_unit for pick in picks]
         left = limits.budget - int(candidates.costs[taken].sum())
         extra = pack_rows(costs, left, skip=np.flatnonzero(np.isin(of_basic, taken)).tolist())
-        return picks + [pick_of(gathered, unit) for unit in of_basic[extra].tolist()]
-    seats = of_basic[pack_rows(costs, limits.budget * 2 // 3) or pack_rows(costs, limits.budget)[:1]]
-    floor = [pick_of(gathered, unit) for unit in seats.tolist()]
-    left = limits.budget - int(candidates.costs[seats].sum())
+        return picks + [pick_of(pool, unit) for unit in of_basic[extra].tolist()]
+    reserved = of_basic[pack_rows(costs, limits.budget * 2 // 3) or pack_rows(costs, limits.budget)[:1]]
+    floor = [pick_of(pool, unit) for unit in reserved.tolist()]
+    left = limits.budget - int(candidates.costs[reserved].sum())
     unaffordable = candidates.costs.copy()
-    unaffordable[seats] = limits.budget + 1  # taken already
-    others = tuple(units[~np.isin(units, seats)] for units in candidates.text_units)
+    unaffordable[reserved] = limits.budget + 1  # taken already
+    others = tuple(units[~np.isin(units, reserved)] for units in candidates.text_units)
     rest = replace(candidates, text_units=others, costs=unaffordable)
-    n_seated = np.bincount([pick.entity for pick in floor if pick.entity >= 0], minlength=len(others))
-    picks = floor + select_text_units(strategy, rest, replace(limits, budget=left, seated=tuple(n_seated.tolist())))
+    n_reserved = np.bincount([pick.entity for pick in floor if pick.entity >= 0], minlength=len(others))
+    picks = floor + select_text_units(strategy, rest, replace(limits, budget=left, reserved=tuple(n_reserved.tolist())))
     if strategy in RANKED and candidates.relevance is not None:
         relevance = candidates.relevance
         picks.sort(key=lambda pick: -relevance[pick.text_unit])
     return picks
 
 
-def pick_of(gathered: Gathered, unit: int) -> Pick:
+def pick_of(pool: TextUnitPool, unit: int) -> Pick:
     """A text unit for the first entity that it informs, -1 where it informs none."""
-    return Pick(unit, _owner(gathered.candidates, unit))
+    return Pick(unit, _owner(pool.candidates, unit))
 
 
 def _owner(candidates: Candidates, unit: int) -> int:
@@ -166,9 +166,9 @@ def are_members(units: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return units[np.minimum(np.searchsorted(units, wanted), len(units) - 1)] == wanted
 
 
-def score_picks(gathered: Gathered, picks: Sequence[Pick]) -> np.ndarray:
+def score_picks(pool: TextUnitPool, picks: Sequence[Pick]) -> np.ndarray:
     """The walk's relevance of each pick where there is one, else the similarity of the entity that it was taken for."""
-    candidates = gathered.candidates
+    candidates = pool.candidates
     if candidates.relevance is not None:
         return candidates.relevance[[pick.text_unit for pick in picks]]
     return np.append(candidates.similarity, 0.0)[[pick.entity for pick in picks]]

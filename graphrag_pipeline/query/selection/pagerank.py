@@ -27,14 +27,20 @@ import numpy as np
 
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.names import NamedQuestion
-from graphrag_pipeline.query.selection.pagerank_subgraph import ABOUT, UNIT_SEED, Seeds, find_neighbourhood, idf_of
+from graphrag_pipeline.query.selection.pagerank_subgraph import (
+    ABOUT_WEIGHT,
+    UNIT_SEED_WEIGHT,
+    Seeds,
+    find_neighbourhood,
+    idf_of,
+)
 from graphrag_pipeline.query.selection.relations import score_relations
 from graphrag_pipeline.query.selection.windows import embed_question, score_sentences
 from graphrag_pipeline.storage.arrays import Sentences, expand_rows
 from graphrag_pipeline.storage.mentions import Mentions
 
 DAMPING = 0.7
-NEAR = 16.0
+SIMILARITY_WEIGHT = 16.0
 """DAMPING and NEAR are those of methods.md section 7."""
 N_STEPS = 16
 """0.7^16 is 0.003: what is left to walk moves no rank that matters."""
@@ -66,7 +72,7 @@ def rank_by_pagerank(
     scores = _pagerank(index, mentions, seeds, units, named.words)
     of_basic = np.zeros(len(units))
     of_basic[np.searchsorted(units, seeds.text_units)] = seeds.unit_weights
-    combined = seeds.trust * _to_one(scores) + (1 - seeds.trust) * _to_one(of_basic)
+    combined = seeds.pagerank_share * _to_one(scores) + (1 - seeds.pagerank_share) * _to_one(of_basic)
     combined = np.round(combined, 9)
     order = np.lexsort((units, -combined))
     return units[order], combined[order]
@@ -96,7 +102,7 @@ def _make_seeds(mentions: Mentions, named: NamedQuestion, found: Sequence[tuple[
         entity_weights=np.array([weights[row] for row in entities.tolist()]),
         text_units=np.array([row for row, _ in found], dtype=np.int64),
         unit_weights=unit_weights / unit_weights.sum() if len(scores) else unit_weights,
-        trust=min(float(np.mean(rarity)), 1.0) if rarity else 0.0,
+        pagerank_share=min(float(np.mean(rarity)), 1.0) if rarity else 0.0,
     )
 
 
@@ -111,10 +117,10 @@ def _pagerank(
     entities, ends = np.unique(np.r_[mentions.entities[edges], seeds.entities], return_inverse=True)
     ends = ends[: len(edges)]
     near = _sentence_similarity(index, mentions, units, positions, edges, words)
-    about = np.where(mentions.is_about[edges], ABOUT, 1.0)
-    into_unit = about * (1 + NEAR * near**2)
+    about = np.where(mentions.is_about[edges], ABOUT_WEIGHT, 1.0)
+    into_unit = about * (1 + SIMILARITY_WEIGHT * near**2)
     beside = _relation_similarity(index, mentions, seeds, units, edges, words)
-    into_entity = idf_of(mentions, entities)[ends] * about * (1 + NEAR * np.maximum(near, beside) ** 2)
+    into_entity = idf_of(mentions, entities)[ends] * about * (1 + SIMILARITY_WEIGHT * np.maximum(near, beside) ** 2)
 
     degrees = mentions.entity_indptr[entities + 1] - mentions.entity_indptr[entities]
     outside = degrees - np.bincount(ends, minlength=len(entities))
@@ -124,8 +130,10 @@ def _pagerank(
     to_entity = into_entity / of_unit[positions]
 
     start_entities, start_units = np.zeros(len(entities)), np.zeros(len(units))
-    start_entities[np.searchsorted(entities, seeds.entities)] = seeds.entity_weights / (1 + UNIT_SEED)
-    start_units[np.searchsorted(units, seeds.text_units)] = UNIT_SEED * seeds.unit_weights / (1 + UNIT_SEED)
+    start_entities[np.searchsorted(entities, seeds.entities)] = seeds.entity_weights / (1 + UNIT_SEED_WEIGHT)
+    start_units[np.searchsorted(units, seeds.text_units)] = (
+        UNIT_SEED_WEIGHT * seeds.unit_weights / (1 + UNIT_SEED_WEIGHT)
+    )
     return run_pagerank(positions, ends, to_unit, to_entity, start_units, start_entities)
 
 

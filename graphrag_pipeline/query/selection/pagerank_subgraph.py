@@ -13,9 +13,9 @@ import numpy as np
 from graphrag_pipeline.storage.arrays import expand_rows
 from graphrag_pipeline.storage.mentions import Mentions
 
-ABOUT = 3.0
+ABOUT_WEIGHT = 3.0
 """How much an edge weighs from a text unit to what its document is about (methods.md section 7)."""
-UNIT_SEED = 0.05
+UNIT_SEED_WEIGHT = 0.05
 """Weight of the text units among the starts of a walk (the same)."""
 MAX_DEGREE = 256
 """An entity in more text units than this is a hub: the walk follows it only to where the question leads anyway."""
@@ -35,7 +35,7 @@ class Seeds:
     entity_weights: np.ndarray
     text_units: np.ndarray
     unit_weights: np.ndarray
-    trust: float
+    pagerank_share: float
 
 
 def find_neighbourhood(mentions: Mentions, seeds: Seeds, max_units: int) -> np.ndarray:
@@ -45,7 +45,7 @@ def find_neighbourhood(mentions: Mentions, seeds: Seeds, max_units: int) -> np.n
     seeds to the entities in them, and on to the text units of these.
     """
     units, mass = _spread_to_units(mentions, seeds.entities, seeds.entity_weights, seeds.text_units)
-    units, mass = _add(units, mass, seeds.text_units, UNIT_SEED * seeds.unit_weights)
+    units, mass = _add(units, mass, seeds.text_units, UNIT_SEED_WEIGHT * seeds.unit_weights)
     best = _largest(mass, max_units // 4)
     entities, entity_mass = _spread_to_entities(mentions, units[best], mass[best])
     near = _largest(entity_mass, 2 * max_units)
@@ -65,7 +65,7 @@ def _spread_to_units(
     owners, edges = np.flatnonzero(~is_hub)[positions], mentions.entity_edges[places].astype(np.int64)
     hub_owners, hub_edges = _edges_of_hubs(mentions, entities, np.flatnonzero(is_hub), known)
     owners, edges = np.r_[owners, hub_owners], np.r_[edges, hub_edges]
-    weights = np.where(mentions.is_about[edges], ABOUT, 1.0) / np.maximum(degrees[owners], 1)
+    weights = np.where(mentions.is_about[edges], ABOUT_WEIGHT, 1.0) / np.maximum(degrees[owners], 1)
     return _sum_by(mentions.text_units[edges].astype(np.int64), mass[owners] * weights)
 
 
@@ -86,7 +86,7 @@ def _edges_of_hubs(
 def _spread_to_entities(mentions: Mentions, units: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     positions, edges = expand_rows(mentions.unit_indptr, units)
     ends = mentions.entities[edges].astype(np.int64)
-    weights = idf_of(mentions, ends) * np.where(mentions.is_about[edges], ABOUT, 1.0)
+    weights = idf_of(mentions, ends) * np.where(mentions.is_about[edges], ABOUT_WEIGHT, 1.0)
     totals = np.bincount(positions, weights, minlength=len(units))
     return _sum_by(ends, mass[positions] * weights / totals[positions])
 

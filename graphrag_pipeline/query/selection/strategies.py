@@ -48,7 +48,7 @@ class _Selection:
 
     def __init__(self, candidates: Candidates, limits: Limits) -> None:
         self.picks: list[Pick] = []
-        self._n_seated = list(limits.seated or [0] * len(candidates.text_units))
+        self._n_reserved = list(limits.reserved or [0] * len(candidates.text_units))
         self._costs = candidates.costs
         self._left = limits.budget
         self._smallest = int(candidates.costs.min()) if len(candidates.costs) else 0
@@ -64,8 +64,8 @@ class _Selection:
 
         One that it has a seat for comes before all others and costs nothing here.
         """
-        if self._n_seated[entity]:
-            self._n_seated[entity] -= 1
+        if self._n_reserved[entity]:
+            self._n_reserved[entity] -= 1
             return True
         if self._left < self._smallest:
             return False
@@ -126,7 +126,7 @@ def weighted_quota(candidates: Candidates, limits: Limits) -> list[Pick]:
     """
     selection = _Selection(candidates, limits)
     is_open = np.ones(len(candidates.text_units), dtype=bool)
-    left = _n_affordable(candidates.costs, limits.budget) + sum(limits.seated or ())
+    left = _n_affordable(candidates.costs, limits.budget) + sum(limits.reserved or ())
     while left > 0 and is_open.any():
         quotas = largest_remainder(np.where(is_open, np.clip(candidates.similarity, 0.0, None), 0.0), left, is_open)
         for entity, quota in enumerate(quotas):

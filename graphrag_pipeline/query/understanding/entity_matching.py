@@ -30,7 +30,7 @@ class Match:
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedEntities:
     """Entities that are matched because of their names, and those that are not to be.
 
     Attributes:
@@ -44,19 +44,19 @@ class Named:
     excluded: frozenset[int] = frozenset()
 
 
-def name_entities(index: IndexReader, sought: str, settings: LocalSearchSettings) -> Named:
+def name_entities(index: IndexReader, question_text: str, settings: LocalSearchSettings) -> NamedEntities:
     """The entities of `include_entity_names`, then those whose name the question says, but `exclude_entity_names`."""
-    included = find_named(index, settings.include_entity_names)
-    excluded = frozenset(row for rows in find_named(index, settings.exclude_entity_names) for row in rows)
-    taken = index.names.take_apart(sought)
+    included = find_by_names(index, settings.include_entity_names)
+    excluded = frozenset(row for rows in find_by_names(index, settings.exclude_entity_names) for row in rows)
+    taken = index.names.take_apart(question_text)
     groups = (*(rows for rows in included if rows not in taken.names), *taken.names)
     names = tuple(filter(None, (tuple(row for row in rows if row not in excluded) for rows in groups)))
-    rows = [*(row for rows in (*included, *names) for row in rows), *index.names.find(sought)]
+    rows = [*(row for rows in (*included, *names) for row in rows), *index.names.find(question_text)]
     kept = tuple(row for row in dict.fromkeys(rows) if row not in excluded)
-    return Named(NamedQuestion(names, taken.words), kept, excluded)
+    return NamedEntities(NamedQuestion(names, taken.words), kept, excluded)
 
 
-def find_named(index: IndexReader, names: Sequence[str]) -> list[tuple[int, ...]]:
+def find_by_names(index: IndexReader, names: Sequence[str]) -> list[tuple[int, ...]]:
     """Rows of the entities that bear each name, by title or as a text writes it; () for a name that none bears."""
     if not names:
         return []
@@ -74,10 +74,10 @@ def find_named(index: IndexReader, names: Sequence[str]) -> list[tuple[int, ...]
 
 def unknown_names(index: IndexReader, names: Sequence[str]) -> list[str]:
     """Those of some names that no entity that may be read bears."""
-    return [name for name, rows in zip(names, find_named(index, names), strict=True) if not rows]
+    return [name for name, rows in zip(names, find_by_names(index, names), strict=True) if not rows]
 
 
-def match_entities(index: IndexReader, sought: str, k: int, named: Named | None = None) -> list[Match]:
+def match_entities(index: IndexReader, question_text: str, k: int, named: NamedEntities | None = None) -> list[Match]:
     """The k entities nearest to a question: those whose name it says, then by vector similarity.
 
     Names come first because static vectors of long descriptions drift: on the Christmas Carol index JACOB MARLEY is
@@ -88,8 +88,8 @@ def match_entities(index: IndexReader, sought: str, k: int, named: Named | None 
         sought: the question, with those asked before it.
         named: by default, the entities whose name it says.
     """
-    named = named or name_entities(index, sought, LocalSearchSettings())
-    vector = index.embed([sought])[0]
+    named = named or name_entities(index, question_text, LocalSearchSettings())
+    vector = index.embed([question_text])[0]
     titles = index.snapshot.vectors(ENTITY_VECTORS)
     first = list(named.rows[:k])
     named_scores = _read_entity_vectors(index, first) @ vector

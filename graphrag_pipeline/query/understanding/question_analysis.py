@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.question import asked_words, content_words, is_latin
+from graphrag_pipeline.query.question import content_words, is_latin, topic_words
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.text.extractive import sentences_of
 
@@ -79,7 +79,7 @@ class QuestionAnalysis:
 
 def analyze_question(index: IndexReader, question: str, units: Sequence[TextUnitRecord]) -> QuestionAnalysis:
     """Look up whom a question names, and what of the kind it asks for the text units name."""
-    words = asked_words(question)
+    words = topic_words(question)
     named = index.names.find(question)
     forms = []
     entities = _read_names(index, named)

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphrag_pipeline.query.question import asked_words, stem
+from graphrag_pipeline.query.question import stem, topic_words
 from graphrag_pipeline.text.extractive import words_of
 
 Embed = Callable[[list[str]], np.ndarray]
@@ -61,7 +61,7 @@ def make_background(question: str, embed: Embed, words: Sequence[frozenset[str]]
     mean = vectors.sum(axis=0)
     length = float(np.linalg.norm(mean))
     n_texts = len(words)
-    n_holding = {word: sum(word in held for held in words) for word in sorted(asked_words(question))}
+    n_holding = {word: sum(word in held for held in words) for word in sorted(topic_words(question))}
     weights = {word: _idf(n, n_texts) for word, n in n_holding.items()}
     vector = _weigh_words(question, weights, embed)
     return Background(vector, mean / length if length else mean, n_texts / (n_texts + SHRINKAGE), weights)

@@ -99,16 +99,16 @@ def _without(question: str, match: re.Match[str]) -> str:
 # ---------------------------------------------------------------------------------------------------------------- spans
 
 Groups = Mapping[str, str | None]
-Span = tuple[date | None, date | None]
+Days = tuple[date | None, date | None]
 
 
-def _rolling(groups: Groups, now: date) -> Span:
+def _rolling(groups: Groups, now: date) -> Days:
     """So many units up to now, which is the last day."""
     unit = _unit_of(groups)
     return _back(now, _number_of(groups), unit) + timedelta(days=1), now
 
 
-def _last(groups: Groups, now: date) -> Span:
+def _last(groups: Groups, now: date) -> Days:
     """ "Last week" is the one before this; with a number or another unit it is up to now."""
     unit = _unit_of(groups)
     if groups.get("n") or unit not in ("week", "month", "quarter", "year"):
@@ -117,11 +117,11 @@ def _last(groups: Groups, now: date) -> Span:
     return _first_day(end, unit), end
 
 
-def _this(groups: Groups, now: date) -> Span:
+def _this(groups: Groups, now: date) -> Days:
     return _first_day(now, _unit_of(groups)), now
 
 
-def _ago(groups: Groups, now: date) -> Span:
+def _ago(groups: Groups, now: date) -> Days:
     """The day, calendar week, month or year that lies so far back; with "since" up to now."""
     unit = _unit_of(groups)
     then = _back(now, _number_of(groups), unit)
@@ -157,7 +157,7 @@ def _days_of(year: int, month: int | None, day: int | None) -> tuple[date, date]
     return date(year, month, day), date(year, month, day)
 
 
-_SPANS: dict[str, Callable[[Groups, date], Span]] = {
+_SPANS: dict[str, Callable[[Groups, date], Days]] = {
     "rolling": _rolling,
     "last": _last,
     "this": _this,

@@ -63,26 +63,26 @@ def read_time_scope(index: IndexReader, question: str, now: date | None = None) 
         return TimeScope(question)
     if dates is None or today is None:
         asked = phrase.rest if phrase.is_all and not is_overview(question) else question
-        return _drop(asked, {"phrase": phrase.text}, "no document has a date", is_told=phrase.is_all)
+        return _drop(asked, {"phrase": phrase.text}, "no document has a date", needs_note=phrase.is_all)
     dropped = ""
     for span in _spans(phrase):
         filters = _filters_of(dates.field, span)
-        told = _told(span, today)
+        account = _phrase_account(span, today)
         view = index.where(filters)
         n_documents = view.document_mask.n_documents if view.document_mask else 0
         dropped = _why_not(index, view, span, n_documents)
         if not dropped:
             note = f"Time: “{span.text}” is {_written(span)}{_since(dates, today)}; read: {_count(n_documents)}."
-            return TimeScope(span.rest, filters, {"time": {**told, "documents": n_documents}}, note)
-    is_told = phrase.is_all or dates.overlap(phrase.start, phrase.end)  # else the date is what the question is about
+            return TimeScope(span.rest, filters, {"time": {**account, "documents": n_documents}}, note)
+    needs_note = phrase.is_all or dates.overlap(phrase.start, phrase.end)  # else the date is what the question is about
     asked = phrase.rest if phrase.is_all or phrase.is_relative else question
-    return _drop(asked, told, f"{dropped}{_since(dates, today)}", is_told)
+    return _drop(asked, account, f"{dropped}{_since(dates, today)}", needs_note)
 
 
-def _drop(asked: str, told: TimeAccount, why: str, is_told: bool) -> TimeScope:
+def _drop(asked: str, account: TimeAccount, why: str, needs_note: bool) -> TimeScope:
     """All documents are read."""
-    note = f"Time: {why}; all documents were read." if is_told else ""
-    return TimeScope(asked, account={"time": {**told, "dropped": why}}, note=note)
+    note = f"Time: {why}; all documents were read." if needs_note else ""
+    return TimeScope(asked, account={"time": {**account, "dropped": why}}, note=note)
 
 
 def _spans(phrase: TimePhrase) -> Iterator[TimePhrase]:
@@ -98,7 +98,7 @@ def _filters_of(name: str, phrase: TimePhrase) -> tuple[str, ...]:
     return first + last
 
 
-def _told(phrase: TimePhrase, now: date) -> TimeAccount:
+def _phrase_account(phrase: TimePhrase, now: date) -> TimeAccount:
     ends = {"from": phrase.start, "to": phrase.end, "now": now}
     return {"phrase": phrase.text, **{name: day.isoformat() if day else None for name, day in ends.items()}}
 

@@ -6,7 +6,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_question_file
 
 DEFAULT = BatchQuestion("", "local", filters=("year>=2024",))
-ASKED = BatchQuestion(
+EXPECTED = BatchQuestion(
     "Who, then?", "basic", None, ("year>=2024", "source=reuters"), {"budget": 500}, "a"
 )  # fmt: skip
 
@@ -19,8 +19,8 @@ def read(tmp_path: Path, name: str, content: str | bytes) -> list[BatchQuestion]
 
 def test_text_has_a_question_a_line(tmp_path: Path) -> None:
     found = read(tmp_path, "q.txt", "\ufeffWho?\r\n\r\n  萧炎是谁？  \n# no comment")
-    assert [asked.question for asked in found] == ["Who?", "萧炎是谁？", "# no comment"]
-    assert {(asked.method, asked.filters) for asked in found} == {("local", ("year>=2024",))}
+    assert [one.question for one in found] == ["Who?", "萧炎是谁？", "# no comment"]
+    assert {(one.method, one.filters) for one in found} == {("local", ("year>=2024",))}
 
 
 def test_csv_and_json_lines_say_how_each_question_is_asked(tmp_path: Path) -> None:
@@ -30,12 +30,12 @@ def test_csv_and_json_lines_say_how_each_question_is_asked(tmp_path: Path) -> No
         ",,,,\n"
         'a,"Who, then?",basic,"[""source=reuters""]","{""budget"": 500}"\n'
     )
-    assert read(tmp_path, "q.csv", table) == [ASKED, ASKED]
+    assert read(tmp_path, "q.csv", table) == [EXPECTED, EXPECTED]
     lines = (
         '{"id": "a", "question": "Who, then?", "method": "basic", "filters": ["source=reuters"], '
         '"options": {"budget": 500}}\n"What?"\n'
     )
-    assert read(tmp_path, "q.jsonl", lines) == [ASKED, BatchQuestion("What?", "local", filters=("year>=2024",))]
+    assert read(tmp_path, "q.jsonl", lines) == [EXPECTED, BatchQuestion("What?", "local", filters=("year>=2024",))]
 
 
 @pytest.mark.parametrize(

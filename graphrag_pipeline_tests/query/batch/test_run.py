@@ -36,7 +36,7 @@ def without_time(answer: dict[str, Any]) -> dict[str, Any]:
 def test_questions_are_answered_in_order_as_one_by_one(small: GraphIndex, concurrency: int) -> None:
     questions = [f"What of Scrooge and number {n}?" for n in range(30)]
     answered = list(answer_all(small, questions, concurrency))
-    assert [one.asked.question for one in answered] == questions
+    assert [one.question.question for one in answered] == questions
     alone = small.search(questions[7], "auto").to_dict()
     assert without_time(answered[7].to_dict()) == without_time(alone)
 
@@ -62,11 +62,11 @@ def test_a_file_of_answers_has_a_line_a_question_in_their_order(small: GraphInde
 
 
 def test_what_is_answered_is_kept_and_what_failed_is_asked_again(small: GraphIndex, tmp_path: Path) -> None:
-    path, told = tmp_path / "answers.jsonl", list[BatchAnswer]()
+    path, reported = tmp_path / "answers.jsonl", list[BatchAnswer]()
     answer_into_file(small, [WHO, BAD], path)
     before = path.read_bytes().splitlines()
-    account = answer_into_file(small, [LOVED, BAD, WHO], path, tell=told.append)
-    assert [answered.asked for answered in told] == [LOVED, BAD]
+    account = answer_into_file(small, [LOVED, BAD, WHO], path, on_answer=reported.append)
+    assert [answered.question for answered in reported] == [LOVED, BAD]
     assert (account.answered, account.kept, account.failed) == (1, 1, 1)
     assert path.read_bytes().splitlines()[1:] == [before[1], before[0]]
 
@@ -106,12 +106,12 @@ def test_a_file_that_another_batch_writes_is_left_alone(small: GraphIndex, tmp_p
 
 def test_an_answer_depends_on_question_settings_prompts_and_snapshot(small: GraphIndex, tmp_path: Path) -> None:
     with running_model_server() as server:
-        asked = open_with_model(small, tmp_path, server)
-        key = answer_key(asked, WHO)
+        with_model = open_with_model(small, tmp_path, server)
+        key = answer_key(with_model, WHO)
         (tmp_path / "prompts").mkdir()
-        prompt = asked.prompt("local_search_answer").text
+        prompt = with_model.prompt("local_search_answer").text
         (tmp_path / "prompts" / "local_search_answer.txt").write_text(f"{prompt}\nBe kind.")
-        edited = answer_key(asked, WHO)
+        edited = answer_key(with_model, WHO)
     changed = GraphIndex(
         small.snapshot, Settings.model_validate({"local_search": {"top_k_entities": 3}}), small.embedder
     )
@@ -129,8 +129,8 @@ def test_an_answer_depends_on_question_settings_prompts_and_snapshot(small: Grap
 
 def test_the_account_tells_calls_and_tokens_by_model(small: GraphIndex, tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
-    refused: Callable[[Any], Any] = lambda asked: (  # noqa: E731
-        Fault("refused") if "haunted" in asked.conversation.messages[-1][1] else "Tiny Tim."
+    refused: Callable[[Any], Any] = lambda call: (  # noqa: E731
+        Fault("refused") if "haunted" in call.conversation.messages[-1][1] else "Tiny Tim."
     )
     with running_model_server(refused) as server:
         index = open_with_model(small, tmp_path, server)
@@ -140,7 +140,7 @@ def test_the_account_tells_calls_and_tokens_by_model(small: GraphIndex, tmp_path
     assert "1 of them by the embedded engine in place of the model" in account.to_text()
     assert account.to_text().splitlines()[-1].startswith("test-chat: ")
     assert account.to_dict()["usage"]["tokens"] > 0
-    with running_model_server(lambda asked: "Marley.") as server:
+    with running_model_server(lambda call: "Marley.") as server:
         again = answer_into_file(open_with_model(small, tmp_path, server), [WHO, LOVED], path)
     assert again.kept + again.answered == 2 and again.replaced == 0
 

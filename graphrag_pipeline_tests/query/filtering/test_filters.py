@@ -30,7 +30,7 @@ def fields_of(documents: dict[str, tuple[dict, str | None]]) -> DocumentFields:
     return DocumentFields(CONTRACT_TABLES["documents"].from_rows(rows))
 
 
-def passing(text: str, documents: dict[str, tuple[dict, str | None]] = NEWS) -> str:
+def names_that_pass(text: str, documents: dict[str, tuple[dict, str | None]] = NEWS) -> str:
     mask = fields_of(documents).mask_of(parse_filter(text))
     return "".join(name for name, passes in zip(documents, mask, strict=True) if passes)
 
@@ -71,25 +71,25 @@ def passing(text: str, documents: dict[str, tuple[dict, str | None]] = NEWS) -> 
     ],
 )
 def test_a_filter_lets_through(text: str, names: str) -> None:
-    assert passing(text) == names
+    assert names_that_pass(text) == names
 
 
 def test_metadata_of_the_same_name_count_before_what_is_derived_and_behind_columns() -> None:
     documents = {"a": ({"year": 1843, "title": "Stave"}, "2024"), "b": ({"year": 2024, "title": "a"}, "2023")}
-    assert passing("year=2024", documents) == "b"
-    assert passing("title=a", documents) == "a"
-    assert passing("metadata.title=a", documents) == "b"
+    assert names_that_pass("year=2024", documents) == "b"
+    assert names_that_pass("title=a", documents) == "a"
+    assert names_that_pass("metadata.title=a", documents) == "b"
 
 
 def test_without_creation_dates_the_year_is_that_of_a_dated_field() -> None:
     documents = {"a": ({"published": "2024-03-05"}, None), "b": ({"published": "March 5, 2023"}, None)}
-    assert passing("year>=2024", documents) == "a"
+    assert names_that_pass("year>=2024", documents) == "a"
 
 
 @pytest.mark.parametrize("text", ["year>=2024", "Date!=2024"])
 def test_where_no_document_has_a_date_that_is_said(text: str) -> None:
     with pytest.raises(PipelineError, match=r"no document has a date: .*published.*; there are id, title"):
-        passing(text, {"a": ({"source": "BBC"}, None)})
+        names_that_pass(text, {"a": ({"source": "BBC"}, None)})
 
 
 @pytest.mark.parametrize(
@@ -107,12 +107,12 @@ def test_where_no_document_has_a_date_that_is_said(text: str) -> None:
 )
 def test_what_cannot_be_answered_says_why(text: str, reason: str) -> None:
     with pytest.raises(PipelineError, match=reason):
-        passing(text)
+        names_that_pass(text)
 
 
 def test_metadata_that_is_no_object_holds_no_field() -> None:
     documents = {"a": (["x"], None), "b": ("x", None), "c": ({"source": "bbc"}, None)}
-    assert passing("source=bbc", documents) == "c"  # type: ignore[arg-type]
+    assert names_that_pass("source=bbc", documents) == "c"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["2024-13", "2024-02-30", "20240301", "spring 2024", "2024-05-01 later", ""])

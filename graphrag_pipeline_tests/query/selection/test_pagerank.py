@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.query.selection import pagerank as walk
+from graphrag_pipeline.query.selection import pagerank
 from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
@@ -29,11 +29,11 @@ def films(tmp_path_factory: pytest.TempPathFactory) -> GraphIndex:
     return GraphIndex.open(root.path)
 
 
-def walked_titles(index, question, **limits):
+def ranked_titles(index, question, **limits):
     ranked = rank_text_units(index, question, 30)
     rows = index.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked]).tolist()
     found = list(zip(rows, [score for _, score in ranked], strict=True))
-    rows, scores = walk.rank_by_pagerank(index, index.names.take_apart(question), found, **limits)
+    rows, scores = pagerank.rank_by_pagerank(index, index.names.take_apart(question), found, **limits)
     assert scores.tolist() == sorted(scores, reverse=True)
     ids = [record["document_id"] for record in index.snapshot.take("text_units", rows, ["document_id"])]
     documents = index.documents(ids)
@@ -41,26 +41,26 @@ def walked_titles(index, question, **limits):
 
 
 def test_a_bridge_leads_from_the_film_to_its_director_not_to_its_actor(films):
-    found = walked_titles(films, "Where was the director of film Blood Street born?")
+    found = ranked_titles(films, "Where was the director of film Blood Street born?")
     assert found[:2] == ["Blood Street", "Leo Fong"]
 
 
 def test_another_relation_leads_elsewhere(films):
-    found = walked_titles(films, "Where was the actor starring in film Blood Street born?")
+    found = ranked_titles(films, "Where was the actor starring in film Blood Street born?")
     assert found[:2] == ["Blood Street", "Richard Norton"]
 
 
 def test_a_comparison_hears_both_sides_and_their_directors(films):
-    found = walked_titles(films, "Do the films Blood Street and Naked Tango have directors of the same country?")
+    found = ranked_titles(films, "Do the films Blood Street and Naked Tango have directors of the same country?")
     assert set(found[:2]) == {"Blood Street", "Naked Tango"}
     assert {"Leo Fong", "Leonard Schrader"} <= set(found[:4])
 
 
 def test_a_local_walk_ranks_as_the_full_walk_does(films):
     for question in ("Where was the director of film Blood Street born?", "Was Leo Fong or Leonard Schrader older?"):
-        full = walked_titles(films, question, max_units=None)
+        full = ranked_titles(films, question, max_units=None)
         assert sorted(full) == sorted(FILMS)
-        local = walked_titles(films, question, max_units=4)
+        local = ranked_titles(films, question, max_units=4)
         assert local[:2] == full[:2]
 
 
@@ -74,8 +74,8 @@ def test_the_best_of_the_full_walk_are_in_the_neighbourhood(carol):
         rows = carol.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked]).tolist()
         found = list(zip(rows, [score for _, score in ranked], strict=True))
         named = carol.names.take_apart(question)
-        full, _ = walk.rank_by_pagerank(carol, named, found, max_units=None)
-        local, _ = walk.rank_by_pagerank(carol, named, found, max_units=30)
+        full, _ = pagerank.rank_by_pagerank(carol, named, found, max_units=None)
+        local, _ = pagerank.rank_by_pagerank(carol, named, found, max_units=30)
         assert len(full) == carol.snapshot.n_rows("text_units")
         assert len(local) < len(full) or len(full) <= 30
         assert set(local[:5].tolist()) == set(full[:5].tolist())
@@ -87,12 +87,12 @@ def test_nothing_named_keeps_the_order_of_basic_search(films):
     rows = films.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked]).tolist()
     named = films.names.take_apart(question)
     assert not named.names
-    found, _ = walk.rank_by_pagerank(films, named, list(zip(rows, [score for _, score in ranked], strict=True)))
+    found, _ = pagerank.rank_by_pagerank(films, named, list(zip(rows, [score for _, score in ranked], strict=True)))
     assert found.tolist() == rows
 
 
 def test_nothing_found_is_nothing_ranked(films):
-    rows, scores = walk.rank_by_pagerank(films, films.names.take_apart("!!!"), [])
+    rows, scores = pagerank.rank_by_pagerank(films, films.names.take_apart("!!!"), [])
     assert len(rows) == len(scores) == 0
 
 
@@ -113,6 +113,6 @@ def test_the_walk_is_the_solution_of_personalised_pagerank(edges, start):
     transition = np.zeros((12, 12))
     transition[units, 6 + entities] = to_unit
     transition[6 + entities, units] = to_entity
-    exact = np.linalg.solve(np.eye(12) - walk.DAMPING * transition, (1 - walk.DAMPING) * starts)
-    walked = walk.run_pagerank(units, entities, to_unit, to_entity, starts[:6], starts[6:])
-    assert np.allclose(walked, exact[:6], atol=walk.DAMPING**walk.N_STEPS)
+    exact = np.linalg.solve(np.eye(12) - pagerank.DAMPING * transition, (1 - pagerank.DAMPING) * starts)
+    computed = pagerank.run_pagerank(units, entities, to_unit, to_entity, starts[:6], starts[6:])
+    assert np.allclose(computed, exact[:6], atol=pagerank.DAMPING**pagerank.N_STEPS)

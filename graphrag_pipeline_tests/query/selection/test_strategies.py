@@ -153,8 +153,8 @@ def test_round_robin_gives_no_entity_two_more_than_one_that_still_has_some(candi
     picks = select_text_units("round_robin", even, Limits(budget))
     counts = count_per_entity(picks, len(even.text_units))
     taken = {pick.text_unit for pick in picks}
-    hungry = [counts[e] for e, units in enumerate(even.text_units) if set(units.tolist()) - taken]
-    assert all(max(counts) - count <= 1 for count in hungry)
+    unfinished = [counts[e] for e, units in enumerate(even.text_units) if set(units.tolist()) - taken]
+    assert all(max(counts) - count <= 1 for count in unfinished)
 
 
 @pytest.mark.parametrize(
@@ -163,11 +163,11 @@ def test_round_robin_gives_no_entity_two_more_than_one_that_still_has_some(candi
 )
 def test_a_text_unit_that_has_its_place_already_uses_up_what_its_entity_gets(strategy, counts):
     wide = make_candidates(range(1, 51), range(51, 101), range(101, 151))
-    limits = Limits(12 if strategy == "per_entity_cap" else 16, seated=(3, 0, 0))
+    limits = Limits(12 if strategy == "per_entity_cap" else 16, reserved=(3, 0, 0))
     assert count_per_entity(select_text_units(strategy, wide, limits), 3) == counts
 
 
 def test_a_guarantee_counts_what_has_its_place_already():
     candidates = make_candidates([1, 2, 3], [4, 5, 6], [7, 8, 9])
-    picks = select_text_units("minimum_guarantee", candidates, Limits(4, seated=(2, 0, 0)))
+    picks = select_text_units("minimum_guarantee", candidates, Limits(4, reserved=(2, 0, 0)))
     assert count_per_entity(picks, 3) == [0, 2, 2]

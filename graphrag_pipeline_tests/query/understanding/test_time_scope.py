@@ -60,10 +60,15 @@ def test_a_question_about_a_time_alone_gets_an_overview_of_its_documents(
 ) -> None:
     result = dated.search(question, method=method)
     assert titles(result) == {"Item 3", "Item 4"}, result.answer
-    told = result.selection["time"]
-    assert (told["from"], told["to"], told["now"], told["documents"]) == ("2026-05-16", "2026-05-29", "2026-05-29", 2)
+    account = result.selection["time"]
+    assert (account["from"], account["to"], account["now"], account["documents"]) == (
+        "2026-05-16",
+        "2026-05-29",
+        "2026-05-29",
+        2,
+    )
     assert result.selection["filters"] == FORTNIGHT and result.question == question
-    assert f"Time: “{told['phrase']}” is 2026-05-16 to 2026-05-29" in result.answer
+    assert f"Time: “{account['phrase']}” is 2026-05-16 to 2026-05-29" in result.answer
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -155,12 +160,12 @@ def test_a_query_job_reads_the_same_documents_and_keeps_the_account(dated: Graph
         "question": TWO_WEEKS, "snapshot": result.snapshot, "answer": result.answer,
     }  # fmt: skip
     assert kept and kept.asset_materialization
-    told = {name: value.value for name, value in kept.asset_materialization.metadata.items()}
-    assert told["tokens"] == result.usage.to_dict()["tokens"] > 0
-    assert (told["rated"], told["kept"], told["pruned"]) == tuple(
+    account = {name: value.value for name, value in kept.asset_materialization.metadata.items()}
+    assert account["tokens"] == result.usage.to_dict()["tokens"] > 0
+    assert (account["rated"], account["kept"], account["pruned"]) == tuple(
         result.selection[n] for n in ("rated", "kept", "pruned")
     )
-    assert told["selection"]["time"] == result.selection["time"] and told["filters"] == " and ".join(FORTNIGHT)
+    assert account["selection"]["time"] == result.selection["time"] and account["filters"] == " and ".join(FORTNIGHT)
 
 
 # ------------------------------------------------------------------------------------------- filters without reports
