@@ -44,7 +44,7 @@ def batch(
     from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_question_file
     from graphrag_pipeline.query.batch.run import answer_into_file
     from graphrag_pipeline.query.graph_index import GraphIndex
-    from graphrag_pipeline.query.methods import look_up_method
+    from graphrag_pipeline.query.methods.registry import look_up_method
 
     look_up_method(method)
     default = BatchQuestion("", method, filters=tuple(filters or ()))

@@ -113,7 +113,7 @@ def _print_piece(text: str) -> None:
 
 def _explain(index: Any, question: str, strategy: str | None, options: dict[str, Any], as_json: bool) -> None:
     from graphrag_pipeline.query.explain import explain_strategies, render_explanation, to_records
-    from graphrag_pipeline.query.methods import METHODS
+    from graphrag_pipeline.query.methods.registry import METHODS
     from graphrag_pipeline.query.understanding.time_scope import read_time_scope
 
     settings: Any = METHODS["local"].settings_of(index.settings, strategy, options)

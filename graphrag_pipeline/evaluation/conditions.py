@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,14 +26,16 @@ import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.query import records
-from graphrag_pipeline.query.answers import answering as engines
 from graphrag_pipeline.query.context import pack_rows, row_costs
-from graphrag_pipeline.query.methods import METHODS
-from graphrag_pipeline.query.results import Context
-from graphrag_pipeline.query.search.lazy import LazySelection, RatedUnit
+from graphrag_pipeline.query.methods.lazy import take_relevant
+from graphrag_pipeline.query.methods.registry import METHODS
+from graphrag_pipeline.query.methods.running import prepare_baseline, run_steps
+from graphrag_pipeline.query.methods.state import SearchRequest, SearchState
+from graphrag_pipeline.query.results import Answer, Context
+from graphrag_pipeline.query.search.lazy import LazySelection
+from graphrag_pipeline.query.search.unit_rating import RatedUnit
 from graphrag_pipeline.query.selection.hybrid_ranking import TEXT_UNIT_VECTORS, searched_words
 from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units as rank_basically
-from graphrag_pipeline.query.token_budget import limited
 from graphrag_pipeline.settings.file import parse_yaml
 
 if TYPE_CHECKING:
@@ -166,24 +167,21 @@ def answer_question(condition: Condition, index: GraphIndex, question: str) -> C
     return ConditionAnswer(text, time.perf_counter() - started, failure)
 
 
-def _answer_from_text(condition: Condition, index: GraphIndex, question: str) -> Any:
-    settings = condition.settings_of(index)
-    with _budget_of(condition, settings):
-        if condition.method == "TS":
-            selection = select_all_text(index, question, settings.threshold, index.settings.evaluation.seed)
-            mapped = engines.map_relevant(index, question, selection, settings)
-            return engines.write_lazy_answer(index, question, mapped, selection, settings)
-        ids = _BARE_RANKERS[condition.method](index, question, settings.top_k)
+def _answer_from_text(condition: Condition, index: GraphIndex, question: str) -> Answer:
+    """Answer by the steps that follow the choice of a context, which the baseline makes itself."""
+    request = SearchRequest(question, condition.section, options=condition.options)
+    query = prepare_baseline(index, request)
+    if condition.method == "TS":
+        selection = select_all_text(index, question, query.settings.threshold, index.settings.evaluation.seed)
+        state = take_relevant(index, SearchState(query), selection)
+    else:
+        ids = _BARE_RANKERS[condition.method](index, question, query.settings.top_k)
         rows = index.snapshot.rows_of("text_units", ids)
-        kept = pack_rows(row_costs(index.column("text_units", "n_tokens")[rows].tolist()), settings.max_context_tokens)
+        costs = row_costs(index.column("text_units", "n_tokens")[rows].tolist())
+        kept = pack_rows(costs, query.settings.max_context_tokens)
         units = records.read_text_units(index, rows[kept], np.zeros(len(kept)))
-        return engines.write_answer(index, question, Context(text_units=units))
-
-
-@contextmanager
-def _budget_of(condition: Condition, settings: Any) -> Iterator[None]:
-    with limited(METHODS[condition.section].budget_of(settings)):
-        yield
+        state = SearchState(query, context=Context(text_units=units))
+    return run_steps(index, METHODS[condition.section].steps[1:], state).noted_answer
 
 
 def select_all_text(index: GraphIndex, question: str, threshold: int, seed: int) -> LazySelection:

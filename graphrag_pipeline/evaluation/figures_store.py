@@ -18,11 +18,13 @@ from graphrag_pipeline.evaluation.comparison import Comparison
 from graphrag_pipeline.evaluation.questions import Question
 from graphrag_pipeline.evaluation.retrieval_figures import RetrievalFigures
 from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.settings.search_names import SEARCH_METHODS
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.storage.garbage import EVALUATIONS_FOLDER
 
 _DIGITS = 12
-_SEARCH_SECTIONS = ("local_search", "basic_search", "drift_search", "lazy_search", "auto_search")
+_SEARCH_SECTIONS = tuple(f"{name}_search" for name in SEARCH_METHODS if name != "global")
+"""Sections of the methods that return text units in an order of their own."""
 
 
 def name_retrieval(questions: Sequence[Question], k: int, settings: Settings) -> str:

@@ -3,9 +3,8 @@
     with GraphIndex.open("my_root") as index:
         print(index.search("Who is Jacob Marley?").answer)
 
-A search method is a module of steps (select a context, rate, map, write an answer) that take an index, a question and
-the method's settings; Dagster's query jobs run the same steps as ops. `methods.METHODS` names them. Keep out: how a
-method searches, and writing anything.
+A search runs the declared steps of its method (`methods/`), as Dagster's query jobs do. Keep out: how a method
+searches, and writing anything.
 """
 
 from __future__ import annotations
@@ -17,14 +16,12 @@ from typing import Any, Self
 
 from graphrag_pipeline.models.endpoints.spans import parent_span
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.methods import Found, look_up_method
-from graphrag_pipeline.query.question import read_question, valid_unicode
-from graphrag_pipeline.query.results import Answer, Context
+from graphrag_pipeline.query.methods.running import prepare_query, run_search
+from graphrag_pipeline.query.methods.state import SearchRequest
+from graphrag_pipeline.query.question import valid_unicode
+from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.query.streams import Listener, OnToken, aiterate_tokens, await_search, iterate_tokens
-from graphrag_pipeline.query.token_budget import limited
-from graphrag_pipeline.query.understanding.time_scope import read_time_scope
-from graphrag_pipeline.query.usage import EMBEDDED, QueryUsage, accounted, embedded_usage
 
 
 class GraphIndex(IndexReader):
@@ -80,39 +77,31 @@ class GraphIndex(IndexReader):
                 validate or compare.
         """
         started = time.perf_counter()
-        search_method = look_up_method(method)
-        settings = search_method.settings_of(self.settings, strategy, options)
-        asked = read_question(question)
-        index = self.where(filters)
-        timed = read_time_scope(index, asked, search_method.now_of(settings))
-        asked, index = timed.question, index.where(timed.filters)
+        given = (filters,) if isinstance(filters, str) else tuple(filters)
+        query = prepare_query(self, SearchRequest(question, method, strategy, given, options))
+        index = self.where(query.filters)
         listener = Listener(context_only, on_context, on_token)
-        span = parent_span(self.settings.use_spans, f"query {method}", snapshot=self.snapshot.id)
-        with accounted() as account, limited(search_method.budget_of(settings)), span:
-            if index.nothing_to_read:
-                found = Found(Answer("" if context_only else index.nothing_to_read), Context())
-            else:
-                found = search_method.run(index, asked, settings, listener)
-        answer, context = found.answer, found.context
-        listener.finish(answer, timed.note)
-        answer = timed.tell(answer)
-        embedded = embedded_usage(context.n_tokens, 0).by_model if answer.engine == EMBEDDED else {}
+        with parent_span(self.settings.use_spans, f"query {method}", snapshot=self.snapshot.id):
+            state = run_search(index, query, listener)
+        answer = state.noted_answer
+        listener.finish(answer)
+        filtered = index.document_mask.account() if index.document_mask else {}
         return SearchResult(
             answer=answer.text,
             citations=answer.citations,
-            context=context,
-            usage=QueryUsage({**embedded, **account.by_model(self.settings)}),
+            context=state.read,
+            usage=state.whole_usage,
             seconds=time.perf_counter() - started,
             method=method,
             question=valid_unicode(question),
             snapshot=self.snapshot.id,
-            selection=found.selection | (index.document_mask.account() if index.document_mask else {}) | timed.account,
+            selection=state.selection | filtered | query.time.account,
             answering={
                 "engine": answer.engine,
                 "invented_citations": answer.n_invented,
                 "failure": answer.failure,
             },
-            candidates=found.candidates,
+            candidates=state.candidates,
         )
 
     def stream(self, question: str, method: str = "local", **options: Any) -> Iterator[str | SearchResult]:

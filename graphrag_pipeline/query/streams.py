@@ -51,24 +51,23 @@ class Listener:
         self._on_context = on_context
         self._receive = on_token
         self.on_token = self._pass_on if on_token else None
-        self._has_written = False
+        self._passed_on: list[str] = []
 
     def on_context(self, context: Context) -> None:
         """Pass on what the answer will be written from."""
         if self._on_context:
             self._on_context(context)
 
-    def finish(self, answer: Answer, note: str = "") -> None:
-        """Pass on what no piece held: an answer that came whole, or replaces one that broke off; a note under it."""
-        if self._receive is None:
-            return
-        if answer.text and (answer.failure or not self._has_written):
-            self._receive(f"\n\n{answer.text}" if self._has_written else answer.text)
-        if answer.text and note:
-            self._receive(f"\n\n{note}")
+    def finish(self, answer: Answer) -> None:
+        """Pass on what no piece held: a whole answer, one that replaces a broken one, or notes under the pieces."""
+        passed_on = "".join(self._passed_on)
+        is_begun = not answer.failure and answer.text.startswith(passed_on)
+        rest = answer.text[len(passed_on) :] if is_begun else answer.text
+        if self._receive and rest:
+            self._receive(rest if is_begun or not passed_on else f"\n\n{rest}")
 
     def _pass_on(self, text: str) -> None:
-        self._has_written = True
+        self._passed_on.append(text)
         if self._receive:
             self._receive(text)
 

@@ -8,11 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-SearchMethodName = Literal["local", "global", "basic", "drift", "lazy"]
+from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS, STRATEGIES
+
+if TYPE_CHECKING:  # type checkers read no literals from a table
+    SearchMethodName = str
+    StrategyName = str
+else:
+    SearchMethodName = Literal[CHOOSABLE_METHODS]
+    StrategyName = Literal[STRATEGIES]
 
 
 def _read_turns(value: Any) -> Any:
@@ -44,15 +51,10 @@ def _now() -> Any:
     return Field(None, description='Day (ISO 8601) on which "the last week" ends; null: date of the newest document.')
 
 
-StrategyName = Literal[
-    "balanced", "graph", "depth_first", "round_robin", "minimum_guarantee", "per_entity_cap", "weighted_quota"
-]
-
-
 class LocalSearchSettings(_SearchSection):
     """Local search: entities similar to the question and the records around them."""
 
-    strategy: StrategyName = Field("balanced", description=f"Text unit selection: {', '.join(get_args(StrategyName))}.")
+    strategy: StrategyName = Field("balanced", description=f"Text unit selection: {', '.join(STRATEGIES)}.")
     top_k_entities: int = Field(10, ge=1, description="Number of entities matched to the question.")
     top_k_relationships: int = Field(
         10, ge=0, description="Number of relationships per matched entity to entities that are not matched."
@@ -191,7 +193,7 @@ class AutoSearchSettings(_SearchSection):
     """Automatic choice of a search method for each question."""
 
     methods: tuple[SearchMethodName, ...] = Field(
-        ("local", "global", "basic", "drift", "lazy"), min_length=1, description="Methods to choose from."
+        CHOOSABLE_METHODS, min_length=1, description="Methods to choose from."
     )
     options: dict[str, Any] = Field(
         {}, description="Options of the chosen method; options that it does not have are ignored."

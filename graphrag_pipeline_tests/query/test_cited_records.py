@@ -13,7 +13,7 @@ from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder
 from graphrag_pipeline.query.cited_records import CitedRecords
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.query.methods import METHODS
+from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests.model_server import Asked, running_model_server

@@ -16,7 +16,7 @@ from graphrag_pipeline.query.explain import explain_strategies
 from graphrag_pipeline.query.filtering import restricted_snapshot
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.index_reader import MAX_VIEWS
-from graphrag_pipeline.query.methods import METHODS
+from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
 from graphrag_pipeline.settings.settings import LocalSearchSettings

@@ -10,7 +10,7 @@ from graphrag_pipeline.errors import NoSnapshotError, PipelineError, SettingsErr
 from graphrag_pipeline.inspection.tracing import read_citation
 from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.index_reader import EMPTY_INDEX
-from graphrag_pipeline.query.methods import METHODS
+from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.search import global_ as global_search
 from graphrag_pipeline.query.search import local as local_search
 from graphrag_pipeline.settings.file import render_settings

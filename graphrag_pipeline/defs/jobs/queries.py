@@ -1,4 +1,4 @@
-"""Query jobs: the steps of each search as visible ops, run from the Launchpad; the answer shows as markdown.
+"""Query jobs, one per search method: its steps as visible ops, run from the Launchpad; the answer shows as markdown.
 
 The question is configuration of the first op alone, which records an observation of `index_snapshot`, so that lineage
 shows which index answered. The job of `auto` holds the ops of all methods and runs those of the one it picks. Keep out:
@@ -9,86 +9,72 @@ from typing import Any
 
 import dagster as dg
 
-from graphrag_pipeline.defs.jobs import query_ops as ops
-
-WHO = "Who is Ebenezer Scrooge's clerk?"
-THEMES = "What are the main themes of the story?"
-BOTH = "Who is Scrooge's clerk and what does he have to do with Tiny Tim?"
-
-
-def _ask(method: str, question: str) -> dict[str, Any]:
-    """What the Launchpad shows at first: a question to replace."""
-    return {"ops": {f"open_snapshot_for_{method}_search": {"config": {"question": question}}}}
-
-
-def _search_locally(query: Any, answer: Any = ops.answer_question) -> None:
-    answer(query, ops.select_local_context(query))
-
-
-def _search_basically(query: Any, answer: Any = ops.answer_question) -> None:
-    answer(query, ops.select_basic_context(query))
-
-
-def _search_globally(query: Any) -> None:
-    selection = ops.rate_reports(query)
-    ops.reduce_points(query, selection, ops.map_points(query, selection))
-
-
-def _search_by_drift(query: Any) -> None:
-    ops.answer_by_drift(query, ops.follow_drift(query, ops.start_drift(query)))
-
-
-def _search_lazily(query: Any) -> None:
-    selection = ops.find_relevant_text_units(query)
-    ops.answer_lazily(query, selection, ops.map_text_units(query, selection))
-
-
-@dg.job(description="Local search: entities near the question and what surrounds them.", config=_ask("local", WHO))
-def local_search_job() -> None:
-    _search_locally(ops.OPENING_OPS["local"]())
-
-
-@dg.job(description="Global search: community reports rated, mapped and reduced.", config=_ask("global", THEMES))
-def global_search_job() -> None:
-    _search_globally(ops.OPENING_OPS["global"]())
-
-
-@dg.job(description="Basic search: full text and vectors over text units, no graph.", config=_ask("basic", WHO))
-def basic_search_job() -> None:
-    _search_basically(ops.OPENING_OPS["basic"]())
-
-
-@dg.job(
-    description="DRIFT search: from the nearest reports, by follow-up questions, into the graph.",
-    config=_ask("drift", BOTH),
+from graphrag_pipeline.defs.jobs.query_ops import (
+    build_answering_op,
+    build_choosing_op,
+    build_opening_op,
+    build_step_op,
+    method_output,
+    opening_op_name,
 )
-def drift_search_job() -> None:
-    _search_by_drift(ops.OPENING_OPS["drift"]())
+from graphrag_pipeline.query.methods.method import SearchMethod, SearchStep
+from graphrag_pipeline.query.methods.registry import METHODS
+from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS
+
+_ALIASES = {"local": "answer_locally", "basic": "answer_basically"}
+"""Names in the job of `auto` of the step that several methods share; history and bookmarks know the ops by them."""
 
 
-@dg.job(
-    description="Lazy search: text units tested for relevance, best first; no reports needed.",
-    config=_ask("lazy", BOTH),
-)
-def lazy_search_job() -> None:
-    _search_lazily(ops.OPENING_OPS["lazy"]())
+def _build_ops() -> dict[str, dg.OpDefinition]:
+    """Build the op of each step, once for steps that methods share."""
+    ops: dict[str, dg.OpDefinition] = {}
+    for name in CHOOSABLE_METHODS:
+        *steps, last = METHODS[name].steps
+        ops |= {step.name: build_step_op(step) for step in steps if step.name not in ops}
+        ops.setdefault(last.name, build_answering_op(last))
+    return ops
 
 
-@dg.job(description="Picks one of the other searches by the question, and says why.", config=_ask("auto", BOTH))
-def auto_search_job() -> None:
-    chosen = ops.choose_method(ops.OPENING_OPS["auto"]())
-    _search_locally(chosen.local_search, ops.answer_question.alias("answer_locally"))
-    _search_basically(chosen.basic_search, ops.answer_question.alias("answer_basically"))
-    _search_globally(chosen.global_search)
-    _search_by_drift(chosen.drift_search)
-    _search_lazily(chosen.lazy_search)
+_OPS = _build_ops()
 
 
-QUERY_JOBS = [
-    local_search_job,
-    global_search_job,
-    basic_search_job,
-    drift_search_job,
-    lazy_search_job,
-    auto_search_job,
-]
+def _chain(steps: tuple[SearchStep, ...], state: Any, alias: str = "") -> None:
+    """Compose the ops of steps in a row.
+
+    Args:
+        alias: of the last op.
+    """
+    *others, last = steps
+    for step in others:
+        state = _OPS[step.name](state)
+    answering = _OPS[last.name].alias(alias) if alias else _OPS[last.name]
+    answering(state)
+
+
+def _chain_chosen(method: SearchMethod, state: Any) -> None:
+    """Compose the ops of all methods behind the op that picks one of them."""
+    [choice] = method.steps
+    chosen = build_choosing_op(choice)(state)
+    names = [METHODS[name].steps[-1].name for name in CHOOSABLE_METHODS]
+    for name in CHOOSABLE_METHODS:
+        last = METHODS[name].steps[-1].name
+        alias = _ALIASES.get(name, f"{last}_{name}") if names.count(last) > 1 else ""
+        _chain(METHODS[name].steps, getattr(chosen, method_output(name)), alias)
+
+
+def _build_job(method: SearchMethod) -> dg.JobDefinition:
+    """Build a method's job; the Launchpad shows a question to replace."""
+    asking = {"ops": {opening_op_name(method): {"config": {"question": method.example}}}}
+
+    @dg.job(name=f"{method.name}_search_job", description=method.description, config=asking)
+    def job() -> None:
+        state = build_opening_op(method)()
+        if method.name in CHOOSABLE_METHODS:
+            _chain(method.steps, state)
+        else:
+            _chain_chosen(method, state)
+
+    return job
+
+
+QUERY_JOBS = [_build_job(method) for method in METHODS.values()]

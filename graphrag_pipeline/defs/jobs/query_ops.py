@@ -1,35 +1,25 @@
-"""The steps of each search as ops: the question is pinned to a snapshot first, so that all ops read one index.
+"""The steps of each search as ops, generated from the declared steps of the methods (`query/methods/`).
 
-Between ops go the values of the search's steps (`query_steps.py`); the answer is kept with the whole account
-(`answers_asset.py`). Keep out: how a method searches, and which ops make a job (`query_jobs.py`).
+The first op of a job pins the question to a snapshot, so that all ops read one index. One value goes from op to op, the
+state of the search; the last op keeps the answer with its cost (`answers_asset.py`). Keep out: how a method searches,
+and which ops make a job (`queries.py`).
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
 from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, keep_answer
-from graphrag_pipeline.defs.jobs.query_steps import Found, Query, Step, step
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
-from graphrag_pipeline.query.answers import answering as engines
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.query.methods import METHODS, settings_of_choice
-from graphrag_pipeline.query.question import read_question
+from graphrag_pipeline.query.methods.method import SearchMethod, SearchStep
+from graphrag_pipeline.query.methods.running import prepare_query, run_step
+from graphrag_pipeline.query.methods.state import SearchRequest, SearchState
 from graphrag_pipeline.query.rendering import render_answer
-from graphrag_pipeline.query.results import Answer, Context
-from graphrag_pipeline.query.search import basic as basic_search
-from graphrag_pipeline.query.search import global_ as global_search
-from graphrag_pipeline.query.search import lazy as lazy_search
-from graphrag_pipeline.query.search import local as local_search
-from graphrag_pipeline.query.search.auto import choose_method as choose_by_question
-from graphrag_pipeline.query.understanding.time_scope import read_time_scope
-from graphrag_pipeline.query.usage import EMBEDDED, QueryUsage, embedded_usage
-
-CHOOSABLE = tuple(method for method in METHODS if method != "auto")
+from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS
 
 
 class QuestionConfig(dg.Config):
@@ -52,201 +42,106 @@ class LocalQuestionConfig(QuestionConfig):
 # ---------------------------------------------------------------------------------------------------------------- open
 
 
-def _pin(context: dg.OpExecutionContext, root: IndexRoot, config: QuestionConfig, method: str) -> Query:
-    strategy = config.strategy if isinstance(config, LocalQuestionConfig) else None
-    index = GraphIndex.open(root.path, snapshot=config.snapshot).where(config.filters)
-    settings = METHODS[method].settings_of(index.settings, strategy, config.settings)
-    asked = read_question(config.question)
-    time = read_time_scope(index, asked, METHODS[method].now_of(settings))
-    filters = (*config.filters, *time.filters)
-    shown = {"snapshot": index.snapshot.id, "question": asked, "job": context.job_name}
-    if document_mask := index.where(time.filters).document_mask:
-        shown |= {"filters": " and ".join(filters), "documents passing": str(document_mask.n_documents)}
-    context.log_event(dg.AssetObservation(asset_key=SNAPSHOT.name, metadata=shown))
-    budget = METHODS[method].budget_of(settings)
-    return Query(time.question, method, index.snapshot.id, settings, budget, filters, asked, time)
+def build_opening_op(method: SearchMethod) -> dg.OpDefinition:
+    """Build the op that pins a question of a method to a snapshot; its configuration is the question."""
+    config_type = LocalQuestionConfig if "strategy" in method.options else QuestionConfig
 
-
-@dg.op(description="Pin the snapshot and read the question.")
-def open_snapshot_for_local_search(
-    context: dg.OpExecutionContext, config: LocalQuestionConfig, index_root: IndexRoot
-) -> Query:
-    return _pin(context, index_root, config, "local")
-
-
-def _opening_op(method: str) -> dg.OpDefinition:
-    @dg.op(name=f"open_snapshot_for_{method}_search", description="Pin the snapshot and read the question.")
-    def open_snapshot(context: dg.OpExecutionContext, config: QuestionConfig, index_root: IndexRoot) -> Query:
-        return _pin(context, index_root, config, method)
+    @dg.op(name=opening_op_name(method), description="Pin the snapshot and read the question.")
+    def open_snapshot(context: dg.OpExecutionContext, config: config_type, index_root: IndexRoot) -> SearchState:  # type: ignore[valid-type]
+        return _pin(context, index_root, config, method.name)
 
     return open_snapshot
 
 
-OPENING_OPS = {"local": open_snapshot_for_local_search} | {
-    method: _opening_op(method) for method in METHODS if method != "local"
-}
+def opening_op_name(method: SearchMethod) -> str:
+    """Return the name of a method's first op."""
+    return f"open_snapshot_for_{method.name}_search"
 
 
-# ------------------------------------------------------------------------------------------------------ local and basic
+def _pin(context: dg.OpExecutionContext, root: IndexRoot, config: QuestionConfig, method: str) -> SearchState:
+    strategy = config.strategy if isinstance(config, LocalQuestionConfig) else None
+    index = GraphIndex.open(root.path, snapshot=config.snapshot)
+    request = SearchRequest(config.question, method, strategy, tuple(config.filters), config.settings)
+    query = prepare_query(index, request)
+    shown = {"snapshot": query.snapshot, "question": query.asked, "job": context.job_name}
+    if document_mask := index.where(query.filters).document_mask:
+        shown |= {"filters": " and ".join(query.filters), "documents passing": str(document_mask.n_documents)}
+    context.log_event(dg.AssetObservation(asset_key=SNAPSHOT.name, metadata=shown))
+    return SearchState(query)
 
 
-@dg.op(description="Match entities and select the records and text units around them.")
-def select_local_context(context: dg.OpExecutionContext, index_root: IndexRoot, query: Query) -> Found:
-    with step(index_root, query) as now:
-        found = local_search.select_local_context(now.index, query.question, query.settings)
-        return now.found(context, found, _counts(found))
+# --------------------------------------------------------------------------------------------------------------- steps
 
 
-@dg.op(description="Select text units by full text and vectors.")
-def select_basic_context(context: dg.OpExecutionContext, index_root: IndexRoot, query: Query) -> Found:
-    with step(index_root, query) as now:
-        found = basic_search.select_basic_context(now.index, query.question, query.settings)
-        return now.found(context, found, _counts(found))
+def build_step_op(step: SearchStep) -> dg.OpDefinition:
+    """Build the op of a step in the middle of a search."""
+
+    @dg.op(name=step.name, description=step.description)
+    def run(context: dg.OpExecutionContext, index_root: IndexRoot, state: SearchState) -> SearchState:
+        after = _run(index_root, step, state)
+        context.add_output_metadata(step.show(after) | _models(after))
+        return after
+
+    return run
 
 
-@dg.op(description="Write the answer from the context, each statement cited.")
-def answer_question(
-    context: dg.OpExecutionContext, index_root: IndexRoot, query: Query, found: Found
-) -> dict[str, Any]:
-    with step(index_root, query, found) as now:
-        local = query.settings if query.method == "local" else None
-        answer = engines.write_answer(now.index, query.question, found.value, local=local)
-        return _show(context, query, answer, now, found.value, _counts(found.value))
+def build_answering_op(step: SearchStep) -> dg.OpDefinition:
+    """Build the op of a search's last step: the answer as markdown in the UI and in the history of answers."""
+
+    @dg.op(name=step.name, description=step.description)
+    def run(context: dg.OpExecutionContext, index_root: IndexRoot, state: SearchState) -> dict[str, Any]:
+        after = _run(index_root, step, state)
+        query, answer = after.query, after.noted_answer
+        markdown = render_answer(answer.text, answer.citations)
+        output = {"question": query.asked, "snapshot": query.snapshot}
+        shown = output | {"answer": dg.MetadataValue.md(markdown), **_models(after)}
+        if answer.n_invented:
+            shown["invented citations removed"] = answer.n_invented
+        context.add_output_metadata(shown)
+        kept = KeptAnswer(
+            question=query.asked,
+            markdown=markdown,
+            method=query.method,
+            snapshot=query.snapshot,
+            usage=after.whole_usage,
+            seconds=after.seconds,
+            n_citations=len(answer.citations),
+            selection={**step.show(after), **query.time.account},
+        )
+        keep_answer(context, kept, query.filters)
+        return output | {"answer": answer.text}
+
+    return run
 
 
-# --------------------------------------------------------------------------------------------------------------- global
+def build_choosing_op(step: SearchStep) -> dg.OpDefinition:
+    """Build the op that picks a method: an output for each, of which one is given."""
 
-
-@dg.op(description="Rate community reports against the question and keep those that matter.")
-def rate_reports(context: dg.OpExecutionContext, index_root: IndexRoot, query: Query) -> Found:
-    with step(index_root, query) as now:
-        selection = global_search.rate_reports(now.index, query.question, query.settings)
-        return now.found(context, selection, _told(selection.account()))
-
-
-@dg.op(description="Map the kept reports to scored points.")
-def map_points(context: dg.OpExecutionContext, index_root: IndexRoot, query: Query, selection: Found) -> Found:
-    with step(index_root, query, selection) as now:
-        mapped = engines.map_points(now.index, query.question, selection.value, query.settings)
-        return now.found(context, mapped, mapped.details())
-
-
-@dg.op(description="Reduce the points to one answer, each statement cited.")
-def reduce_points(
-    context: dg.OpExecutionContext, index_root: IndexRoot, query: Query, selection: Found, mapped: Found
-) -> dict[str, Any]:
-    with step(index_root, query, mapped) as now:
-        answer = engines.write_global_answer(now.index, query.question, mapped.value, selection.value, query.settings)
-        read = engines.select_global_context(now.index, query.question, selection.value, query.settings)
-        read = replace(read, text_units=(*read.text_units, *answer.text_units))
-        told = {**selection.value.account(), **mapped.value.details()}
-        return _show(context, query, answer, now, read, told)
-
-
-# ---------------------------------------------------------------------------------------------------------------- drift
-
-
-@dg.op(description="Read the reports nearest to the question and find what they leave open.")
-def start_drift(context: dg.OpExecutionContext, index_root: IndexRoot, query: Query) -> Found:
-    with step(index_root, query) as now:
-        primer = engines.start_drift(now.index, query.question, query.settings)
-        told = {"reports": len(primer.selection.kept), "open": [q for s in primer.steps for q in s.follow_ups]}
-        return now.found(context, primer, told)
-
-
-@dg.op(description="Ask follow-up questions, round by round.")
-def follow_drift(context: dg.OpExecutionContext, index_root: IndexRoot, query: Query, primer: Found) -> Found:
-    with step(index_root, query, primer) as now:
-        drift = engines.follow_drift(now.index, query.question, primer.value, query.settings)
-        return now.found(context, drift, drift.account())
-
-
-@dg.op(description="Write one answer from all steps, each statement cited.")
-def answer_by_drift(
-    context: dg.OpExecutionContext, index_root: IndexRoot, query: Query, drift: Found
-) -> dict[str, Any]:
-    with step(index_root, query, drift) as now:
-        answer = engines.write_drift_answer(now.index, query.question, drift.value, query.settings)
-        return _show(context, query, answer, now, drift.value.context, drift.value.account())
-
-
-# ----------------------------------------------------------------------------------------------------------------- lazy
-
-
-@dg.op(description="Test text units for relevance, best first by community, within the budget.")
-def find_relevant_text_units(context: dg.OpExecutionContext, index_root: IndexRoot, query: Query) -> Found:
-    with step(index_root, query) as now:
-        selection = engines.find_relevant(now.index, query.question, query.settings)
-        context_found = lazy_search.select_lazy_context(now.index, selection, query.settings.max_context_tokens)
-        return now.found(context, selection, _told(selection.account()) | {"tokens": context_found.n_tokens})
-
-
-@dg.op(description="Map the relevant text units to scored points, where they are too many to be read at once.")
-def map_text_units(context: dg.OpExecutionContext, index_root: IndexRoot, query: Query, selection: Found) -> Found:
-    with step(index_root, query, selection) as now:
-        mapped = engines.map_relevant(now.index, query.question, selection.value, query.settings)
-        return now.found(context, mapped, mapped.details())
-
-
-@dg.op(description="Write the answer from what is relevant, each statement cited.")
-def answer_lazily(
-    context: dg.OpExecutionContext, index_root: IndexRoot, query: Query, selection: Found, mapped: Found
-) -> dict[str, Any]:
-    with step(index_root, query, mapped) as now:
-        answer = engines.write_lazy_answer(now.index, query.question, mapped.value, selection.value, query.settings)
-        read = lazy_search.select_lazy_context(now.index, selection.value, query.settings.max_context_tokens)
-        told = {**selection.value.account(), **mapped.value.details()}
-        return _show(context, query, answer, now, read, told)
-
-
-# ----------------------------------------------------------------------------------------------------------------- auto
-
-
-@dg.op(
-    description="Pick the method by the question; the ops of the others are skipped.",
-    out={f"{method}_search": dg.Out(Query, is_required=False) for method in CHOOSABLE},
-)
-def choose_method(context: dg.OpExecutionContext, index_root: IndexRoot, query: Query) -> Iterator[dg.Output[Query]]:
-    with step(index_root, query) as now:
-        choice = choose_by_question(now.index, query.question, query.settings)
-        settings, ignored = settings_of_choice(now.index.settings, choice, query.settings)
-    budget = METHODS[choice.method].budget_of(settings)
-    chosen = replace(query, method=choice.method, settings=settings, budget=budget)
-    told = {"method": choice.method, "reason": choice.reason, **choice.options}
-    if ignored:
-        told["ignored options"] = ", ".join(ignored)
-    yield dg.Output(chosen, output_name=f"{choice.method}_search", metadata=told)
-
-
-def _counts(found: Context) -> dict[str, Any]:
-    return {name: len(records) for name, records in vars(found).items()} | {"tokens": found.n_tokens}
-
-
-def _told(account: dict[str, Any]) -> dict[str, Any]:
-    return {key: str(value) for key, value in account.items()}
-
-
-def _show(
-    context: dg.OpExecutionContext, query: Query, found: Answer, now: Step, read: Context, selection: dict[str, Any]
-) -> dict[str, Any]:
-    """The answer as markdown in the UI, and in the history of answers; as a value for what comes after."""
-    answer = query.time.tell(found)
-    markdown = render_answer(answer.text, answer.citations)
-    told = {"question": query.asked, "snapshot": query.snapshot}
-    shown = told | {"answer": dg.MetadataValue.md(markdown), **now.paid()}
-    if answer.n_invented:
-        shown["invented citations removed"] = answer.n_invented
-    context.add_output_metadata(shown)
-    usage = now.usage() + (embedded_usage(read.n_tokens, 0) if answer.engine == EMBEDDED else QueryUsage())
-    kept = KeptAnswer(
-        question=query.asked,
-        markdown=markdown,
-        method=query.method,
-        snapshot=query.snapshot,
-        usage=usage,
-        seconds=now.seconds(),
-        n_citations=len(answer.citations),
-        selection={**selection, **query.time.account},
+    @dg.op(
+        name=step.name,
+        description=step.description,
+        out={method_output(method): dg.Out(SearchState, is_required=False) for method in CHOOSABLE_METHODS},
     )
-    keep_answer(context, kept, query.filters)
-    return told | {"answer": answer.text}
+    def run(
+        context: dg.OpExecutionContext, index_root: IndexRoot, state: SearchState
+    ) -> Iterator[dg.Output[SearchState]]:
+        after = _run(index_root, step, state)
+        yield dg.Output(after, output_name=method_output(after.query.method), metadata=step.show(after))
+
+    return run
+
+
+def method_output(method: str) -> str:
+    """Return the name of the choosing op's output for a method."""
+    return f"{method}_search"
+
+
+def _run(root: IndexRoot, step: SearchStep, state: SearchState) -> SearchState:
+    index = GraphIndex.open(root.path, snapshot=state.query.snapshot).where(state.query.filters)
+    return run_step(index, step, state)
+
+
+def _models(after: SearchState) -> dict[str, Any]:
+    """The calls to models of this op; empty where there were none."""
+    line = after.step_usage.to_line()
+    return {"models": line} if line else {}

@@ -22,7 +22,7 @@ from graphrag_pipeline.query.answers.quoting import IS_NEAREST, Quote, quote_pas
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_latin, stem, topic_words
 from graphrag_pipeline.query.results import Answer, Citation, Context, TextUnitRecord
-from graphrag_pipeline.query.search.basic import select_basic_context
+from graphrag_pipeline.query.search.basic import read_within
 from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis, analyze_question
 from graphrag_pipeline.settings.settings import AnswersSettings
@@ -173,8 +173,7 @@ def write_global_answer(
 def _answer_from_texts(index: IndexReader, question: str, selection: Selection, max_context_tokens: int) -> Answer:
     """Where no report says anything: passages of the text units that basic search finds, or what was looked at."""
     looked = f"{_count(len(selection.rated), 'community report')} looked at, {len(selection.kept)} of them read"
-    limit = {"max_context_tokens": max_context_tokens}
-    units = select_basic_context(index, question, index.settings.basic_search.model_copy(update=limit)).text_units
+    units = read_within(index, question, max_context_tokens).text_units
     if not units:
         return Answer(f"{NOTHING_READ} {looked}; no finding answers.")
     analysis = analyze_question(index, question, units)

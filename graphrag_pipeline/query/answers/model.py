@@ -34,107 +34,103 @@ UNCITED = "\n\n(No statement of this answer cites a record of the index.)"
 _AROUND = " \t\r\n*#_`>\"'.:"
 
 
-def write_from_context(
-    index: IndexReader,
-    question: str,
-    context: Context,
-    on_token: OnToken | None = None,
-    local: LocalSearchSettings | None = None,
-) -> Answer:
-    """The answer to a local, basic or lazy search.
+class ModelWriter:
+    """Writes answers by the chat model of `answers`.
 
     Args:
-        local: of a local search: the conversation before the question, the columns shown, the form of the answer.
-
-    Raises:
-        CallFailedError: the model gives none.
+        on_token: gets the answer's text as it comes.
     """
-    name = "local_search_answer" if context.entities or context.reports else "basic_search_answer"
-    local = local or LocalSearchSettings()
-    shown = [read_history(local).render(), render_context(context, local.shown_columns)]
-    data = {"context_data": as_data("\n\n".join(filter(None, shown)))}
-    messages = _open(index, name, question, local.response_type, **data)
-    return _write(index, messages, shown_numbers(context), f"looked at {_count_records(context)}", on_token)
 
+    def __init__(self, index: IndexReader, on_token: OnToken | None = None) -> None:
+        self._index = index
+        self._on_token = on_token
 
-def write_from_points(
-    index: IndexReader,
-    question: str,
-    points: Sequence[Point],
-    max_tokens: int,
-    looked: str,
-    on_token: OnToken | None = None,
-) -> Answer:
-    """The answer to a global search, from points by score, best first, within `max_tokens`.
+    def write_from_context(self, question: str, context: Context, local: LocalSearchSettings | None = None) -> Answer:
+        """Return the answer to a local, basic or lazy search.
 
-    Raises:
-        CallFailedError: the model gives none.
-    """
-    costs = [n + ROW_OVERHEAD for n in count_tokens_each([point.explanation for point in points])]
-    chosen = [points[row] for row in pack_rows(costs, max_tokens) or [0]]
-    texts = [
-        f"----Analyst {number}----\nImportance Score: {point.score}\n{point.explanation}"
-        for number, point in enumerate(chosen, start=1)
-    ]
-    messages = _open(index, "global_search_reduce", question, report_data=as_data("\n\n".join(texts)))
-    return _write(index, messages, cited_numbers("\n".join(texts)), looked, on_token)
+        Args:
+            local: of a local search: the conversation before the question, the columns shown, the form of the answer.
+
+        Raises:
+            CallFailedError: the model gives none.
+        """
+        name = "local_search_answer" if context.entities or context.reports else "basic_search_answer"
+        local = local or LocalSearchSettings()
+        shown = [read_history(local).render(), render_context(context, local.shown_columns)]
+        data = {"context_data": as_data("\n\n".join(filter(None, shown)))}
+        messages = self._open(name, question, local.response_type, **data)
+        return self._write(messages, shown_numbers(context), f"looked at {_count_records(context)}")
+
+    def write_from_points(self, question: str, points: Sequence[Point], max_tokens: int, looked: str) -> Answer:
+        """Return the answer from points by score, best first, within `max_tokens`.
+
+        Args:
+            looked: what was looked at, for an answer that says that the index does not answer.
+
+        Raises:
+            CallFailedError: the model gives none.
+        """
+        costs = [n + ROW_OVERHEAD for n in count_tokens_each([point.explanation for point in points])]
+        chosen = [points[row] for row in pack_rows(costs, max_tokens) or [0]]
+        texts = [
+            f"----Analyst {number}----\nImportance Score: {point.score}\n{point.explanation}"
+            for number, point in enumerate(chosen, start=1)
+        ]
+        messages = self._open("global_search_reduce", question, report_data=as_data("\n\n".join(texts)))
+        return self._write(messages, cited_numbers("\n".join(texts)), looked)
+
+    def _open(self, name: str, question: str, response_type: str | None = None, **data: str) -> list[Message]:
+        settings = self._index.settings.answers
+        form = {"response_type": response_type or settings.response_type, "max_length": str(settings.max_words)}
+        return open_question(self._index.prompt(name), settings.language, question, **form, **data)
+
+    def _write(self, messages: list[Message], shown: Shown, looked: str) -> Answer:
+        cited = CitedText(self._index, shown)
+        written: list[str] = []
+        opening, is_open = "", False
+        for piece in self._pieces(ChatRequest("answer", messages, str)):
+            opening += piece
+            if not is_open and NOT_IN_INDEX.startswith(opening.lstrip(_AROUND)[: len(NOT_IN_INDEX)]):
+                continue  # it may still become NOT_IN_INDEX
+            self._hand_on(cited.add(piece if is_open else opening), written)
+            is_open = True
+        bare = opening.lstrip(_AROUND)
+        if not is_open and bare.startswith(NOT_IN_INDEX):
+            rest = cited.add(bare[len(NOT_IN_INDEX) :].lstrip(_AROUND)) + cited.rest()
+            self._hand_on(f"Not in the index: {looked}. {rest}".strip(), written)
+        else:
+            self._hand_on(("" if is_open else cited.add(opening)) + cited.rest(), written)
+            self._hand_on("" if cited.citations else UNCITED, written)
+        return Answer("".join(written), tuple(cited.citations), "model", cited.n_invented)
+
+    def _hand_on(self, text: str, written: list[str]) -> None:
+        if text:
+            written.append(text)
+            if self._on_token:
+                self._on_token(text)
+
+    def _pieces(self, request: ChatRequest[str]) -> Iterator[str]:
+        """Yield the reply as it comes where it is streamed, else in one piece."""
+        from graphrag_pipeline.models.endpoints.streaming import iterate_in_loop
+
+        if self._on_token and admit([request], reply_tokens(self._index.settings, "answers")):
+            written = []
+            with booked("answers"):
+                for piece in iterate_in_loop(self._index.chat_model("answers").stream(request)):
+                    written.append(piece)
+                    yield piece
+            settle([request], ["".join(written)])
+            return
+        [reply] = ask_all(self._index, "answers", [request])
+        if isinstance(reply, Failure):
+            raise CallFailedError(reply.reason, reply.request_key, reply.reply)
+        yield reply.text
 
 
 def replaced_answer(extractive: Answer, reason: str) -> Answer:
     """The embedded engine's answer in place of a model's."""
     text = f"The model gave no answer ({reason}); the embedded engine answers instead.\n\n{extractive.text}"
     return replace(extractive, text=text, failure=reason)
-
-
-def _open(index: IndexReader, name: str, question: str, response_type: str | None = None, **data: str) -> list[Message]:
-    settings = index.settings.answers
-    form = {"response_type": response_type or settings.response_type, "max_length": str(settings.max_words)}
-    return open_question(index.prompt(name), settings.language, question, **form, **data)
-
-
-def _write(index: IndexReader, messages: list[Message], shown: Shown, looked: str, on_token: OnToken | None) -> Answer:
-    request = ChatRequest("answer", messages, str)
-    cited = CitedText(index, shown)
-    written: list[str] = []
-    opening, is_open = "", False
-    for piece in _pieces(index, request, on_token is not None):
-        opening += piece
-        if not is_open and NOT_IN_INDEX.startswith(opening.lstrip(_AROUND)[: len(NOT_IN_INDEX)]):
-            continue  # may yet be that there is no answer
-        _tell(cited.add(piece if is_open else opening), written, on_token)
-        is_open = True
-    bare = opening.lstrip(_AROUND)
-    if not is_open and bare.startswith(NOT_IN_INDEX):
-        rest = cited.add(bare[len(NOT_IN_INDEX) :].lstrip(_AROUND)) + cited.rest()
-        _tell(f"Not in the index: {looked}. {rest}".strip(), written, on_token)
-    else:
-        _tell(("" if is_open else cited.add(opening)) + cited.rest(), written, on_token)
-        _tell("" if cited.citations else UNCITED, written, on_token)
-    return Answer("".join(written), tuple(cited.citations), "model", cited.n_invented)
-
-
-def _tell(text: str, written: list[str], on_token: OnToken | None) -> None:
-    if text:
-        written.append(text)
-        if on_token:
-            on_token(text)
-
-
-def _pieces(index: IndexReader, request: ChatRequest[str], is_streamed: bool) -> Iterator[str]:
-    from graphrag_pipeline.models.endpoints.streaming import iterate_in_loop
-
-    if is_streamed and admit([request], reply_tokens(index.settings, "answers")):
-        written = []
-        with booked("answers"):
-            for piece in iterate_in_loop(index.chat_model("answers").stream(request)):
-                written.append(piece)
-                yield piece
-        settle([request], ["".join(written)])
-        return
-    [reply] = ask_all(index, "answers", [request])
-    if isinstance(reply, Failure):
-        raise CallFailedError(reply.reason, reply.request_key, reply.reply)
-    yield reply.text
 
 
 def _count_records(context: Context) -> str:

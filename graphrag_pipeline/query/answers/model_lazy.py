@@ -7,34 +7,21 @@ units are tested next.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
-
-import numpy as np
 from pydantic import BaseModel
 
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.reply_json import read_json
 from graphrag_pipeline.models.structured import json_schema_format
-from graphrag_pipeline.query import records
 from graphrag_pipeline.query.answers.model_points import MappedPoints, map_contexts, pack_batches
 from graphrag_pipeline.query.context import row_costs
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import ask_all, open_question, read_questions
-from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.results import Context, TextUnitRecord
 from graphrag_pipeline.query.search.global_ import NO_REPORT
 from graphrag_pipeline.query.search.lazy import (
     LazySelection,
-    RatedUnit,
-    RelevanceUnitRater,
-    find_by_relevance,
-    find_relevant_units,
     select_lazy_context,
 )
-from graphrag_pipeline.query.search.lazy_candidates import rank_candidates
-from graphrag_pipeline.query.search.model_rating import Ratings, ratings_request
 from graphrag_pipeline.query.token_budget import answer_cost
 from graphrag_pipeline.settings.settings import LazySearchSettings
 
@@ -74,75 +61,6 @@ def read_subqueries(reply: str) -> tuple[str, ...]:
         if isinstance(listed, list):
             return read_questions(listed)
     raise ReplyFormatError(f"no JSON object with a list of subqueries; the reply starts {reply[:80]!r}")
-
-
-# --------------------------------------------------------------------------------------------------------------- rating
-
-
-def find_by_model(index: IndexReader, question: str, settings: LazySearchSettings) -> LazySelection:
-    """Split the question if a model answers, and test text units by who rates.
-
-    Raises:
-        PipelineError: no call can be answered, or the budget of the root is spent.
-    """
-    is_rated = index.settings.rating.engine == "model"
-    if is_overview(question) and not is_rated:
-        return find_by_relevance(index, question, settings)
-    is_split = index.settings.answers.engine == "model"
-    subqueries = split_question(index, question, settings.max_subqueries) if is_split else (question,)
-    candidates = rank_candidates(index, subqueries, settings.budget)
-    by_words = RelevanceUnitRater(index, subqueries, candidates)
-    reserve = answer_cost(index.settings, settings.max_context_tokens)
-    rater = ModelUnitRater(index, question, by_words, reserve) if is_rated else by_words
-    return find_relevant_units(index, subqueries, candidates, rater, settings)
-
-
-class ModelUnitRater:
-    """A chat model's ratings over the embedded engine's, which stand in where it gives none.
-
-    Args:
-        embedded: rates where the model does not, and breaks ties.
-        reserve: tokens of the question's budget that stay for the answer.
-    """
-
-    def __init__(self, index: IndexReader, question: str, embedded: RelevanceUnitRater, reserve: int = 0) -> None:
-        self.account: Counter[str] = Counter({"rated_by_model": 0, "failed_ratings": 0, "rating_calls": 0})
-        self._index = index
-        self._question = question
-        self._embedded = embedded
-        self._reserve = reserve
-
-    def rate(self, batches: Sequence[Sequence[int]]) -> list[list[RatedUnit]]:
-        """See `lazy_search.UnitRater.rate`; one call per batch.
-
-        Raises:
-            PipelineError: no rating can be had, or the budget of the root is spent.
-        """
-        rated = self._embedded.rate(batches)
-        units = [
-            records.read_text_units(self._index, np.array(batch, dtype=np.int64), np.zeros(len(batch)))
-            for batch in batches
-        ]
-        replies = ask_all(self._index, "rating", [self._ask_about(batch) for batch in units], self._reserve)
-        return [
-            self._take_over(of_batch, shown, {} if isinstance(reply, Failure) else reply.value)
-            for of_batch, shown, reply in zip(rated, units, replies, strict=True)
-        ]
-
-    def _ask_about(self, units: Sequence[TextUnitRecord]) -> ChatRequest[Ratings]:
-        context = Context(text_units=tuple(units))
-        return ratings_request(self._index, self._question, "rate_text_units", "text units", context)
-
-    def _take_over(
-        self, rated: Sequence[RatedUnit], units: Sequence[TextUnitRecord], ratings: Ratings
-    ) -> list[RatedUnit]:
-        self.account["rating_calls"] += 1
-        self.account["rated_by_model"] += len(ratings)
-        self.account["failed_ratings"] += len(rated) - len(ratings)
-        return [
-            replace(mine, rating=ratings.get(unit.human_readable_id, mine.rating))
-            for mine, unit in zip(rated, units, strict=True)
-        ]
 
 
 # ------------------------------------------------------------------------------------------------------------------ map

@@ -25,7 +25,7 @@ from graphrag_pipeline.models.event_loop import CallScope
 from graphrag_pipeline.models.prompts import PROMPT_NAMES
 from graphrag_pipeline.query.batch.answer_file import AnswerFile
 from graphrag_pipeline.query.batch.question_files import BatchQuestion
-from graphrag_pipeline.query.methods import METHODS
+from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.question import valid_unicode
 from graphrag_pipeline.query.usage import QueryUsage
 
@@ -39,9 +39,7 @@ MAX_BUFFERED = 4
 
 _MAX_SHOWN_ERRORS = 10
 _SECTIONS = (*(method.section for method in METHODS.values()), "rating", "answers", "chat_model")
-_PROMPTS = tuple(
-    name for name in PROMPT_NAMES if name.split("_")[0] in ("basic", "drift", "global", "lazy", "local", "rate")
-)
+_PROMPTS = tuple(name for name in PROMPT_NAMES if name.split("_")[0] in (*METHODS, "rate"))
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,13 @@ English, with a few words of German, French, Spanish and Chinese. Keep out: how 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.understanding.question_analysis import kind_of
-from graphrag_pipeline.settings.settings import AutoSearchSettings
 
 MAX_NAMES_TOLD = 3
 
@@ -57,23 +56,16 @@ class Choice:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def choose_method(index: IndexReader, question: str, settings: AutoSearchSettings) -> Choice:
-    """The first method that fits the question, is allowed, and can work on the index; else `basic`."""
-    possible = set(settings.methods) & _workable(index)
+def choose_method(index: IndexReader, question: str, possible: Collection[str]) -> Choice:
+    """The first method that fits the question and is possible; else `basic`.
+
+    Args:
+        possible: methods that the settings allow and that find something to read in the index.
+    """
     for choice in _by_question(index, question):
         if choice.method in possible:
             return choice
     return Choice("basic", "no other method is allowed here that can work on this index")
-
-
-def _workable(index: IndexReader) -> set[str]:
-    """Methods that find something to read."""
-    methods = {"basic", "lazy"}
-    if index.row_mask("entities").any():
-        methods.add("local")
-    if index.row_mask("community_reports").any():
-        methods |= {"global", "drift"}
-    return methods
 
 
 def _by_question(index: IndexReader, question: str) -> list[Choice]:

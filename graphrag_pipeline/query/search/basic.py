@@ -27,3 +27,9 @@ def select_basic_context(index: IndexReader, question: str, settings: BasicSearc
     parts = [Part("text_units", 1.0, row_costs([unit.n_tokens for unit in distinct]))]
     kept = pack_parts(parts, settings.max_context_tokens)["text_units"]
     return Context(text_units=tuple(distinct[i] for i in kept))
+
+
+def read_within(index: IndexReader, question: str, max_tokens: int) -> Context:
+    """The context of a basic search, as the settings of basic search say, within a budget."""
+    settings = index.settings.basic_search.model_copy(update={"max_context_tokens": max_tokens})
+    return select_basic_context(index, question, settings)

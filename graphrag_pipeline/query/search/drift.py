@@ -112,7 +112,11 @@ class Drift:
 
 
 class Follower(Protocol):
-    """Asks follow-up questions."""
+    """Makes the steps of a search: the first, and those of the follow-up questions."""
+
+    def start(self, selection: Selection) -> Primer:
+        """The reports that a search starts from, and the first steps."""
+        ...
 
     def follow(self, questions: Sequence[str], depth: int, steps: Sequence[DriftStep]) -> list[DriftStep]:
         """A step for each of the first questions that the budget allows, in order.

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -28,42 +28,15 @@ from graphrag_pipeline.query import records
 from graphrag_pipeline.query.context import pack_rows, row_costs
 from graphrag_pipeline.query.filtering.document_mask import document_rows
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.question import content_words, is_overview
+from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.global_ import MAX_UNSEPARATED_ROOTS
 from graphrag_pipeline.query.search.lazy_candidates import RankedUnits, group_by_community, rank_candidates
+from graphrag_pipeline.query.search.model_unit_rating import ModelUnitRater
 from graphrag_pipeline.query.search.relevance_tests import explore
-from graphrag_pipeline.query.search.report_rating import RATING_STEPS
-from graphrag_pipeline.query.selection.local_text_units import N_BASIC
-from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
-from graphrag_pipeline.query.understanding.relevance import make_background, score_relevance
+from graphrag_pipeline.query.search.unit_rating import RatedUnit, RelevanceUnitRater, UnitRater
+from graphrag_pipeline.query.token_budget import answer_cost
 from graphrag_pipeline.settings.settings import LazySearchSettings
-
-MAX_BACKGROUND_UNITS = 50
-NEAREST_RATING = 2
-"""The least rating of the text units nearest to the names in a question, without a model."""
-
-
-@dataclass(frozen=True)
-class RatedUnit:
-    """A text unit with its rating, 0-5; `row` is its position in the contract table, `place` that in similarity."""
-
-    row: int
-    rating: int
-    place: int
-
-
-class UnitRater(Protocol):
-    """Rates text units against one question."""
-
-    @property
-    def account(self) -> Mapping[str, int]:
-        """How ratings were had; empty where no model was asked."""
-        ...
-
-    def rate(self, batches: Sequence[Sequence[int]]) -> list[list[RatedUnit]]:
-        """Rate batches of rows of text units, results in order."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -97,6 +70,10 @@ class LazySelection:
         found = [unit for unit in self.tested if unit.rating >= self.threshold]
         return sorted(found, key=lambda unit: (-unit.rating if self.rating else 0, unit.place))
 
+    def describe(self) -> str:
+        """Such as "100 text units tested, 12 of them relevant"."""
+        return f"{len(self.tested)} text units tested, {len(self.relevant)} of them relevant"
+
     def account(self) -> dict[str, Any]:
         return {
             "budget": self.budget,
@@ -121,6 +98,36 @@ def select_lazy_context(index: IndexReader, selection: LazySelection, max_tokens
         kept = pack_rows(row_costs(index.column("text_units", "n_tokens")[rows].tolist()), max_tokens)
         rows, scores = rows[kept], scores[kept]
     return Context(text_units=records.read_text_units(index, rows, scores))
+
+
+def needs_no_test(index: IndexReader, question: str) -> bool:
+    """Whether a question names nothing specific, so that without a model no text unit is more relevant than another."""
+    return is_overview(question) and index.settings.rating.engine == "embedded"
+
+
+def find_relevant(
+    index: IndexReader, question: str, subqueries: Sequence[str], settings: LazySearchSettings
+) -> LazySelection:
+    """The text units that pass the relevance tests; `rating.engine` says who rates.
+
+    Args:
+        subqueries: the question, and simpler ones that it was split into.
+
+    Raises:
+        PipelineError: no call to the model can be answered, or the budget of the root is spent.
+    """
+    candidates = rank_candidates(index, subqueries, settings.budget)
+    rater = _choose_rater(index, question, RelevanceUnitRater(index, subqueries, candidates), settings)
+    return find_relevant_units(index, subqueries, candidates, rater, settings)
+
+
+def _choose_rater(
+    index: IndexReader, question: str, by_relevance: RelevanceUnitRater, settings: LazySearchSettings
+) -> UnitRater:
+    if index.settings.rating.engine == "embedded":
+        return by_relevance
+    reserve = answer_cost(index.settings, settings.max_context_tokens)
+    return ModelUnitRater(index, question, by_relevance, reserve)
 
 
 def find_relevant_units(
@@ -152,55 +159,6 @@ def find_relevant_units(
         stopped_by="nothing left" if found.is_exhausted else "budget",
         rating=dict(rater.account),
     )
-
-
-class RelevanceUnitRater:
-    """The embedded engine: a text unit rates as its best passage does, for the subquery that it says most about.
-
-    What the walk from the names reaches rates as it is near: the second of two facts that a question joins shares few
-    words with it. The `N_BASIC` nearest rate `NEAREST_RATING` at least, so that the search is not below basic search.
-    """
-
-    def __init__(self, index: IndexReader, subqueries: Sequence[str], candidates: RankedUnits) -> None:
-        self.account: Mapping[str, int] = {}
-        self._index = index
-        self._place = {row: place for place, row in enumerate(candidates.rows.tolist())}
-        self._nearness = candidates.nearness.copy()
-        nearest = self._nearness[:N_BASIC]
-        nearest[nearest > 0] = np.maximum(nearest[nearest > 0], RATING_STEPS[NEAREST_RATING - 1])
-        words, vectors, _ = self._read_passages(candidates.rows[:MAX_BACKGROUND_UNITS].tolist())
-        self._backgrounds = [make_background(text, index.embed_passages, words, vectors) for text in subqueries]
-
-    def rate(self, batches: Sequence[Sequence[int]]) -> list[list[RatedUnit]]:
-        """See `UnitRater.rate`."""
-        return [self._rate_batch(list(batch)) for batch in batches]
-
-    def _rate_batch(self, rows: list[int]) -> list[RatedUnit]:
-        words, vectors, owners = self._read_passages(rows)
-        relevance = np.max([score_relevance(background, words, vectors) for background in self._backgrounds], axis=0)
-        rated = []
-        for i, row in enumerate(rows):
-            place = self._place[row]
-            value = max(relevance[owners == i].max(initial=0.0), self._nearness[place])
-            rated.append(RatedUnit(row, sum(bool(value >= step) for step in RATING_STEPS), place))
-        return rated
-
-    def _read_passages(self, rows: list[int]) -> tuple[list[frozenset[str]], np.ndarray, np.ndarray]:
-        """Content words and vectors of the passages of text units, and the place of each one's text unit."""
-        units = records.read_text_units(self._index, np.array(rows, dtype=np.int64), np.zeros(len(rows)))
-        found = [(i, text_of(p)) for i, unit in enumerate(units) for p in passages_of(sentences_of(unit))]
-        texts = [text for _, text in found]
-        owners = np.array([place for place, _ in found], dtype=np.int64)
-        return [content_words(text) for text in texts], self._index.embed_passages(texts), owners
-
-
-def find_by_relevance(index: IndexReader, question: str, settings: LazySearchSettings) -> LazySelection:
-    """The embedded engine's tests, of the question as it is."""
-    if is_overview(question):
-        return select_overview(index, question, settings)
-    candidates = rank_candidates(index, [question], settings.budget)
-    rater = RelevanceUnitRater(index, [question], candidates)
-    return find_relevant_units(index, [question], candidates, rater, settings)
 
 
 def _add_documents(index: IndexReader, chosen: list[int], n_relationships: np.ndarray) -> list[int]:

@@ -17,7 +17,7 @@ from graphrag_pipeline.query import records
 from graphrag_pipeline.query.context import PART_OVERHEAD, Part, pack_parts, row_costs
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.results import Context
-from graphrag_pipeline.query.search.basic import select_basic_context
+from graphrag_pipeline.query.search.basic import read_within
 from graphrag_pipeline.query.selection.candidates import Limits, Pick
 from graphrag_pipeline.query.selection.local_text_units import (
     DEPTH_FIRST,
@@ -59,8 +59,7 @@ def select_with_candidates(
     named = name_entities(index, talk.join(question), settings)
     matches = match_entities(index, talk.join(question), settings.top_k_entities, named)
     if not matches:
-        basic = index.settings.basic_search.model_copy(update={"max_context_tokens": limit})
-        return select_basic_context(index, question, basic), Context() if settings.return_candidate_context else None
+        return read_within(index, question, limit), Context() if settings.return_candidate_context else None
     if settings.strategy == DEPTH_FIRST:
         matches.sort(key=lambda match: -match.score)  # as in the reference: a name does not come before similarity
     around = _surround(index, question, matches, named, settings)

@@ -42,7 +42,7 @@ class TimeScope:
     account: dict[str, Any] = field(default_factory=dict)
     note: str = ""
 
-    def tell(self, answer: Answer) -> Answer:
+    def add_note(self, answer: Answer) -> Answer:
         """An answer with the note under it."""
         return replace(answer, text=f"{answer.text}\n\n{self.note}") if answer.text and self.note else answer
 

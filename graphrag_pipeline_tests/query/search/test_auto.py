@@ -6,6 +6,7 @@ import pytest
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.methods.auto import find_possible
 from graphrag_pipeline.query.search.auto import choose_method
 from graphrag_pipeline.settings.settings import AutoSearchSettings
 
@@ -32,15 +33,18 @@ ALL = AutoSearchSettings()
     ],
 )
 def test_the_rules(carol: GraphIndex, question: str, method: str, strategy: str | None) -> None:
-    choice = choose_method(carol, question, ALL)
+    choice = choose_method(carol, question, find_possible(carol, ALL))
     assert (choice.method, choice.options.get("strategy")) == (method, strategy)
     assert choice.reason
 
 
 def test_a_method_that_is_not_allowed_gives_way_to_the_next(carol: GraphIndex) -> None:
     some = AutoSearchSettings(methods=("local", "basic"))
-    assert choose_method(carol, "What are the main themes?", some).method == "basic"
-    assert choose_method(carol, "Who is Bob Cratchit and how did he celebrate?", some).method == "local"
+    assert choose_method(carol, "What are the main themes?", find_possible(carol, some)).method == "basic"
+    assert (
+        choose_method(carol, "Who is Bob Cratchit and how did he celebrate?", find_possible(carol, some)).method
+        == "local"
+    )
 
 
 def test_the_result_is_that_of_the_method_chosen_and_says_why(carol: GraphIndex) -> None:

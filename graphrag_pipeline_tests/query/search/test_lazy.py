@@ -9,7 +9,7 @@ import pytest
 
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.graph_index import GraphIndex
-from graphrag_pipeline.query.search.lazy import find_by_relevance
+from graphrag_pipeline.query.search.lazy import find_relevant
 from graphrag_pipeline.query.search.lazy_candidates import group_by_community, rank_candidates
 from graphrag_pipeline.settings.settings import LazySearchSettings, Settings
 from graphrag_pipeline_tests.support import small_index
@@ -27,7 +27,7 @@ def without_reports(tmp_path_factory: pytest.TempPathFactory) -> GraphIndex:
 
 def test_the_account_adds_up_within_the_budget(carol: GraphIndex) -> None:
     for budget in (3, 100):
-        selection = find_by_relevance(carol, QUESTION, LazySearchSettings(budget=budget))
+        selection = find_relevant(carol, QUESTION, [QUESTION], LazySearchSettings(budget=budget))
         account = selection.account()
         assert account["tests"] == len({unit.row for unit in selection.tested}) <= budget
         assert account["tested_tokens"] == sum(
@@ -38,7 +38,7 @@ def test_the_account_adds_up_within_the_budget(carol: GraphIndex) -> None:
 
 
 def test_a_higher_threshold_keeps_fewer(carol: GraphIndex) -> None:
-    kept = [find_by_relevance(carol, QUESTION, LazySearchSettings(threshold=t)).relevant for t in (1, 3, 5)]
+    kept = [find_relevant(carol, QUESTION, [QUESTION], LazySearchSettings(threshold=t)).relevant for t in (1, 3, 5)]
     assert len(kept[0]) > len(kept[1]) >= len(kept[2])
     places = [unit.place for unit in kept[0]]
     assert places == sorted(places)
@@ -47,7 +47,7 @@ def test_a_higher_threshold_keeps_fewer(carol: GraphIndex) -> None:
 @pytest.mark.parametrize("question", ["Who is Jacob Marley?", "How is Belle related to Scrooge?"])
 def test_it_is_never_below_basic_search_where_a_name_is_asked_about(carol: GraphIndex, question: str) -> None:
     nearest = rank_candidates(carol, [question], 100).rows[:5].tolist()
-    relevant = find_by_relevance(carol, question, LazySearchSettings()).relevant
+    relevant = find_relevant(carol, question, [question], LazySearchSettings()).relevant
     assert [unit.row for unit in relevant[:5]] == nearest
 
 

@@ -1,0 +1,165 @@
+"""The answerer by a chat model; the embedded engine answers in its place where the model gives no answer.
+
+Keep out: prompts and replies (`model.py`, `model_points.py`, `model_drift.py`, `model_lazy.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from graphrag_pipeline.models.ports import CallFailedError
+from graphrag_pipeline.query.answers.extractive_answerer import ExtractiveAnswerer
+from graphrag_pipeline.query.answers.model import ModelWriter, replaced_answer
+from graphrag_pipeline.query.answers.model_drift import ModelFollower, imagine_answer, points_of
+from graphrag_pipeline.query.answers.model_lazy import estimate_map, map_text_units, split_question
+from graphrag_pipeline.query.answers.model_points import MappedPoints, map_reports
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.results import Answer, Context
+from graphrag_pipeline.query.search.drift import Drift
+from graphrag_pipeline.query.search.global_ import Selection, map_points
+from graphrag_pipeline.query.search.lazy import LazySelection, select_lazy_context
+from graphrag_pipeline.query.streams import OnToken
+from graphrag_pipeline.query.token_budget import is_affordable
+from graphrag_pipeline.settings.settings import (
+    DriftSearchSettings,
+    GlobalSearchSettings,
+    LazySearchSettings,
+    LocalSearchSettings,
+)
+
+
+class ModelAnswerer:
+    """Asks the chat model of `answers`; an `answering.Answerer`.
+
+    Args:
+        on_token: gets the model's text as it comes.
+    """
+
+    def __init__(self, index: IndexReader, on_token: OnToken | None = None) -> None:
+        self._index = index
+        self._writer = ModelWriter(index, on_token)
+        self._extractive = ExtractiveAnswerer(index)
+
+    def write_from_context(self, question: str, context: Context, local: LocalSearchSettings | None = None) -> Answer:
+        """Answer from a context; one that is empty is left to the embedded engine."""
+        if context.is_empty:
+            return self._extractive.write_from_context(question, context, local)
+        return _write_or_replace(
+            lambda: self._writer.write_from_context(question, context, local),
+            lambda: self._extractive.write_from_context(question, context, local),
+        )
+
+    # ------------------------------------------------------------------------------------------------------- global
+
+    def map_reports(self, question: str, selection: Selection, settings: GlobalSearchSettings) -> MappedPoints:
+        """Ask for the points of the kept reports, batch by batch."""
+        return map_reports(self._index, question, selection, settings)
+
+    def write_from_reports(
+        self, question: str, mapped: MappedPoints, selection: Selection, settings: GlobalSearchSettings
+    ) -> Answer:
+        """Answer from the points of the kept reports."""
+        if not selection.kept:
+            return self._extractive.write_from_reports(question, mapped, selection, settings)
+        looked = _describe_reading(mapped, selection)
+        if not mapped.points and not mapped.has_failed:
+            return _not_in_index(looked)
+
+        def write_extractive() -> Answer:
+            points = MappedPoints(map_points(self._index, question, selection))
+            return self._extractive.write_from_reports(question, points, selection, settings)
+
+        if mapped.has_failed:
+            return replaced_answer(write_extractive(), "; ".join(mapped.failures))
+        return _write_or_replace(
+            lambda: self._writer.write_from_points(question, mapped.points, settings.max_answer_tokens, looked),
+            write_extractive,
+        )
+
+    # -------------------------------------------------------------------------------------------------------- drift
+
+    def imagine_answer(self, question: str) -> str:
+        """Ask what a report might say in answer to the question."""
+        return imagine_answer(self._index, question)
+
+    def follower(self, question: str, settings: DriftSearchSettings) -> ModelFollower:
+        """Ask for an answer and follow-up questions at each step."""
+        return ModelFollower(self._index, question, settings)
+
+    def write_from_steps(self, question: str, drift: Drift, settings: DriftSearchSettings) -> Answer:
+        """Answer from the answers of the steps."""
+        points, looked = points_of(drift.steps), f"looked at {drift.describe()}"
+        if not points and not drift.has_failed:
+            return _not_in_index(looked)
+
+        def write_extractive() -> Answer:
+            return self._extractive.write_from_steps(question, drift, settings)
+
+        if not points:
+            return replaced_answer(write_extractive(), "; ".join(drift.failures))
+        return _write_or_replace(
+            lambda: self._writer.write_from_points(question, points, settings.max_answer_tokens, looked),
+            write_extractive,
+        )
+
+    # --------------------------------------------------------------------------------------------------------- lazy
+
+    def split_question(self, question: str, max_subqueries: int) -> tuple[str, ...]:
+        """Ask for simpler questions."""
+        return split_question(self._index, question, max_subqueries)
+
+    def map_text_units(self, question: str, selection: LazySelection, settings: LazySearchSettings) -> MappedPoints:
+        """Ask for the points of the relevant text units, batch by batch."""
+        read = self._read_text_units(selection, settings).text_units
+        if len(read) == len(selection.relevant):
+            return MappedPoints(())
+        if read and not is_affordable(estimate_map(self._index, selection, settings)):
+            return MappedPoints(())
+        return map_text_units(self._index, question, selection, settings)
+
+    def write_from_text_units(
+        self, question: str, mapped: MappedPoints, selection: LazySelection, settings: LazySearchSettings
+    ) -> Answer:
+        """Answer from the points, or from the text units that fit a context where none were mapped."""
+        context, looked = self._read_text_units(selection, settings), selection.describe()
+        if not mapped.points and not mapped.has_failed and (context.is_empty or mapped.account):
+            return _not_in_index(looked)
+
+        def write_extractive() -> Answer:
+            return self._extractive.quote_text_units(question, selection, settings)
+
+        if mapped.has_failed and not mapped.points:
+            return replaced_answer(write_extractive(), "; ".join(mapped.failures))
+
+        def write() -> Answer:
+            if mapped.points:
+                return self._writer.write_from_points(question, mapped.points, settings.max_answer_tokens, looked)
+            return self._writer.write_from_context(question, context)
+
+        return _write_or_replace(write, write_extractive)
+
+    def _read_text_units(self, selection: LazySelection, settings: LazySearchSettings) -> Context:
+        return select_lazy_context(self._index, selection, settings.max_context_tokens)
+
+
+def _write_or_replace(write: Callable[[], Answer], write_extractive: Callable[[], Answer]) -> Answer:
+    """The model's answer, or the embedded engine's with the reason why there is none."""
+    try:
+        return write()
+    except CallFailedError as error:
+        return replaced_answer(write_extractive(), error.reason)
+
+
+def _not_in_index(looked: str) -> Answer:
+    return Answer(f"Not in the index: {looked}; none says anything about the question.", engine="model")
+
+
+def _describe_reading(mapped: MappedPoints, selection: Selection) -> str:
+    """Such as "12 community reports rated, 3 of them read in 1 call"."""
+    n_calls, n_failed = mapped.account.get("calls", 0), mapped.account.get("failed", 0)
+    failed = f" ({n_failed} failed: {'; '.join(mapped.failures)})" if n_failed else ""
+    calls = f"{n_calls} call{'s' * (n_calls != 1)}{failed}"
+    n_kept, n_rated = len(selection.kept), len(selection.rated)
+    if selection.method == "static":
+        return f"{n_kept} community reports read in {calls}"
+    return f"{n_rated} community reports rated, {n_kept} of them read in {calls}"

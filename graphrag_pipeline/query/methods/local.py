@@ -1,0 +1,42 @@
+"""Local search as steps: select a context around the entities of the question, then answer from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from graphrag_pipeline.query.answers.answering import Answerer
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.methods.context_answer import ANSWER_FROM_CONTEXT
+from graphrag_pipeline.query.methods.method import SearchMethod, SearchStep, count_records
+from graphrag_pipeline.query.methods.state import SearchState
+from graphrag_pipeline.query.rendering import SHOWN_COLUMNS
+from graphrag_pipeline.query.search.local import select_with_candidates
+from graphrag_pipeline.query.understanding.entity_matching import unknown_names
+from graphrag_pipeline.settings.settings import LocalSearchSettings
+
+
+def _select(index: IndexReader, state: SearchState, answerer: Answerer) -> SearchState:
+    settings: LocalSearchSettings = state.query.settings
+    context, candidates = select_with_candidates(index, state.query.question, settings)
+    selection: dict[str, Any] = {**state.selection, "strategy": settings.strategy}
+    if set(settings.shown_columns) != set(SHOWN_COLUMNS):
+        selection["shown_columns"] = list(settings.shown_columns)
+    if unknown := unknown_names(index, (*settings.include_entity_names, *settings.exclude_entity_names)):
+        selection["unknown_entity_names"] = unknown
+    return replace(state, context=context, candidates=candidates, selection=selection)
+
+
+SELECT_CONTEXT = SearchStep(
+    "select_local_context",
+    "Match entities and select the records and text units around them.",
+    _select,
+    lambda state: count_records(state.read),
+)
+METHOD = SearchMethod(
+    name="local",
+    description="Local search: entities near the question and what surrounds them.",
+    example="Who is Ebenezer Scrooge's clerk?",
+    steps=(SELECT_CONTEXT, ANSWER_FROM_CONTEXT),
+    needs=("entities",),
+)

@@ -1,0 +1,140 @@
+"""The declaration of a search method: the section of the settings that it reads, and its steps.
+
+Keep out: how a method searches (`search/`), which methods there are (`registry.py`), and running steps (`running.py`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.query.answers.answering import Answerer
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.methods.state import SearchState
+from graphrag_pipeline.query.results import Context
+from graphrag_pipeline.query.selection.strategies import check_strategy
+from graphrag_pipeline.query.token_budget import fit_context
+from graphrag_pipeline.settings.settings import Settings
+
+
+@dataclass(frozen=True)
+class SearchStep:
+    """One step of a search; the command line runs it in a row with the others, Dagster as an op.
+
+    Attributes:
+        name: of the op.
+        description: of the op.
+        run: takes the state so far and returns it with what this step found.
+        show: what the op shows of the new state.
+    """
+
+    name: str
+    description: str
+    run: Callable[[IndexReader, SearchState, Answerer], SearchState]
+    show: Callable[[SearchState], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class SearchMethod:
+    """One way to answer.
+
+    Attributes:
+        description: of its Dagster job.
+        example: a question that the Launchpad shows at first.
+        steps: the last one writes the answer; those of the method that `auto` picks follow its own.
+        needs: contract tables of which it reads at least one row.
+        budget_option: the setting with the most tokens that one question may spend with models.
+        context_share: part of that which one call about a context may take.
+    """
+
+    name: str
+    description: str
+    example: str
+    steps: tuple[SearchStep, ...]
+    needs: tuple[str, ...] = ()
+    budget_option: str = "budget"
+    context_share: float = 1.0
+
+    @property
+    def section(self) -> str:
+        """Name of the section of the settings that the method reads."""
+        return f"{self.name}_search"
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Names of the options of the section."""
+        section = Settings.model_fields[self.section].annotation
+        return tuple(getattr(section, "model_fields", ()))
+
+    def budget_of(self, settings: BaseModel) -> int | None:
+        """Return the most tokens that models may be sent and write; None is no limit."""
+        most: int | None = getattr(settings, self.budget_option)
+        return most
+
+    def now_of(self, settings: BaseModel) -> date | None:
+        """Return the day that "the last week" in a question ends with; None is that of the newest document."""
+        now: date | None = getattr(settings, "now")  # noqa: B009 - a field of every section
+        return now
+
+    def limit_options(self, options: dict[str, Any], most: int | None) -> dict[str, Any]:
+        """Return options with a token budget among them, if there is one."""
+        return options if most is None else {**options, self.budget_option: most}
+
+    def can_read(self, index: IndexReader) -> bool:
+        """Whether the index holds what the method reads."""
+        return all(index.row_mask(table).any() for table in self.needs)
+
+    def settings_of(self, settings: Settings, strategy: str | None, options: Mapping[str, Any]) -> BaseModel:
+        """Return the method's settings with options over them.
+
+        Raises:
+            PipelineError: the method has no strategies or not this one, or an option is unknown or does not validate.
+        """
+        section: BaseModel = getattr(settings, self.section)
+        if strategy is not None:
+            if "strategy" not in self.options:
+                raise PipelineError(f"strategy {strategy!r}: only local search has text unit selection strategies")
+            options = {**options, "strategy": strategy}
+        for name in options:
+            if name not in self.options:
+                raise PipelineError(f"unknown option {name!r} of {self.section}{suggest(name, self.options)}")
+        if "strategy" in options:
+            check_strategy(options["strategy"])
+        try:
+            changed = type(section).model_validate({**section.model_dump(), **options})
+        except ValidationError as error:
+            problems = "; ".join(f"{'.'.join(map(str, p['loc'])) or self.section}: {p['msg']}" for p in error.errors())
+            raise PipelineError(f"options of {self.section}: {problems}") from None
+        return self._fit(settings, changed)
+
+    def _fit(self, settings: Settings, section: BaseModel) -> BaseModel:
+        """A model's contexts within the token budget, if there is one; of that a method of many calls gets a part."""
+        most = self.budget_of(section)
+        if most is None or settings.answers.engine == "embedded" or "max_context_tokens" not in self.options:
+            return section
+        limit: int = getattr(section, "max_context_tokens")  # noqa: B009 - not all sections have it
+        fit = fit_context(settings, round(most * self.context_share), limit)
+        return section.model_copy(update={"max_context_tokens": fit})
+
+
+def suggest(name: str, candidates: Iterable[str]) -> str:
+    """Return the end of an error message about an unknown name: the nearest one, or all that are valid."""
+    valid = list(candidates)
+    near = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else f"; valid: {', '.join(valid)}"
+
+
+def count_records(context: Context) -> dict[str, Any]:
+    """Return the number of records in each table of a context, and its tokens."""
+    return {name: len(records) for name, records in vars(context).items()} | {"tokens": context.n_tokens}
+
+
+def as_text(account: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an account whose values are texts."""
+    return {key: str(value) for key, value in account.items()}

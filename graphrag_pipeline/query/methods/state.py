@@ -1,0 +1,100 @@
+"""The value that goes from step to step of a search: the question, and what the steps have found so far.
+
+Frozen and picklable: Dagster's query jobs store it between ops. Keep out: the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphrag_pipeline.query.answers.model_points import MappedPoints
+from graphrag_pipeline.query.results import Answer, Context
+from graphrag_pipeline.query.understanding.time_scope import TimeScope
+from graphrag_pipeline.query.usage import EMBEDDED, QueryUsage, embedded_usage
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """A question as a user asks it.
+
+    Attributes:
+        question: in words.
+        strategy: local search, also where auto picks it: how text units are chosen; None is the one in settings.
+        filters: only documents that pass all of them are read.
+        options: over the method's section of the settings.
+    """
+
+    question: str
+    method: str = "local"
+    strategy: str | None = None
+    filters: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question ready to be searched: pinned to a snapshot, with all that its answer depends on.
+
+    Attributes:
+        question: what is searched for: `asked` without its time phrase, where `time` says so.
+        asked: what is read of the user's question (`question.read_question`).
+        settings: the method's section of the settings with the options over it.
+        budget: the most tokens that models may be sent and write for it; None is no limit.
+        filters: given with the question, and those of its time.
+    """
+
+    question: str
+    asked: str
+    method: str
+    snapshot: str
+    settings: Any
+    budget: int | None
+    filters: tuple[str, ...]
+    time: TimeScope
+
+
+@dataclass(frozen=True)
+class SearchState:
+    """What the steps of a search have found so far, and what it has cost.
+
+    Attributes:
+        context: what the answer is written from; None until a step has chosen it.
+        candidates: what else it was chosen from, where that was asked for.
+        selection: how it was chosen; `selection` of the result.
+        found: what the method's own steps hand on, such as a `Selection`, a `Drift` or a `Choice`.
+        mapped: the points of what was found, where the method maps.
+        answer: None until a step has written it.
+        spent: tokens off the query's budget.
+        usage: of all steps; `step_usage` of the last one alone.
+        seconds: of the steps.
+    """
+
+    query: Query
+    context: Context | None = None
+    candidates: Context | None = None
+    selection: dict[str, Any] = field(default_factory=dict)
+    found: Any = None
+    mapped: MappedPoints = field(default_factory=lambda: MappedPoints(()))
+    answer: Answer | None = None
+    spent: int = 0
+    usage: QueryUsage = field(default_factory=QueryUsage)
+    step_usage: QueryUsage = field(default_factory=QueryUsage)
+    seconds: float = 0.0
+
+    @property
+    def read(self) -> Context:
+        """The context; an empty one where none was chosen."""
+        return self.context or Context()
+
+    @property
+    def noted_answer(self) -> Answer:
+        """The answer with the note on the time that the question speaks of; an empty one where none was wanted."""
+        return self.query.time.add_note(self.answer or Answer(""))
+
+    @property
+    def whole_usage(self) -> QueryUsage:
+        """What models did, and what the embedded engine read where it answered."""
+        answer = self.noted_answer
+        return self.usage + embedded_usage(self.read.n_tokens, 0) if answer.engine == EMBEDDED else self.usage

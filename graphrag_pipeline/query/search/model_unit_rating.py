@@ -1,0 +1,68 @@
+"""Ratings of text units by a chat model, many in one call.
+
+A text unit without a rating keeps the embedded engine's. Keep out: which text units are tested next.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from graphrag_pipeline.models.ports import ChatRequest, Failure
+from graphrag_pipeline.query import records
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.model_requests import ask_all
+from graphrag_pipeline.query.results import Context, TextUnitRecord
+from graphrag_pipeline.query.search.model_rating import Ratings, ratings_request
+from graphrag_pipeline.query.search.unit_rating import RatedUnit, RelevanceUnitRater
+
+
+class ModelUnitRater:
+    """A chat model's ratings over the embedded engine's, which stand in where it gives none.
+
+    Args:
+        embedded: rates where the model does not, and breaks ties.
+        reserve: tokens of the question's budget that stay for the answer.
+    """
+
+    def __init__(self, index: IndexReader, question: str, embedded: RelevanceUnitRater, reserve: int = 0) -> None:
+        self.account: Counter[str] = Counter({"rated_by_model": 0, "failed_ratings": 0, "rating_calls": 0})
+        self._index = index
+        self._question = question
+        self._embedded = embedded
+        self._reserve = reserve
+
+    def rate(self, batches: Sequence[Sequence[int]]) -> list[list[RatedUnit]]:
+        """See `unit_rating.UnitRater.rate`; one call per batch.
+
+        Raises:
+            PipelineError: no rating can be had, or the budget of the root is spent.
+        """
+        rated = self._embedded.rate(batches)
+        units = [
+            records.read_text_units(self._index, np.array(batch, dtype=np.int64), np.zeros(len(batch)))
+            for batch in batches
+        ]
+        replies = ask_all(self._index, "rating", [self._ask_about(batch) for batch in units], self._reserve)
+        return [
+            self._take_over(of_batch, shown, {} if isinstance(reply, Failure) else reply.value)
+            for of_batch, shown, reply in zip(rated, units, replies, strict=True)
+        ]
+
+    def _ask_about(self, units: Sequence[TextUnitRecord]) -> ChatRequest[Ratings]:
+        context = Context(text_units=tuple(units))
+        return ratings_request(self._index, self._question, "rate_text_units", "text units", context)
+
+    def _take_over(
+        self, rated: Sequence[RatedUnit], units: Sequence[TextUnitRecord], ratings: Ratings
+    ) -> list[RatedUnit]:
+        self.account["rating_calls"] += 1
+        self.account["rated_by_model"] += len(ratings)
+        self.account["failed_ratings"] += len(rated) - len(ratings)
+        return [
+            replace(mine, rating=ratings.get(unit.human_readable_id, mine.rating))
+            for mine, unit in zip(rated, units, strict=True)
+        ]

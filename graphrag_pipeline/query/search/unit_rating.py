@@ -1,0 +1,89 @@
+"""Ratings of text units against a question, 0 to 5: what a rater is, and the embedded engine's.
+
+Without a model a text unit rates as its best passage does: the passage's relevance (`relevance.py`) in
+`report_rating.RATING_STEPS`. A chat model may rate instead (`model_unit_rating.py`). Keep out: which text units are
+tested next (`relevance_tests.py`), and what a rating leads to (`lazy.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from graphrag_pipeline.query import records
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.question import content_words
+from graphrag_pipeline.query.search.lazy_candidates import RankedUnits
+from graphrag_pipeline.query.search.report_rating import RATING_STEPS
+from graphrag_pipeline.query.selection.local_text_units import N_BASIC
+from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
+from graphrag_pipeline.query.understanding.relevance import make_background, score_relevance
+
+MAX_BACKGROUND_UNITS = 50
+NEAREST_RATING = 2
+"""The least rating of the text units nearest to the names in a question, without a model."""
+
+
+@dataclass(frozen=True)
+class RatedUnit:
+    """A text unit with its rating, 0-5; `row` is its position in the contract table, `place` that in similarity."""
+
+    row: int
+    rating: int
+    place: int
+
+
+class UnitRater(Protocol):
+    """Rates text units against one question."""
+
+    @property
+    def account(self) -> Mapping[str, int]:
+        """How ratings were had; empty where no model was asked."""
+        ...
+
+    def rate(self, batches: Sequence[Sequence[int]]) -> list[list[RatedUnit]]:
+        """Rate batches of rows of text units, results in order."""
+        ...
+
+
+class RelevanceUnitRater:
+    """The embedded engine: a text unit rates as its best passage does, for the subquery that it says most about.
+
+    What the walk from the names reaches rates as it is near: the second of two facts that a question joins shares few
+    words with it. The `N_BASIC` nearest rate `NEAREST_RATING` at least, so that the search is not below basic search.
+    """
+
+    def __init__(self, index: IndexReader, subqueries: Sequence[str], candidates: RankedUnits) -> None:
+        self.account: Mapping[str, int] = {}
+        self._index = index
+        self._place = {row: place for place, row in enumerate(candidates.rows.tolist())}
+        self._nearness = candidates.nearness.copy()
+        nearest = self._nearness[:N_BASIC]
+        nearest[nearest > 0] = np.maximum(nearest[nearest > 0], RATING_STEPS[NEAREST_RATING - 1])
+        words, vectors, _ = self._read_passages(candidates.rows[:MAX_BACKGROUND_UNITS].tolist())
+        self._backgrounds = [make_background(text, index.embed_passages, words, vectors) for text in subqueries]
+
+    def rate(self, batches: Sequence[Sequence[int]]) -> list[list[RatedUnit]]:
+        """See `UnitRater.rate`."""
+        return [self._rate_batch(list(batch)) for batch in batches]
+
+    def _rate_batch(self, rows: list[int]) -> list[RatedUnit]:
+        words, vectors, owners = self._read_passages(rows)
+        relevance = np.max([score_relevance(background, words, vectors) for background in self._backgrounds], axis=0)
+        rated = []
+        for i, row in enumerate(rows):
+            place = self._place[row]
+            value = max(relevance[owners == i].max(initial=0.0), self._nearness[place])
+            rated.append(RatedUnit(row, sum(bool(value >= step) for step in RATING_STEPS), place))
+        return rated
+
+    def _read_passages(self, rows: list[int]) -> tuple[list[frozenset[str]], np.ndarray, np.ndarray]:
+        """Content words and vectors of the passages of text units, and the place of each one's text unit."""
+        units = records.read_text_units(self._index, np.array(rows, dtype=np.int64), np.zeros(len(rows)))
+        found = [(i, text_of(p)) for i, unit in enumerate(units) for p in passages_of(sentences_of(unit))]
+        texts = [text for _, text in found]
+        owners = np.array([place for place, _ in found], dtype=np.int64)
+        return [content_words(text) for text in texts], self._index.embed_passages(texts), owners

@@ -1,0 +1,35 @@
+"""The names of search methods and of text unit selection strategies: settings, commands and registries read them here.
+
+Add a method: a module of its name in `query/methods/`, its section in the settings, and a row here. Add a strategy: a
+function in `query/selection/strategies.py` and its name here. Keep out: anything that takes time to import; the command
+line lists these names before it knows the command.
+"""
+
+from __future__ import annotations
+
+SEARCH_METHODS = {
+    "local": "entities and what surrounds them",
+    "global": "community reports",
+    "basic": "text units",
+    "drift": "reports, then follow-up questions",
+    "lazy": "relevance tests, no reports",
+    "auto": "picks one of the others by the question and says why",
+}
+"""Method -> what it reads, in the order of lists for people."""
+CHOOSABLE_METHODS = tuple(name for name in SEARCH_METHODS if name != "auto")
+"""Methods that `auto` may pick."""
+STRATEGIES = (
+    "balanced",
+    "graph",
+    "depth_first",
+    "per_entity_cap",
+    "round_robin",
+    "weighted_quota",
+    "minimum_guarantee",
+)
+"""Text unit selection strategies of local search, in the order of lists for people."""
+
+
+def describe_methods() -> str:
+    """Return the methods with what each reads, for help texts."""
+    return "; ".join(f"{name}: {what}" for name, what in SEARCH_METHODS.items())
