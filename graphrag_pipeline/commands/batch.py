@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphrag_pipeline.commands.questions import METHOD_HELP
 from graphrag_pipeline.commands.terminal import QUESTION_GROUP, RootOption, logging_costs, open_root
+from graphrag_pipeline.settings.search_names import describe_methods
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.batch.question_files import BatchQuestion
@@ -31,7 +31,7 @@ def batch(
         Path | None,
         typer.Option(help="JSON lines file for the answers; answers in it are reused. Default: print them."),
     ] = None,
-    method: Annotated[str, typer.Option(help=f"For questions without a method. {METHOD_HELP}")] = "auto",
+    method: Annotated[str, typer.Option(help=f"For questions without a method. {describe_methods()}")] = "auto",
     filters: Annotated[
         list[str] | None,
         typer.Option("--filter", help='Read only matching documents, such as "year>=2024"; repeatable.'),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,11 +17,12 @@ from graphrag_pipeline.commands.terminal import (
     open_root,
     print_json,
 )
+from graphrag_pipeline.settings.search_names import STRATEGIES, describe_methods
 
-METHOD_HELP = (
-    "Search method: local (entities and the records around them), global (community reports), basic (text units), "
-    "drift (reports, then follow-up questions), lazy (relevance tests, no reports), or auto (chooses one and says why)."
-)
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.query.methods.state import SearchRequest
+    from graphrag_pipeline.query.search_result import SearchResult
 
 
 def add_question_commands(app: typer.Typer) -> None:
@@ -32,8 +33,10 @@ def add_question_commands(app: typer.Typer) -> None:
 
 def query(
     question: Annotated[str, typer.Argument(help="Question, in words.")],
-    method: Annotated[str, typer.Option(help=METHOD_HELP)] = "local",
-    strategy: Annotated[str | None, typer.Option(help="Text unit selection strategy of local search.")] = None,
+    method: Annotated[str, typer.Option(help=describe_methods())] = "local",
+    strategy: Annotated[
+        str | None, typer.Option(help=f"Text unit selection strategy of local search: {', '.join(STRATEGIES)}.")
+    ] = None,
     context_only: Annotated[
         bool, typer.Option("--context-only", help="Only select the context; write no answer.")
     ] = False,
@@ -66,14 +69,13 @@ def query(
 ) -> None:
     """Answer a question from the published index, with citations."""
     from graphrag_pipeline.query.graph_index import GraphIndex
-    from graphrag_pipeline.query.understanding.conversation import read_history_file
+    from graphrag_pipeline.query.methods.registry import look_up_method
+    from graphrag_pipeline.query.methods.state import SearchRequest
     from graphrag_pipeline.storage.history import find_snapshot
 
-    options = dict(_parse_option(text) for text in option or [])
-    if history is not None:
-        options["conversation_history"] = read_history_file(history)
-    conditions = [_as_text(text) for text in filters or []]
-    if explain and method != "local":
+    conditions = tuple(_as_text(text) for text in filters or [])
+    request = SearchRequest(_as_text(question), method, strategy, conditions, _read_options(option or [], history))
+    if explain and "strategy" not in look_up_method(method).options:
         raise typer.BadParameter(
             "only local search has selection strategies; use `--method local`", param_hint="--explain"
         )
@@ -81,20 +83,33 @@ def query(
     if snapshot:
         project.follow()
     index = GraphIndex.open(project.path, find_snapshot(project.snapshots, snapshot) if snapshot else None)
-    if explain:
-        with logging_costs(project, "query", "explain"):
-            _explain(index.where(conditions), _as_text(question), strategy, options, as_json)
-        return
-    is_model = index.settings.answers.engine == "model" and not (context_only or as_json)
-    is_streamed = is_model and (sys.stdout.isatty() if stream is None else stream)
-    on_token = _print_piece if is_streamed else None
-    with logging_costs(project, "query", method):
-        result = index.search(
-            _as_text(question), method, strategy, context_only, conditions, on_token=on_token, **options
-        )
+    with logging_costs(project, "query", "explain" if explain else method):
+        if explain:
+            _explain(index, request, as_json)
+            return
+        is_model = index.settings.answers.engine == "model" and not (context_only or as_json)
+        is_streamed = is_model and (sys.stdout.isatty() if stream is None else stream)
+        result = index.run(request, context_only, on_token=_print_piece if is_streamed else None)
     if as_json:
         print_json(result.to_dict())
-        return
+    else:
+        _print_result(result, is_streamed)
+
+
+def _read_options(texts: list[str], history: Path | None) -> dict[str, Any]:
+    from graphrag_pipeline.query.understanding.conversation import read_history_file
+
+    options = dict(_parse_option(text) for text in texts)
+    return options if history is None else {**options, "conversation_history": read_history_file(history)}
+
+
+def _print_piece(text: str) -> None:
+    typer.echo(text, nl=False)
+    sys.stdout.flush()
+
+
+def _print_result(result: SearchResult, is_streamed: bool) -> None:
+    """Print the answer, or its sources alone if the answer was streamed; notes about the search go to stderr."""
     typer.echo(f"\n\n{result.sources_to_markdown()}".rstrip() if is_streamed else result.to_markdown())
     if line := result.usage.to_line():
         typer.echo(f"\n{line}")
@@ -106,21 +121,12 @@ def query(
         typer.echo(f"no entity is named {', '.join(unknown)}", err=True)
 
 
-def _print_piece(text: str) -> None:
-    typer.echo(text, nl=False)
-    sys.stdout.flush()
+def _explain(index: GraphIndex, request: SearchRequest, as_json: bool) -> None:
+    from graphrag_pipeline.query.explain import explain_question, render_explanation, to_records
 
-
-def _explain(index: Any, question: str, strategy: str | None, options: dict[str, Any], as_json: bool) -> None:
-    from graphrag_pipeline.query.explain import explain_strategies, render_explanation, to_records
-    from graphrag_pipeline.query.methods.registry import METHODS
-    from graphrag_pipeline.query.understanding.time_scope import read_time_scope
-
-    settings: Any = METHODS["local"].settings_of(index.settings, strategy, options)
-    timed = read_time_scope(index, question, settings.now)
-    picks = explain_strategies(index.where(timed.filters), timed.question, settings)
+    picks = explain_question(index, request)
     if as_json:
-        print_json({"question": question, "snapshot": index.snapshot.id, "picks": to_records(picks)})
+        print_json({"question": request.question, "snapshot": index.snapshot.id, "picks": to_records(picks)})
     else:
         typer.echo(render_explanation(picks))
 

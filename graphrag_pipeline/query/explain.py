@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.methods.running import prepare_query
+from graphrag_pipeline.query.methods.state import SearchRequest
 from graphrag_pipeline.query.question import read_question
 from graphrag_pipeline.query.search.local import select_local_context
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
@@ -42,11 +44,21 @@ class ExplainedPick:
     entities: tuple[str, ...]
 
 
+def explain_question(index: IndexReader, request: SearchRequest) -> list[ExplainedPick]:
+    """Return the picks of every strategy for a question as a user asks it.
+
+    Raises:
+        PipelineError: an empty question, or a strategy, option or filter that does not hold.
+    """
+    query = prepare_query(index, request)
+    return explain_strategies(index.where(query.filters), query.question, query.settings)
+
+
 def explain_strategies(index: IndexReader, question: str, settings: LocalSearchSettings) -> list[ExplainedPick]:
     """The picks of every strategy, the settings' own first, then in the order of the registry."""
-    asked = read_question(question)
+    text = read_question(question)
     names = [settings.strategy, *(name for name in STRATEGIES if name != settings.strategy)]
-    return [pick for name in names for pick in _explain(index, asked, settings, name)]
+    return [pick for name in names for pick in _explain(index, text, settings, name)]
 
 
 def _explain(index: IndexReader, question: str, settings: LocalSearchSettings, strategy: str) -> list[ExplainedPick]:

@@ -76,12 +76,22 @@ class GraphIndex(IndexReader):
             PipelineError: an empty question, an unknown method, strategy, option or field, or a value that does not
                 validate or compare.
         """
-        started = time.perf_counter()
         given = (filters,) if isinstance(filters, str) else tuple(filters)
-        query = prepare_query(self, SearchRequest(question, method, strategy, given, options))
+        return self.run(SearchRequest(question, method, strategy, given, options), context_only, on_context, on_token)
+
+    def run(
+        self,
+        request: SearchRequest,
+        context_only: bool = False,
+        on_context: Callable[[Context], None] | None = None,
+        on_token: OnToken | None = None,
+    ) -> SearchResult:
+        """Answer a question that is one value; see `search`."""
+        started = time.perf_counter()
+        query = prepare_query(self, request)
         index = self.where(query.filters)
         listener = Listener(context_only, on_context, on_token)
-        with parent_span(self.settings.use_spans, f"query {method}", snapshot=self.snapshot.id):
+        with parent_span(self.settings.use_spans, f"query {request.method}", snapshot=self.snapshot.id):
             state = run_search(index, query, listener)
         answer = state.noted_answer
         listener.finish(answer)
@@ -92,8 +102,8 @@ class GraphIndex(IndexReader):
             context=state.read,
             usage=state.whole_usage,
             seconds=time.perf_counter() - started,
-            method=method,
-            question=valid_unicode(question),
+            method=request.method,
+            question=valid_unicode(request.question),
             snapshot=self.snapshot.id,
             selection=state.selection | filtered | query.time.account,
             answering={

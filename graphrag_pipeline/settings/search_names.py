@@ -8,12 +8,12 @@ line lists these names before it knows the command.
 from __future__ import annotations
 
 SEARCH_METHODS = {
-    "local": "entities and what surrounds them",
+    "local": "entities and the records around them",
     "global": "community reports",
     "basic": "text units",
     "drift": "reports, then follow-up questions",
     "lazy": "relevance tests, no reports",
-    "auto": "picks one of the others by the question and says why",
+    "auto": "chooses one and says why",
 }
 """Method -> what it reads, in the order of lists for people."""
 CHOOSABLE_METHODS = tuple(name for name in SEARCH_METHODS if name != "auto")
@@ -31,5 +31,6 @@ STRATEGIES = (
 
 
 def describe_methods() -> str:
-    """Return the methods with what each reads, for help texts."""
-    return "; ".join(f"{name}: {what}" for name, what in SEARCH_METHODS.items())
+    """Return the methods with what each reads, in one sentence for help texts."""
+    *others, last = [f"{name} ({what})" for name, what in SEARCH_METHODS.items()]
+    return f"Search method: {', '.join(others)}, or {last}."
