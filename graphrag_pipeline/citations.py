@@ -1,10 +1,10 @@
 """Citations inside generated text: `[Data: Entities (id, id); Relationships (id)]`.
 
 Reports and answers cite records this way, as Microsoft GraphRAG does. Stored text cites stable ids; a prompt cites
-numbers that are local to it; a published report cites human-readable numbers. This module turns one into the other and
-is neutral ground: indexing and query both use it. Add here what reads or writes a citation; keep out what a record is.
+numbers that are local to it; a published report cites human-readable numbers. Indexing and query both use this module.
 
-What we wrote is read strictly; what a model wrote (`replace_written`) with full-width brackets, ranges and singulars.
+Citations that the pipeline wrote are parsed strictly. Citations that a model wrote (`split_written`, `replace_written`)
+may have full-width brackets, ranges and singular kinds. Keep out: records.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 KINDS = ("Entities", "Relationships", "Claims", "Reports", "Sources")
 
 KIND_OF_RECORD = dict(zip(("entity", "relationship", "claim", "report", "text_unit"), KINDS, strict=True))
-"""How a citation calls a kind of record."""
+"""Kind of record -> kind in a citation."""
 
 _CITATION = re.compile(r"\[\s*Data\s*:\s*([^\[\]]*)\]", re.IGNORECASE)
 _PART = re.compile(r"(\w+)\s*\(([^()]*)\)")
@@ -45,17 +45,17 @@ def render_citation(records: Iterable[tuple[str, Iterable[str]]]) -> str:
 
 
 def parse_citations(text: str) -> list[tuple[str, list[str]]]:
-    """Read what a text cites.
+    """Parse the citations of a text.
 
     Returns:
-        (kind, ids) in reading order, one per bracketed group and kind; a kind is spelled as in `KINDS` where it is one
-        of them, "+more" is no id, and a group without an id is left out.
+        (kind, ids) in reading order, one per bracketed group and kind. A known kind is spelled as in `KINDS`,
+        "+more" is not an id, and a group without an id is left out.
     """
     return [part for match in _CITATION.finditer(text) for part in _parse_parts(match.group(1))]
 
 
 def strip_citations(text: str) -> str:
-    """`text` without its citations and without the blanks in front of them."""
+    """Return `text` without its citations and the blanks before them."""
     return re.sub(r"[ \t]*" + _CITATION.pattern, "", text, flags=re.IGNORECASE).strip()
 
 
@@ -67,8 +67,8 @@ def number_citations(text: str, numbers: Mapping[str, Mapping[str, int]]) -> str
         numbers: kind -> id -> number.
 
     Returns:
-        `text` with numbers ascending within a kind; an id without a number is left out, and so is a citation that is
-        left with none.
+        `text` with numbers ascending within a kind. An id without a number is left out, and so is a citation without
+        any number.
     """
 
     def number(match: re.Match[str]) -> str:
@@ -83,28 +83,28 @@ def number_citations(text: str, numbers: Mapping[str, Mapping[str, int]]) -> str
 
 
 def render_full_content(title: str, summary: str, findings: Sequence[Mapping[str, str]]) -> str:
-    """A report as markdown, laid out as Microsoft GraphRAG does; each finding has a `summary` and an `explanation`."""
+    """Render a report as markdown in Microsoft GraphRAG's layout; a finding has a `summary` and an `explanation`."""
     sections = [f"## {finding['summary']}\n\n{finding['explanation']}" for finding in findings]
     return "\n\n".join([f"# {title}", summary, *sections])
 
 
 def split_cited(text: str) -> list[tuple[str, str]]:
-    """Cut a text after each citation: what is said, without citations, and the citation behind it ("" if none)."""
+    """Split a text after each citation into (text without the citation, citation or "")."""
     pieces, start = [], 0
     for match in _CITATION.finditer(text):
         pieces.append((text[start : match.start()].strip(), match.group(0)))
         start = match.end()
     pieces.append((text[start:].strip(), ""))
-    return [(said, citation) for said, citation in pieces if re.search(r"\w", said)]
+    return [(statement, citation) for statement, citation in pieces if re.search(r"\w", statement)]
 
 
 Cited = list[tuple[str, list[str]]]
-"""(kind, numbers) as a model cites them: an unknown kind as it is spelled, a number without leading zeros, and whatever
-else stands for a number."""
+"""(kind, numbers) as a model cites them: an unknown kind as spelled, numbers without leading zeros, and other text in
+the place of a number."""
 
 
 def split_written(text: str) -> Iterator[tuple[str, str, Cited | None]]:
-    """Cut a model's text at its citations: (text before, blanks before it, what it cites), at the end with None."""
+    """Split a model's text at its citations: (text before, blanks, cited records), with None after the last one."""
     start = 0
     for match in _WRITTEN.finditer(text):
         parts = _WRITTEN_PART.findall(match.group(2))
@@ -117,11 +117,11 @@ def split_written(text: str) -> Iterator[tuple[str, str, Cited | None]]:
 
 
 def replace_written(text: str, replace: Callable[[Cited], str]) -> str:
-    """`text` with something else for each citation that a model wrote, and without the blanks before an empty one."""
+    """Replace each citation that a model wrote; the blanks before an empty replacement are removed."""
     pieces = []
-    for said, blanks, cited in split_written(text):
-        instead = replace(cited) if cited is not None else ""
-        pieces.append(said + blanks + instead if instead else said)
+    for before, blanks, cited in split_written(text):
+        replacement = replace(cited) if cited is not None else ""
+        pieces.append(before + blanks + replacement if replacement else before)
     return "".join(pieces)
 
 

@@ -1,6 +1,6 @@
-"""What `dagster dev` and `workspace.yaml` load: the Definitions of one root.
+"""Dagster Definitions of one root, for `dagster dev` and `workspace.yaml`.
 
-Set GRAPHRAG_ROOT, or start in a root or in the folder above `data`; see `root.find_root`.
+Set GRAPHRAG_ROOT, or start in a root or in the folder above `data`; see `pipeline.root.find_root`.
 """
 
 from graphrag_pipeline.defs.build import build_definitions

@@ -1,12 +1,12 @@
 """Errors of the product.
 
-`PipelineError` is the one a user sees: its message says what is wrong, where, and what to do. The command line prints
-it without a traceback and exits with 1. Add a subclass only where a caller acts differently on it.
+Users see `PipelineError`: its message says what is wrong, where, and what to do. The command line prints it without a
+traceback and exits with 1. Add a subclass only if a caller acts differently on it.
 """
 
 
 class PipelineError(Exception):
-    """What is wrong, where (file, document, partition, setting), and what to do."""
+    """An error with an address: the problem, its place (file, document, partition, setting), and the remedy."""
 
 
 class SettingsError(PipelineError):
@@ -18,12 +18,12 @@ class NoSnapshotError(PipelineError):
 
 
 class InputChangedError(PipelineError):
-    """An input file changed between detection and reading; running again is the cure."""
+    """An input file changed between detection and reading; run `index` again."""
 
 
 class StoreError(PipelineError):
-    """The shared store cannot be reached, refuses, or lacks its package."""
+    """The shared store is not reachable, refuses access, or its package is not installed."""
 
 
 class LeaseLostError(PipelineError):
-    """Another process took the shared store over; nothing more may be written there."""
+    """Another process took over the lease of the shared store; this process may no longer write there."""

@@ -1,6 +1,6 @@
-"""What identifies things: ids and hashes of records, keys of names, buckets of documents.
+"""Ids and hashes of records, normalized names, and buckets of documents.
 
-Equal content has equal ids in every run and on every machine. Keep out: columns (see `tables.py`).
+Equal content has equal ids in every run and on every machine. Keep out: columns (`tables/`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import unicodedata
 
 
 def stable_hash(*parts: str) -> str:
-    """32 hex digits that identify a sequence of strings; parts are length-prefixed, so ("ab", "c") != ("a", "bc")."""
+    """Return 32 hex digits for a sequence of strings; parts are length-prefixed, so ("ab", "c") != ("a", "bc")."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
@@ -21,7 +21,7 @@ def stable_hash(*parts: str) -> str:
 
 
 def bucket_of(document_id: str, n_buckets: int) -> str:
-    """The partition key of a document: sha256(document id) mod n_buckets, three digits."""
+    """Return the partition key of a document: sha256(document id) mod n_buckets, three digits."""
     return f"{int(hashlib.sha256(document_id.encode()).hexdigest(), 16) % n_buckets:03d}"
 
 
@@ -31,8 +31,8 @@ _SPACE = re.compile(r"\s+")
 
 
 def normalize_title(name: str) -> str:
-    """An entity's key: Unicode NFKC, upper case, white space and quotes folded, outer quotes dropped."""
-    if name.isascii():  # as the others, in a quarter of the time
+    """Return the title of an entity: NFKC, upper case, white space and quotes folded, outer quotes removed."""
+    if name.isascii():  # the same result in a quarter of the time
         folded = " ".join(name.replace("`", "'").upper().split())
     else:
         folded = unicodedata.normalize("NFKC", name).translate(_QUOTES).upper()
@@ -43,14 +43,14 @@ def normalize_title(name: str) -> str:
 
 
 def _without_outer_quotes(title: str) -> str:
-    """A pair of quotes around the title, or double quotes at one end, dropped; a leading apostrophe stays ('CHANGE)."""
+    """Remove a pair of quotes, or double quotes at one end; a leading apostrophe stays ('CHANGE)."""
     if len(title) > 1 and title[0] == title[-1] == "'":
         title = title[1:-1]
     return title.strip('" ')
 
 
 def entity_text(title: str, description: str) -> str:
-    """What is embedded for an entity."""
+    """Return the text that is embedded for an entity."""
     return f"{title}:{description}"
 
 
@@ -59,12 +59,12 @@ def entity_id(title: str) -> str:
 
 
 def relationship_id(title_a: str, title_b: str) -> str:
-    """Id of the unordered pair."""
+    """Return the id of the unordered pair."""
     return stable_hash("relationship", *sorted((title_a, title_b)))
 
 
 def text_hash(text: str) -> str:
-    """Key of a text in the embedding tables."""
+    """Return the key of a text in the embedding tables."""
     return stable_hash("text", text)
 
 
@@ -73,5 +73,5 @@ WHOLE = "all"
 
 
 def bucket_keys(n_buckets: int) -> list[str]:
-    """Partition keys of a partitioned table, in order."""
+    """Return the partition keys of a partitioned table, in order."""
     return [f"{bucket:03d}" for bucket in range(n_buckets)]

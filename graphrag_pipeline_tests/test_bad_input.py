@@ -271,7 +271,7 @@ def test_a_root_that_cannot_be_written_answers_and_says_so(root: Root) -> None:
         path.chmod(path.stat().st_mode & ~0o222)
     try:
         refused = run("index", "--root", root.path, prefix=WITHOUT_ROOT_RIGHTS)
-        told = run("status", "--root", root.path, prefix=WITHOUT_ROOT_RIGHTS)
+        output = run("status", "--root", root.path, prefix=WITHOUT_ROOT_RIGHTS)
         answered = run("query", "Who is Bob Cratchit?", "--root", root.path, prefix=WITHOUT_ROOT_RIGHTS)
         served = run("dev", "--root", root.path, "--port", "1", prefix=WITHOUT_ROOT_RIGHTS)
     finally:
@@ -280,7 +280,7 @@ def test_a_root_that_cannot_be_written_answers_and_says_so(root: Root) -> None:
     assert (refused.returncode, refused.stdout) == (1, "")
     assert_one_line(refused.stderr)
     assert str(root.path) in refused.stderr and f"cannot be written (Permission denied); {WAY_OUT}" in refused.stderr
-    assert told.returncode == 0 and "stale corpus_manifest" in told.stdout
+    assert output.returncode == 0 and "stale corpus_manifest" in output.stdout
     assert answered.returncode == 0 and "[1]" in answered.stdout
     assert served.returncode == 1
     assert root.snapshots.current() == published
@@ -295,7 +295,7 @@ mount -o remount,size=300k "$1"
 "$3" -m graphrag_pipeline index --root "$1" >"$2"/out.2 2>"$2"/err.2 && exit 92
 mount -o remount,size=100m "$1"
 "$3" -m graphrag_pipeline index --root "$1" >"$2"/out.3 2>"$2"/err.3
-cp -R "$1" "$2"/mended
+cp -R "$1" "$2"/repaired
 """
 """A disk that is full for the store, then for Dagster's records, and then has space."""
 
@@ -323,7 +323,7 @@ def test_a_full_disk_is_named_and_once_there_is_space_the_index_is_the_same(tmp_
     last = errors[2].splitlines()[-1]
     assert last.startswith(f"error: {mount}/dagster: Dagster's records cannot be read or written (") and WAY_OUT in last
     assert errors[3] == ""
-    assert_equals_undisturbed(Root(root.path / "mended"), tmp_path)
+    assert_equals_undisturbed(Root(root.path / "repaired"), tmp_path)
 
 
 # ------------------------------------------------------------------------------------------------- stops and neighbours

@@ -132,8 +132,8 @@ def test_another_number_of_buckets_is_told_before_anything_else(indexed: Path, t
     (root / "settings.yaml").write_text("storage: {n_buckets: 3}\n")
     problem = "storage.n_buckets is 3, but"
     assert_one_line_error(call("index", "--dry-run", "--root", root), problem, "set it back, or remove")
-    told = call("status", "--root", root).out
-    assert told.splitlines()[2].startswith(problem) and "stale" not in told and "fresh" not in told
+    output = call("status", "--root", root).out
+    assert output.splitlines()[2].startswith(problem) and "stale" not in output and "fresh" not in output
     values = json.loads(call("status", "--json", "--root", root).out)
     assert values["layout_problem"].startswith(problem) and values["stale"] == []
 
@@ -151,9 +151,9 @@ def test_status_tells_what_is_stale_and_what_cannot_be_read(tmp_path: Path, inde
     shutil.copytree(indexed, root)
     (root / "input" / "four.txt").write_text("They say that Scrooge slept.")
     (root / "input" / "five.txt").write_text("")
-    told = call("status", "--root", root).out
-    assert "4 documents, 1 not readable\n  five.txt: empty\n" in told
-    assert "stale corpus_manifest 000: input folder changed\n" in told
+    output = call("status", "--root", root).out
+    assert "4 documents, 1 not readable\n  five.txt: empty\n" in output
+    assert "stale corpus_manifest 000: input folder changed\n" in output
     values = json.loads(call("status", "--root", root, "--json").out)
     assert values["problems"] == [{"path": "five.txt", "problem": "empty"}]
     reasons = {"reasons": ["input folder changed"], "changes": []}
@@ -292,8 +292,8 @@ def test_sql_only_reads_and_only_the_snapshot(
 
 
 def test_an_imported_root_answers_and_says_what_it_is(imported: Path, call: Call) -> None:
-    told = call("status", "--root", imported)
-    assert told.status == 0 and "(imported;" in told.out and "stale" not in told.out
+    output = call("status", "--root", imported)
+    assert output.status == 0 and "(imported;" in output.out and "stale" not in output.out
     values = json.loads(call("status", "--json", "--root", imported).out)
     assert values["is_imported"] is True and values["stale"] == []
     assert "[1]" in call("query", "Who is Scrooge?", "--root", imported).out
@@ -310,7 +310,7 @@ def test_index_does_not_replace_an_imported_index(imported: Path, tmp_path: Path
 
 def test_an_import_needs_a_root_and_a_source(tmp_path: Path, indexed: Path, call: Call) -> None:
     assert_one_line_error(call("import", IMPORTED), "`import` needs `--root DIR`")
-    assert_one_line_error(call("import", tmp_path, "--root", tmp_path / "root"), "no GraphRAG index here")
+    assert_one_line_error(call("import", tmp_path, "--root", tmp_path / "root"), "have no GraphRAG index")
     assert_one_line_error(call("import", IMPORTED, "--root", indexed), "an index of its own documents")
 
 

@@ -1,4 +1,4 @@
-"""Answers by a model through real processes and through Dagster: what is printed, streamed and told as metadata."""
+"""Answers by a model through real processes and through Dagster: printed, streamed and recorded as metadata."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def test_a_query_prints_the_answer_its_sources_and_one_line_of_account(indexed: 
     assert account.startswith("test-chat: 1 call, ") and account.endswith(" s") and "\n" not in account
     assert streamed.stdout.split("\n\n")[:2] == [answer, sources]
     assert "test-chat: 0 calls, 1 cached" in streamed.stdout
-    told = json.loads(as_json.stdout)
-    assert (told["answer"], told["answering"]["invented_citations"]) == (ANSWER, 1)
-    assert told["usage"]["by_model"]["test-chat"]["cached"] == 1
+    output = json.loads(as_json.stdout)
+    assert (output["answer"], output["answering"]["invented_citations"]) == (ANSWER, 1)
+    assert output["usage"]["by_model"]["test-chat"]["cached"] == 1
     assert server.count() == 1
 
 

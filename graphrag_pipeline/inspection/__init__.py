@@ -1,5 +1,4 @@
-"""Looking at a root and changing nothing: what a run would cost, what would merge, what two snapshots differ in,
-what a changed prompt would write, where a citation comes from.
+"""Read-only views of a root: cost estimates, merges, snapshot differences, trials of prompts, traces of citations.
 
-Each module gives data and its lines of text for a terminal. Keep out: what is stale, which decides what runs.
+Each module returns data and renders it as lines for a terminal. Keep out: staleness, which decides what runs.
 """

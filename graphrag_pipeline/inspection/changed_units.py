@@ -1,6 +1,6 @@
-"""How many text units a run brings to the graph: what the guesses of `estimates.py` are scaled from.
+"""Counts of text units that a run adds to the graph, from which `estimates.py` scales.
 
-A guess is meant to be on the upper side: where it cannot be told which text units are new, all that may be are counted.
+Counts are upper bounds: if it is not known which text units are new, all that may be new count.
 Keep out: calls, tokens and money.
 """
 
@@ -22,10 +22,10 @@ _MENTIONS = ("entity_mentions", "relationship_mentions")
 
 
 class ChangedUnits:
-    """Text units as they will be after a run, and those among them that are new to the graph.
+    """Text units after a run, and those among them that are new to the graph.
 
     Args:
-        stale: what the run would compute: stage -> partition -> why.
+        stale: partitions that the run would compute: stage -> partition -> reason.
     """
 
     def __init__(self, root: Root, stale: Mapping[str, Mapping[str, StalePartition]]) -> None:
@@ -35,15 +35,15 @@ class ChangedUnits:
         self._n_new: int | None = None
 
     def read(self, stage: str) -> pa.Table:
-        """Text units of the buckets that are stale for a stage."""
+        """Return the text units of the buckets that are stale for a stage."""
         return pa.concat_tables([self._units(bucket) for bucket in self._stale[stage]])
 
     def count_all(self) -> int:
-        """Text units of the whole corpus."""
+        """Return the number of text units of the whole corpus."""
         return sum(self._count(bucket) for bucket in STAGES["text_units"].partitions(self._root.settings))
 
     def count_new(self) -> int:
-        """Those that a stale graph has not seen, all if that cannot be told; 0 if it is not stale."""
+        """Return the number of text units new to a stale graph, all if not known; 0 if the graph is fresh."""
         if self._n_new is None:
             graph = self._stale.get("graph", {}).get(WHOLE)
             head = self._root.tables.head("entities")
@@ -57,7 +57,7 @@ class ChangedUnits:
         return self._n_new
 
     def mentions_per_unit(self) -> float:
-        """Mentions of entities and relationships per text unit in the buckets that are extracted; 0 without any."""
+        """Return mentions of entities and relationships per text unit of extracted buckets; 0 without any."""
         n_mentions = n_units = 0
         for bucket in STAGES["text_units"].partitions(self._root.settings):
             heads = [self._root.tables.head(table, bucket) for table in (*_MENTIONS, "text_units")]
@@ -67,7 +67,7 @@ class ChangedUnits:
         return n_mentions / n_units if n_units else 0.0
 
     def _count_new(self, bucket: str, seen: Mapping[str, str | None]) -> int:
-        """Those of a bucket that a graph made of some versions of the mentions has not seen."""
+        """Return the number of text units of a bucket that are new to a graph made from these mention versions."""
         extraction = self._stale.get("extracted_graph", {}).get(bucket)
         heads = {f"{table}/{bucket}": self._root.tables.head(table, bucket) for table in _MENTIONS}
         is_seen = all(head and seen.get(name) == head.data_version for name, head in heads.items())
@@ -76,7 +76,7 @@ class ChangedUnits:
         return self._count_uncovered(bucket) if extraction else 0
 
     def _count_uncovered(self, bucket: str) -> int:
-        """Text units without a mention, and those that are gone but have one; all if there are none of both."""
+        """Count text units without mentions, and removed ones with mentions; all if both counts are 0."""
         units, mentions = self._units(bucket)["id"], self._root.tables.read("entity_mentions", bucket)["text_unit_id"]
         covered = pc.unique(mentions)
         n_uncovered = pc.sum(pc.invert(pc.is_in(units, covered))).as_py() or 0

@@ -1,6 +1,6 @@
-"""What commands cost in calls of models, beside what a run was estimated to: JSON lines in `cache/costs.jsonl`.
+"""Log of the model calls and costs of commands, with the estimate of each index run: `cache/costs.jsonl`.
 
-It is a log, not a table: it has times, and nothing is computed from it. Keep out: how an estimate is made.
+It is a log, not a table: it has times, and no result depends on it. Keep out: making estimates.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from graphrag_pipeline.pipeline.root import Root
 
 _FILE = "costs.jsonl"
 _INDEX = "index"
-_WHAT_IS_SPENT = (
-    "the budget's `spent so far` is more: calls without an answer count there as paid, and so does what has no line "
-    "here (a command that was killed, runs from Dagster's UI, questions from Python)"
+_BUDGET_NOTE = (
+    "the budget's `spent so far` is higher: it also counts calls without an answer, killed commands, runs from "
+    "Dagster's UI and questions from Python, which are not listed here"
 )
 
 
 def append_costs(root: Root, estimates: Iterable[StageEstimate], actual: Mapping[str, CallStats]) -> None:
-    """Add a run of `index`, if it asked a model or was to ask one."""
+    """Add a run of `index` to the log if it called a model or was expected to."""
     estimated = {estimate.stage: asdict(estimate) for estimate in estimates}
     paid = {stage: stats.as_metadata() for stage, stats in actual.items() if stats.n_calls or stats.n_cached}
     if not estimated and not paid:
@@ -38,12 +38,12 @@ def append_costs(root: Root, estimates: Iterable[StageEstimate], actual: Mapping
 
 
 @contextmanager
-def costs_logged(root: Root, command: str, about: str, say: Callable[[str], object]) -> Iterator[None]:
-    """Add what a command asks models meanwhile, from any thread, if it asks for more than is stored.
+def costs_logged(root: Root, command: str, about: str, report: Callable[[str], object]) -> Iterator[None]:
+    """Add the model calls of a command to the log, from any thread, if not all replies were stored.
 
     Args:
-        about: what it asks for, such as a stage.
-        say: told if the log cannot be written, which is no error: what was asked for is there.
+        about: subject of the calls, such as a stage.
+        report: called with a message if the log cannot be written; that is not an error, since the replies are kept.
     """
     with booked_by_process() as account:
         try:
@@ -54,7 +54,7 @@ def costs_logged(root: Root, command: str, about: str, say: Callable[[str], obje
                     _append(root, command, {about: {"estimated": None, "actual": account.as_metadata()}})
                 except PipelineError as error:
                     spent = _render_account(account.as_metadata())
-                    say(f"{command}: {spent}; not in `graphrag-pipeline costs`: {error}")
+                    report(f"{command}: {spent}; not in `graphrag-pipeline costs`: {error}")
 
 
 def _append(root: Root, command: str, stages: Mapping[str, Any]) -> None:
@@ -63,20 +63,20 @@ def _append(root: Root, command: str, stages: Mapping[str, Any]) -> None:
     path = root.cache_folder / _FILE
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "ab+", buffering=0) as file:  # one write at the end: commands side by side lose no line
+        with open(path, "ab+", buffering=0) as file:  # one write at the end, so concurrent commands lose no line
             file.write(line if _ends_a_line(file.fileno()) else b"\n" + line)
     except OSError as error:
         raise files.write_error(path, error) from error
 
 
 def _ends_a_line(descriptor: int) -> bool:
-    """Whether a file is empty or its last line is whole; after a power cut it may not be."""
+    """Whether a file is empty or its last line is complete; a power cut may leave a partial line."""
     size = os.fstat(descriptor).st_size
     return not size or os.pread(descriptor, 1, size - 1) == b"\n"
 
 
 def read_costs(root: Root) -> list[dict[str, Any]]:
-    """All commands that asked a model, the first one first; a line cut short by a power cut is left out."""
+    """Return all logged commands, oldest first, without a partial line that a power cut left."""
     path = root.cache_folder / _FILE
     runs = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
@@ -88,9 +88,9 @@ def read_costs(root: Root) -> list[dict[str, Any]]:
 
 
 def render_estimates(estimates: Sequence[StageEstimate]) -> list[str]:
-    """A table in lines; the last one is the total."""
+    """Render estimates as lines of a table with a total."""
     if not estimates:
-        return ["no calls of models: nothing that asks one is stale"]
+        return ["no model calls: no stage that uses a model is stale"]
     lines = [f"{'stage':26}{'calls':>9}{'cached':>9}{'prompt tokens':>15}{'reply tokens':>14}{'USD':>10}"]
     for estimate in estimates:
         mark = "~" if estimate.is_scaled else " "
@@ -106,9 +106,7 @@ def render_estimates(estimates: Sequence[StageEstimate]) -> list[str]:
         f"{_money(total):>10}"
     )
     if any(estimate.is_scaled for estimate in estimates):
-        lines.append(
-            "~ a guess from the number of text units; dense texts, or a model that finds much, need several times it"
-        )
+        lines.append("~ estimated from the number of text units; dense texts may need several times as many")
     return lines
 
 
@@ -117,7 +115,7 @@ def _money(cost: float | None) -> str:
 
 
 def _paid(actual: Mapping[str, Any]) -> str:
-    """What calls cost; a ? for those whose price is not known."""
+    """Return the cost of calls, with a ? for calls without a known price."""
     cost, n_unpriced = actual.get("cost_usd", 0.0), actual.get("unpriced_calls", 0)
     if not n_unpriced:
         return _money(cost)
@@ -125,16 +123,16 @@ def _paid(actual: Mapping[str, Any]) -> str:
 
 
 def render_costs(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Calls, tokens and money in lines: of every `index` by stage, estimated -> actual, and of every other command."""
+    """Render calls, tokens and cost: of each `index` by stage, estimated -> actual, and of each other command."""
     lines = []
     for run in runs:
         if run["command"] == _INDEX:
             lines.append(run["ended"])
             lines += [f"  {stage:26} {_compare(figures)}" for stage, figures in run["stages"].items()]
         else:
-            told = (f"{about}: {_render_account(figures['actual'])}" for about, figures in run["stages"].items())
-            lines += [f"{run['ended']} {run['command']} {line}" for line in told]
-    return [*lines, _WHAT_IS_SPENT] if lines else ["nothing asked a model yet"]
+            accounts = (f"{about}: {_render_account(figures['actual'])}" for about, figures in run["stages"].items())
+            lines += [f"{run['ended']} {run['command']} {line}" for line in accounts]
+    return [*lines, _BUDGET_NOTE] if lines else ["no model calls yet"]
 
 
 def _compare(figures: Mapping[str, Any]) -> str:

@@ -1,9 +1,10 @@
-"""What a run would ask its models: calls, tokens and money per stage, before anything is spent.
+"""Estimates of the model calls, tokens and cost of a run, per stage, before it starts.
 
-Where the records are known (text units of the input folder; entities, relationships and communities that are up to
-date) the estimate walks the same steps with a model that answers from the store alone and counts what is missing. What
-depends on replies not had yet is scaled from the index there is, else from `PER_UNIT`, on the upper side and marked so.
-How long replies will be is always a guess: the mean of those stored, else `REPLY_TOKENS`. Nothing is sent or written.
+If the records are known (text units of the input folder; entities, relationships and communities that are up to date),
+the estimate runs the same steps with a model that answers from stored replies only, and counts the missing replies. If
+they depend on future replies, it is scaled from the present index, else from `PER_UNIT`; it is then an upper estimate
+and marked. The length of replies is always a guess: the mean of the stored ones, else `REPLY_TOKENS`. No request is
+sent and no file is written.
 """
 
 from __future__ import annotations
@@ -49,16 +50,16 @@ PROMPT_TOKENS = {"graph": 500, "summarized_descriptions": 400, "community_report
 REPLY_TOKENS = {"extracted_graph": 500, "graph": 40, "summarized_descriptions": 120, "community_reports": 800}
 _REPORTED = ("communities", "entities", "relationships", "covariates", "descriptions")
 _EMBEDDED = {"entity_embeddings": "entities", "relationship_embeddings": "relationships"}
-_MIN_REPLIES = 20  # stored ones that their mean is believed from
+_MIN_REPLIES = 20  # minimum number of stored replies for using their mean
 
 
 @dataclass(frozen=True)
 class StageEstimate:
-    """What one stage would ask.
+    """Estimated model calls of one stage.
 
     Attributes:
-        n_calls, n_cached: calls to be sent, and those answered from the store.
-        cost: US dollars; None where the model has no known price.
+        n_calls, n_cached: calls to send, and calls answered from stored replies.
+        cost: US dollars; None if the price of the model is not known.
         is_scaled: whether the number of calls is scaled rather than counted.
     """
 
@@ -72,10 +73,10 @@ class StageEstimate:
 
 
 def estimate_index(root: Root, stale: Iterable[StalePartition]) -> list[StageEstimate]:
-    """One estimate per stale stage that asks a model, in running order.
+    """Return one estimate per stale stage that uses a model, in running order.
 
     Args:
-        stale: as `staleness.find_stale` gives it for the input folder as it is now.
+        stale: from `staleness.find_stale`, for the present input folder.
     """
     items: dict[str, dict[str, StalePartition]] = {}
     for item in stale:
@@ -84,7 +85,7 @@ def estimate_index(root: Root, stale: Iterable[StalePartition]) -> list[StageEst
 
 
 def asks_any_model(settings: Settings) -> bool:
-    """Whether any stage of the index is set to ask a model."""
+    """Whether the settings make any stage use a model."""
     return settings.embeddings.engine == "model" or any(uses_chat_model(stage, settings) for stage in STAGES.values())
 
 
@@ -94,7 +95,7 @@ class _Estimator:
         self._stale = stale
         self._settings = root.settings
         self._units = ChangedUnits(root, stale)
-        self._n_written: dict[str, int] = {}  # texts that change, by the stage that embeds them
+        self._n_written: dict[str, int] = {}  # changed texts, by the stage that embeds them
 
     def run(self) -> list[StageEstimate]:
         chats: dict[str, Callable[[], StageEstimate]] = {
@@ -160,7 +161,7 @@ class _Estimator:
         return self._counted(name, model)
 
     def _count_written(self, subjects: Iterable[Subject]) -> Counter[str]:
-        """Subjects whose description may change, by kind."""
+        """Count the subjects whose description may change, by kind."""
         rows = self._root.tables.read("descriptions") if self._is_made("descriptions") else None
         keys = rows.filter(pc.invert(rows["is_fallback"]))["description_key"].to_pylist() if rows else []
         known, is_changed = set(keys), self._is_changed("summarized_descriptions")
@@ -180,8 +181,8 @@ class _Estimator:
         settings = self._settings.reports
 
         def count(contexts: Sequence[CommunityContext]) -> list[Report]:
-            asked = [c for c in contexts if c.n_entities >= settings.min_report_size]
-            model.run_works([Work(c.community_id, partial(model.complete, build_request(c, plan))) for c in asked])
+            large = [c for c in contexts if c.n_entities >= settings.min_report_size]
+            model.run_works([Work(c.community_id, partial(model.complete, build_request(c, plan))) for c in large])
             return [Report(", ".join(c.central), c.text[:2000], (), 0.0, "") for c in contexts]
 
         report_communities(
@@ -195,7 +196,7 @@ class _Estimator:
         return estimate
 
     def _earlier_reports(self) -> EarlierReports | None:
-        """The reports there are, unless something made them that is another one now."""
+        """Return the present reports, unless the prompt, model, settings or code of their stage changed."""
         if self._is_changed("community_reports") or not self._is_made("community_reports"):
             return None
         rows = self._root.tables.read("community_reports")
@@ -215,7 +216,7 @@ class _Estimator:
     # ------------------------------------------------------------------------------------------------------- guesses
 
     def _guess(self, stage: str) -> int:
-        """Calls, or texts to embed, of a stale stage that reads what is not made yet; on the upper side."""
+        """Return calls, or texts to embed, of a stale stage whose inputs do not exist yet; an upper estimate."""
         n_all, n_new = self._units.count_all(), self._units.count_new()
         if stage == "graph":
             return min(math.ceil(PER_UNIT[stage] * n_new), self._settings.resolution.max_asked)
@@ -228,7 +229,7 @@ class _Estimator:
         return (n_rows if touched is None else min(touched, n_rows)) + math.ceil(n_rows * n_new / (n_all - n_new))
 
     def _guess_touched(self, stage: str) -> int | None:
-        """How many of the records there are change; None if nothing is known of it."""
+        """Return the number of present records that change; None if not known."""
         if stage == "report_embeddings":
             return self._n_written.get(stage) or self._guess("community_reports")
         names = ("entity_embeddings", "relationship_embeddings") if stage == "community_reports" else (stage,)
@@ -238,11 +239,11 @@ class _Estimator:
         return math.ceil(self._units.mentions_per_unit() * self._units.count_new()) or None
 
     def _is_changed(self, stage: str) -> bool:
-        """Whether a prompt, a model, a setting or the code of a stage is another one than it was made with."""
+        """Whether a prompt, model, setting or the code of a stage changed since it ran."""
         return any(item.changes for item in self._stale.get(stage, {}).values())
 
     def _count_rows(self, stage: str) -> int:
-        """Records of the index there is that the stage asked about, or is to ask about where that is known."""
+        """Return the number of records that the stage sent to its model, or will send if that is known."""
         known = _EMBEDDED.get(stage)
         if known and "graph" not in self._stale:
             head = self._root.tables.head(known)
@@ -270,7 +271,7 @@ class _Estimator:
         return StageEstimate(stage, self._n_requests(len(missing)), len(text_of) - len(missing), tokens)
 
     def _rows_to_embed(self, stage: str) -> pa.Table | None:
-        """What the stage embeds, with its texts; None while that is not known."""
+        """Return the rows that the stage embeds, with their texts; None if not known yet."""
         if stage == "text_unit_embeddings":
             return self._units.read(stage)
         if any(above.name in self._stale for above in upstream_of(STAGES[stage])):
@@ -287,5 +288,5 @@ class _Estimator:
 
 
 def _frame_tokens(plan: ExtractionPlan) -> int:
-    """Tokens of the extraction prompt around the text."""
+    """Return the tokens of the extraction prompt without the text."""
     return sum(count_tokens_each([message["content"] for message in build_graph_prompt("", plan)]))

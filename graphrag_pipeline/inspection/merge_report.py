@@ -1,6 +1,6 @@
-"""What entity resolution merged, and what it would merge as the settings are now: read, never written.
+"""Merges of entity resolution: those of the index, and those that the present settings would make.
 
-Keep out: the rules (`indexing/graph/resolution.py`, `indexing/graph/semantic_resolution.py`).
+No table is written. Keep out: the rules (`indexing/graph/resolution.py`, `indexing/graph/semantic_resolution.py`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ MENTIONS = ("entity_mentions", "relationship_mentions", "claim_mentions")
 
 @dataclass(frozen=True)
 class MergeReport:
-    """Rows of `entity_merges`, compared with those of the graph there is.
+    """Rows of `entity_merges`, compared with those of the present graph.
 
     Attributes:
-        merges: all of them.
-        added, removed: those that the graph has not yet, and those that it would lose.
-        unasked: (title, title, cosine) of pairs that the model would be asked about and was not yet.
+        merges: all merges.
+        added, removed: merges that the present graph lacks, and merges that it would lose.
+        unasked: (title, title, cosine) of pairs without a stored verdict, which the model would get.
     """
 
     merges: list[dict[str, Any]]
@@ -45,18 +45,19 @@ class MergeReport:
 
 
 def list_merges(root: Root) -> MergeReport:
-    """The merges of the graph there is.
+    """Return the merges of the present graph.
 
     Raises:
-        PipelineError: there is none yet.
+        PipelineError: the root has no graph yet.
     """
     return MergeReport(root.tables.read("entity_merges").to_pylist(), [], [], [])
 
 
 def preview_merges(root: Root) -> MergeReport:
-    """The merges that settings, prompts and overrides would give now.
+    """Return the merges that the present settings, prompts and overrides would give.
 
-    No chat model is asked and no table written; the embedding model is asked for vectors that are not stored yet.
+    No chat model is called and no table is written. Vectors that are not stored yet are requested from the embedding
+    model.
 
     Raises:
         PipelineError: a bucket has no mentions yet.
@@ -86,20 +87,17 @@ def _scan(root: Root, table: str) -> Any:
 def _propose_from_store(
     root: Root, entities: pa.Table, relationships: pa.Table
 ) -> tuple[list[Merge], list[tuple[str, str, float]]]:
-    """Merges by vectors and by verdicts had before, and the pairs not asked about yet."""
+    """Return merges by vectors and stored verdicts, and the pairs without a verdict."""
     settings = root.settings.resolution
     pairs = propose_similar(entities, relationships, root.embedder, settings)
     merges = merge_similar(entities, pairs, settings)
     if settings.engine != "model":
         return merges, []
-    shown, prompt, asked = (
-        show_entities(entities),
-        root.prompt("resolve_entities"),
-        choose_verdict_pairs(pairs, settings),
-    )
-    replies = root.models.chat_model("resolution").recall([verdict_request(shown, pair, prompt) for pair in asked])
+    shown, prompt = show_entities(entities), root.prompt("resolve_entities")
+    sent = choose_verdict_pairs(pairs, settings)
+    replies = root.models.chat_model("resolution").recall([verdict_request(shown, pair, prompt) for pair in sent])
     titles, unasked = shown["title"], []
-    for pair, reply in zip(asked, replies, strict=True):
+    for pair, reply in zip(sent, replies, strict=True):
         if reply is None:
             unasked.append((titles[pair.row], titles[pair.into], pair.similarity))
         elif reply.value.same:
@@ -108,12 +106,12 @@ def _propose_from_store(
 
 
 def render_report(report: MergeReport) -> list[str]:
-    """A line per merge; what is new is marked +, what would go -."""
+    """Render one line per merge; + marks a new one, - one that would be removed."""
     marks = [("+", row) for row in report.added] + [("-", row) for row in report.removed]
     marks += [(" ", row) for row in report.merges if row not in report.added]
     lines = [
         f"{mark} {row['name']} -> {row['title']}  ({row['rule']}, {row['score']:.2f}: {row['evidence']})"
         for mark, row in marks
     ]
-    lines += [f"? {a} / {b}  (cosine {cosine:.2f}: the model would be asked)" for a, b, cosine in report.unasked]
+    lines += [f"? {a} / {b}  (cosine {cosine:.2f}: the model would decide)" for a, b, cosine in report.unasked]
     return lines or ["no merges"]

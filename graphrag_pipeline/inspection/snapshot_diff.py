@@ -1,8 +1,8 @@
-"""What changed between two snapshots: entities, communities and reports, and the documents that caused it.
+"""Differences between two snapshots: entities, communities and reports, and the documents that caused them.
 
-Records are compared by id, and communities by their number, which a snapshot carries over from the last one. An entity
-that is gone counts as merged where its title is one of the written forms of an entity of the other snapshot. Keep out:
-which snapshots to compare, and text that is no difference.
+Records are compared by id. Communities are compared by number, which a snapshot takes over from the one before. A
+removed entity counts as merged if its title is a written form of an entity of the new snapshot. Keep out: the choice of
+snapshots.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from graphrag_pipeline.tables import STAGE_TABLES
 
 _Record = dict[str, Any]
 _Causes = tuple[Mapping[str, set[str]], ...]
-"""Of each snapshot: entity id -> paths of the changed documents that mention it there."""
+"""Per snapshot: entity id -> paths of the changed documents that mention it."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class DocumentChange:
 
 @dataclass(frozen=True)
 class EntityChange:
-    """An entity that was added, removed, merged into `into` by `rule`, or got another description.
+    """An entity that was added, removed, merged into `into` by `rule`, or whose description changed.
 
     Attributes:
         documents: paths of changed documents that mention it.
@@ -50,7 +50,7 @@ class EntityChange:
 
 @dataclass(frozen=True)
 class ReportChange:
-    """A community that was added or removed, or whose report is another.
+    """A community that was added or removed, or whose report changed.
 
     Attributes:
         documents: paths of changed documents that mention one of its entities.
@@ -65,10 +65,10 @@ class ReportChange:
 
 @dataclass(frozen=True)
 class StageChange:
-    """A stage whose tables other prompts, models, settings or code made.
+    """A stage whose prompts, model, settings or code changed.
 
     Attributes:
-        changes: which ones, old -> new; empty where a snapshot does not tell.
+        changes: changed parts, old -> new; empty if a snapshot does not record them.
     """
 
     stage: str
@@ -81,7 +81,7 @@ class SnapshotDiff:
 
     Attributes:
         rows: contract table -> its number of rows before and after.
-        stages: those that other prompts, models, settings or code made.
+        stages: stages whose prompts, model, settings or code changed.
     """
 
     old: str
@@ -119,7 +119,7 @@ def _records(snapshot: Snapshot, table: str, key: str, columns: Sequence[str]) -
 
 
 def _changes(old: Mapping[Any, _Record], new: Mapping[Any, _Record]) -> Iterable[tuple[Any, str]]:
-    """(key, what happened) of every record that is not equal in both."""
+    """Yield (key, change) of every record that differs."""
     for key in [*old, *(key for key in new if key not in old)]:
         if key not in new:
             yield key, "removed"
@@ -130,7 +130,7 @@ def _changes(old: Mapping[Any, _Record], new: Mapping[Any, _Record]) -> Iterable
 
 
 def diff_documents(old: Snapshot, new: Snapshot) -> dict[str, DocumentChange]:
-    """Changes by document id, sorted by path."""
+    """Return changes by document id, sorted by path."""
     columns = ["path", "record", "title", "text", "metadata"]
     before, after = _records(old, "documents", "id", columns), _records(new, "documents", "id", columns)
     words = {"changed": "edited"}
@@ -142,7 +142,7 @@ def diff_documents(old: Snapshot, new: Snapshot) -> dict[str, DocumentChange]:
 
 
 def _diff_entities(old: Snapshot, new: Snapshot, causes: _Causes) -> list[EntityChange]:
-    """Changes of entities, by what happened and by number."""
+    """Return changes of entities, sorted by change and number."""
     before = _records(old, "entities", "id", ["title", "description"])
     after = _records(new, "entities", "id", ["title", "description"])
     numbers = {**_numbers(old), **_numbers(new)}
@@ -157,7 +157,7 @@ def _diff_entities(old: Snapshot, new: Snapshot, causes: _Causes) -> list[Entity
 
 
 def _paths_behind(entities: Iterable[str], causes: _Causes) -> tuple[str, ...]:
-    """Paths of the changed documents that mention one of some entities, in any of the snapshots."""
+    """Return paths of the changed documents that mention one of the entities in either snapshot."""
     return tuple(sorted({path for entity in entities for cause in causes for path in cause.get(entity, ())}))
 
 
@@ -191,7 +191,7 @@ def _merges(snapshot: Snapshot) -> dict[str, tuple[str, str]]:
 
 
 def _diff_reports(old: Snapshot, new: Snapshot, causes: _Causes) -> list[ReportChange]:
-    """Changes of communities and their reports, by what happened, level and number."""
+    """Return changes of communities and their reports, sorted by change, level and number."""
     columns = ["level", "title", "summary", "findings", "rank"]
     before, after = (_records(s, "community_reports", "community", columns) for s in (old, new))
     members = _members(old), _members(new)
@@ -211,7 +211,7 @@ def _members(snapshot: Snapshot) -> dict[int, list[str]]:
 
 
 def _diff_code(old: Snapshot, new: Snapshot) -> list[StageChange]:
-    """Stages of both snapshots whose tables were made by other prompts, models, settings or code, by name."""
+    """Return stages of both snapshots whose prompts, model, settings or code changed, by name."""
     before, after = old.manifest.heads, new.manifest.heads
     found: dict[str, dict[str, None]] = {}
     for key in sorted(before.keys() & after.keys()):
@@ -230,17 +230,17 @@ _MAX_NAMED = 5
 
 
 def render_diff(diff: SnapshotDiff) -> list[str]:
-    """A diff in lines for a person; of many changes of one kind the first, JSON has them all."""
+    """Render a diff; of many changes of one kind the first are shown, JSON has all."""
     lines = [f"{name}: {before:,} -> {after:,} rows" for name, (before, after) in diff.rows.items() if before != after]
     lines += _shown("document", [(d.change, f"{d.path} ({d.record})" if d.record else d.path) for d in diff.documents])
     lines += [
-        f"made otherwise: {stage.stage}{': ' if stage.changes else ''}{'; '.join(stage.changes)}"
+        f"stage changed: {stage.stage}{': ' if stage.changes else ''}{'; '.join(stage.changes)}"
         for stage in diff.stages
     ]
     lines += _shown("entity", [(entity.change, _describe_entity(entity)) for entity in diff.entities])
     reports = [(r.change, f"{r.community} (level {r.level}): {r.title}{_by(r.documents)}") for r in diff.reports]
     lines += _shown("community", reports)
-    return [f"from {diff.old} to {diff.new}", *(lines or ["no difference that readers see"])]
+    return [f"from {diff.old} to {diff.new}", *(lines or ["no differences"])]
 
 
 def _describe_entity(entity: EntityChange) -> str:
@@ -249,7 +249,7 @@ def _describe_entity(entity: EntityChange) -> str:
 
 
 def _by(documents: Sequence[str]) -> str:
-    """The documents behind a change, of many the first."""
+    """Render the documents that caused a change; of many, the first."""
     if not documents:
         return ""
     more = f" and {len(documents) - _MAX_NAMED:,} more" if len(documents) > _MAX_NAMED else ""

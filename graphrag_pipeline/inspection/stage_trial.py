@@ -1,8 +1,8 @@
-"""A stage tried on a sample: what it made of some records, and what prompts, model and settings on disk make of them.
+"""Trial of a stage on a sample: present results beside those of the prompts, model and settings on disk.
 
-The records are those of the stage tables as they are, chosen the same way each time (`spread`). Nothing of the index is
-written; replies go to the store, so that a backfill with the same prompts does not pay for them again. Keep out: what a
-record of one stage is (`trial_samples.py`), and how it is shown.
+The records come from the present stage tables and are chosen the same way each time (`spread`). The index does not
+change. Replies are stored, so a backfill with the same prompts does not pay for them again. Keep out: the records of
+each stage (`trial_samples.py`), and rendering.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class TriedRecord:
 
     Attributes:
         id, name: of the text unit, of the described entity or relationship, or of the community.
-        old: what the stage tables hold, "" if they hold nothing.
-        new: what is made of it now, "" if that failed.
-        added, removed: what is found now and was not, and the other way round, for a stage that finds things.
-        failure: why there is no new text; "" if there is.
+        old: text in the stage tables; "" if none.
+        new: text made now; "" if that failed.
+        added, removed: names found only now, and names found only before, for extraction.
+        failure: why there is no new text; "" if there is one.
     """
 
     id: str
@@ -57,17 +57,17 @@ class TriedRecord:
 
 @dataclass(frozen=True)
 class Trial:
-    """A stage tried.
+    """Result of a trial.
 
     Attributes:
         made_by: the model's name, or the embedded engine.
         changes: of prompts, model, settings and code since the index was made.
-        stale_above: stages above it that have to run and why; the sample is of what they made before. Whether the input
-            folder changed is not looked at.
-        n_records: of the index, that the stage asks about.
-        sample: what the sample took now; None where no model is asked.
-        backfill: what all records take, scaled from the sample, its replies included.
-        estimate: what `estimates.py` says a backfill would still ask for, with the sample's replies stored.
+        stale_above: stages above it that must run, and why; the sample reads their present results. Changes of the
+            input folder are not checked.
+        n_records: records of the index that the stage sends to its model.
+        sample: model calls of the sample; None without a model.
+        backfill: model calls of all records, scaled from the sample, including its replies.
+        estimate: model calls that remain for a backfill (`estimates.py`), with the sample's replies stored.
     """
 
     stage: str
@@ -82,7 +82,7 @@ class Trial:
 
 
 class MeteredModel:
-    """A chat model that counts the replies given, stored ones too; implements `ports.ChatModel`."""
+    """Chat model that counts replies, including stored ones; implements `ports.ChatModel`."""
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model
@@ -110,7 +110,7 @@ class MeteredModel:
 
 
 def spread(ids: Sequence[str], n: int) -> list[str]:
-    """At most `n` of some ids, evenly spread over them in their order; the same ones each time."""
+    """Return at most `n` ids, evenly spread over the sorted ids; always the same ones."""
     ordered = sorted(ids)
     if n >= len(ordered):
         return ordered
@@ -118,28 +118,30 @@ def spread(ids: Sequence[str], n: int) -> list[str]:
 
 
 def find_tried_stage(name: str) -> Stage:
-    """A stage that can be tried, by its name or by its section of the settings.
+    """Return a stage by its name or by its section of the settings.
 
     Raises:
-        PipelineError: there is none of that name; the message lists those there are.
+        PipelineError: the stage does not exist or cannot be tried; the message lists the stages that can.
     """
     for stage_name in SAMPLERS:
         if name in (stage_name, STAGES[stage_name].engine):
             return STAGES[stage_name]
     known = ", ".join(f"{stage} (or {STAGES[stage].engine})" for stage in SAMPLERS)
-    raise PipelineError(f"{name}: no stage to try; try {known}; for merges see `graphrag-pipeline merges --dry-run`")
+    raise PipelineError(
+        f"`{name}` is not a stage to try; use {known}; for merges use `graphrag-pipeline merges --dry-run`"
+    )
 
 
 def try_stage(root: Root, stage: Stage, n_sample: int) -> Trial:
-    """Make a sample of a stage's records anew, beside what the stage tables hold.
+    """Run a stage on a sample of its records and compare with the stage tables.
 
     Raises:
-        PipelineError: what the stage reads or makes was never made, there is no record to try, the model cannot be
-            asked, or the budget is spent.
+        PipelineError: the stage or a stage above it never ran, there is no record to try, the model is not available,
+            or the budget is spent.
     """
     sample = SAMPLERS[stage.name](root, lambda ids: spread(ids, n_sample))
     if not sample.records:
-        raise PipelineError(f"{stage.name}: nothing to try: the index has no {sample.asked_about}")
+        raise PipelineError(f"`{stage.name}` has nothing to try: the index has no {sample.asked_about}")
     changes, above = _find_changes(root, stage), _find_stale_above(root, stage)
     if not uses_chat_model(stage, root.settings):
         return Trial(stage.name, EMBEDDED, changes, above, sample.n_records, _compare(sample, sample.make_by_rule()))
@@ -198,12 +200,14 @@ def _paid(stage: Stage, account: CallStats) -> StageEstimate:
 
 
 def _scale(root: Root, stage: Stage, model: MeteredModel, sample: Sample) -> StageEstimate:
-    """What all records take if they are like those of the sample."""
+    """Scale the calls of the sample to all records."""
     share = sample.n_records / len(sample.records)
     counts = (model.n_replies, model.prompt_tokens, model.completion_tokens)
     n_calls, prompt_tokens, completion_tokens = (round(count * share) for count in counts)
-    asked = root.settings.chat_model_for(stage.engine)
-    price = find_price(asked.model, asked.base_url, asked.prompt_price, asked.completion_price)
+    model_settings = root.settings.chat_model_for(stage.engine)
+    price = find_price(
+        model_settings.model, model_settings.base_url, model_settings.prompt_price, model_settings.completion_price
+    )
     cost = price.cost(prompt_tokens, completion_tokens) if price else None
     return StageEstimate(stage.name, n_calls, 0, prompt_tokens, completion_tokens, cost, is_scaled=True)
 

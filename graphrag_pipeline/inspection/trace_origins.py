@@ -1,7 +1,7 @@
-"""Who made the records of a snapshot: the stage's rows behind it, code version, prompts, model, reply and run.
+"""Origins of the records of a snapshot: stage rows, code version, prompts, model, reply and run.
 
-A snapshot's manifest says which files of the stage tables it was joined from, by which code version, and what that
-version stands for: prompts, model, settings. Keep out: which records belong together.
+The manifest of a snapshot lists the files of the stage tables that it was joined from, their code versions, and the
+prompts, model and settings of each version. Keep out: which records belong together.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from graphrag_pipeline.storage.table_store import code_version_of
 from graphrag_pipeline.tables import STAGE_TABLES
 
 FindRun = Callable[[str, str, str], str | None]
-"""(stage, partition, data version) -> id of Dagster's run that made it, None if it is not known."""
+"""(stage, partition, data version) -> id of the Dagster run that made it; None if not known."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Who made a record.
+    """Origin of a record.
 
     Attributes:
         stage, partition: the asset; "all" for one over the whole corpus.
         code_version: of prompts, model, settings and code together.
-        model: that the stage was set to ask; "" for none, None if a snapshot of an older release does not tell.
-        prompts: name -> hash of those it asked with.
-        request_key: under which the reply that the record was read from is stored; None: no reply, so it was made by
-            rule, taken over as it was, or filled where the model failed.
+        model: model of the stage; "" for none, None if a snapshot of an older release does not record it.
+        prompts: name -> hash of the prompts of the stage.
+        request_key: key of the stored reply that the record was read from; None without a reply: the record was made
+            by rule, copied unchanged, or written by the embedded engine because the model failed.
         reply: model, tokens and cost of that reply, if it is still stored.
         run: id of the Dagster run that materialised the partition; None if Dagster does not know.
     """
@@ -55,12 +55,12 @@ class Origin:
 
     @property
     def asset(self) -> str:
-        """Stage and bucket in words."""
+        """Stage and bucket, in words."""
         return self.stage if self.partition == WHOLE else f"{self.stage} of bucket {self.partition}"
 
     @property
     def is_embedded(self) -> bool:
-        """Whether the embedded engine did what a model could have done."""
+        """Whether the embedded engine made the record in a stage that can use a model."""
         return self.model == "" and bool(STAGES[self.stage].engine)
 
 
@@ -68,8 +68,8 @@ class StageRecords:
     """The stage tables behind a snapshot.
 
     Args:
-        root: whose tables, heads and stored replies are read.
-        find_run: asked once per partition of a stage.
+        root: source of tables, heads and stored replies.
+        find_run: called once per partition of a stage.
     """
 
     def __init__(self, root: Root, snapshot: Snapshot, find_run: FindRun) -> None:
@@ -80,11 +80,11 @@ class StageRecords:
         self._origins: dict[tuple[str, str], Origin | None] = {}
 
     def bucket_of(self, document_id: str) -> str:
-        """The partition of a document's rows; "" where the snapshot has none, as an imported one."""
+        """Return the partition of a document's rows; "" if the snapshot has none (imported index)."""
         return bucket_of(document_id, self._n_buckets) if self._n_buckets else ""
 
     def rows(self, table: str, column: str, values: Collection[str], partition: str = WHOLE) -> list[dict[str, Any]]:
-        """Rows of a partition that have one of some values in a column, in file order; none in an imported index."""
+        """Return rows of a partition with one of the values in a column, in file order; none in an imported index."""
         paths = [str(path) for path in self._paths(table, partition) if path.is_file()]
         if not paths or not values:
             return []
@@ -99,7 +99,7 @@ class StageRecords:
         return [folder / file["name"] for file in head.get("files", ())]
 
     def origin(self, stage: str, partition: str = WHOLE, request_key: str | None = None) -> Origin | None:
-        """Who made a record of a stage; None in an imported index.
+        """Return the origin of a record of a stage; None in an imported index.
 
         Args:
             request_key: of the record.
@@ -111,21 +111,21 @@ class StageRecords:
         if origin is None or request_key is None:
             return origin
         reply = self._root.models.cache.read([request_key]).get(request_key)
-        told = {name: getattr(reply, name) for name in ("model", "prompt_tokens", "completion_tokens", "cost")}
+        figures = {name: getattr(reply, name) for name in ("model", "prompt_tokens", "completion_tokens", "cost")}
         run = self._find_first_run(STAGES[stage], partition, request_key) or origin.run
-        return Origin(**{**vars(origin), "request_key": request_key, "reply": told if reply else None, "run": run})
+        return Origin(**{**vars(origin), "request_key": request_key, "reply": figures if reply else None, "run": run})
 
     @cached_property
     def _heads_of_all(self) -> list[dict[str, dict[str, Any]]]:
         """The heads of every snapshot, oldest first."""
         found = []
         for snapshot_id in self._root.snapshots.ids():
-            with suppress(NoSnapshotError):  # a damaged one tells nothing
+            with suppress(NoSnapshotError):  # a damaged snapshot has no heads
                 found.append(self._root.snapshots.manifest(snapshot_id).heads)
         return found
 
     def _find_first_run(self, stage: Stage, partition: str, request_key: str) -> str | None:
-        """The run of the oldest snapshot that has a row by this reply: later runs may have carried it over."""
+        """Return the run of the oldest snapshot with a row from this reply; later runs may have copied the row."""
         for all_heads in self._heads_of_all:
             heads = [all_heads.get(f"{table}/{partition}") for table in stage.tables]
             if heads[0] and self._holds(stage, partition, heads, request_key):
@@ -158,7 +158,7 @@ class StageRecords:
         return Origin(stage.name, partition, code_version, code.get(f"{stage.engine} model", ""), prompts, run=run)
 
     def _read_code(self, stage: Stage, partition: str, code_version: str) -> Mapping[str, Any] | None:
-        """What a code version stands for in a snapshot that does not say: as the head has it, or the settings now."""
+        """Return the parts of a code version missing in the snapshot, from the head or the present settings."""
         head = self._root.tables.head(stage.tables[0], partition)
         if head and head.code_version == code_version:
             return head.code

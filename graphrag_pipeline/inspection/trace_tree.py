@@ -1,8 +1,8 @@
-"""The tree below a cited record: what it was made of, down to mentions and documents, and who made each part.
+"""Tree below a cited record: its sources, down to mentions and documents, and the origin of each.
 
     report -> community, findings, the records it cites -> description, text units -> mentions, document
 
-Keep out: citations as somebody writes them (`tracing.py`), and how a tree is shown.
+Keep out: parsing of citations (`tracing.py`), and rendering.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from graphrag_pipeline.query.graph_index import GraphIndex
 from graphrag_pipeline.query.results import TextUnitRecord
 
 Names = Sequence[Collection[str]]
-"""The normalised names of what a mention speaks of: of an entity or a subject, or of both ends of a relationship."""
+"""Normalized names in a mention: of an entity or a subject, or of both ends of a relationship."""
 
 Mentioned = Mapping[str, Names]
-"""Table of mentions -> whose mentions are wanted."""
+"""Table of mentions -> names whose mentions are wanted."""
 
 _NAMED = {"entity_mentions": ("name",), "relationship_mentions": ("source", "target"), "claim_mentions": ("subject",)}
 _MENTION_FACTS = ("type", "status", "description", "strength", "predicate", "written")
@@ -41,11 +41,11 @@ class TraceNode:
 
     Attributes:
         kind: report, community, finding, entity, relationship, claim, description, text unit, mention or document.
-        number: its human-readable id, as citations speak of it; None where it has none.
-        facts: what else there is to know, by name.
-        origin: who made it; None in an imported index, and for what is part of another record.
-        below: what it comes from.
-        n_left_out: of those, more than were asked for.
+        number: its human-readable id, as in citations; None if it has none.
+        facts: other facts, by name.
+        origin: its origin; None in an imported index, and for parts of another record.
+        below: its sources.
+        n_left_out: number of sources beyond the requested maximum.
     """
 
     kind: str
@@ -59,7 +59,7 @@ class TraceNode:
 
 
 class Tracer:
-    """Follows records of an index down.
+    """Follower of records of an index to their sources.
 
     Args:
         index: of the root.
@@ -73,7 +73,7 @@ class Tracer:
         self._n_most = n_most
 
     def find(self, kind: str, number: int) -> CitedRecord | None:
-        """The record that a citation names by kind (see `citations.KINDS`) and number, None if there is none."""
+        """Return the record of a kind (see `citations.KINDS`) and number; None if it does not exist."""
         table = _TABLES[kind]
         [row] = self._index.rows_of_numbers(table, "human_readable_id", [number]).tolist()
         if row < 0:
@@ -82,7 +82,7 @@ class Tracer:
         return self._cited.read_record(_KIND_NAMES[kind], record["id"])
 
     def trace(self, record: CitedRecord) -> TraceNode:
-        """A record and what it comes from."""
+        """Return a record with its sources."""
         follow = {
             "report": self._report,
             "entity": self._entity,
@@ -108,7 +108,7 @@ class Tracer:
             TraceNode("finding", finding["summary"], "", facts={"cites": _list_cited(finding["explanation"])})
             for finding in report["findings"][: self._n_most]
         ]
-        # A report that cites nothing stands on the text units of its community.
+        # A report without citations has the text units of its community as sources.
         parts = [self.trace(part) for part in record.through[: self._n_most]]
         units, n_units = ([], 0) if parts else self._units(record.text_unit_rows, {})
         n_left_out = len(report["findings"]) - len(findings) + len(record.through) - len(parts) + n_units
@@ -146,7 +146,7 @@ class Tracer:
         return self._described(record, "relationships", pair, name, facts, {"relationship_mentions": ends})
 
     def _names(self, titles: Sequence[str]) -> frozenset[str]:
-        """What mentions call entities, normalised."""
+        """Return the normalized names of entities in mentions."""
         rows = self._stages.rows("entities", "title", titles)
         merged = self._stages.rows("entity_merges", "title", titles)
         written = [*titles, *(name for row in rows for name in row["names"]), *(row["name"] for row in merged)]
@@ -196,7 +196,7 @@ class Tracer:
         return self._units(record.text_unit_rows, {})[0][0]
 
     def _units(self, rows: Sequence[int], mentioned: Mentioned) -> tuple[list[TraceNode], int]:
-        """Nodes of the first text units of some rows, with what in them is mentioned; and how many were left out."""
+        """Return nodes of the first text units of some rows, with their mentions, and the number left out."""
         shown = np.array(rows[: self._n_most], dtype=np.int64)
         units = records.read_text_units(self._index, shown, np.zeros(len(shown)))
         return [self._unit(unit, mentioned) for unit in units], len(rows) - len(units)
@@ -234,15 +234,15 @@ class Tracer:
 
 
 def _fits(called: Sequence[str], names: Names) -> bool:
-    """Whether what a mention calls its ends are these, in either order."""
+    """Whether the names in a mention are these, in either order."""
     return any(all(call in known for call, known in zip(order, names, strict=True)) for order in (called, called[::-1]))
 
 
 def _list_cited(text: str) -> str:
-    """What a text cites, without brackets."""
+    """Return the citations of a text, without brackets."""
     return "; ".join(f"{kind} ({', '.join(numbers)})" for kind, numbers in parse_citations(text))
 
 
 def _place(start: int | None, end: int | None) -> dict[str, int]:
-    """Character offsets into the document, where they are known."""
+    """Return character offsets in the document, if known."""
     return {} if start is None or end is None else {"start": start, "end": end}

@@ -1,7 +1,7 @@
-"""From a citation of an answer down: report, community, entity, mention, text unit, document, and who made each.
+"""Trace of a citation of an answer to reports, communities, entities, mentions, text units and documents.
 
-Here is what a citation names; what is below it is in `trace_tree.py`, who made it in `trace_origins.py`. Keep out: how
-a trace is shown.
+This module parses citations. `trace_tree.py` finds the sources of a record, `trace_origins.py` their origins. Keep out:
+rendering.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _KINDS |= {"source": "Sources", "text units": "Sources", "covariate": "Claims", 
 
 @dataclass(frozen=True)
 class Trace:
-    """What a citation leads to.
+    """Result of a trace.
 
     Attributes:
-        citation: as it was understood.
+        citation: the citation in standard form.
         published_by: id of the Dagster run that published the snapshot.
-        missing: "Entities 99" for each number that names nothing.
+        missing: "Entities 99" for each number without a record.
     """
 
     citation: str
@@ -43,14 +43,14 @@ class Trace:
 
 
 def read_citation(text: str) -> dict[str, list[int]]:
-    """Kind in a citation -> record numbers.
+    """Parse a citation into kind -> record numbers.
 
     Args:
-        text: as answers have it, `[Data: Entities (12, 13); Reports (3)]`, or shorter: `Entities (12)`, `Entities:12`,
+        text: as in answers, `[Data: Entities (12, 13); Reports (3)]`, or shorter: `Entities (12)`, `Entities:12`,
             `entity 12`, several of them with `;` between them.
 
     Raises:
-        PipelineError: no record is named in it.
+        PipelineError: the text names no record.
     """
     cited: dict[str, list[int]] = {}
     for kind, numbers in _read_bracketed(text) or _read_bare(text):
@@ -59,7 +59,7 @@ def read_citation(text: str) -> dict[str, list[int]]:
     if not any(cited.values()):
         raise PipelineError(
             f"{text!r} names no record; write it as answers do, such as '[Data: Entities (12, 13)]', or 'Entities:12', "
-            f"of {', '.join(KINDS)}; what a plain [1] of an answer stands for is in the list of sources below it"
+            f"of {', '.join(KINDS)}; the list of sources below an answer explains its plain [1]"
         )
     return {kind: list(dict.fromkeys(numbers)) for kind, numbers in cited.items()}
 
@@ -76,11 +76,11 @@ def _read_bare(text: str) -> list[tuple[str, list[str]]]:
 
 
 def trace_citation(root: Root, index: GraphIndex, citation: str, find_run: FindRun, n_most: int = 3) -> Trace:
-    """What a citation leads to in an index.
+    """Trace a citation in an index.
 
     Args:
         index: of the root.
-        n_most: most text units of a record, mentions in a text unit, findings and cited records of a report.
+        n_most: maximum text units of a record, mentions in a text unit, findings and cited records of a report.
 
     Raises:
         PipelineError: the citation names no record of the index.
@@ -95,8 +95,8 @@ def trace_citation(root: Root, index: GraphIndex, citation: str, find_run: FindR
                 nodes.append(tracer.trace(found))
             else:
                 missing.append(f"{kind} {number}")
-    asked = render_citation((kind, map(str, numbers)) for kind, numbers in cited.items())
+    normalized = render_citation((kind, map(str, numbers)) for kind, numbers in cited.items())
     if not nodes:
-        raise PipelineError(f"{asked}: snapshot {index.snapshot.id} has no such record")
+        raise PipelineError(f"{normalized}: snapshot {index.snapshot.id} has no such record")
     published_by = find_run(SNAPSHOT.name, WHOLE, index.snapshot.id)
-    return Trace(asked, index.snapshot.id, published_by, tuple(nodes), tuple(missing))
+    return Trace(normalized, index.snapshot.id, published_by, tuple(nodes), tuple(missing))

@@ -1,7 +1,7 @@
-"""Samples for a trial, one function per stage: records, what the stage tables hold of them, how they are made anew.
+"""Samples for a trial, one function per stage: records, their present results, and how to make them again.
 
-Add a stage that asks a model to `SAMPLERS`. What a stage reads is taken as the stage tables have it, whether that is
-fresh or not. Keep out: asking, counting, costs (`stage_trial.py`).
+Add a stage that uses a model to `SAMPLERS`. A sample reads the present stage tables, fresh or stale. Keep out: model
+calls, counts and costs (`stage_trial.py`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Choose = Callable[[Sequence[str]], list[str]]
 
 @dataclass(frozen=True)
 class Result:
-    """What a stage made of a record: its text and, for a stage that finds things, their names."""
+    """Result of a stage for a record: its text and, for extraction, the names found."""
 
     text: str
     found: frozenset[str] = frozenset()
@@ -51,7 +51,7 @@ class Result:
 
 @dataclass(frozen=True)
 class SampledRecord:
-    """A record and what the stage tables hold of it."""
+    """A record and its result in the stage tables."""
 
     id: str
     name: str
@@ -60,13 +60,13 @@ class SampledRecord:
 
 @dataclass(frozen=True)
 class Sample:
-    """Records of one stage, and how they are made anew.
+    """Records of one stage, and how to make them again.
 
     Attributes:
-        asked_about: what the records are, in words.
-        n_records: among which the sample was chosen: all that the stage asks about.
+        asked_about: kind of the records, in words.
+        n_records: number of all records that the stage sends to its model.
         works: one work per record, for a model.
-        read: what comes out of a work.
+        read: converts the reply of a work to a result.
         make_by_rule: one result per record by the embedded engine.
     """
 
@@ -115,7 +115,7 @@ def sample_text_units(root: Root, choose: Choose) -> Sample:
 
 
 def _extract_by_rule(root: Root, units: pa.Table, document_ids: Sequence[str], ids: Sequence[str]) -> list[Result]:
-    """Whole documents are read: what a name stands for may be said in another text unit."""
+    """Extract from whole documents, because a name may be introduced in another text unit."""
     documents = _rows_with(_read_all(root, "documents"), "id", set(document_ids))
     of_documents = _rows_with(units, "document_id", set(document_ids))
     tables = extract_graph(documents, of_documents, root.settings.extraction)
@@ -136,16 +136,16 @@ def _read_mentions(mentions: UnitMentions) -> Result:
 
 
 def _describe_mentions(entities: Iterable[Row], relationships: Iterable[Row], claims: Iterable[Row]) -> Result:
-    """One line per mention; an entity or pair is named by what it is called across mentions."""
+    """Render one line per mention, under the normalized name of the entity or pair."""
     found: dict[str, list[str]] = {}
     for row in entities:
         found.setdefault(normalize_title(row["name"]), []).append(f"({row['type']}) {row['description']}")
     for row in relationships:
         ends = sorted(normalize_title(row[end]) for end in ("source", "target"))
         found.setdefault(" -- ".join(ends), []).append(f"({row['strength']:g}) {row['description']}")
-    said = [f"claim {row['subject']} -> {row['object']} ({row['status']}) {row['description']}" for row in claims]
+    claimed = [f"claim {row['subject']} -> {row['object']} ({row['status']}) {row['description']}" for row in claims]
     lines = [f"{name} {text}".rstrip() for name, texts in found.items() for text in texts]
-    return Result("\n".join(lines + said), frozenset(found))
+    return Result("\n".join(lines + claimed), frozenset(found))
 
 
 # --------------------------------------------------------------------------------------------------------- descriptions
@@ -185,14 +185,14 @@ def _descriptions_by_key(rows: pa.Table) -> dict[str, Result]:
 
 
 def sample_communities(root: Root, choose: Choose) -> Sample:
-    """Communities that are large enough to be asked about, and their reports; those below them have their old ones."""
+    """Communities that are large enough for a model report; their children keep the present reports."""
     stored = {row["community_id"]: row for row in root.tables.read("community_reports").to_pylist()}
     settings = root.settings.reports
     contexts: dict[str, CommunityContext] = {}
 
-    def recall(asked: Sequence[CommunityContext]) -> list[Report]:
-        contexts.update((context.community_id, context) for context in asked)
-        return [_stored_report(context, stored) for context in asked]
+    def recall(reported: Sequence[CommunityContext]) -> list[Report]:
+        contexts.update((context.community_id, context) for context in reported)
+        return [_stored_report(context, stored) for context in reported]
 
     report_communities(
         **{table: root.tables.read(table) for table in _REPORTED},
@@ -218,7 +218,7 @@ def _report_works(contexts: Sequence[CommunityContext], plan: ReportPlan, model:
 
 
 def _stored_report(context: CommunityContext, stored: Mapping[str, Row]) -> Report:
-    """The report there is; one that says nothing on a community that is newer than its report."""
+    """Return the present report; an empty one if the community has none yet."""
     row = stored.get(context.community_id)
     if row is None:
         return Report(", ".join(context.central), "", (), 0.0, "")
@@ -227,14 +227,14 @@ def _stored_report(context: CommunityContext, stored: Mapping[str, Row]) -> Repo
 
 
 def _show_report(numbers: Mapping[str, Mapping[str, int]], report: Report) -> Result:
-    """A report as queries read it; its citations by the numbers of the published snapshot."""
+    """Render a report as queries read it, with citations by the numbers of the published snapshot."""
     findings = [{"summary": heading, "explanation": text} for heading, text in report.findings]
     text = render_full_content(report.title, report.summary, findings)
     return Result(f"{number_citations(text, numbers)}\n\nRating {report.rank:g}: {report.rating_explanation}")
 
 
 def _numbers_in_contexts(root: Root, contexts: Sequence[CommunityContext]) -> dict[str, dict[str, int]]:
-    """Kind in a citation -> id -> published number, of all that these contexts can be cited for."""
+    """Return kind in a citation -> id -> published number, for all records in these contexts."""
     rows = root.snapshots.record_numbers(root.snapshots.current_manifest())
     ids = {record_id for context in contexts for listed in context.numbers.values() for record_id in listed}
     known = _rows_with(rows, "id", ids).to_pylist() if rows is not None else []
@@ -249,4 +249,4 @@ SAMPLERS: dict[str, Callable[[Root, Choose], Sample]] = {
     "summarized_descriptions": sample_descriptions,
     "community_reports": sample_communities,
 }
-"""Stages that can be tried."""
+"""Stage -> sampler, for the stages that `try` supports."""

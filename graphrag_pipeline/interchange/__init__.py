@@ -1,1 +1,1 @@
-"""Indexes of other systems: Microsoft GraphRAG's output, mended into contract tables and published as a snapshot."""
+"""Exchange with other tools: import of Microsoft GraphRAG's output as a snapshot, and exports of a snapshot."""

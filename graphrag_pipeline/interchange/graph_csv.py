@@ -1,9 +1,9 @@
-"""A snapshot as CSV files for graph databases, with the headers of `neo4j-admin database import`.
+"""Export as CSV files for graph databases, with the headers of `neo4j-admin database import`.
 
-`nodes/<label>.csv`: Document, TextUnit, Entity, Covariate, Community, CommunityReport; `relationships/<type>.csv`
-between them. Lists of ids are relationships, other lists array properties whose elements are separated by U+001F, for a
-name may hold any character that a person would type. Null is an empty field, an empty text `""`. Fields may span lines.
-Add a property by adding a column to the contract: all columns are written but those named here.
+Nodes are in `nodes/<label>.csv` (Document, TextUnit, Entity, Covariate, Community, CommunityReport), relationships in
+`relationships/<type>.csv`. Lists of ids become relationships. Other lists become array properties with U+001F between
+elements, because a name may hold any character that a person types. Null is an empty field, an empty text is `""`.
+Fields may span lines. A new column of the contract becomes a property; only the columns named here are left out.
 """
 
 from __future__ import annotations

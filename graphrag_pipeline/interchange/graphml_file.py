@@ -1,9 +1,9 @@
-"""A snapshot's graph as one GraphML file, for networkx, Gephi, Cytoscape and yEd.
+"""Export of the graph as one GraphML file, for networkx, Gephi, Cytoscape and yEd.
 
-Nodes are entities, edges relationships, both known by their ids; every column is an attribute, lists as JSON text, null
-as no attribute. Entities also have `community_0`, `community_1`, ...: the number of their community at each level. Text
-that XML cannot hold (control characters, lone surrogates) becomes U+FFFD. Written a batch of rows at a time:
-networkx would hold the whole graph in memory to write it. `networkx.read_graphml` reads it back.
+Nodes are entities, edges are relationships, with their ids. Every column is an attribute; lists are JSON text, and null
+has no attribute. Entities also have `community_0`, `community_1`, ...: the number of their community at each level.
+Text that XML cannot hold (control characters, lone surrogates) becomes U+FFFD. Rows are written in batches, because
+networkx would need the whole graph in memory. `networkx.read_graphml` reads the file.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def write_graphml(snapshot: Snapshot, folder: Path) -> dict[str, int]:
 
 
 def _with_communities(entities: pa.Table, communities: pa.Table) -> pa.Table:
-    """`entities` with one column a level: the number of the community, null below the end of the entity's branch."""
+    """Return `entities` with one column per level: the community number, null below the entity's finest community."""
     members = communities["entity_ids"].combine_chunks()
     rows = pc.index_in(members.flatten(), value_set=entities["id"].combine_chunks()).to_numpy(zero_copy_only=False)
     owners = members.value_parent_indices().to_numpy()
@@ -90,7 +90,7 @@ def _data(element: str, row: dict[str, Any]) -> str:
 
 
 def xml_text(value: Any) -> str:
-    """A value as text inside an element: lists and the like as JSON, what XML cannot hold as U+FFFD."""
+    """Return a value as text of an element: lists as JSON, characters that XML cannot hold as U+FFFD."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    # A reader turns a plain carriage return into a line feed.
+    # XML readers turn a plain carriage return into a line feed.
     return escape(_ILLEGAL.sub("\ufffd", text), {"\r": "&#13;"})

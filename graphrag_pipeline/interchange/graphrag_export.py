@@ -1,10 +1,10 @@
-"""A snapshot in the layout of Microsoft GraphRAG 3.x: its `output/` folder, from which its own `query` answers.
+"""Export in the layout of Microsoft GraphRAG 3.x: an `output/` folder that its own `query` command reads.
 
-Parquet tables with exactly its columns (3.3, `graphrag/data_model/schemas.py`), and `lancedb/` with one table a vector
-field: `id`, and `vector` as a fixed-size list of float32. Its searches compare by Euclidean distance, which for our
-vectors of length 1 gives the order of the cosine; a record without a vector (zeros here) is left out, since there zeros
-would be nearer to most questions than what is about something else. Reading it back: `graphrag_files.py`,
-`graphrag_vectors.py`.
+The folder has Parquet tables with exactly its columns (3.3, `graphrag/data_model/schemas.py`), and `lancedb/` with one
+table per vector field: `id`, and `vector` as a fixed-size list of float32. GraphRAG compares by Euclidean distance,
+which for our vectors of length 1 gives the order of the cosine. A record without a vector (zeros here) is left out,
+because a zero vector would be nearer to most questions than an unrelated record. `graphrag_files.py` and
+`graphrag_vectors.py` read the layout.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _VECTOR_NAMES = {
     "default-relationship-description": "relationship_description",
     "default-community-full_content": "community_full_content",
 }
-"""Our vector tables -> its own; it asks for all but that of relationships, which spares our import the embedding."""
+"""Our vector table -> GraphRAG's. GraphRAG does not read that of relationships; it saves our import the embedding."""
 _BATCH_ROWS = 4_096
 
 
@@ -72,7 +72,7 @@ def write_graphrag(snapshot: Snapshot, folder: Path) -> dict[str, int]:
 
 
 def _with_raw_data(documents: pa.Table) -> pa.Table:
-    """`documents` with their metadata under its name for them: JSON, null where there are none."""
+    """Return `documents` with `raw_data`, GraphRAG's name for metadata: JSON, null if empty."""
     metadata = documents["metadata"]
     return documents.append_column("raw_data", pc.if_else(pc.equal(metadata, "{}"), None, metadata))
 
@@ -83,7 +83,7 @@ def _vector_schema(snapshot: Snapshot, name: str) -> pa.Schema:
 
 
 def _vector_batches(snapshot: Snapshot, name: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Rows of a vector table in the order of its contract table, those with a vector of zeros left out."""
+    """Yield rows of a vector table in the order of its contract table, without zero vectors."""
     ids = snapshot.table(VECTOR_TABLES[name][0])["id"]
     for start in range(0, len(ids), _BATCH_ROWS):
         part = ids.slice(start, _BATCH_ROWS).combine_chunks()

@@ -1,8 +1,8 @@
-"""Reading the output folder of Microsoft GraphRAG: its Parquet tables, as they are.
+"""Reader of the Parquet tables in the output folder of Microsoft GraphRAG.
 
 Knows the names of releases 1.x to 3.x: `entities.parquet` or `create_final_entities.parquet`, in the folder itself or
-in `output/`; columns that were renamed. Values are brought to the type that the contract's column has, and nothing else
-is changed: mending is `indexing/imported_tables.py`.
+in `output/`, and renamed columns. Values are converted to the type of the contract's column. Keep out: repairs
+(`imported_tables.py`).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class _Column:
-    """How a column is read.
+    """Rule for reading a column.
 
     Attributes:
-        read: brings a value to its type; raises ValueError, TypeError or OverflowError where it cannot.
-        is_required: the table is of no use without it.
-        needs_value: no row may lack it.
+        read: converts a value to its type; raises ValueError, TypeError or OverflowError if it cannot.
+        is_required: the table cannot be imported without the column.
+        needs_value: every row needs a value.
         aliases: its names in other releases.
     """
 
@@ -70,7 +70,7 @@ def _number(value: Any) -> float | None:
 
 
 def _list(value: Any) -> list[Any]:
-    """A list; JSON text of one is taken too, and a single text stands for itself."""
+    """Return a list; JSON text of a list is parsed, and a single text becomes a list of one."""
     if _is_missing(value) or value == "":
         return []
     if isinstance(value, str):
@@ -100,7 +100,7 @@ def _findings(value: Any) -> list[dict[str, str]]:
 
 
 def _json(value: Any) -> Any:
-    """Anything, as JSON would give it back; text that is a JSON object is read."""
+    """Return a value as JSON would give it back; text that is a JSON object is parsed."""
     if _is_missing(value):
         return None
     if isinstance(value, str) and value.lstrip().startswith("{"):
@@ -193,7 +193,7 @@ _OPTIONAL = {"covariates"}
 
 
 def read_graphrag_tables(source: Path) -> dict[str, list[Row]]:
-    """Rows of every table, by contract table name; a column the source does not have is null or an empty list.
+    """Return the rows of every table by contract table name; a missing column is null or an empty list.
 
     Raises:
         PipelineError: a required table or column is missing, or a file or value cannot be read.
@@ -207,13 +207,13 @@ def _file_names(table: str) -> tuple[str, str]:
 
 
 def output_folder(source: Path) -> Path:
-    """The folder that holds the Parquet files: `source` itself, or one inside it."""
+    """Return the folder with the Parquet files: `source` itself, or one inside it."""
     for folder in (source, source / "output", source / "artifacts"):
         if any((folder / name).is_file() for table in _TABLES for name in _file_names(table)):
             return folder
     raise PipelineError(
-        f"{source}: no GraphRAG index here or in its output/ folder (looked for entities.parquet, "
-        "create_final_entities.parquet and the others); name the folder that holds the Parquet files"
+        f"`{source}` and its `output` folder have no GraphRAG index (entities.parquet, create_final_entities.parquet "
+        "and others); pass the folder with the Parquet files"
     )
 
 
@@ -223,13 +223,13 @@ def _read_table(folder: Path, table: str) -> list[Row]:
         if table in _OPTIONAL:
             return []
         raise PipelineError(
-            f"{folder}: {table}.parquet is missing (create_final_{table}.parquet would do); copy the whole output "
-            "folder, or run GraphRAG's index to its end"
+            f"`{folder}` has neither {table}.parquet nor create_final_{table}.parquet; copy the whole output folder, "
+            "or complete GraphRAG's index run"
         )
     try:
         content = pq.ParquetFile(path).read()
     except (pa.ArrowException, OSError) as error:
-        raise PipelineError(f"{path}: cannot be read as Parquet ({error}); copy the file again") from error
+        raise PipelineError(f"`{path}` cannot be read as Parquet ({error}); copy the file again") from error
     columns = {name: _read_column(path, content, name, column) for name, column in _TABLES[table].items()}
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
@@ -241,7 +241,7 @@ def _read_column(path: Path, content: pa.Table, name: str, column: _Column) -> l
             also = "".join(f" or {alias!r}" for alias in column.aliases)
             raise PipelineError(
                 f"{path}: column {name!r}{also} is missing (there are: {', '.join(content.column_names)}); "
-                "export the index again with this column, or rename the one that holds it"
+                "export the index again with this column, or rename the column that holds it"
             )
         return [column.read(None) for _ in range(content.num_rows)]
     values = []
@@ -250,9 +250,9 @@ def _read_column(path: Path, content: pa.Table, name: str, column: _Column) -> l
             values.append(column.read(value))
         except (ValueError, TypeError, OverflowError) as error:
             raise PipelineError(
-                f"{path}: column {found!r}, row {row}: {str(value)[:80]!r} is no valid value ({error}); "
-                "mend the column or export the index again"
+                f"{path}: column {found!r}, row {row}: {str(value)[:80]!r} is not a valid value ({error}); "
+                "repair the column or export the index again"
             ) from error
         if column.needs_value and values[-1] is None:
-            raise PipelineError(f"{path}: column {found!r}, row {row} is empty; every row needs one: mend or remove it")
+            raise PipelineError(f"{path}: column {found!r}, row {row} is empty; fill in the value or remove the row")
     return values

@@ -1,8 +1,7 @@
-"""Import of a Microsoft GraphRAG index into a published snapshot: read, mend, embed what has no vector, freeze, check.
+"""Import of a Microsoft GraphRAG index as a published snapshot: read, repair, embed, freeze, check.
 
-The same folder gives the same snapshot, whatever the order of its rows. Keep out: how files are read
-(`graphrag_files.py`), how rows are mended (`interchange/imported_tables.py`), which vectors are kept
-(`graphrag_vectors.py`).
+The same folder gives the same snapshot, in any order of its rows. Keep out: reading files (`graphrag_files.py`),
+repairing rows (`imported_tables.py`), choosing vectors (`graphrag_vectors.py`).
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from graphrag_pipeline.text.tokens import count_tokens_each
 
 @dataclass(frozen=True)
 class ImportReport:
-    """What an import made.
+    """Result of an import.
 
     Attributes:
         snapshot: id of the published snapshot.
         rows: number of rows of every contract table.
-        notes: what was mended, one sentence each.
+        notes: repairs, one sentence each.
     """
 
     snapshot: str
@@ -46,14 +45,14 @@ def import_graphrag(
     """Publish a GraphRAG index in a root.
 
     Args:
-        source: its project or output folder; only read.
-        root: made if it does not exist; gets a settings.yaml if it has none.
-        embedder: makes the vectors that the source does not have.
-        keep_vectors: keep the source's vectors although another model than `embedder` made them.
+        source: its project or output folder; read only.
+        root: created if it does not exist; gets a settings.yaml if it has none.
+        embedder: makes the vectors that the source lacks.
+        keep_vectors: keep the source's vectors even if another model than `embedder` made them.
 
     Raises:
-        PipelineError: the root holds an index of its own documents, the source lacks a table or a column, or the mended
-            index fails a check; the root's published snapshot stays what it was.
+        PipelineError: the root holds an index of its own documents, the source lacks a table or a column, or the
+            repaired index fails a check; the published snapshot of the root does not change.
     """
     with one_writer(root):
         store = SnapshotStore(root, settings.vector_store)
@@ -77,7 +76,7 @@ def import_graphrag(
 
 
 def _previous_import(root: Path, store: SnapshotStore) -> Manifest | None:
-    """The manifest of the last import into this root.
+    """Return the manifest of the last import into this root.
 
     Raises:
         PipelineError: the root holds an index of its own documents.
@@ -85,11 +84,11 @@ def _previous_import(root: Path, store: SnapshotStore) -> Manifest | None:
     heads = root / "heads"
     if heads.is_dir() and any(heads.iterdir()):
         raise PipelineError(
-            f"{root}: holds an index of its own documents, which an import would replace; choose another folder with "
-            "--root"
+            f"`{root}` holds an index of its own documents, which an import would replace; choose another directory "
+            "with `--root`"
         )
     try:
         current = store.current()
         return store.manifest(current) if current else None
     except NoSnapshotError:
-        return None  # a damaged one: there is nothing to reuse
+        return None  # a damaged snapshot has nothing to reuse

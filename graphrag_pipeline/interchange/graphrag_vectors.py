@@ -1,7 +1,7 @@
-"""Vectors of an import: those of the source's `lancedb/` folder where they fit, else made by the embedder.
+"""Vectors of an import: those of the source's `lancedb/` folder if they fit, else made by the embedder.
 
-Vectors of two models never stand in one index. Knows the names of releases 2.x (`default-entity-description`) and 3.x
-(`entity_description`), with any prefix. Keep out: what text stands for a record (`indexing/embeddings.py`).
+An index never has vectors of two models. Knows the names of releases 2.x (`default-entity-description`) and 3.x
+(`entity_description`), with any prefix. Keep out: the embedded text of a record (`indexing/embeddings.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from graphrag_pipeline.storage.vectors.folders import connect
 from graphrag_pipeline.tables import VECTOR_TABLES
 
 MIN_COSINE = 0.99
-"""A stored vector this near to the embedder's own is one of the same model."""
+"""Minimum cosine at which a stored vector and the embedder's own count as vectors of one model."""
 _MAX_SAMPLE = 24
 _VECTOR_NAMES = {
     "default-text_unit-text": ("text_unit_text", "text_unit-text"),
@@ -34,14 +34,14 @@ _VECTOR_NAMES = {
 
 @dataclass(frozen=True)
 class ImportedVectors:
-    """One vector table of the source: `matrix` is float32 of shape (len(ids), dimensions)."""
+    """Vector table of the source; `matrix` is float32 of shape (len(ids), dimensions)."""
 
     ids: list[str]
     matrix: np.ndarray
 
 
 def read_graphrag_vectors(source: Path) -> dict[str, ImportedVectors]:
-    """The vector tables of the source's `lancedb` folder that are known here, by our name; none if there is no folder.
+    """Return the known vector tables of the source's `lancedb` folder by our name; none without a folder.
 
     Raises:
         PipelineError: a vector table cannot be read.
@@ -52,7 +52,7 @@ def read_graphrag_vectors(source: Path) -> dict[str, ImportedVectors]:
     stems = sorted(path.stem for path in folder.iterdir() if path.suffix == ".lance")
     found = {}
     for name, known in _VECTOR_NAMES.items():
-        # "-" and "_" also join a prefix that the source's settings may put in front of the name.
+        # The source's settings may put a prefix before the name, joined by "-" or "_".
         stem = next((s for k in known for s in stems if s == k or s.endswith((f"-{k}", f"_{k}"))), None)
         if stem is not None:
             found[name] = _read_vectors(folder, stem)
@@ -65,18 +65,18 @@ def _read_vectors(folder: Path, stem: str) -> ImportedVectors:
         rows = connect(folder).open_table(stem).to_arrow()
         rows = rows.select(["id", "vector"]).drop_null().combine_chunks()
     except (OSError, ValueError, RuntimeError, KeyError) as error:
-        raise PipelineError(f"{where}: cannot be read ({error}); remove it, and the vectors are made anew") from error
+        raise PipelineError(f"`{where}` cannot be read ({error}); remove it to make the vectors here") from error
     flat = rows["vector"].combine_chunks().flatten()
     ids = [str(record_id) for record_id in rows["id"].to_pylist()]
     if len(flat) % max(len(ids), 1):
-        raise PipelineError(f"{where}: its vectors differ in length; remove it, and the vectors are made anew")
+        raise PipelineError(f"`{where}` has vectors of different lengths; remove it to make the vectors here")
     matrix = np.asarray(flat, dtype=np.float32).reshape(len(ids), -1) if ids else np.zeros((0, 0), np.float32)
     return ImportedVectors(ids, matrix)
 
 
 @dataclass(frozen=True)
 class ChosenVectors:
-    """Vectors of an import: one matrix a vector table, aligned with its contract table, all of one model."""
+    """Vectors of an import: one matrix per vector table, aligned with its contract table, all of one model."""
 
     matrices: dict[str, np.ndarray]
     fingerprint: str
@@ -86,7 +86,7 @@ class ChosenVectors:
 def choose_vectors(
     repaired: RepairedTables, stored: Mapping[str, ImportedVectors], embedder: Embedder, keep_vectors: bool
 ) -> ChosenVectors:
-    """Keep the stored vectors if `embedder` would make the same ones, or if told to; else make all anew.
+    """Keep the stored vectors if `embedder` would make the same ones or if `keep_vectors`; else make all.
 
     Raises:
         PipelineError: `keep_vectors`, and the stored vectors are missing or differ in length.
@@ -105,7 +105,7 @@ def choose_vectors(
 def _why_foreign(
     repaired: RepairedTables, stored: Mapping[str, ImportedVectors], dimensions: list[int], embedder: Embedder
 ) -> str | None:
-    """Why the stored vectors cannot stand beside the embedder's; None if they can."""
+    """Return why the stored vectors do not fit the embedder's; None if they fit."""
     if not dimensions:
         return "the source has no vectors in lancedb/"
     if dimensions != [embedder.dimensions]:
@@ -120,7 +120,7 @@ def _why_foreign(
 
 
 def _sample_cosines(name: str, repaired: RepairedTables, stored: ImportedVectors, embedder: Embedder) -> list[float]:
-    """Similarity of stored and own vectors for some unchanged records, spread evenly over the table."""
+    """Return cosines of stored and own vectors for unchanged records, spread evenly over the table."""
     table = VECTOR_TABLES[name][0]
     rows = repaired.tables[table]
     places = _places(rows, stored)
@@ -132,7 +132,7 @@ def _sample_cosines(name: str, repaired: RepairedTables, stored: ImportedVectors
 
 
 def _complete(repaired: RepairedTables, stored: Mapping[str, ImportedVectors], embedder: Embedder) -> ChosenVectors:
-    """The stored vectors, and own ones for records that have none or whose text was mended."""
+    """Return the stored vectors, and own ones for records without a vector or with a repaired text."""
     matrices, n_made, n_kept = {}, 0, 0
     for name, (table, _) in VECTOR_TABLES.items():
         rows = repaired.tables[table]
@@ -149,12 +149,10 @@ def _complete(repaired: RepairedTables, stored: Mapping[str, ImportedVectors], e
 def _keep_foreign(
     repaired: RepairedTables, stored: Mapping[str, ImportedVectors], dimensions: list[int], configured: str
 ) -> ChosenVectors:
-    """The stored vectors as they are; a record without one gets zeros, which match nothing."""
+    """Return the stored vectors unchanged; a record without one gets zeros, which match nothing."""
     if len(dimensions) != 1:
-        why = f"they have different lengths {dimensions}" if dimensions else "there are none"
-        raise PipelineError(
-            f"the vectors in lancedb/ cannot be kept: {why}; import without keeping them, and they are made anew"
-        )
+        why = f"they have different lengths {dimensions}" if dimensions else "the folder has no vectors"
+        raise PipelineError(f"the vectors in `lancedb/` cannot be kept: {why}; import without `--keep-vectors`")
     matrices, n_without = {}, 0
     for name, (table, _) in VECTOR_TABLES.items():
         matrices[name], has_vector = _stored_matrix(repaired.tables[table], stored.get(name), dimensions[0])
@@ -166,7 +164,7 @@ def _keep_foreign(
 
 
 def _stored_matrix(rows: pa.Table, stored: ImportedVectors | None, dimensions: int) -> tuple[np.ndarray, np.ndarray]:
-    """Stored vectors in the order of `rows`, of length 1, zeros where there is none; and whether there is one."""
+    """Return stored vectors in the order of `rows`, of length 1 or zero if missing, and whether each exists."""
     matrix = np.zeros((len(rows), dimensions), dtype=np.float32)
     if stored is None or not stored.ids:
         return matrix, np.zeros(len(rows), dtype=bool)
@@ -177,7 +175,7 @@ def _stored_matrix(rows: pa.Table, stored: ImportedVectors | None, dimensions: i
 
 
 def _places(rows: pa.Table, stored: ImportedVectors) -> np.ndarray:
-    """Row in `stored` of each record, -1 where there is none; reports are also known by their community's number."""
+    """Return the row in `stored` of each record, -1 if missing; reports may also have their community's number."""
     place_of = {record_id: place for place, record_id in enumerate(stored.ids)}
     keys = [rows["id"].to_pylist()]
     if "community" in rows.column_names:

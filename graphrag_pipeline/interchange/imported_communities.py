@@ -1,9 +1,9 @@
-"""Communities of an imported index, mended to the contract: children partition their parent, an entity has one branch.
+"""Repair of imported communities: children partition their parent, and each entity is in one branch.
 
-Pure. Every entity gets one branch: the communities, from a root down, that list it, or that list its relationships if
-none lists it; an entity that none knows gets a community of size 1. Members, relationships, text units, children and
-sizes are then derived from the branches. New communities are numbered after the largest of the source. Keep out:
-clustering; reports, which are mended in `imported_reports.py`.
+Pure. The branch of an entity is a path from a root through the communities that list it, or that list its relationships
+if none lists it. An entity that no community lists gets a community of size 1. Members, relationships, text units,
+children and sizes are derived from the branches. New communities get numbers after the largest number of the source.
+Keep out: clustering, and reports (`imported_reports.py`).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from graphrag_pipeline.interchange.imported_rows import RepairNotes, Row, order_
 Branches = dict[str, list[int]]
 """Entity id -> numbers of its communities, root first."""
 _Listed = dict[str, Counter[int]]
-"""Entity id -> community number -> how often the community lists it."""
+"""Entity id -> community number -> number of times that the community lists it."""
 
 
 def repair_communities(
     rows: Iterable[Row], graph: ImportedGraph, text_unit_ids: Collection[str], notes: RepairNotes
 ) -> list[Row]:
-    """Contract rows of the communities, lists as sets, and `is_new`; every entity of the graph is in one branch.
+    """Return contract rows of the communities, with lists as sets, and `is_new`; each entity is in one branch.
 
     Args:
         rows: with `id` unique; any order.
-        text_unit_ids: those that exist; others are dropped and counted.
+        text_unit_ids: existing ids; others are dropped and counted.
     """
     communities = _fold_numbers(rows, notes)
     following = itertools.count(1 + max(communities, default=-1))
@@ -50,7 +50,7 @@ def repair_communities(
 
 
 def _fold_numbers(rows: Iterable[Row], notes: RepairNotes) -> dict[int, Row]:
-    """Rows by number; negative ones, which older releases use for "no community", are left out."""
+    """Return rows by number, without negative numbers, which older releases use for "no community"."""
     communities: dict[int, Row] = {}
     n_folded = n_negative = 0
     for row in order_rows(rows, "community"):
@@ -73,7 +73,7 @@ def _new_community(number: int, parent: int) -> Row:
 
 
 def _repair_parents(communities: dict[int, Row], notes: RepairNotes) -> None:
-    """Make `parent` a community of a coarser level, the one that shares most entities if none is named; else -1."""
+    """Set `parent` to a coarser community: the named one, else the one that shares most entities, else -1."""
     levels = sorted({row["level"] for row in communities.values()})
     coarser_of = dict(zip(levels[1:], levels, strict=False))
     home: dict[int, dict[str, int]] = {level: {} for level in levels}
@@ -122,7 +122,7 @@ def _listed_by_entity(communities: Mapping[int, Row], graph: ImportedGraph, note
 def _listed_by_relationship(
     communities: Mapping[int, Row], graph: ImportedGraph, wanted: Collection[str], notes: RepairNotes
 ) -> _Listed:
-    """How many relationships of each wanted entity a community lists; both ends of a listed relationship are inside."""
+    """Count the relationships of each wanted entity that a community lists; both ends count as inside."""
     listed: _Listed = defaultdict(Counter)
     n_dangling = 0
     for number, row in communities.items():
@@ -139,7 +139,7 @@ def _listed_by_relationship(
 
 
 def _children(communities: Mapping[int, Row]) -> dict[int, list[int]]:
-    """Children of every community, and of -1 the roots, ascending."""
+    """Return the children of every community in ascending order; those of -1 are the roots."""
     children: dict[int, list[int]] = defaultdict(list)
     for number in sorted(communities):
         children[communities[number]["parent"]].append(number)
@@ -147,7 +147,7 @@ def _children(communities: Mapping[int, Row]) -> dict[int, list[int]]:
 
 
 def _branch(listed: Counter[int], communities: Mapping[int, Row]) -> list[int]:
-    """The path from a root along which an entity is listed most, ties by number."""
+    """Return the path from a root along which an entity is listed most often, ties by number."""
     below: Counter[int] = Counter()
     for number, n_times in listed.items():
         while number != -1:
@@ -177,7 +177,7 @@ def _place_lonely(
 def _place_left_over(
     communities: dict[int, Row], branches: Branches, following: Iterator[int], notes: RepairNotes
 ) -> None:
-    """Give what a split community has left over, in none of its children, a child of its own."""
+    """Put the entities of a split community that are in none of its children into a new child."""
     children = _children(communities)
     left_over: dict[int, list[str]] = defaultdict(list)
     for entity, branch in branches.items():

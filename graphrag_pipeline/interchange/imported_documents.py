@@ -1,6 +1,6 @@
-"""Documents and text units of an imported index: every text unit gets its document and its place in it.
+"""Repair of imported documents and text units: every text unit gets its document and its offsets.
 
-Pure. Keep out: what text units say of entities and claims.
+Pure. Keep out: links of text units to entities and claims.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _MAX_METADATA_LINES = 50
 def repair_documents(
     documents: list[Row], units: Rows, numbering: ImportedNumbering, notes: RepairNotes
 ) -> set[tuple[str, str]]:
-    """Give every text unit its document and its place in it; `documents` and `units` are changed.
+    """Give every text unit its document and its offsets; changes `documents` and `units` in place.
 
-    A text unit that is found only without the "title: ..." lines that GraphRAG puts on top of its text loses them to
-    the document's metadata, so that its text is exactly document.text[start:end].
+    GraphRAG may put "title: ..." lines on top of a text unit. If the text is found only without these lines, they move
+    to the metadata of the document, so that the text is exactly document.text[start:end].
 
     Returns:
-        ("text_units", id) of those whose text was changed.
+        ("text_units", id) of the text units whose text changed.
     """
     _find_documents(documents, units, numbering, notes)
     units_of: dict[str, list[Row]] = defaultdict(list)
@@ -78,10 +78,10 @@ def _find_documents(documents: list[Row], units: Rows, numbering: ImportedNumber
 
 
 def locate_text(text: str, document_text: str, start: int) -> tuple[int, str] | None:
-    """Where a text unit stands in its document: the first place from `start` on, else the first anywhere.
+    """Find a text unit in its document: the first match from `start` on, else the first match anywhere.
 
     Returns:
-        (offset, text as it stands there: without the metadata lines on top, if it is found without them only), or None.
+        (offset, matching text), or None. Metadata lines on top are removed if the text matches only without them.
     """
     body = text
     for _ in range(_MAX_METADATA_LINES):
@@ -97,7 +97,7 @@ def locate_text(text: str, document_text: str, start: int) -> tuple[int, str] | 
 
 
 def _metadata_of(document: Row) -> dict:
-    """The document's metadata as one flat object; what is no object keeps its column's name."""
+    """Return the document's metadata as one flat object; a value that is not an object keeps its column's name."""
     metadata: dict = {}
     for column in ("metadata", "raw_data"):
         value = document.get(column)

@@ -1,8 +1,8 @@
-"""Entities and relationships of an imported index, mended to the contract: one entity a title, one relationship a pair.
+"""Repair of imported entities and relationships: one entity per title, one relationship per pair.
 
-Pure. Titles are normalised and entities that share one are folded; endpoints that no entity row names become entities
-of type UNKNOWN; relationships are folded to unordered pairs. The row with the smallest number survives a fold and keeps
-its id and number; `ImportedGraph` says what became of the others. Keep out: communities, text units, tokens.
+Pure. Titles are normalized, and entities with one title are folded. Endpoints without an entity row become entities of
+type UNKNOWN. Relationships are folded to unordered pairs. The row with the smallest number remains and keeps its id and
+number; `ImportedGraph` maps the other rows to it. Keep out: communities, text units, tokens.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _UNNAMED = "UNNAMED"
 
 @dataclass
 class ImportedGraph:
-    """The mended graph; rows have the contract's columns, `text_unit_ids` as a set.
+    """The repaired graph; rows have the contract's columns, `text_unit_ids` as a set.
 
     Attributes:
         entities: by id.
         relationships: by id.
         entity_of: id in the source -> id of the entity it became.
         relationship_of: id in the source -> id of the relationship it became.
-        added: ids of the entities that no row of the source names.
-        loops: ids of relationships that led from an entity to itself and became part of it.
-        moved_numbers: kind in a citation -> number of a folded row -> number of the one that survived.
-        changed: (table, id) of records with another text than in the source.
+        added: ids of the entities without a row in the source.
+        loops: ids of relationships from an entity to itself, which became part of it.
+        moved_numbers: kind in a citation -> number of a folded row -> number of the remaining row.
+        changed: (table, id) of records whose text differs from the source.
     """
 
     entities: dict[str, Row] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class ImportedGraph:
 
 
 def plain_title(name: str | None) -> str:
-    """The key of an entity; an empty name has one too, so that whatever names nothing meets again."""
+    """Return the title of an entity; all empty names get the same title."""
     return normalize_title(name or "") or _UNNAMED
 
 
@@ -63,10 +63,10 @@ def repair_graph(
     """Fold entities and relationships, and give every endpoint an entity.
 
     Args:
-        entities: in order, each with its own id and number.
+        entities: in order, with unique ids and numbers.
         relationships: the same.
-        text_unit_ids: those that exist; others are dropped from the rows' lists and counted.
-        next_number: gives the next free number of a kind.
+        text_unit_ids: existing ids; others are dropped from the lists of the rows and counted.
+        next_number: returns the next free number of a kind.
     """
     graph = ImportedGraph()
     entities, relationships = list(entities), list(relationships)
@@ -102,7 +102,7 @@ def _fold_entities(graph: ImportedGraph, rows: list[Row], notes: RepairNotes) ->
 
 
 def _one_entity(title: str, group: list[Row]) -> Row:
-    """One entity from the rows that share a title; its type is the most frequent one, ties by name."""
+    """Fold rows with one title into an entity; its type is the most frequent one, ties by name."""
     counts = Counter(row["type"] or UNKNOWN for row in group)
     types = sorted(counts, key=lambda name: (name == UNKNOWN, -counts[name], name))
     text_unit_ids = set().union(*(row["text_unit_ids"] for row in group))
@@ -163,7 +163,7 @@ def _add_unknown_endpoints(
 
 
 def _fold_loops(graph: ImportedGraph, relationships: list[Row], notes: RepairNotes) -> list[Row]:
-    """Relationships between two entities; what one from an entity to itself says moves into the entity."""
+    """Return relationships between two entities; the text of one from an entity to itself moves into the entity."""
     between = []
     for row in relationships:
         if plain_title(row["source"]) != plain_title(row["target"]):

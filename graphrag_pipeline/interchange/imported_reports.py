@@ -1,6 +1,6 @@
-"""Community reports of an imported index: kept as they are, made up from descriptions where a community has none.
+"""Community reports of an imported index: kept unchanged, or made of descriptions if a community has none.
 
-Pure. Numbers of folded rows in citations are replaced by those of the rows that survived. Keep out: writing reports.
+Pure. Numbers of folded rows in citations are replaced by those of the remaining rows. Keep out: writing reports.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _CITED = re.compile(r"\b(Entities|Relationships)(\s*\()([^()]*)(?=\))", re.IGNOR
 def repair_reports(
     rows: Iterable[Row], communities: Sequence[Row], graph: ImportedGraph, max_tokens: int, notes: RepairNotes
 ) -> tuple[list[Row], set[str]]:
-    """One report for each community.
+    """Return one report per community.
 
     Args:
         rows: with `id` unique; any order.
         communities: as `repair_communities` returns them.
-        max_tokens: bound on the descriptions in a report that is made up.
+        max_tokens: maximum tokens of descriptions in a report made of them.
 
     Returns:
-        Contract rows without token counts, and the ids of those with another text than in the source.
+        Contract rows without token counts, and the ids of reports whose text differs from the source.
     """
     numbers = {community["community"] for community in communities}
     known: dict[int, Row] = {}
@@ -104,7 +104,7 @@ def _kept_report(row: Row, community: Row, graph: ImportedGraph) -> Row:
 
 
 def _verbatim_report(community: Row, graph: ImportedGraph, max_tokens: int) -> Row:
-    """Titles and descriptions of the members as they are, those with most relationships first, while they fit."""
+    """Make a report of titles and descriptions of the members, most relationships first, while they fit."""
     members = [graph.entities[entity] for entity in community["entity_ids"]]
     members.sort(key=lambda entity: (-entity["degree"], entity["human_readable_id"]))
     is_single = len(members) == 1
@@ -146,7 +146,7 @@ def _content_json(title: str, summary: str, findings: Sequence[Row], rank: float
 
 
 def _move_citations(text: str, moved: Mapping[str, Mapping[int, int]]) -> str:
-    """`text` with the numbers of folded rows in its citations replaced by those of the rows that survived."""
+    """Replace the numbers of folded rows in the citations of `text` by those of the remaining rows."""
 
     def move(match: re.Match[str]) -> str:
         numbers = moved[match.group(1).capitalize()]

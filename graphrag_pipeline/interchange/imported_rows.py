@@ -1,6 +1,6 @@
-"""Rows of an imported index before they have a meaning: their order, ids, numbers, and the notes on what was mended.
+"""Order, ids and numbers of imported rows of any table, and the notes on repairs.
 
-Pure, and the same for every table. Add here what holds for any row; keep out what a column says.
+Pure. Keep out: the meaning of columns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _NOUNS = {
 
 
 class RepairNotes:
-    """What was mended, in words, in the order in which it was found."""
+    """Notes on repairs, in the order in which the defects were found.
+
+    Notes are part of the manifest, so their wording is part of the id of an imported snapshot.
+    """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -41,7 +44,7 @@ class RepairNotes:
 
 
 def order_rows(rows: Iterable[Row], number: str = "human_readable_id") -> list[Row]:
-    """Rows by number (none last), then id, then content: any order of the same rows gives the same list."""
+    """Sort rows by number (null last), then id, then content: the same list for any order of the rows."""
 
     def key(row: Row) -> tuple[bool, int, str]:
         return row[number] is None, row[number] or 0, row.get("id") or ""
@@ -54,12 +57,12 @@ def order_rows(rows: Iterable[Row], number: str = "human_readable_id") -> list[R
 
 
 def canonical(row: Row) -> str:
-    """One text per content."""
+    """Return one text per content."""
     return json.dumps(row, sort_keys=True, ensure_ascii=False)
 
 
 def give_ids(table: str, rows: Iterable[Row], notes: RepairNotes) -> list[Row]:
-    """Copies of ordered rows, each with an id of its own; a row that is there word for word twice is kept once."""
+    """Return copies of ordered rows, each with a unique id; identical rows are kept once."""
     noun = _NOUNS[table]
     seen: set[str] = set()
     kept: list[Row] = []
@@ -82,14 +85,14 @@ def give_ids(table: str, rows: Iterable[Row], notes: RepairNotes) -> list[Row]:
 
 
 class ImportedNumbering:
-    """Numbers of records: those of the source where they are unique, the next free ones for all others."""
+    """Numbers of imported records: those of the source if unique, else the next free ones."""
 
     def __init__(self, notes: RepairNotes) -> None:
         self._notes = notes
         self._next = dict.fromkeys(KINDS.values(), 0)
 
     def give_numbers(self, table: str, rows: list[Row]) -> list[Row]:
-        """`rows`, which are changed: each has a `human_readable_id` of its own."""
+        """Give each of `rows` a unique `human_readable_id`, in place, and return them."""
         kind = KINDS[table]
         following = 1 + max((row["human_readable_id"] or 0 for row in rows), default=-1)
         seen: set[int] = set()
@@ -105,16 +108,16 @@ class ImportedNumbering:
         return rows
 
     def next_number(self, kind: str) -> int:
-        """The next free number of a kind, which is used up."""
+        """Return the next free number of a kind and mark it as used."""
         self._next[kind] += 1
         return self._next[kind] - 1
 
     def use_up(self, kind: str, number: int) -> None:
-        """No number up to this one is free any more."""
+        """Mark all numbers up to this one as used."""
         self._next[kind] = max(self._next[kind], number + 1)
 
     def record_numbers(self, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
-        """Rows of `record_numbers` for the rows of the contract tables."""
+        """Return the rows of `record_numbers` for the rows of the contract tables."""
         rows = [
             {"kind": kind, "id": row["id"], "number": row["human_readable_id"]}
             for table, kind in KINDS.items()
@@ -124,5 +127,5 @@ class ImportedNumbering:
 
 
 def distinct_texts(texts: Iterable[str | None]) -> str:
-    """Distinct texts that say something, sorted, one a line; a single one as it is."""
+    """Return the distinct texts that are not blank, sorted, one per line."""
     return "\n".join(sorted({text for text in texts if text and text.strip()}))

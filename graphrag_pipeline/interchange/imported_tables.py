@@ -1,11 +1,12 @@
-"""Mending of an imported Microsoft GraphRAG index: its rows in, contract tables and a list of what was mended out.
+"""Repair of an imported Microsoft GraphRAG index: rows in, contract tables and a list of repairs out.
 
-Pure. The source's rules are looser than the contract's: a pair of entities may have two relationships, an endpoint no
-entity row, an entity no community, a list may name what is not there. Each defect is mended the way the pipeline itself
-would have built the row, and counted in words; no row disappears without a note. Rows are first put in the order of
-(`human_readable_id`, id): the order of rows in the source's files does not matter, only these numbers. Here: links,
-claims and the assembly; the rest in `imported_documents.py`, `imported_graph.py`, `imported_communities.py` and
-`imported_reports.py`. Reading files belongs to `interchange/graphrag_files.py`.
+Pure. The source's rules are looser than the contract's. A pair of entities may have two relationships, an endpoint may
+have no entity row, an entity no community, and a list may name missing rows. Each defect is repaired as the pipeline
+itself would have built the row, and counted in a note; no row disappears without a note. Rows are first sorted by
+(`human_readable_id`, id), so the order of rows in the source's files does not matter.
+
+This module holds links, claims and the assembly. The other repairs are in `imported_documents.py`, `imported_graph.py`,
+`imported_communities.py` and `imported_reports.py`. Keep out: reading files (`graphrag_files.py`).
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class RepairedTables:
 
     Attributes:
         tables: contract tables by name, in file order.
-        notes: what was mended, one sentence each; empty for an index without defects.
-        changed: (table, id) of records whose text is not the source's any more, so that a stored vector does not fit.
+        notes: repairs, one sentence each; empty for an index without defects.
+        changed: (table, id) of records whose text differs from the source, so that a stored vector does not fit.
     """
 
     tables: dict[str, pa.Table]
@@ -49,7 +50,7 @@ def repair_tables(
 
     Args:
         source: rows by contract table name, as `interchange.graphrag_files.read_graphrag_tables` gives them.
-        max_report_tokens: bound on a report that is made up of entity descriptions.
+        max_report_tokens: maximum tokens of a report made of entity descriptions.
         count_tokens_each: counts the tokens of texts.
     """
     notes = RepairNotes()
@@ -78,7 +79,7 @@ def repair_tables(
 
 
 def complete_links(graph: ImportedGraph, units: Rows, notes: RepairNotes) -> None:
-    """Unite what text units say of their entities and relationships with what these say of their text units."""
+    """Unite the entity and relationship lists of text units with the text unit lists of those records."""
     for column, noun, records, became in (
         ("entity_ids", "entity", graph.entities, graph.entity_of),
         ("relationship_ids", "relationship", graph.relationships, graph.relationship_of),
@@ -97,7 +98,7 @@ def complete_links(graph: ImportedGraph, units: Rows, notes: RepairNotes) -> Non
 
 
 def repair_claims(rows: Sequence[Row], graph: ImportedGraph, units: Rows, notes: RepairNotes) -> list[Row]:
-    """Contract rows of the claims whose text unit is there, without token counts."""
+    """Return contract rows of the claims whose text unit exists, without token counts."""
     columns = ("id", "human_readable_id", "start_date", "end_date", "text_unit_id")
     texts = ("type", "description", "status", "source_text")
     claims = [
@@ -142,7 +143,7 @@ def _assemble(
     reports: list[Row],
     numbering: ImportedNumbering,
 ) -> dict[str, pa.Table]:
-    """Contract tables: references both ways, lists ordered by number, exactly the contract's columns."""
+    """Build contract tables: references both ways, lists ordered by number, exactly the contract's columns."""
     for unit in units.values():
         unit |= {"entity_ids": [], "relationship_ids": [], "covariate_ids": []}
     of_document = defaultdict(list)
@@ -179,7 +180,7 @@ def _assemble(
         for row in parts[name]:
             row[column] = sorted(row[column], key=numbers[other].__getitem__)
     parts["record_numbers"] = numbering.record_numbers(parts)
-    parts["failures"] = []  # whoever made the index did not keep them
+    parts["failures"] = []  # the source does not record failures
     return {name: table.from_rows(_select(parts[name], table)) for name, table in CONTRACT_TABLES.items()}
 
 

@@ -102,8 +102,8 @@ class ResolutionSettings(Section):
     @property
     def least_similarity(self) -> float | None:
         """Minimum cosine at which two entities are compared; None if vectors are not used."""
-        asked = self.min_asked_similarity if self.engine == "model" else None
-        return min((least for least in (self.min_similarity, asked) if least is not None), default=None)
+        verdict = self.min_asked_similarity if self.engine == "model" else None
+        return min((least for least in (self.min_similarity, verdict) if least is not None), default=None)
 
     @property
     def is_semantic(self) -> bool:

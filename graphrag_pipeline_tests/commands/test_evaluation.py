@@ -35,10 +35,10 @@ def test_figures_of_two_snapshots_stand_side_by_side(root, gold: Path, call: Cal
     first = first_of(root)
     outcome = call("--root", root.path, "evaluate", gold, "--methods", "bm25,local:graph", "--against", first[:8])
     assert outcome.status == 0, outcome.err
-    heading, bm25, local, told = outcome.out.rstrip("\n").split("\n")
+    heading, bm25, local, output = outcome.out.rstrip("\n").split("\n")
     assert heading.split()[:3] == ["method", "recall@5", "all-evidence@5"]
     assert bm25.split()[0::4] == ["bm25", "-0.500"] and local.split()[0] == "local:graph"
-    assert told.endswith(f"compared with {first}")
+    assert output.endswith(f"compared with {first}")
     assert "line 2: 'three.md'" in outcome.err
     kept = {path.parent.name for path in (root.path / "evaluations").glob("*/retrieval-*.json")}
     assert kept == {first, root.snapshots.current()}
@@ -93,8 +93,8 @@ def test_a_file_that_is_not_there_is_told_by_its_whole_path_and_where_it_was_loo
     monkeypatch.setenv("GRAPHRAG__PUBLISHING__GOLDEN_QUESTIONS", "gone.jsonl")
     assert_one_line_error(call(*ask), f"{root.path / 'gone.jsonl'}: no such file", f"relative to {root.path}")
     monkeypatch.setenv("GRAPHRAG__PUBLISHING__GOLDEN_QUESTIONS", gold.name)
-    told = call(*ask, "--methods", "bm25")
-    assert told.status == 0 and told.out.splitlines()[-1].startswith(f"2 questions of {gold.name}, snapshot ")
+    output = call(*ask, "--methods", "bm25")
+    assert output.status == 0 and output.out.splitlines()[-1].startswith(f"2 questions of {gold.name}, snapshot ")
 
 
 def test_the_job_shows_figures_as_a_table_and_as_numbers(root, gold: Path) -> None:

@@ -98,11 +98,11 @@ def test_an_emptied_input_folder_is_refused_unless_it_is_meant(root: Root, call:
 def test_prune_lists_first_and_then_removes(root: Root, call: Call) -> None:
     first = first_of(root)
     options = ("--keep", "1", "--grace-hours", "0", "--root", root.path)
-    told = json.loads(call("snapshots", "prune", "--dry-run", "--json", *options).out)
-    assert told["snapshots"] == [first]
+    output = json.loads(call("snapshots", "prune", "--dry-run", "--json", *options).out)
+    assert output["snapshots"] == [first]
     done = call("snapshots", "prune", *options).out
     assert f"removed snapshot {first}\n" in done
-    assert all(f"removed {path}\n" in done for path in told["paths"])
+    assert all(f"removed {path}\n" in done for path in output["paths"])
     assert_one_line_error(call("snapshots", "show", first, "--root", root.path), "there is no such snapshot")
 
 
@@ -124,8 +124,8 @@ def test_the_start_of_an_id_is_enough_everywhere_and_one_that_two_have_names_bot
     twin = first[:4] + "0123456789ab"
     shutil.copy(store.path_of(first), store.path_of(twin))
     for words in (("trace", "Sources:0", "--snapshot"), ("snapshots", "show"), ("query", "Who?", "--snapshot")):
-        told = call("--root", root.path, *words, first[:4])
-        assert_one_line_error(told, f"'{first[:4]}': 2 snapshots", first, twin, "snapshots list")
+        output = call("--root", root.path, *words, first[:4])
+        assert_one_line_error(output, f"'{first[:4]}': 2 snapshots", first, twin, "snapshots list")
 
 
 def test_the_json_of_an_index_says_what_ran_and_what_is_published(root: Root, call: Call) -> None:

@@ -33,11 +33,11 @@ def test_calls_without_a_known_price_are_no_free_calls(tmp_path: Path) -> None:
         "graph": "0.0000 -> 0.2500 + ?",
     }
     assert time.endswith("Z")
-    assert "`spent so far` is more" in spent
+    assert "`spent so far` is higher" in spent
 
 
 def test_without_a_run_there_is_nothing_to_explain(tmp_path: Path) -> None:
-    assert render_costs(read_costs(make_root(tmp_path / "root", {}))) == ["nothing asked a model yet"]
+    assert render_costs(read_costs(make_root(tmp_path / "root", {}))) == ["no model calls yet"]
 
 
 def test_what_commands_ask_has_a_line_of_its_own_that_adds_up_to_what_was_spent(
@@ -66,8 +66,8 @@ def test_what_commands_ask_has_a_line_of_its_own_that_adds_up_to_what_was_spent(
     spent = model_index.root.models.spending.total()[0] - spent_before[0]
     assert sum(row["prompt_tokens"] + row["completion_tokens"] for row in paid) == spent
     assert sum(row["calls"] for row in paid) == model_index.server.count()
-    told = call("--root", root.path, "costs").out.splitlines()
-    assert re.fullmatch(r"\S+Z query basic: calls [12], tokens [\d,]+, USD \S+( \+ \?)?", told[-4])
+    output = call("--root", root.path, "costs").out.splitlines()
+    assert re.fullmatch(r"\S+Z query basic: calls [12], tokens [\d,]+, USD \S+( \+ \?)?", output[-4])
     assert json.loads(call("--root", root.path, "costs", "--json").out) == [known, *lines]
 
 

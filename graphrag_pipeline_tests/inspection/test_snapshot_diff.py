@@ -42,7 +42,7 @@ def test_the_other_way_round_it_is_an_addition(root: Root) -> None:
 def test_equal_snapshots_have_no_difference(root: Root) -> None:
     diff = diff_snapshots(root.snapshots.open(), root.snapshots.open())
     assert (diff.documents, diff.entities, diff.reports, diff.stages) == ((), (), (), ())
-    assert render_diff(diff)[1:] == ["no difference that readers see"]
+    assert render_diff(diff)[1:] == ["no differences"]
 
 
 def test_an_edit_changes_descriptions_and_reports(root: Root) -> None:
@@ -76,7 +76,7 @@ def test_changed_settings_are_named_by_the_stages_that_they_changed(root: Root) 
     diff = diff_snapshots(before, changed.snapshots.open())
     [stage] = diff.stages
     assert (stage.stage, stage.changes) == ("summarized_descriptions", ("descriptions.max_sentences: 5 -> 1",))
-    assert "made otherwise: summarized_descriptions: descriptions.max_sentences: 5 -> 1" in render_diff(diff)
+    assert "stage changed: summarized_descriptions: descriptions.max_sentences: 5 -> 1" in render_diff(diff)
 
 
 def test_of_many_changes_the_first_are_shown() -> None:

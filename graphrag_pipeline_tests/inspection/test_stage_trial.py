@@ -1,4 +1,4 @@
-"""Trying a changed prompt on a sample: old beside new, what it costs, and an index that stays as it was."""
+"""Trial of a changed prompt on a sample: old beside new, its cost, and an unchanged index."""
 
 from __future__ import annotations
 
@@ -120,7 +120,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Root:
 
 def test_a_stage_is_named_as_in_the_ui_or_in_the_settings() -> None:
     assert find_tried_stage("reports") is find_tried_stage("community_reports") is STAGES["community_reports"]
-    with pytest.raises(PipelineError, match=r"communities: no stage to try; try extracted_graph \(or extraction\)"):
+    with pytest.raises(
+        PipelineError, match=r"`communities` is not a stage to try; use extracted_graph \(or extraction\)"
+    ):
         find_tried_stage("communities")
 
 

@@ -186,7 +186,7 @@ def test_numbers_that_name_nothing_are_told(small_root: Root) -> None:
 
 def test_the_command_prints_a_tree_or_json(indexed_by_model: ModelIndex, call: Call) -> None:
     root = indexed_by_model.root.path
-    told = call("--root", root, "trace", "Entities:0", "--most", "1").out
+    output = call("--root", root, "trace", "Entities:0", "--most", "1").out
     for words in (
         "entity 0: ",
         "made by graph; code version ",
@@ -197,15 +197,15 @@ def test_the_command_prints_a_tree_or_json(indexed_by_model: ModelIndex, call: C
         "; request ",
         "document: ",
     ):
-        assert words in told, told
+        assert words in output, output
     values = json.loads(call("--root", root, "trace", "Entities:0", "--json").out)
     assert values["nodes"][0]["kind"] == "entity" and values["nodes"][0]["below"]
     assert_one_line_error(call("--root", root, "trace", "[1]"), "names no record")
 
 
 def test_the_way_to_a_document_needs_no_dagster_home(small_root: Root, call: Call) -> None:
-    told = call("--root", small_root.path, "trace", "Sources:0").out
-    assert "path b.txt" in told or "path a.txt" in told or "path c.txt" in told
+    output = call("--root", small_root.path, "trace", "Sources:0").out
+    assert "path b.txt" in output or "path a.txt" in output or "path c.txt" in output
     assert not Path(small_root.path / "dagster").exists()
 
 

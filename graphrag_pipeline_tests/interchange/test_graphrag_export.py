@@ -25,7 +25,7 @@ LOST = {
     "covariates": {"n_tokens"},
     "community_reports": {"is_verbatim", "is_fallback", "n_tokens", "n_summary_tokens"},
 }
-"""Columns that Microsoft GraphRAG's layout has no place for; the import makes them anew."""
+"""Columns that Microsoft GraphRAG's layout lacks; the import makes them again."""
 
 
 @pytest.fixture(scope="module")

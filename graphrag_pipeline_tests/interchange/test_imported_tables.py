@@ -1,4 +1,4 @@
-"""The mending of an imported index, on tiny literal rows and on random broken ones."""
+"""Repair of an imported index, on tiny literal rows and on random broken ones."""
 
 import random
 from types import SimpleNamespace
@@ -37,7 +37,7 @@ _KEY = {"communities": "community", "community_reports": "community"}
 
 
 def repair(**tables):
-    """Mend rows that say only what matters; tables not named are empty, but for document `d` and text unit `t`."""
+    """Repair rows given by the columns that matter; other tables are empty, except document `d` and text unit `t`."""
     tables = {"documents": [{"id": "d"}], "text_units": [{"id": "t"}]} | tables
     source = {}
     for name, defaults in _DEFAULTS.items():
@@ -132,7 +132,7 @@ def test_a_community_without_a_report_gets_a_fallback():
     assert "first" in content and is_verbatim and is_fallback
 
 
-def test_parents_are_mended_to_contain_their_children():
+def test_parents_are_repaired_to_contain_their_children():
     repaired = repair(
         entities=[{"id": i, "title": i} for i in "abc"],
         communities=[
@@ -241,7 +241,7 @@ def test_claims_keep_foreign_subjects_and_lose_only_missing_text_units():
     assert "1 claim whose subject is no entity was kept" in repaired.notes
 
 
-def test_an_empty_index_is_mended_to_empty_tables():
+def test_an_empty_index_is_repaired_to_empty_tables():
     repaired = repair(documents=[], text_units=[])
     assert {name: rows.num_rows for name, rows in repaired.tables.items() if name != "record_numbers"} == dict.fromkeys(
         (name for name in CONTRACT_TABLES if name != "record_numbers"), 0
@@ -302,7 +302,7 @@ def _broken_source(tables):
 
 @settings(max_examples=300, deadline=None)
 @given(_BROKEN)
-def test_whatever_is_broken_the_mended_index_passes_the_checks(tables):
+def test_a_broken_index_is_repaired_to_pass_the_checks(tables):
     repaired = repair(**_broken_source(tables))
     assert not failed_checks(repaired)
     documents = dict(rows_of(repaired, "documents", "id", "text"))
