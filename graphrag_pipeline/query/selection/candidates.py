@@ -1,4 +1,4 @@
-"""What text unit selection strategies take and give: candidates, limits, picks."""
+"""Input and output of the text unit selection strategies: candidates, limits, picks."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Candidates:
-    """The text units of the matched entities; a text unit is a position 0 to n - 1, in reading order.
+    """The text units that a strategy chooses from; each is a position from 0 to n - 1, in reading order.
 
     Attributes:
-        text_units: one int array per entity, entities best first; a text unit may belong to several.
-        similarity: (n_entities,) of each entity to the question.
+        text_units: one ascending int array per matched entity, best entity first; a text unit may be in several.
+        similarity: (n_entities,) cosine of each entity to the question.
         n_relationships: (n,) relationships of the matched entities in each text unit.
-        costs: (n,) what each text unit takes of the budget: tokens, or ones where the budget counts text units.
-        relevance: (n,) 0 to 1 from a walk over the graph (`pagerank.py`); None where there was none.
-        read_vectors: unit vectors, float32 (k, d), of k positions; None where nothing tells texts apart.
+        costs: (n,) cost of each text unit: tokens, or 1 where the budget counts text units.
+        relevance: (n,) 0 to 1, by personalised PageRank (`pagerank.py`); None if it was not computed.
+        read_vectors: returns unit vectors, float32 (k, d), of k positions; None if texts are not compared.
     """
 
     text_units: tuple[np.ndarray, ...]
@@ -31,14 +31,14 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a strategy may take.
+    """Limits on the number and the cost of the text units that a strategy takes.
 
     Attributes:
         budget: in the unit of `Candidates.costs`.
-        guaranteed: minimum_guarantee: text units each entity gets.
-        cap: per_entity_cap: most text units per entity.
-        seated: how many text units each entity has already, outside the budget; they use up its caps, quotas,
-            guarantees and rounds. None where nobody has any.
+        guaranteed: text units that each entity gets under `minimum_guarantee`.
+        cap: most text units for each entity under `per_entity_cap`.
+        reserved: number of text units that each entity has already, outside the budget. They use up its cap, quota,
+            guarantee and rounds. None means 0 for each entity.
     """
 
     budget: int
@@ -49,7 +49,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Pick:
-    """A text unit and the entity (position) it was taken for, -1 if it is of none."""
+    """A text unit and the position of the entity that it was taken for; -1 if it informs no matched entity."""
 
     text_unit: int
     entity: int

@@ -1,10 +1,12 @@
-"""Text units ranked by full text and vectors: what basic search returns, and no graph method may fall below.
+"""Hybrid ranking of text units by full text and vectors, for basic search and as the baseline of the graph strategies.
 
-One fusion: the BM25 score of a text unit (under its document's title), standardised over the candidates, plus
-`WINDOW_WEIGHT` times the cosine of its best two-sentence window, standardised the same way. Candidates are the best by
-BM25 and the best by the text unit's own vector; one that is not among the former counts as if it held no word, since
-looking its low score up costs a scan and finds no more (0.681 / 0.373). English stop words of the question are not
-searched for: a "where" or a "did" is rare in texts, so it would count (BM25 0.642 / 0.314 instead of 0.662 / 0.333).
+    score = z(BM25 of the text unit under its document's title) + WINDOW_WEIGHT * z(cosine of its best window)
+
+z(x) = (x - mean) / standard deviation, over the candidates. A window is two neighbouring sentences (`windows.py`).
+Candidates are the best text units by BM25 and the best by the text unit's own vector. One that only the vectors find
+has BM25 score 0: looking its low score up costs a scan and finds no more (0.681 / 0.373). English stop words of the
+question are left out. Words such as "where" and "did" are rare in texts, so BM25 would give them weight (0.642 / 0.314
+instead of 0.662 / 0.333).
 
 Measured by `graphrag_pipeline_tests/bench/retrieval.py` on 51 questions of 2WikiMultihopQA, recall@5 / all evidence in
 the first 5: BM25 0.662 / 0.333 (0.593 / 0.275 without titles), window vectors alone 0.235 / 0.098, text unit vectors
@@ -25,14 +27,14 @@ from graphrag_pipeline.query.selection.windows import embed_question, find_best_
 TEXT_UNIT_VECTORS = "default-text_unit-text"
 WINDOW_WEIGHT = 0.25
 N_BY_WORDS = 100
-"""Candidates by BM25; more where more text units are asked for."""
+"""Number of candidates by BM25; 3 k if that is more."""
 N_BY_VECTOR = 20
-"""Candidates by vector; of 50 no more are found."""
+"""Number of candidates by vector; 50 find no more evidence."""
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
 
 
 def rank_text_units(index: IndexReader, question: str, k: int) -> list[tuple[str, float]]:
-    """The k text units that answer best: (id, fused score), best first, ties by text unit vector, then by id."""
+    """Return the k best text units as (id, fused score), best first; ties by text unit vector, then by id."""
     table = index.snapshot.vectors(TEXT_UNIT_VECTORS)
     words = searched_words(question)
     by_words = dict(table.search_text(words, max(N_BY_WORDS, 3 * k)))
@@ -48,13 +50,13 @@ def rank_text_units(index: IndexReader, question: str, k: int) -> list[tuple[str
 
 
 def searched_words(question: str) -> str:
-    """The words of a question that full text looks for: all but function words; all, where nothing else is left."""
+    """Return the words of a question to search full text for: without function words, unless all words are."""
     kept = [word for word in _WORD.findall(question) if is_searched(word)]
     return " ".join(kept) or question
 
 
 def fuse(by_words: np.ndarray, by_window: np.ndarray) -> np.ndarray:
-    """Standardised sum of full-text scores and a little of the cosines, rounded so that ties are ties."""
+    """Return z(by_words) + WINDOW_WEIGHT * z(by_window), rounded so that equal candidates tie on any machine."""
     return np.round(_standardise(by_words) + WINDOW_WEIGHT * _standardise(by_window), 6)
 
 

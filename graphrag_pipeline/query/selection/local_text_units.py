@@ -1,10 +1,12 @@
-"""Step 5 of local search: the text units that may come into the context, and those that a strategy takes.
+"""Step 5 of local search: candidate text units, and the choice of a strategy among them.
 
-Candidates are the text units of the matched entities, those that basic search finds and, for the strategies that rank
-(`selection.RANKED`), those that a walk over the graph reaches. Never below basic search: its `N_BASIC` best have their
-place first, and where the question names nothing known the walk's order is that of basic search. A place counts as
-the entity's next text unit, so caps, quotas, guarantees and rounds hold with them. `depth_first` alone is as in the
-reference: all goes to the entities, and basic search's come in what they leave of the budget.
+Candidates are the text units of the matched entities and the best ones of basic search. The strategies in
+`strategies.RANKED` also get the text units that personalised PageRank reaches.
+
+The `N_BASIC` best of basic search get a reserved place first, so local search does not fall below basic search. A
+reserved place counts as the entity's next text unit: it uses up the entity's cap, quota, guarantee and rounds. If the
+question names no known entity, the order by PageRank is that of basic search. `depth_first` reserves no place, as in
+Microsoft GraphRAG: the entities get the whole budget first, and basic search fills what is left.
 """
 
 from __future__ import annotations
@@ -26,20 +28,20 @@ from graphrag_pipeline.storage.arrays import distinct
 
 DEPTH_FIRST = "depth_first"
 N_BASIC = 5
-"""Best text units of basic search in the context, as far as two thirds of the text units' budget allow."""
+"""Number of text units of basic search with a reserved place; they take at most two thirds of the budget."""
 N_SEEDS = 30
-"""Text units of basic search that a walk starts at; behind them the scores are all alike."""
+"""Number of text units of basic search that PageRank starts at; the scores after them are almost equal."""
 MAX_OFFERED = 1_024
-"""Text units that one entity offers, those with most relationships: more than a budget of 12,000 tokens can hold."""
+"""Most text units that one entity offers, by number of relationships; a budget of 12,000 tokens holds fewer."""
 
 
 @dataclass(frozen=True)
 class TextUnitPool:
-    """What a strategy chooses from.
+    """The candidates of a question with their rows in the text unit table.
 
     Attributes:
-        rows: of text units, ascending; candidates speak of them by position.
-        of_basic: positions of the `N_BASIC` best of basic search, best first.
+        rows: of text units, ascending; position i of the candidates is `rows[i]`.
+        of_basic: positions of the best text units of basic search, best first.
     """
 
     rows: np.ndarray
@@ -50,10 +52,10 @@ class TextUnitPool:
 def gather_text_units(
     index: IndexReader, question: str, matches: Sequence[Match], strategy: str, named: NamedQuestion
 ) -> TextUnitPool:
-    """The candidates for a question, with the walk's relevance if the strategy ranks by it.
+    """Return the candidates for a question, with their relevance by PageRank if the strategy is in `RANKED`.
 
     Args:
-        named: whom it names, where the walk starts.
+        named: the entities that the question names; PageRank starts there.
     """
     is_ranked = strategy in RANKED
     ranked = rank_text_units(index, question, N_SEEDS if is_ranked else N_BASIC)
@@ -63,7 +65,7 @@ def gather_text_units(
         return TextUnitPool(rows, candidates, np.searchsorted(rows, found))
     scored = list(zip(found.tolist(), [score for _, score in ranked], strict=True))
     reached, scores = rank_by_pagerank(index, named, scored)
-    may_be_read = index.row_mask("text_units")[reached]  # a full walk has a score, 0, for those too that may not
+    may_be_read = index.row_mask("text_units")[reached]  # full PageRank also scores filtered rows, with 0
     reached, scores = reached[may_be_read], scores[may_be_read]
     rows, candidates = gather_candidates(index, matches, reached)
     relevance = np.zeros(len(rows))
@@ -75,13 +77,13 @@ def gather_text_units(
 def gather_candidates(
     index: IndexReader, matches: Sequence[Match], others: Sequence[int] | np.ndarray = ()
 ) -> tuple[np.ndarray, Candidates]:
-    """The matched entities' text units, as the selection strategies take them.
+    """Return the text units of the matched entities as input of the selection strategies.
 
     Args:
-        others: rows of text units that are to have a position too, whether an entity is in them or not.
+        others: rows of further candidates, which need not mention a matched entity.
 
     Returns:
-        Rows of text units, ascending, and the candidates that speak of them by position.
+        Rows of text units, ascending, and the candidates; position i of the candidates is `rows[i]`.
     """
     adjacency = index.snapshot.adjacency
     entity_rows = np.array([match.row for match in matches])
@@ -100,7 +102,7 @@ def gather_candidates(
 
 
 def _offered(units: np.ndarray, n_related: np.ndarray) -> np.ndarray:
-    """The `MAX_OFFERED` text units with most relationships, the earlier of equals; rows ascending, int64."""
+    """Return the `MAX_OFFERED` text units with most relationships, ties to the lower row; rows ascending, int64."""
     if len(units) > MAX_OFFERED:
         worth = (n_related[units].astype(np.int64) << 32) - units
         units = np.sort(units[np.argpartition(-worth, MAX_OFFERED)[:MAX_OFFERED]])
@@ -108,24 +110,27 @@ def _offered(units: np.ndarray, n_related: np.ndarray) -> np.ndarray:
 
 
 def mean_vectors(index: IndexReader, rows: np.ndarray) -> np.ndarray:
-    """What text units say, by their sentences: unit vectors float32 (len(rows), dimensions), zeros where unknown."""
+    """Return the mean vector of each text unit's sentences, weighted by their lengths in characters.
+
+    Returns:
+        Unit vectors, float32 (len(rows), dimensions); zeros for a text unit without known words.
+    """
     sentences = index.snapshot.sentences
     sums = np.zeros((len(rows), sentences.vectors.shape[1]), dtype=np.float32)
     bounds = zip(sentences.indptr[rows].tolist(), sentences.indptr[rows + 1].tolist(), strict=True)
-    for place, (start, end) in enumerate(bounds):  # a product each costs less than one `reduceat` over all
+    for place, (start, end) in enumerate(bounds):  # a product per text unit is faster than one `reduceat` over all
         sums[place] = sentences.scales[start:end] @ sentences.vectors[start:end].astype(np.float32)
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     return sums / np.where(lengths > 0, lengths, 1)
 
 
 def pick_text_units(strategy: str, pool: TextUnitPool, limits: Limits) -> list[Pick]:
-    """Those of basic search that fit two thirds of the budget, and what the strategy takes of the others.
-
-    Basic search's come first, but where the strategy ranks: there the most relevant do; and with `depth_first`, where
-    they come last, as far as there is room.
+    """Return the text units of basic search that fit two thirds of the budget, and those that the strategy takes.
 
     Returns:
-        Picks; the entity of one of basic search is the first that it informs, -1 where it informs none.
+        Picks in the order of the context. Those of basic search come first; strategies in `RANKED` sort all by
+        relevance; `depth_first` puts basic search last and takes what still fits. A text unit of basic search is a
+        pick for the first entity that it informs, -1 if it informs none.
     """
     candidates, of_basic = pool.candidates, pool.of_basic
     costs = candidates.costs[of_basic].tolist()
@@ -139,7 +144,7 @@ def pick_text_units(strategy: str, pool: TextUnitPool, limits: Limits) -> list[P
     floor = [pick_of(pool, unit) for unit in reserved.tolist()]
     left = limits.budget - int(candidates.costs[reserved].sum())
     unaffordable = candidates.costs.copy()
-    unaffordable[reserved] = limits.budget + 1  # taken already
+    unaffordable[reserved] = limits.budget + 1  # more than the budget: the strategy cannot take them again
     others = tuple(units[~np.isin(units, reserved)] for units in candidates.text_units)
     rest = replace(candidates, text_units=others, costs=unaffordable)
     n_reserved = np.bincount([pick.entity for pick in floor if pick.entity >= 0], minlength=len(others))
@@ -151,7 +156,7 @@ def pick_text_units(strategy: str, pool: TextUnitPool, limits: Limits) -> list[P
 
 
 def pick_of(pool: TextUnitPool, unit: int) -> Pick:
-    """A text unit for the first entity that it informs, -1 where it informs none."""
+    """Return the pick of a text unit for the first entity that it informs, -1 if it informs none."""
     return Pick(unit, _owner(pool.candidates, unit))
 
 
@@ -160,14 +165,14 @@ def _owner(candidates: Candidates, unit: int) -> int:
 
 
 def are_members(units: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Whether an ascending array holds each of some values, bool (len(wanted),)."""
+    """Return whether an ascending array holds each of some values, bool (len(wanted),)."""
     if not len(units):
         return np.zeros(len(wanted), dtype=bool)
     return units[np.minimum(np.searchsorted(units, wanted), len(units) - 1)] == wanted
 
 
 def score_picks(pool: TextUnitPool, picks: Sequence[Pick]) -> np.ndarray:
-    """The walk's relevance of each pick where there is one, else the similarity of the entity that it was taken for."""
+    """Return the relevance of each pick by PageRank if known, else the similarity of the entity it was taken for."""
     candidates = pool.candidates
     if candidates.relevance is not None:
         return candidates.relevance[[pick.text_unit for pick in picks]]
@@ -175,7 +180,7 @@ def score_picks(pool: TextUnitPool, picks: Sequence[Pick]) -> np.ndarray:
 
 
 def informed_entities(candidates: Candidates, titles: Sequence[str], picks: Sequence[Pick]) -> list[tuple[str, ...]]:
-    """Titles of the matched entities that each picked text unit informs."""
+    """Return the titles of the matched entities that each picked text unit informs, best entity first."""
     picked = np.array([pick.text_unit for pick in picks], dtype=np.int64)
     informs = [are_members(units, picked).tolist() for units in candidates.text_units]
     return [

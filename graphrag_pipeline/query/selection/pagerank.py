@@ -1,21 +1,29 @@
-"""Personalised PageRank over entities and text units, near a question (after HippoRAG 2, arXiv 2502.14802).
+"""Personalised PageRank over entities and text units near a question (after HippoRAG 2, Gutierrez et al. 2025).
 
-The walk starts at the entities that the question names and, with the weight `UNIT_SEED`, at the text units that basic
-search finds; at each step it goes on with probability `DAMPING` over a mention edge (`storage/mentions.py`), else back
-to a start. A relationship is walked by way of the text units that state it. An edge weighs
+The paper is arXiv 2502.14802. Nodes are entities and text units; edges are mentions (`storage/mentions.py`). With P the
+row-normalised edge weights, d = DAMPING and s the seeds:
 
-    idf(entity) x (ABOUT if the text unit's document is about the entity) x (1 + NEAR x similarity^2)
+    p[0] = s;  p[k+1] = (1 - d) s + d P^T p[k],  N_STEPS times
 
-where similarity is that of the question to the nearest sentence that makes the mention. Where the walk leaves one of
-the first text units, it is at least that of the words beside the name (`relations.py`): they tell the director of a
-film from its actors. It holds in this direction only, or the director's other films would outweigh his own article.
+The seeds are the entities that the question names, and the text units that basic search finds. The latter weigh
+UNIT_SEED_WEIGHT together, before all seeds are divided by their sum. The weight of the edge between an entity e and a
+text unit u is
 
-The walk is local: it sees `MAX_UNITS` text units, those that the first steps of an unweighted walk reach with most
-mass, so its cost does not grow with the graph; where there are no more, it is the full walk. Mass that an entity would
-send to text units outside is lost.
+    w(u -> e) = idf(e) * a * (1 + SIMILARITY_WEIGHT * max(c, r)^2)
+    w(e -> u) = a * (1 + SIMILARITY_WEIGHT * c^2)
 
-Names decide as much as they say: a name that one text unit in a thousand has leads somewhere, one that is on every
-page does not. So ranks are a mean of the walk's and basic search's scores, weighted by how rare the names are.
+- a is ABOUT_WEIGHT if the title of u's document names e, else 1.
+- c is the cosine of the question to the nearest sentence of u that mentions e.
+- r is the similarity of the words beside the name (`relations.py`), for edges out of the first text units only; else 0.
+  It separates the director of a film from its actors. In the other direction it would rank the director's other films
+  above the article about the director.
+
+Only a neighbourhood of MAX_UNITS text units is computed (`pagerank_subgraph.py`), so the cost does not grow with the
+graph. The idea is that of local push (Andersen, Chung and Lang 2006). The probability that an entity would send to text
+units outside is lost.
+
+The final score is t * PageRank + (1 - t) * basic search, each divided by its maximum. t is the mean over the names of
+idf / ln(1 + N), at most 1, where N is the number of text units. So a name that is on every page decides little.
 Keep out: tokens, strategies.
 """
 
@@ -40,27 +48,28 @@ from graphrag_pipeline.storage.arrays import Sentences, expand_rows
 from graphrag_pipeline.storage.mentions import Mentions
 
 DAMPING = 0.7
+"""Probability to follow an edge; with 1 - DAMPING the walk returns to a seed."""
 SIMILARITY_WEIGHT = 16.0
-"""DAMPING and NEAR are those of methods.md section 7."""
+"""How much similarity to the question strengthens an edge: by up to 17 times, for a cosine of 1."""
 N_STEPS = 16
-"""0.7^16 is 0.003: what is left to walk moves no rank that matters."""
+"""Power iterations: 0.7^16 = 0.003, so further ones would change no rank that matters."""
 N_FIRST = 4
-"""Text units whose mentions are read word by word: those about each named entity, and the best of basic search."""
+"""Number of text units about each named entity, and of basic search, whose mentions are read word by word."""
 MAX_UNITS = 160
-"""Text units in the neighbourhood: what two hops from four names need; twice or half as many give the same ranks."""
+"""Text units in the neighbourhood: enough for two hops from four names; half or twice as many give the same ranks."""
 
 
 def rank_by_pagerank(
     index: IndexReader, named: NamedQuestion, found: Sequence[tuple[int, float]], max_units: int | None = MAX_UNITS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Text units by the walk from a question, best first.
+    """Rank text units by personalised PageRank from a question, best first.
 
     Args:
         found: rows and scores of the text units that basic search finds, best first.
-        max_units: how many text units the walk sees; None is all, the full walk.
+        max_units: text units in the neighbourhood; None computes PageRank over the whole graph.
 
     Returns:
-        Rows, and scores from 0 to 1; the order of `found` where the question names nothing that is known.
+        Rows, and scores from 0 to 1. The order is that of `found` if the question names no known entity.
     """
     mentions = index.snapshot.mentions
     seeds = _make_seeds(mentions, named, found)
@@ -84,14 +93,17 @@ def _to_one(scores: np.ndarray) -> np.ndarray:
 
 
 def _make_seeds(mentions: Mentions, named: NamedQuestion, found: Sequence[tuple[int, float]]) -> Seeds:
-    """Every name weighs the same, whatever it says, so that a comparison hears both sides."""
+    """Return the seeds; every name has the same weight, so that a comparison of two things reaches both.
+
+    The weight of a name is divided among its entities by idf. Text units weigh exp(score), normalised to sum 1.
+    """
     n_units = len(mentions.unit_indptr) - 1
     weights: dict[int, float] = {}
     rarity = []
     for rows in named.names:
         idf = idf_of(mentions, np.array(rows))
         rarity.append(float(idf.mean()) / np.log1p(max(n_units, 1)))
-        shares = idf / idf.sum() if idf.any() else np.full(len(rows), 1 / len(rows))  # no text units, no rarity
+        shares = idf / idf.sum() if idf.any() else np.full(len(rows), 1 / len(rows))  # an empty index has no idf
         for row, share in zip(rows, shares, strict=True):
             weights[row] = weights.get(row, 0.0) + float(share) / len(named.names)
     entities = np.array(sorted(weights), dtype=np.int64)
@@ -106,13 +118,19 @@ def _make_seeds(mentions: Mentions, named: NamedQuestion, found: Sequence[tuple[
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------- walk
+# ------------------------------------------------------------------------------------------------------------ iteration
 
 
 def _pagerank(
     index: IndexReader, mentions: Mentions, seeds: Seeds, units: np.ndarray, words: Sequence[str]
 ) -> np.ndarray:
-    """Probability of the walk to be at each text unit of its neighbourhood, float (len(units),)."""
+    """Return the PageRank of each text unit of a neighbourhood, float (len(units),).
+
+    Args:
+        units: rows of the neighbourhood's text units, ascending.
+        words: of the question, without the names.
+    """
+    # Edge k joins text unit units[positions[k]] and entity entities[ends[k]]; all arrays of weights are per edge.
     positions, edges = expand_rows(mentions.unit_indptr, units)
     entities, ends = np.unique(np.r_[mentions.entities[edges], seeds.entities], return_inverse=True)
     ends = ends[: len(edges)]
@@ -122,6 +140,7 @@ def _pagerank(
     beside = _relation_similarity(index, mentions, seeds, units, edges, words)
     into_entity = idf_of(mentions, entities)[ends] * about * (1 + SIMILARITY_WEIGHT * np.maximum(near, beside) ** 2)
 
+    # Divide by the sum of weights at the node. Each edge of an entity to text units outside counts with weight 1.
     degrees = mentions.entity_indptr[entities + 1] - mentions.entity_indptr[entities]
     outside = degrees - np.bincount(ends, minlength=len(entities))
     of_entity = np.bincount(ends, into_unit, minlength=len(entities)) + outside
@@ -145,11 +164,11 @@ def run_pagerank(
     start_units: np.ndarray,
     start_entities: np.ndarray,
 ) -> np.ndarray:
-    """Probability of a walk with restart to be at each text unit, by `N_STEPS` power iterations.
+    """Return the personalised PageRank of each text unit after `N_STEPS` power iterations.
 
     Args:
         units, entities: the two ends of each edge, int (n edges,).
-        to_unit, to_entity: probability to take the edge from its entity, and from its text unit.
+        to_unit, to_entity: probability to follow the edge from its entity, and from its text unit.
         start_units, start_entities: probability to start at each node; together 1.
     """
     at_units, at_entities = start_units, start_entities
@@ -169,7 +188,11 @@ def _sentence_similarity(
     edges: np.ndarray,
     words: Sequence[str],
 ) -> np.ndarray:
-    """Cosine of what the question asks to the nearest sentence that makes each mention, 0 to 1; 0 where none does."""
+    """Return for each mention edge the cosine of the question to the nearest sentence that mentions the entity.
+
+    Returns:
+        float (len(edges),), 0 to 1; 0 for an edge without a place in the text.
+    """
     sentences = index.snapshot.sentences
     vector = embed_question(index.snapshot, " ".join(words))
     of_edge, places = expand_rows(mentions.places_indptr, edges)
@@ -182,13 +205,14 @@ def _sentence_similarity(
 
 
 def _sentences_at(sentences: Sentences, units: np.ndarray, which: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Row of the sentence in which each character of some text units stands.
+    """Return the row of the sentence that contains each character of some text units.
 
     Args:
         which: position in `units` of each character, ascending.
         offsets: of each character inside its text unit.
     """
     unit_of, rows = expand_rows(sentences.indptr, units)
+    # One sorted key per sentence, (text unit, start), finds all characters with a single search.
     step = np.int64(1) << 32
     places = np.searchsorted(unit_of * step + sentences.starts[rows], which * step + offsets, side="right") - 1
     return rows[places]
@@ -197,7 +221,11 @@ def _sentences_at(sentences: Sentences, units: np.ndarray, which: np.ndarray, of
 def _relation_similarity(
     index: IndexReader, mentions: Mentions, seeds: Seeds, units: np.ndarray, edges: np.ndarray, words: Sequence[str]
 ) -> np.ndarray:
-    """Of edges of the first text units to entities that are not asked about: how near the words beside the name are."""
+    """Return for each edge the similarity of the question to the words beside the entity's name (`relations.py`).
+
+    Only edges of the first text units are read (`N_FIRST`), to entities that neither the question nor the document's
+    title names. The others have 0. float (len(edges),).
+    """
     owners_of, places_of = expand_rows(mentions.about_indptr, seeds.entities)
     is_near_start = np.arange(len(owners_of)) - np.searchsorted(owners_of, owners_of) < N_FIRST
     about = mentions.text_units[mentions.about_edges[places_of[is_near_start]]]

@@ -1,7 +1,9 @@
-"""The part of the mention graph that matters to a walk: found by mass, so that its size does not depend on the graph's.
+"""Neighbourhood of the mention graph for local PageRank, of a size that does not depend on the graph.
 
-An unweighted walk of three steps (names - text units - entities - text units) shows which text units a weighted one can
-give much mass. Keep out: what a question says.
+Three steps push the probability mass of the seeds outwards: names -> text units -> entities -> text units. Edges weigh
+idf and ABOUT_WEIGHT only, without similarity to the question. The text units with most mass form the neighbourhood.
+Local push (Andersen, Chung and Lang 2006, "Local graph partitioning using PageRank vectors") bounds the work likewise.
+Keep out: similarity to the question.
 """
 
 from __future__ import annotations
@@ -14,21 +16,21 @@ from graphrag_pipeline.storage.arrays import expand_rows
 from graphrag_pipeline.storage.mentions import Mentions
 
 ABOUT_WEIGHT = 3.0
-"""How much an edge weighs from a text unit to what its document is about (methods.md section 7)."""
+"""Factor of a mention edge if the title of the text unit's document names the entity."""
 UNIT_SEED_WEIGHT = 0.05
-"""Weight of the text units among the starts of a walk (the same)."""
+"""Weight of all text unit seeds together; the entity seeds weigh 1 (passage node weight of HippoRAG 2)."""
 MAX_DEGREE = 256
-"""An entity in more text units than this is a hub: the walk follows it only to where the question leads anyway."""
+"""An entity in more text units than this is a hub: only its edges to text units about it or already found count."""
 
 
 @dataclass(frozen=True)
 class Seeds:
-    """Where a walk starts.
+    """Seeds of personalised PageRank.
 
     Attributes:
         entities, entity_weights: rows, and weights that add up to 1.
         text_units, unit_weights: rows, best first, and weights that add up to 1.
-        trust: 0 to 1, how rare the names are.
+        pagerank_share: 0 to 1, the share of PageRank in the final score; higher for rarer names.
     """
 
     entities: np.ndarray
@@ -39,18 +41,19 @@ class Seeds:
 
 
 def find_neighbourhood(mentions: Mentions, seeds: Seeds, max_units: int) -> np.ndarray:
-    """Rows of the at most `max_units` text units that matter to a walk, ascending; the seeds among them.
+    """Return the rows of the text units with most mass, at most `max_units` or all seeds, ascending.
 
-    By the mass of an unweighted walk: from the named entities to their text units, from the best of those and the
-    seeds to the entities in them, and on to the text units of these.
+    Mass goes from the named entities to their text units. From the best of these and the seeds it goes to the entities
+    that they mention, and from the best of those to their text units. The seeds are always among the result.
     """
+    # `units` and `entities` are ascending rows; `mass` of the same length is the probability at each.
     units, mass = _spread_to_units(mentions, seeds.entities, seeds.entity_weights, seeds.text_units)
     units, mass = _add(units, mass, seeds.text_units, UNIT_SEED_WEIGHT * seeds.unit_weights)
     best = _largest(mass, max_units // 4)
     entities, entity_mass = _spread_to_entities(mentions, units[best], mass[best])
     near = _largest(entity_mass, 2 * max_units)
     more, more_mass = _spread_to_units(mentions, entities[near], entity_mass[near], units)
-    mass[np.isin(units, seeds.text_units)] += 2.0  # more than all the mass there is
+    mass[np.isin(units, seeds.text_units)] += 2.0  # more than the total mass, so that seeds are never cut
     units, mass = _add(units, mass, more, more_mass)
     return np.sort(units[_largest(mass, max(max_units, len(seeds.text_units)))])
 
@@ -58,7 +61,7 @@ def find_neighbourhood(mentions: Mentions, seeds: Seeds, max_units: int) -> np.n
 def _spread_to_units(
     mentions: Mentions, entities: np.ndarray, mass: np.ndarray, known: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Text units of entities, by mass; of a hub only those about it and those already known."""
+    """Return the text units of entities and their mass; of a hub, only those about it and those in `known`."""
     degrees = mentions.entity_indptr[entities + 1] - mentions.entity_indptr[entities]
     is_hub = degrees > MAX_DEGREE
     positions, places = expand_rows(mentions.entity_indptr, entities[~is_hub])
@@ -72,7 +75,7 @@ def _spread_to_units(
 def _edges_of_hubs(
     mentions: Mentions, entities: np.ndarray, hubs: np.ndarray, known: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(position in `entities`, edge) of hubs: to text units about them, and to known ones."""
+    """Return (position in `entities`, edge) of the hubs' edges to text units about them and to known ones."""
     positions, places = expand_rows(mentions.about_indptr, entities[hubs])
     _, of_known = expand_rows(mentions.unit_indptr, known)
     ends = mentions.entities[of_known]
@@ -101,16 +104,16 @@ def _add(rows: np.ndarray, mass: np.ndarray, more: np.ndarray, more_mass: np.nda
 
 
 def _largest(mass: np.ndarray, n: int) -> np.ndarray:
-    """Positions of the n rows with most mass, most first, ties to the lower row; rows are ascending."""
+    """Return the positions of the n rows with most mass, most first, ties to the lower row; rows are ascending."""
     worth = -np.round(mass, 12)
     if len(worth) <= n or n < 1:
         return np.argsort(worth, kind="stable")[:n]
-    among = np.flatnonzero(worth <= np.partition(worth, n - 1)[n - 1])  # the n and all their ties: few to sort
+    among = np.flatnonzero(worth <= np.partition(worth, n - 1)[n - 1])  # sort only the n largest and their ties
     return among[np.argsort(worth[among], kind="stable")[:n]]
 
 
 def idf_of(mentions: Mentions, entities: np.ndarray) -> np.ndarray:
-    """Inverse document frequency: log(1 + text units / those that mention the entity), > 0."""
+    """Return idf = ln(1 + N / n) > 0: N text units, of which n mention the entity."""
     n_units = len(mentions.unit_indptr) - 1
     degrees = mentions.entity_indptr[entities + 1] - mentions.entity_indptr[entities]
     return np.log1p(n_units / np.maximum(degrees, 1))

@@ -1,6 +1,6 @@
 """Sentences and passages of text units, with their offsets.
 
-A passage is a few neighbouring sentences that are long enough to be read alone. Keep out: which passage answers.
+A passage is a few neighbouring sentences, long enough to be read alone. Keep out: the choice of passages.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Sentence:
 
     @property
     def folded(self) -> str:
-        """The sentence on one line."""
+        """Text of the sentence on one line."""
         return " ".join(self.text.split())
 
 
 def sentences_of(unit: TextUnitRecord) -> list[Sentence]:
-    """The sentences of a text unit, outer white space left out."""
+    """Return the sentences of a text unit, without outer white space."""
     found = []
     for start, end in split_sentences(unit.text):
         text = unit.text[start:end]
@@ -45,7 +45,10 @@ def sentences_of(unit: TextUnitRecord) -> list[Sentence]:
 
 
 def passages_of(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:
-    """From each sentence on, as many (at most `MAX_PASSAGE_SENTENCES`) as make `MIN_PASSAGE_WORDS` in its paragraph."""
+    """Yield the passage that starts at each sentence.
+
+    It ends with the paragraph, at `MIN_PASSAGE_WORDS` words or after `MAX_PASSAGE_SENTENCES` sentences.
+    """
     for first in range(len(sentences)):
         passage = [sentences[first]]
         n_words = count_words(passage[0].folded)
@@ -59,5 +62,5 @@ def passages_of(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:
 
 
 def text_of(passage: Sequence[Sentence]) -> str:
-    """Neighbouring sentences on one line, spaced as their text unit spaces them."""
+    """Return neighbouring sentences on one line, with a space where their text unit has white space."""
     return " ".join(passage[0].unit.text[passage[0].start : passage[-1].end].split())

@@ -1,7 +1,7 @@
-"""Text unit selection by rank, whichever entity a text unit is of: `graph` and `balanced` (methods.md section 7.5).
+"""Text unit selection by relevance, over all candidates: the strategies `graph` and `balanced`.
 
-Both choose among all candidates, also those of no matched entity, and put the most relevant first. The rules they share
-with the other strategies are in `selection.py`. Keep out: how relevance comes about.
+Both also choose text units that inform no matched entity, and put the most relevant text unit first. The rules that all
+strategies share are in `strategies.py`. Keep out: how relevance is computed (`pagerank.py`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ import numpy as np
 from graphrag_pipeline.query.selection.candidates import Candidates, Limits, Pick
 
 MAX_POOL = 128
-"""Text units that `balanced` compares one by one: twice what fits the default budget at 100 tokens each."""
+"""Most text units that `balanced` compares one by one: twice as many as fit the default budget at 100 tokens each."""
 
 
 def graph(candidates: Candidates, limits: Limits) -> list[Pick]:
-    """The most relevant first, by the walk, then by what is closest to the entities; whatever fits."""
+    """Take text units by relevance while they fit, ties by closeness to the matched entities.
+
+    closeness(t) = sum over the entities e that t informs of max(similarity(e), 0) / sqrt(number of text units of e)
+    """
     relevance = _relevance(candidates)
     closeness = np.zeros(len(relevance))
     for units, similarity in zip(candidates.text_units, candidates.similarity, strict=True):
@@ -31,13 +34,19 @@ def graph(candidates: Candidates, limits: Limits) -> list[Pick]:
 
 
 def balanced(candidates: Candidates, limits: Limits) -> list[Pick]:
-    """Budgeted greedy maximisation of four aims, each between 0 and 1 and of equal weight; the most relevant first.
+    """Take text units greedily by the sum of four aims, each from 0 to 1; return the most relevant first.
 
-    Relevance is the walk's. Density is the share of relationships per token. Coverage is the chance that the text unit
-    tells something new of an entity it informs, which falls with every text unit the entity has: 1 - product of
-    (1 - 1 / (1 + number taken)); entities count alike, since relevance knows their similarity. Diversity is the
-    distance (1 - cosine) from the nearest text unit taken. Only the `MAX_POOL` best by the first three at the start are
-    compared; what they leave of the budget goes to the others in that order.
+        gain(t) = relevance(t) + density(t) + coverage(t) + diversity(t)
+
+    relevance: 1 / log2(1 + rank) in the order of PageRank, as DCG discounts ranks.
+    density: relationships of matched entities per token, divided by the largest value.
+    coverage: 1 - product of (1 - 1 / (1 + n_e)) over the entities e that t informs; n_e is the number of text units of
+        e already taken. Entities have equal weight because relevance already depends on their similarity.
+    diversity: 1 - the largest cosine to a text unit already taken, at least 0.
+
+    Greedy selection is the standard approximation of budgeted maximal coverage (Khuller, Moss and Naor 1999). Only the
+    `MAX_POOL` best by the first three aims at the start are compared. The others fill the rest of the budget in that
+    order.
     """
     relevance = _relevance(candidates)
     density = _to_one(candidates.n_relationships / np.maximum(candidates.costs, 1))
@@ -56,12 +65,19 @@ def balanced(candidates: Candidates, limits: Limits) -> list[Pick]:
 def _maximise(
     candidates: Candidates, budget: int, pool: np.ndarray, worth: np.ndarray, informs: np.ndarray
 ) -> list[int]:
-    """Places in the pool, in the order taken: each time the one with most gain among those that fit."""
+    """Return positions in the pool in the order taken: each time the one with most gain of those that fit.
+
+    Args:
+        worth: float (n,), relevance + density of each text unit of the pool.
+        informs: bool (n entities, n).
+    """
     costs = candidates.costs[pool]
     vectors = candidates.read_vectors(pool) if candidates.read_vectors is not None else None
-    worth = worth.copy()  # minus infinity for what is taken or does not fit
+    worth = worth.copy()  # minus infinity: taken, or does not fit
     distance = np.ones(len(pool))
-    missed = 1.0 - informs  # chance that a text unit tells nothing new of an entity
+    # missed[e, t] = 1 - 1 / (1 + n_e) if text unit t informs entity e, else 1. Taking a text unit changes only the rows
+    # of the entities that it informs, so the product over entities is not computed again from nothing.
+    missed = 1.0 - informs
     coverage = 1.0 - missed.prod(axis=0)
     n_taken = np.zeros(len(informs))
     taken: list[int] = []
@@ -86,7 +102,7 @@ def _maximise(
 
 
 def _relevance(candidates: Candidates) -> np.ndarray:
-    """The walk's, or the similarity of the best entity that a text unit informs where there was no walk."""
+    """Return the discounted PageRank; without PageRank, the similarity of the best entity in each text unit."""
     if candidates.relevance is not None:
         return _discount(candidates.relevance)
     relevance = np.zeros(len(candidates.costs))
@@ -96,9 +112,9 @@ def _relevance(candidates: Candidates) -> np.ndarray:
 
 
 def _discount(scores: np.ndarray) -> np.ndarray:
-    """1 / log2(1 + rank) of each positive score, as DCG discounts ranks; 0 for the others.
+    """Return 1 / log2(1 + rank) of each positive score, as DCG discounts ranks; 0 for the others.
 
-    A walk's scores fall by orders of magnitude from hop to hop; ranks keep what is two hops away in sight.
+    PageRank falls by orders of magnitude from hop to hop. Ranks give text units that are two hops away a chance.
     """
     ranks = np.empty(len(scores))
     ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
@@ -111,7 +127,7 @@ def _to_one(values: np.ndarray) -> np.ndarray:
 
 
 def _fill(costs: np.ndarray, order: np.ndarray, budget: int) -> list[int]:
-    """Text units in order while they fit; one that does not is passed over."""
+    """Return the text units that fit, in order; skip one that does not."""
     taken = []
     for unit, cost in zip(order.tolist(), costs[order].tolist(), strict=True):
         if cost <= budget:
@@ -121,7 +137,7 @@ def _fill(costs: np.ndarray, order: np.ndarray, budget: int) -> list[int]:
 
 
 def _picks(candidates: Candidates, units: Iterable[int]) -> list[Pick]:
-    """Picks of text units, each for the first entity that it informs."""
+    """Return picks of text units, each for the first entity that it informs, -1 if none."""
     owner = np.full(len(candidates.costs), -1, dtype=np.int64)
     for entity in reversed(range(len(candidates.text_units))):
         owner[candidates.text_units[entity]] = entity

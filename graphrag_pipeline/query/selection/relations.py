@@ -1,9 +1,13 @@
-"""How a text unit relates an entity to what a question asks: the words that stand next to the entity's name.
+"""Similarity of a question to the words beside an entity's name.
 
-A sentence says too much: "a film directed by A, written by B and starring C and D" is as near to "director" for all
-four. So the content words on each side of the name are compared one by one with those of the question, by static
-vectors (director - directed 0.43, husband - wife 0.82), and a word counts less for every other between it and the name.
-No list of relations is needed. Keep out: which text units are worth a look.
+The vector of a whole sentence is the same for all people in it: of "a film directed by A, written by B and starring C
+and D", all four are equally near to "director". So this module compares the content words on each side of the name with
+those of the question, one by one, by static vectors (cosine of director and directed 0.43, of husband and wife 0.82):
+
+    score = max over the words v beside the name of max over the question's words w of cos(v, w) * DECAY^g
+
+g is the number of content words between v and the name, plus 1 for a word after the name. No list of relations is
+needed. Keep out: the choice of text units.
 """
 
 from __future__ import annotations
@@ -17,24 +21,24 @@ from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.question import is_searched
 
 N_WORDS = 4
-"""Content words looked at on each side of a name: verb, object, and some apposition."""
+"""Content words that are read on each side of a name: a verb, an object and an apposition."""
 DECAY = 0.8
-"""What each word in between leaves of a similarity, and the name itself: in "directed by A and starring B, C" the
-nearest verb before a name is its own."""
+"""Factor for each word in between, and for words after the name: in "directed by A and starring B, C", the verb before
+a name belongs to it."""
 MAX_CHARS = 160
-"""Characters looked at on each side; four content words rarely take more."""
+"""Characters that are read on each side; four content words rarely take more."""
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019\-][^\W\d_]+)*")
 _SENTENCE_END = re.compile(r"[.!?。！？]\s|\n")
 
 Place = tuple[str, int, int]
-"""A text, and where in it a name starts and ends."""
+"""A text, and the character offsets at which a name starts and ends in it."""
 
 
 def score_relations(words: Sequence[str], places: Sequence[Place]) -> np.ndarray:
-    """How near the surroundings of each place come to some word of a question, 0 to 1. float64 (len(places),).
+    """Return the similarity of a question to the words beside each name, 0 to 1, float64 (len(places),).
 
     Args:
-        words: what a question asks about the entities it names (`question.NamedQuestion.words`).
+        words: of the question, without the names (`names.NamedQuestion.words`).
     """
     scores = np.zeros(len(places))
     if not words or not places:
@@ -52,7 +56,7 @@ def score_relations(words: Sequence[str], places: Sequence[Place]) -> np.ndarray
 
 
 def _read_sides(text: str, start: int, end: int) -> tuple[list[str], list[str]]:
-    """Content words of the sentence before a name, nearest first, and behind it; other names do not count."""
+    """Return the content words before a name and after it in its sentence, nearest first, without other names."""
     before = _SENTENCE_END.split(text[max(0, start - MAX_CHARS) : start])[-1]
     after = _SENTENCE_END.split(text[end : end + MAX_CHARS], maxsplit=1)[0]
     return _content_words(before)[::-1][:N_WORDS], _content_words(after)[:N_WORDS]

@@ -1,14 +1,14 @@
 """Text unit selection strategies of local search: pure functions with one signature, in a registry.
 
-Each strategy takes the matched entities' text units and a budget, and returns picks in the order of the context. Rules
-they share (methods.md section 7.5):
-    - a text unit is picked once, however many entities it informs; only a text unit not yet taken uses up a cap, a
-      quota, a guarantee or a round, and what an entity cannot use passes on;
-    - an entity offers its text units by the number of the matched entities' relationships in them, most first, ties in
-      reading order; one that no longer fits the budget is passed over;
-    - the budget is never exceeded, and nothing is left out that would still fit, a cap apart.
-`balanced` and `graph` (in `RANKED`) choose among all candidates, also those of no entity, and put the most relevant
-first. Add a strategy: a function here and its name in `STRATEGIES`. Keep out: tables, texts, rendering.
+Each strategy takes the matched entities' text units and a budget, and returns picks in the order of the context. All
+strategies share these rules:
+    - A text unit is picked once, even if it informs several entities. Only a text unit that is not yet taken uses up a
+      cap, a quota, a guarantee or a round. What an entity cannot use goes to the others.
+    - An entity offers its text units by the number of relationships of matched entities in them, most first, ties in
+      reading order. A text unit that does not fit the budget is skipped.
+    - The budget is never exceeded. Apart from caps, no text unit that still fits is left out.
+`balanced` and `graph` (in `RANKED`) also choose text units that inform no matched entity, and put the most relevant
+first. To add a strategy, write a function here and add its name to `STRATEGIES`. Keep out: tables, texts, rendering.
 """
 
 from __future__ import annotations
@@ -29,22 +29,26 @@ def select_text_units(strategy: str, candidates: Candidates, limits: Limits) -> 
     """Run a strategy by name.
 
     Raises:
-        PipelineError: no strategy has this name; the valid ones are named.
+        PipelineError: no strategy has this name; the message lists the valid names.
     """
     check_strategy(strategy)
     return STRATEGIES[strategy](candidates, limits)
 
 
 def check_strategy(strategy: object) -> None:
-    """Refuse a name that no strategy has; the nearest and all valid ones are named."""
-    if strategy not in list(STRATEGIES):  # an option may be anything, also what has no hash
+    """Check that a strategy has this name.
+
+    Raises:
+        PipelineError: no strategy has it; the message suggests the nearest name and lists the valid ones.
+    """
+    if strategy not in list(STRATEGIES):  # an option may be any value, even an unhashable one
         near = difflib.get_close_matches(str(strategy), STRATEGIES, n=1)
         guess = f"; did you mean {near[0]!r}? Valid" if near else "; valid"
         raise PipelineError(f"unknown text unit selection strategy {strategy!r}{guess}: {', '.join(STRATEGIES)}")
 
 
 class _Selection:
-    """Text units taken so far, what is left of the budget, and where each entity's offer stands."""
+    """State of a selection: text units taken, budget left, and the position in each entity's offer."""
 
     def __init__(self, candidates: Candidates, limits: Limits) -> None:
         self.picks: list[Pick] = []
@@ -60,9 +64,9 @@ class _Selection:
         return range(len(self._offers))
 
     def take_next(self, entity: int) -> bool:
-        """Take an entity's best text unit that is not yet taken and fits; False if it has none.
+        """Take an entity's best text unit that is not yet taken and fits, and return whether it had one.
 
-        One that it has a seat for comes before all others and costs nothing here.
+        Its reserved text units count first: they are taken already and cost nothing here.
         """
         if self._n_reserved[entity]:
             self._n_reserved[entity] -= 1
@@ -71,7 +75,7 @@ class _Selection:
             return False
         for unit in self._offers[entity]:
             cost = int(self._costs[unit])
-            # The budget only shrinks: what does not fit now never will, so the offer may move past it.
+            # The budget only shrinks: what does not fit now never will, so the iterator may drop it.
             if not self._is_taken[unit] and cost <= self._left:
                 self._is_taken[unit] = True
                 self._left -= cost
@@ -84,7 +88,7 @@ class _Selection:
             pass
 
     def take_round(self) -> int:
-        """Take one text unit for each entity that has one; returns how many were taken."""
+        """Take one text unit for each entity that has one, and return how many were taken."""
         return sum([self.take_next(entity) for entity in self.entities])
 
 
@@ -93,7 +97,7 @@ def _offer(units: np.ndarray, n_relationships: np.ndarray) -> Iterator[int]:
 
 
 def depth_first(candidates: Candidates, limits: Limits) -> list[Pick]:
-    """Everything of the first entity, then of the second: a popular entity can take the whole budget."""
+    """Take all text units of the first entity, then of the second; a frequent entity can take the whole budget."""
     selection = _Selection(candidates, limits)
     for entity in selection.entities:
         selection.take_all(entity)
@@ -101,7 +105,7 @@ def depth_first(candidates: Candidates, limits: Limits) -> list[Pick]:
 
 
 def per_entity_cap(candidates: Candidates, limits: Limits) -> list[Pick]:
-    """Depth first, at most `cap` text units per entity; budget above the caps stays unused."""
+    """Take at most `cap` text units per entity, depth first; budget above the caps stays unused."""
     selection = _Selection(candidates, limits)
     for entity in selection.entities:
         for _ in range(limits.cap):
@@ -111,7 +115,7 @@ def per_entity_cap(candidates: Candidates, limits: Limits) -> list[Pick]:
 
 
 def round_robin(candidates: Candidates, limits: Limits) -> list[Pick]:
-    """One text unit per entity per round, until the budget or the text units end."""
+    """Take one text unit per entity and round, until the budget or the text units end."""
     selection = _Selection(candidates, limits)
     while selection.take_round():
         pass
@@ -119,10 +123,11 @@ def round_robin(candidates: Candidates, limits: Limits) -> list[Pick]:
 
 
 def weighted_quota(candidates: Candidates, limits: Limits) -> list[Pick]:
-    """Quotas by the entities' similarity, rounded by largest remainder; unused quota passes on by the same rule.
+    """Take as many text units per entity as its quota, which is proportional to its similarity.
 
-    With costs in tokens, the quotas share out as many text units as fit at their mean cost, and what is then left of
-    the budget is shared out again.
+    Quotas are rounded by largest remainder (`largest_remainder`). Unused quota is divided by the same rule among the
+    entities that still have text units. If costs are tokens, n is the number of text units that fit at their mean cost;
+    depth first fills the rest of the budget.
     """
     selection = _Selection(candidates, limits)
     is_open = np.ones(len(candidates.text_units), dtype=bool)
@@ -146,10 +151,13 @@ def _n_affordable(costs: np.ndarray, budget: int) -> int:
 
 
 def largest_remainder(weights: np.ndarray, n: int, is_open: np.ndarray | None = None) -> list[int]:
-    """Divide n in proportion to weights: .95/.82/.71 over 39 gives 15/13/11. Equal parts if no weight is positive.
+    """Divide n in proportion to weights by the largest remainder method; in equal parts if no weight is positive.
+
+    Part i is floor(n w_i / sum w). The rest goes, one each, to the largest fractions; ties to the lower position.
+    Weights .95, .82 and .71 divide 39 into 15, 13 and 11.
 
     Args:
-        is_open: who may receive; all if None. A closed one gets nothing.
+        is_open: bool (len(weights),), whether a part may be more than 0; None: all.
     """
     receives = np.ones(len(weights), dtype=bool) if is_open is None else is_open
     weights = weights if weights[receives].sum() > 0 else receives.astype(float)
@@ -161,7 +169,7 @@ def largest_remainder(weights: np.ndarray, n: int, is_open: np.ndarray | None = 
 
 
 def minimum_guarantee(candidates: Candidates, limits: Limits) -> list[Pick]:
-    """At least `guaranteed` text units per entity, in rounds so that a small budget is fair; the rest depth first."""
+    """Take `guaranteed` text units per entity in rounds, so that a small budget is shared; then depth first."""
     selection = _Selection(candidates, limits)
     for _ in range(limits.guaranteed):
         selection.take_round()
@@ -180,4 +188,4 @@ STRATEGIES: dict[str, Strategy] = {
     "minimum_guarantee": minimum_guarantee,
 }
 RANKED = frozenset(("balanced", "graph"))
-"""Strategies that put the most relevant text unit first, whichever entity it is of."""
+"""Strategies that choose among all candidates and put the most relevant text unit first."""

@@ -1,8 +1,13 @@
-"""Two-sentence windows of text units: how near the best one is to a question, and where it stands.
+"""Two-sentence windows of text units: similarity of the best one to a question, and its place in the text.
 
-Vectors are the bundled static ones (`indexing/sentence_embeddings.py`), whichever model embeds text units. Products
-are made straight from the memory-mapped int8 rows, a block at a time: no window is stored. Keep out: which text units
-are worth a look, and what their scores are added to.
+    score of a window = cos(q, l1 v1 + l2 v2)
+
+q is the question's vector, v1 and v2 are the vectors of two neighbouring sentences of a text unit, and l1 and l2 their
+lengths in characters. A text unit of one sentence has that sentence as its window.
+
+Vectors are the bundled static ones (`indexing/sentence_embeddings.py`), also if another model embeds text units. The
+products use the memory-mapped int8 rows, a block at a time, so no window is stored. Keep out: the choice of text units
+and the fusion of scores (`hybrid_ranking.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.storage.snapshots import Snapshot
 
 _BLOCK_SENTENCES = 1_024
-"""Small enough that a block of float32 rows (1 MB) stays in the processor's cache and BLAS starts no threads for it."""
+"""Sentences per block: 1 MB of float32 rows stays in the processor's cache, and BLAS starts no threads for it."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +35,9 @@ class BestWindows:
     """The best window of each of n text units.
 
     Attributes:
-        scores: cosine to the question, float32 (n,); 0 where no sentence, or the question, has a known word.
-        starts: character offset of the window inside the text unit's text, int32 (n,).
-        ends: where it ends; the same as `starts` for a text unit without sentences.
+        scores: cosine to the question, float32 (n,); 0 if the question or all sentences have no known word.
+        starts, ends: character offsets of the window inside the text unit's text, int32 (n,). They are equal for a text
+            unit without sentences.
     """
 
     scores: np.ndarray
@@ -41,10 +46,10 @@ class BestWindows:
 
 
 def embed_question(snapshot: Snapshot, question: str) -> np.ndarray:
-    """The vector that windows of a snapshot are compared with, float32 (dimensions,), of length 1 or zeros.
+    """Return the vector that windows of a snapshot are compared with, float32 (dimensions,), of length 1 or zeros.
 
-    Zeros, which match nothing, where most letters of the question are of another script than the Latin one: of
-    Chinese, say, static embeddings know some single characters and the question mark, and would guess by them.
+    It is zeros, which match nothing, if most letters of the question are not Latin. Of Chinese, for example, static
+    embeddings know only some single characters and the question mark, so their scores would be guesses.
 
     Raises:
         PipelineError: the snapshot's sentences were embedded by other static embeddings than those installed.
@@ -60,7 +65,7 @@ def embed_question(snapshot: Snapshot, question: str) -> np.ndarray:
 
 
 def score_sentences(sentences: Sentences, vector: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Cosine of some sentences to a question's vector, float32 (len(rows),); 0 for a sentence without known words."""
+    """Return the cosine of sentences to a question's vector, float32 (len(rows),); 0 for one without known words."""
     products = np.zeros(len(rows), dtype=np.float32)
     for start in range(0, len(rows), _BLOCK_SENTENCES):
         block = rows[start : start + _BLOCK_SENTENCES]
@@ -70,7 +75,7 @@ def score_sentences(sentences: Sentences, vector: np.ndarray, rows: np.ndarray) 
 
 
 def find_best_windows(sentences: Sentences, vector: np.ndarray, rows: np.ndarray) -> BestWindows:
-    """The best window of some text units.
+    """Return the best window of each of some text units.
 
     Args:
         vector: of the question, from `embed_question`.
@@ -82,7 +87,7 @@ def find_best_windows(sentences: Sentences, vector: np.ndarray, rows: np.ndarray
 
 
 def find_all_best_windows(sentences: Sentences, vector: np.ndarray) -> BestWindows:
-    """The best window of every text unit, by looking at all of them."""
+    """Return the best window of every text unit of the snapshot, in row order."""
     bounds = np.asarray(sentences.indptr)
     return _pick_best(sentences, _score_windows(sentences, vector, bounds), bounds, np.arange(bounds[-1]))
 
@@ -90,18 +95,24 @@ def find_all_best_windows(sentences: Sentences, vector: np.ndarray) -> BestWindo
 def _score_windows(
     sentences: Sentences, vector: np.ndarray, bounds: np.ndarray, places: np.ndarray | None = None
 ) -> np.ndarray:
-    """Cosine of the window that each sentence starts, float32 (bounds[-1],); the last of several starts none: 0.
+    """Return the cosine of the window that each sentence starts, float32 (bounds[-1],).
+
+    The last of several sentences of a text unit starts no window: 0.
+
 
     Args:
         bounds: sentences `bounds[i]:bounds[i + 1]` are those of the i-th text unit.
-        places: their rows in the arrays; None where sentence i is row i.
+        places: rows of the sentences in the arrays; None if sentence i is row i.
     """
     scores = np.zeros(bounds[-1], dtype=np.float32)
+    # has_next is 0 at the last sentence of each text unit, so that no window reaches into the next text unit.
     has_next = np.ones(len(scores), dtype=np.float32)
     has_next[bounds[1:][np.diff(bounds) > 0] - 1] = 0
     for first, last in _blocks(bounds):
         block = slice(bounds[first], bounds[last])
         rows = block if places is None else places[block]
+        # vectors * scales = l v of a sentence, so the product of two neighbours is q . (l1 v1 + l2 v2); window_scales
+        # divides by the length of the sum.
         products = (sentences.vectors[rows].astype(np.float32) @ vector) * sentences.scales[rows]
         products[:-1] += has_next[block][:-1] * products[1:]
         scores[block] = products * sentences.window_scales[rows]
@@ -109,7 +120,7 @@ def _score_windows(
 
 
 def _blocks(bounds: np.ndarray) -> list[tuple[int, int]]:
-    """Runs of text units (first, after the last) of about `_BLOCK_SENTENCES` sentences; a text unit is never cut."""
+    """Return runs of text units (first, after the last) of about `_BLOCK_SENTENCES` sentences; none is split."""
     n_units = len(bounds) - 1
     ends = np.searchsorted(bounds, np.arange(_BLOCK_SENTENCES, bounds[-1] + _BLOCK_SENTENCES, _BLOCK_SENTENCES))
     stops = np.unique(np.r_[0, np.minimum(ends, n_units)]).tolist()
@@ -117,13 +128,14 @@ def _blocks(bounds: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _pick_best(sentences: Sentences, scores: np.ndarray, bounds: np.ndarray, places: np.ndarray) -> BestWindows:
-    """The first of the best windows of each text unit; arguments as of `_score_windows`."""
+    """Return the first of the best windows of each text unit; arguments as of `_score_windows`."""
     n_units = len(bounds) - 1
     best = np.zeros(n_units, dtype=np.float32)
     starts, ends = np.zeros(n_units, dtype=np.int32), np.zeros(n_units, dtype=np.int32)
     units = np.flatnonzero(np.diff(bounds) > 0)
     if len(units):
         best[units] = np.maximum.reduceat(scores, bounds[units])
+        # The first position at or after a text unit's start whose score is that text unit's maximum.
         is_best = np.flatnonzero(scores == np.repeat(best, np.diff(bounds)))
         chosen = is_best[np.searchsorted(is_best, bounds[units])]
         following = np.minimum(chosen + 1, bounds[units + 1] - 1)

@@ -1,8 +1,8 @@
-"""What was said before a question: which turns of a conversation are read, and how.
+"""Conversation before a question: the turns that are read, and their text.
 
-Recent questions join the one that is asked where entities are matched to it ("And what did he do then?" names nobody);
-a model reads the turns before the context, and they are off the context's budget first. Turns are (role, content),
-oldest first. Keep out: what is done with the entities.
+Entity matching reads the question together with the user's recent ones, because "And what did he do then?" names no
+entity. A model reads the turns before the context; their tokens are taken off the context's budget first. Turns are
+(role, content), oldest first. Keep out: entity matching.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 MAX_SHARE = 0.5
-"""Of the context's budget; the rest is for what answers."""
+"""Largest share of the context's budget for the conversation; the rest is for evidence."""
 ROLES = ("user", "assistant")
 
 Turn = tuple[str, str]
@@ -28,41 +28,43 @@ Turn = tuple[str, str]
 
 @dataclass(frozen=True)
 class Conversation:
-    """The turns that are read, oldest first, each on one line.
+    """The turns of a conversation that are read, oldest first, each on one line.
 
     Attributes:
-        n_tokens: what they take of the budget, written out.
+        n_tokens: tokens of the budget that the rendered turns take.
     """
 
     turns: tuple[Turn, ...] = ()
     n_tokens: int = 0
 
     def join(self, question: str) -> str:
-        """The question, and below it the user's earlier ones, the latest first."""
-        asked = [content for role, content in reversed(self.turns) if role == "user"]
-        return "\n".join([question, *asked])[: max(len(question), MAX_QUESTION_CHARS)]
+        """Return the question followed by the user's earlier ones, the latest first, one a line."""
+        earlier = [content for role, content in reversed(self.turns) if role == "user"]
+        return "\n".join([question, *earlier])[: max(len(question), MAX_QUESTION_CHARS)]
 
     def render(self) -> str:
-        """The turns as a model reads them; "" where there are none."""
-        return "\n".join(["# Conversation", *(f"{role}: {said}" for role, said in self.turns)]) if self.turns else ""
+        """Return the turns as text for a model; "" without turns."""
+        return (
+            "\n".join(["# Conversation", *(f"{role}: {content}" for role, content in self.turns)]) if self.turns else ""
+        )
 
 
 def read_history(settings: LocalSearchSettings) -> Conversation:
-    """The conversation before a question, as far as local search reads it."""
+    """Return the conversation of the settings, cut to what local search reads."""
     return read_conversation(
         settings.conversation_history, settings.conversation_history_max_turns, settings.max_context_tokens
     )
 
 
 def read_conversation(history: Sequence[Turn], max_turns: int, max_context_tokens: int) -> Conversation:
-    """The latest turns of a conversation that fit `MAX_SHARE` of a budget.
+    """Return the latest turns of a conversation that fit `MAX_SHARE` of a budget.
 
     Args:
-        max_turns: most questions of the user, each with what was answered.
+        max_turns: most questions of the user; each is read with its answer.
     """
-    said = [(role, " ".join(valid_unicode(content).split())) for role, content in history]
-    starts = [place for place, (role, _) in enumerate(said) if role == "user"]
-    recent = said[starts[-max_turns:][0] :] if starts and max_turns else []
+    folded = [(role, " ".join(valid_unicode(content).split())) for role, content in history]
+    starts = [place for place, (role, _) in enumerate(folded) if role == "user"]
+    recent = folded[starts[-max_turns:][0] :] if starts and max_turns else []
     costs = row_costs(count_tokens_each([content for _, content in recent]))
     left = int(MAX_SHARE * max_context_tokens) - PART_OVERHEAD
     first = len(recent)
@@ -74,10 +76,10 @@ def read_conversation(history: Sequence[Turn], max_turns: int, max_context_token
 
 
 def read_history_file(path: Path) -> list[Turn]:
-    """The turns of a file of JSON lines with `role` (user or assistant) and `content`, oldest first.
+    """Return the turns of a file of JSON lines with `role` (user or assistant) and `content`, oldest first.
 
     Raises:
-        PipelineError: it cannot be read as UTF-8 text, or a line is no such turn.
+        PipelineError: the file cannot be read as UTF-8 text, or a line is not a turn.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")

@@ -1,6 +1,6 @@
-"""Which days the documents of an index are of: from what their creation dates, else their metadata, say.
+"""Dates of the documents of an index, from their creation dates or else their metadata.
 
-Keep out: what a question says of time (`time_scope.py`).
+Keep out: time phrases of questions (`time_scope.py`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from graphrag_pipeline.query.index_reader import IndexReader
 
 @dataclass(frozen=True)
 class DocumentDates:
-    """Which days documents are of.
+    """Range of the documents' dates.
 
     Attributes:
-        field: the field that tells.
-        oldest, newest: the first day of one document, and the last of one.
+        field: the field that holds the dates.
+        oldest, newest: the first and the last day of all documents.
     """
 
     field: str
@@ -30,12 +30,12 @@ class DocumentDates:
     newest: date
 
     def overlap(self, start: date | None, end: date | None) -> bool:
-        """Whether days, None open, are among them or between."""
+        """Return whether the days from `start` to `end` overlap the range; None is open."""
         return (end is None or end >= self.oldest) and (start is None or start <= self.newest)
 
 
 def read_dates(fields: DocumentFields) -> DocumentDates | None:
-    """By the creation dates, else by the first field of metadata that holds a date; None if none does."""
+    """Return the range of the creation dates, else of the first metadata field with a date; None without any date."""
     for name in ("creation_date", *DATED):
         spans = [_span_of(value) for value in fields.stored(name).values]
         if known := [span for span in spans if span]:
@@ -45,7 +45,7 @@ def read_dates(fields: DocumentFields) -> DocumentDates | None:
 
 
 def newest_days(index: IndexReader, communities: np.ndarray) -> list[int]:
-    """The newest day of the documents behind communities, as `date.toordinal` tells; 0 where none has a date."""
+    """Return the newest day of the documents behind each community, as `date.toordinal`; 0 if none has a date."""
     dates = read_dates(index.document_fields)
     if dates is None or not len(communities):
         return [0] * len(communities)

@@ -1,6 +1,8 @@
-"""Step 1 of local search: the entities that a question is about, by name and by vector (methods.md section 7).
+"""Step 1 of local search: the entities that a question is about, by name and by vector.
 
-"Row" means the position of a record in its contract table. Keep out: what surrounds the entities.
+Entities that the question names come first, then the nearest by cosine of the question's vector to the vector of title
+and description. This follows Microsoft GraphRAG's local search, which matches by vector alone. "Row" is the position of
+a record in its contract table. Keep out: relationships, text units and reports of the entities.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ ENTITY_VECTORS = "default-entity-description"
 
 @dataclass(frozen=True)
 class Match:
-    """A matched entity: its row, cosine similarity to the question, and whether the question says its name."""
+    """A matched entity: its row, its cosine to the question, and whether the question names it."""
 
     row: int
     score: float
@@ -31,12 +33,12 @@ class Match:
 
 @dataclass(frozen=True)
 class NamedEntities:
-    """Entities that are matched because of their names, and those that are not to be.
+    """Entities to match by name, and entities to leave out.
 
     Attributes:
-        question: taken apart, with the names that are to be matched and without those that are not.
-        rows: of entities that a question or the settings name, surest first.
-        excluded: rows of entities.
+        question: names and other words of the question; names of included entities are added, excluded ones removed.
+        rows: of entities that the settings or the question name, surest first.
+        excluded: rows of the entities that the settings exclude.
     """
 
     question: NamedQuestion
@@ -45,7 +47,7 @@ class NamedEntities:
 
 
 def name_entities(index: IndexReader, question_text: str, settings: LocalSearchSettings) -> NamedEntities:
-    """The entities of `include_entity_names`, then those whose name the question says, but `exclude_entity_names`."""
+    """Return the entities of `include_entity_names`, then those in the question, without `exclude_entity_names`."""
     included = find_by_names(index, settings.include_entity_names)
     excluded = frozenset(row for rows in find_by_names(index, settings.exclude_entity_names) for row in rows)
     taken = index.names.take_apart(question_text)
@@ -57,7 +59,7 @@ def name_entities(index: IndexReader, question_text: str, settings: LocalSearchS
 
 
 def find_by_names(index: IndexReader, names: Sequence[str]) -> list[tuple[int, ...]]:
-    """Rows of the entities that bear each name, by title or as a text writes it; () for a name that none bears."""
+    """Return for each name the rows of its entities, by title or written form; () for an unknown name."""
     if not names:
         return []
     titles = index.snapshot.rows_of("entities", [normalize_title(name) for name in names], "title").tolist()
@@ -73,20 +75,21 @@ def find_by_names(index: IndexReader, names: Sequence[str]) -> list[tuple[int, .
 
 
 def unknown_names(index: IndexReader, names: Sequence[str]) -> list[str]:
-    """Those of some names that no entity that may be read bears."""
+    """Return the names that no entity of the index has, filters applied."""
     return [name for name, rows in zip(names, find_by_names(index, names), strict=True) if not rows]
 
 
 def match_entities(index: IndexReader, question_text: str, k: int, named: NamedEntities | None = None) -> list[Match]:
-    """The k entities nearest to a question: those whose name it says, then by vector similarity.
+    """Return the k entities nearest to a question: those that it names, then by cosine.
 
-    Names come first because static vectors of long descriptions drift: on the Christmas Carol index JACOB MARLEY is
-    at 0.37 from "Who is Jacob Marley?", behind eight others. Exactly k where the index has k that may be matched and
-    the question has a vector; one without (punctuation, an unknown script) matches by name alone.
+    Names come first because static vectors of long descriptions are imprecise. On the Christmas Carol index, JACOB
+    MARLEY has cosine 0.37 to "Who is Jacob Marley?", and eight other entities have more. The result has k entities if
+    the index has as many and the question has a vector. A question without a vector (punctuation, an unknown script)
+    matches by name only.
 
     Args:
-        sought: the question, with those asked before it.
-        named: by default, the entities whose name it says.
+        question_text: the question, followed by earlier questions of the conversation.
+        named: entities to match by name; None: those that the text names.
     """
     named = named or name_entities(index, question_text, LocalSearchSettings())
     vector = index.embed([question_text])[0]
@@ -104,7 +107,7 @@ def match_entities(index: IndexReader, question_text: str, k: int, named: NamedE
 
 
 def _read_entity_vectors(index: IndexReader, rows: list[int]) -> np.ndarray:
-    """Vectors of entities; with the bundled embedder it costs less to make them again than to look them up."""
+    """Return the vectors of entities; with the bundled embedder, computing them costs less than looking them up."""
     found = index.snapshot.take("entities", rows, ["id", "title", "description"])
     if index.embedder.fingerprint == load_static_embeddings().fingerprint:
         return index.embed([entity_text(record["title"], record["description"]) for record in found])

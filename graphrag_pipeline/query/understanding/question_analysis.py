@@ -1,11 +1,12 @@
-"""What a question asks for besides its words: other names of whom it names, and what an answer to it would name.
+"""Analysis of a question: the entities that it names, and the kind of answer that it expects.
 
-"Who is Ebenezer Scrooge's clerk?" is answered by a passage that says "Scrooge" and "clerk" and names somebody else. So
-a written form of an entity that the question names stands for the question's words for it (the graph knows the forms),
-and an answer to "who" names a person or organization, to "where" a place or organization, to "when" and "how many" a
-number or a month; one that the question does not name itself. "Who is Jacob Marley?" asks for nothing but what is said
-about him: the sentences of his description. Question words are English, with those of some
-neighbours and Chinese. Keep out: scores.
+The answer to "Who is Ebenezer Scrooge's clerk?" is a passage with "Scrooge", "clerk" and the name of someone else. So:
+- Each written form of an entity that the question names counts as the question's words for it. The index has the forms.
+- An answer to "who" names a person or an organization, to "where" a place or an organization, to "when" or "how many" a
+  number or a month. The question itself does not name it.
+- A question such as "Who is Jacob Marley?" has no other content words than names. The answer is in the sentences of the
+  entity's description.
+Question words are English and Chinese, and the basic ones of German, French, Spanish and Italian. Keep out: scores.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ _NUMBER = re.compile(
 
 @dataclass(frozen=True)
 class QuestionAnalysis:
-    """A question as passages are compared with it.
+    """Analysed question, to compare passages with.
 
     Attributes:
-        words: stems of what it asks about.
-        name_words: those of them that name entities.
-        forms: (pattern of the written forms of a named entity, the question's words that they stand for).
-        answer: pattern of what an answer would name; None where nothing can be told.
-        description: sentences on the entities that it names, where it asks about nothing else.
+        words: stems of its content words.
+        name_words: those of `words` that name entities.
+        forms: (pattern of the written forms of a named entity, the words of the question that name it).
+        answer: pattern of the names or numbers that an answer contains; None if unknown.
+        description: sentences of the descriptions of the named entities, if the question has only names; else ().
     """
 
     question: str
@@ -64,21 +65,21 @@ class QuestionAnalysis:
     description: tuple[str, ...]
 
     def words_in(self, text: str) -> frozenset[str]:
-        """Stems of a text's content words, and the question's words that a name in it stands for."""
+        """Return the stems of a text's content words, and the words of the question for the entities that it names."""
         stood_for = [words for pattern, words in self.forms if pattern.search(text)]
         return content_words(text).union(*stood_for)
 
     def is_answered_by(self, text: str) -> bool:
-        """Whether a text names what an answer would; True where nothing can be told."""
+        """Return whether a text contains what an answer would name; True if the kind of answer is unknown."""
         return self.answer is None or bool(self.answer.search(text))
 
     def is_described_by(self, text: str) -> bool:
-        """Whether a text begins with a sentence of the description."""
+        """Return whether a text begins with a sentence of the description."""
         return text.startswith(self.description) if self.description else False
 
 
 def analyze_question(index: IndexReader, question: str, units: Sequence[TextUnitRecord]) -> QuestionAnalysis:
-    """Look up whom a question names, and what of the kind it asks for the text units name."""
+    """Return the analysis of a question; candidates for its answer are the entities in the text units."""
     words = topic_words(question)
     named = index.names.find(question)
     forms = []
@@ -97,7 +98,7 @@ def analyze_question(index: IndexReader, question: str, units: Sequence[TextUnit
 
 
 def kind_of(question: str) -> str:
-    """What an answer names by the question's first words: person, place or number; "" where nothing can be told."""
+    """Return the kind of answer by the question's first words: person, place or number; "" if unknown."""
     if is_latin(question):
         return next((kind for kind, pattern in _LATIN.items() if pattern.match(question)), "")
     return next((kind for kind, pattern in _CHINESE.items() if pattern.search(question)), "")
@@ -106,7 +107,7 @@ def kind_of(question: str) -> str:
 def _pattern_of_others(
     index: IndexReader, kind: str, named: list[int], units: Sequence[TextUnitRecord]
 ) -> re.Pattern[str] | None:
-    """Of the entities of the kind that the text units name and the question does not; None if there is none."""
+    """Return the pattern of the entities of a kind that the text units name and the question does not; None if none."""
     if kind not in _TYPES_OF:
         return None
     rows = index.snapshot.rows_of("text_units", [unit.id for unit in units])
@@ -118,7 +119,7 @@ def _pattern_of_others(
 
 
 def _read_names(index: IndexReader, rows: list[int]) -> list[dict[str, Any]]:
-    """Entities with a name of their own: "Scrooge's clerk" is somebody else's word for one."""
+    """Return entities, without those that are named by another entity, such as "Scrooge's clerk"."""
     entities = index.snapshot.take("entities", rows, _COLUMNS)
     return [entity for entity in entities if "'S " not in entity["title"]]
 
@@ -128,13 +129,16 @@ def _written_forms(entity: dict[str, Any]) -> set[str]:
 
 
 def _pattern_of(written: Iterable[str]) -> re.Pattern[str]:
-    """Any of some names."""
+    """Return the pattern that matches any of some names, the longest first."""
     longest_first = sorted(written, key=lambda form: (-len(form), form))
     return re.compile("|".join(map(_match_form, longest_first)))
 
 
 def _match_form(form: str) -> str:
-    """A name between word boundaries, where its script has them; an import may know it in capitals only."""
+    """Return the pattern of a name, between word boundaries if its script has them.
+
+    Case is ignored for a long name in capitals, since an import may have the name in capitals only.
+    """
     spaced = r"\s+".join(re.escape(word) for word in form.split())
     bounded = rf"\b{spaced}\b" if is_latin(form) and form[:1].isalnum() and form[-1:].isalnum() else spaced
     return f"(?i:{bounded})" if form.isupper() and len(form) > MAX_ACRONYM else bounded

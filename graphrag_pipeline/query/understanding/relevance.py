@@ -1,18 +1,20 @@
-"""How well a text answers a question, without a model: the embedded engine's stand-in for a rating model.
+"""Relevance of texts to a question, computed without a model: the embedded engine's rating.
 
-    relevance = (1 - t) x centred cosine, not below 0  +  t x weighted share of the question's content words in the text
+    relevance = (1 - t) * max(centred cosine, 0) + t * (sum of idf of the question's words in the text) / W
 
-A plain cosine cannot be compared between questions: everyday words put "What is the theme of the story?" at 0.5 from
-every text and "Who is Tiny Tim?" at 0.1. So what all texts have in common (their mean direction) is taken out of both
-sides, as far as there are enough texts to know it. A content word weighs its inverse document frequency, in the
-question's vector too: SCROOGE, who is everywhere, does not make every sentence about him an answer, and a word that no
-text holds weighs most, so a question about something else stays low however near its other words are. The words'
-part t grows with their total weight to a half: words that are everywhere decide nothing.
+W is the sum of idf of all content words of the question, and t = 0.5 W / (W + 1). idf is that of BM25 (`_idf`).
 
-Best text per question, on the imported Christmas Carol index and questions that the thresholds were chosen by:
-reports 0.36-0.73 for 14 questions it can answer, 0.16-0.37 for 9 it cannot; passages 0.30-0.91 (13) and 0.10-0.34
-(9). The ranges touch, so a threshold errs now and then. Extractive reports lack abstract words, and there reports do
-not separate them.
+- A plain cosine cannot be compared between questions. Common words give "What is the theme of the story?" a cosine of
+  0.5 to every text, and "Who is Tiny Tim?" 0.1. So the mean direction of all n texts is removed from both sides, with
+  the share n / (n + SHRINKAGE), since few texts determine it badly.
+- Content words weigh their idf, also in the question's vector. SCROOGE is in nearly every text, so his name does not
+  make a sentence an answer. A word that is in no text weighs most, so a question about another topic stays low.
+- If all words are frequent, W and so t are small, and the cosine decides.
+
+Relevance of the best text for each question, on the imported Christmas Carol index, over the questions by which the
+thresholds were chosen: reports 0.36-0.73 for 14 questions that the index can answer, 0.16-0.37 for 9 that it cannot;
+passages 0.30-0.91 (13) and 0.10-0.34 (9). The ranges overlap, so a threshold is sometimes wrong. Extractive reports
+lack abstract words, so their relevance does not separate these questions.
 """
 
 from __future__ import annotations
@@ -29,18 +31,19 @@ from graphrag_pipeline.text.extractive import words_of
 Embed = Callable[[list[str]], np.ndarray]
 
 SHRINKAGE = 8.0
-"""Number of texts at which half of the mean direction is taken out."""
+"""Number of texts at which half of the mean direction is removed."""
 UNSEEN_TEXTS = 8
+"""Texts without the word that the idf assumes besides those of the index (`_idf`)."""
 
 
 @dataclass(frozen=True)
 class Background:
-    """What a question is compared against.
+    """A question's vector and word weights, and the mean direction of the texts.
 
     Attributes:
-        vector: of the question, its words by weight, float (d,).
-        mean: unit vector of what the texts have in common, or zeros.
-        share: how much of it is taken out, 0-1.
+        vector: of the question plus its words by weight, float (d,).
+        mean: unit vector of the texts' mean direction, or zeros.
+        share: share of the mean direction that is removed, 0-1.
         word_weights: stem -> weight of the question's content words.
     """
 
@@ -51,10 +54,10 @@ class Background:
 
 
 def make_background(question: str, embed: Embed, words: Sequence[frozenset[str]], vectors: np.ndarray) -> Background:
-    """Learn what is common from texts that stand for the corpus.
+    """Return the background of a question from texts that represent the corpus.
 
     Args:
-        embed: turns texts into vectors.
+        embed: returns vectors of texts, float (n, d).
         words: content words of each text.
         vectors: float (n, d), one per text.
     """
@@ -68,7 +71,7 @@ def make_background(question: str, embed: Embed, words: Sequence[frozenset[str]]
 
 
 def _weigh_words(question: str, weights: dict[str, float], embed: Embed) -> np.ndarray:
-    """The question's vector plus that of its content words by weight."""
+    """Return the question's vector plus the unit vector of its content words by weight."""
     found = [word for word in sorted(words_of(question)) if stem(word) in weights]
     vectors = embed([question, *found])
     weighed = np.array([weights[stem(word)] for word in found]) @ vectors[1:]
@@ -77,7 +80,7 @@ def _weigh_words(question: str, weights: dict[str, float], embed: Embed) -> np.n
 
 
 def score_relevance(background: Background, words: Sequence[frozenset[str]], vectors: np.ndarray) -> np.ndarray:
-    """Relevance of each text, 0-1, float (n,), rounded so that ties are ties on any machine."""
+    """Return the relevance of each text, 0-1, float (n,), rounded so that equal texts tie on any machine."""
     if not len(words):
         return np.zeros(0)
     rows, target = _centre(vectors, background), _centre(background.vector[None, :], background)[0]
@@ -90,15 +93,15 @@ def score_relevance(background: Background, words: Sequence[frozenset[str]], vec
 
 
 def _idf(n_holding: int, n_texts: int) -> float:
-    """BM25's inverse document frequency, as if there were `UNSEEN_TEXTS` more that do not hold the word.
+    """Return BM25's idf ln(1 + (N - n + 0.5) / (n + 0.5)), with N = n_texts + UNSEEN_TEXTS.
 
-    Near 0 for a word that every one of many texts holds; of few texts, that all hold a word proves little.
+    It is near 0 for a word that is in each of many texts. A word in each of a few texts may still be rare in others.
     """
     return math.log(1 + (n_texts + UNSEEN_TEXTS - n_holding + 0.5) / (n_holding + 0.5))
 
 
 def _centre(vectors: np.ndarray, background: Background) -> np.ndarray:
-    """Rows without their share of the mean direction, of length 1 (or zero)."""
+    """Return rows without their share of the mean direction, of length 1 or 0."""
     moved = vectors - background.share * np.outer(vectors @ background.mean, background.mean)
     lengths = np.linalg.norm(moved, axis=1, keepdims=True)
     return moved / np.where(lengths > 1e-9, lengths, 1.0)
