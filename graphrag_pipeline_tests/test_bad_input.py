@@ -262,7 +262,7 @@ def test_broken_settings_are_one_line_of_the_command(root: Root) -> None:
 # ----------------------------------------------------------------------------------------------------------------- disk
 
 
-def test_a_root_that_cannot_be_written_answers_and_says_so(root: Root) -> None:
+def test_a_read_only_root_answers_with_a_warning(root: Root) -> None:
     put(root.path, "two.txt", CAROL["two.txt"] + " They say that Marley pitied Tiny Tim.")
     published = root.snapshots.current()
     folders = [folder for folder, _, _ in os.walk(root.path)]
@@ -392,7 +392,7 @@ def test_a_damaged_pointer_is_published_again(root: Root) -> None:
     assert root.snapshots.current() == published
 
 
-def test_what_others_may_read_of_a_root_follows_the_umask(indexed: Path) -> None:
+def test_the_permissions_of_a_root_follow_the_umask(indexed: Path) -> None:
     umask = os.umask(0)
     os.umask(umask)
     files = [path for path in indexed.rglob("*") if path.is_file() and "dagster" not in path.parts]

@@ -23,7 +23,7 @@ prose = st.text(st.characters(exclude_characters="[]", exclude_categories=["Cs"]
 
 @settings(deadline=None)
 @given(prose, records, prose)
-def test_what_is_rendered_is_parsed(before, cited, after):
+def test_rendered_citations_are_parsed_back(before, cited, after):
     assert parse_citations(before + render_citation(cited) + after) == cited
 
 

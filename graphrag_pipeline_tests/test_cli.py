@@ -92,7 +92,7 @@ def test_a_project_from_nothing_to_an_answer(tmp_path: Path, first_index: tuple[
     assert answer.status == 0 and "[1]" in answer.out and answer.err == ""
 
 
-def test_init_keeps_what_is_there(tmp_path: Path, call: Call) -> None:
+def test_init_keeps_existing_files(tmp_path: Path, call: Call) -> None:
     root = make_root(tmp_path / "root", settings=ONE_BUCKET + "# mine\n").path
     (root / ".gitignore").write_text("mine")
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
@@ -101,7 +101,7 @@ def test_init_keeps_what_is_there(tmp_path: Path, call: Call) -> None:
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
 
 
-def test_init_of_what_cannot_be_a_folder_is_an_error(tmp_path: Path, call: Call) -> None:
+def test_init_of_a_path_that_is_not_a_folder_is_an_error(tmp_path: Path, call: Call) -> None:
     (tmp_path / "file").write_text("")
     assert_one_line_error(call("init", tmp_path / "file"), "is not a directory; pass a directory to `init`")
     assert_one_line_error(call("init", "/proc/nothing"), "cannot be written")
@@ -127,7 +127,7 @@ def test_the_root_is_named_before_or_after_the_command_or_found(
         assert_one_line_error(call(*words, "--root", tmp_path), "settings.yaml` not found", "graphrag-pipeline init")
 
 
-def test_another_number_of_buckets_is_told_before_anything_else(indexed: Path, tmp_path: Path, call: Call) -> None:
+def test_another_number_of_buckets_is_reported_first(indexed: Path, tmp_path: Path, call: Call) -> None:
     root = shutil.copytree(indexed, tmp_path / "root")
     (root / "settings.yaml").write_text("storage: {n_buckets: 3}\n")
     problem = "storage.n_buckets is 3, but"
@@ -139,12 +139,12 @@ def test_another_number_of_buckets_is_told_before_anything_else(indexed: Path, t
 
 
 @pytest.mark.parametrize("arguments", [["query", QUESTION], ["sql", "SELECT 1"]])
-def test_before_any_index_the_way_is_shown(tmp_path: Path, call: Call, arguments: list[str]) -> None:
+def test_before_any_index_the_next_step_is_shown(tmp_path: Path, call: Call, arguments: list[str]) -> None:
     root = make_root(tmp_path / "root").path
     assert_one_line_error(call(*arguments, "--root", root), "no published index", "graphrag-pipeline index")
 
 
-def test_status_tells_what_is_stale_and_what_cannot_be_read(tmp_path: Path, indexed: Path, call: Call) -> None:
+def test_status_shows_stale_stages_and_unreadable_files(tmp_path: Path, indexed: Path, call: Call) -> None:
     fresh = call("status", "--root", indexed)
     assert fresh.status == 0 and fresh.out.endswith("3 documents, 0 not readable\neverything is fresh\n")
     root = tmp_path / "root"
@@ -165,7 +165,7 @@ def test_status_tells_what_is_stale_and_what_cannot_be_read(tmp_path: Path, inde
 
 
 @pytest.mark.parametrize("method", ["local", "global", "basic"])
-def test_json_is_what_the_library_returns_and_nothing_else(indexed: Path, method: str) -> None:
+def test_json_equals_the_result_of_the_library(indexed: Path, method: str) -> None:
     printed = run("query", QUESTION, "--method", method, "--root", indexed, "--json")
     assert (printed.returncode, printed.stderr) == (0, "")
     with GraphIndex.open(indexed) as index:
@@ -181,7 +181,7 @@ def test_a_query_takes_a_strategy_options_and_context_only(indexed: Path, call: 
     assert "Bob Cratchit" in call(*arguments, "--root", indexed).out, "the context as a model reads it"
 
 
-def test_explain_shows_what_every_strategy_would_pick(indexed: Path, call: Call) -> None:
+def test_explain_shows_the_picks_of_every_strategy(indexed: Path, call: Call) -> None:
     out = call("query", QUESTION, "--explain", "--strategy", "graph", "--root", indexed).out
     headings = [line.split(":")[0] for line in out.splitlines() if line.startswith("## ")]
     assert headings[0] == "## graph"
@@ -199,7 +199,7 @@ def test_explain_shows_what_every_strategy_would_pick(indexed: Path, call: Call)
         (["--option", "top_k_entities=some"], ["top_k_entities", "valid integer"]),
     ],
 )
-def test_what_a_query_does_not_know_is_named_with_what_it_does(
+def test_an_unknown_query_option_is_named_with_the_known_ones(
     indexed: Path, call: Call, arguments: list[str], words: list[str]
 ) -> None:
     assert_one_line_error(call("query", QUESTION, *arguments, "--root", indexed), *words)
@@ -291,7 +291,7 @@ def test_sql_only_reads_and_only_the_snapshot(
 # ------------------------------------------------------------------------------------------------------------- imported
 
 
-def test_an_imported_root_answers_and_says_what_it_is(imported: Path, call: Call) -> None:
+def test_an_imported_root_answers_and_is_shown_as_imported(imported: Path, call: Call) -> None:
     output = call("status", "--root", imported)
     assert output.status == 0 and "(imported;" in output.out and "stale" not in output.out
     values = json.loads(call("status", "--json", "--root", imported).out)
@@ -347,7 +347,7 @@ def test_a_terminal_without_utf8_gets_every_answer(indexed: Path, encoding: str)
             assert json.loads(shown.stdout.decode("ascii")) == [{"name": "萧炎 – “É”"}]
 
 
-def test_a_reader_that_stops_early_is_no_error(indexed: Path) -> None:
+def test_a_reader_that_stops_early_causes_no_error(indexed: Path) -> None:
     program = [sys.executable, "-m", "graphrag_pipeline", "sql", "--root", str(indexed)]
     statement = "SELECT repeat('x', 70) FROM range(100000)"
     with subprocess.Popen(
@@ -359,7 +359,7 @@ def test_a_reader_that_stops_early_is_no_error(indexed: Path) -> None:
         assert process.stderr.read() == b""
 
 
-def test_arguments_that_are_no_text_do_not_crash(indexed: Path) -> None:
+def test_undecodable_arguments_do_not_crash(indexed: Path) -> None:
     for arguments in (["status", "--root", b"/tmp/\xff"], ["sql", b"SELECT '\xff'", "--root", str(indexed)]):
         program = [sys.executable, "-m", "graphrag_pipeline", *arguments]
         result = subprocess.run(program, env=environment(), capture_output=True, timeout=TIMEOUT_S, check=False)

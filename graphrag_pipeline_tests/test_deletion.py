@@ -62,7 +62,7 @@ def test_the_tables_are_those_of_a_corpus_that_never_had_it(corpus: dict[str, st
 
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(corpora, st.data())
-def test_no_reader_finds_it(corpus: dict[str, str], data: st.DataObject) -> None:
+def test_no_reader_finds_the_deleted_document(corpus: dict[str, str], data: st.DataObject) -> None:
     deleted = data.draw(st.sampled_from(sorted(corpus)))
     with tempfile.TemporaryDirectory() as folder:
         root = make_root(Path(folder) / "root", {})

@@ -143,7 +143,7 @@ def test_killed_in_a_row_until_it_is_done(course: Course, tmp_path: Path) -> Non
     assert table_bytes(root) == course.tables
 
 
-def test_killed_while_it_asks_a_model(model_index: ModelIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_during_a_model_call(model_index: ModelIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     variables = {KEY_VARIABLE: KEY, **{f"GRAPHRAG__{m}_MODEL__MAX_CONCURRENCY": "2" for m in ("CHAT", "EMBEDDING")}}
     for name, value in variables.items():
         monkeypatch.setenv(name, value)

@@ -141,7 +141,7 @@ def test_an_edit_runs_its_bucket_and_nothing_of_the_others(tmp_path: Path) -> No
         ),
     ],
 )
-def test_a_changed_setting_makes_stale_what_uses_it(tmp_path: Path, change: str, expected: set[str]) -> None:
+def test_a_changed_setting_makes_its_stages_stale(tmp_path: Path, change: str, expected: set[str]) -> None:
     base = "storage:\n  n_buckets: 2\n"
     build_tables(make_root(tmp_path, settings=base))
     (tmp_path / "settings.yaml").write_text(base + change)

@@ -161,7 +161,7 @@ def test_an_edited_prompt_is_fresh_again_after_a_reload_and_a_backfill(live: Liv
     wait_until(lambda: any("Reload definitions" in told.get("error", "") for told in live.hook.told), PATIENCE_S)
 
 
-def test_a_run_of_the_sensor_that_is_terminated_is_not_tried_again_and_the_next_one_finishes(live: Live) -> None:
+def test_a_terminated_run_of_the_sensor_is_not_retried_and_the_next_one_finishes(live: Live) -> None:
     n_told, settings = len(live.hook.told), live.model.settings
     n_calls, n_runs = len(live.model.calls), len(live.runs_of_reindexing())
     live.model.settings = replace(settings, latency_s=SLOW_S)

@@ -68,7 +68,7 @@ def test_a_stream_is_printed_as_it_comes(indexed: Path) -> None:
     assert streamed.stdout.startswith(f"{ANSWER}\n\n[1] ") and "test-chat: 1 call, " in streamed.stdout
 
 
-def test_query_jobs_ask_the_same_model_and_tell_its_account(indexed: Path) -> None:
+def test_query_jobs_call_the_same_model_and_show_its_account(indexed: Path) -> None:
     with running_model_server([(is_answer, REPLY)]) as server:
         ask_model(indexed, server)
         root = Root(indexed)

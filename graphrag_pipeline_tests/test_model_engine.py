@@ -66,7 +66,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
 
 
-def test_every_stage_is_done_by_the_model_and_a_second_run_asks_nothing(tmp_path: Path) -> None:
+def test_every_stage_uses_the_model_and_a_second_run_makes_no_call(tmp_path: Path) -> None:
     with running_model_server() as server:
         root = make_model_root(tmp_path / "root", server.base_url)
         index(root)
@@ -80,7 +80,7 @@ def test_every_stage_is_done_by_the_model_and_a_second_run_asks_nothing(tmp_path
         assert server.count() == n_calls
 
 
-def test_a_rebuild_from_the_cache_asks_nothing_and_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_a_rebuild_from_the_cache_makes_no_call_and_gives_the_same_bytes(tmp_path: Path) -> None:
     with running_model_server() as server:
         root = make_model_root(tmp_path / "root", server.base_url)
         index(root)
@@ -102,7 +102,7 @@ def test_embedded_and_model_stages_mix(tmp_path: Path) -> None:
         assert server.count("report")
 
 
-def test_under_all_faults_the_index_is_published_and_the_next_run_asks_for_failures_alone(tmp_path: Path) -> None:
+def test_under_all_faults_the_index_is_published_and_the_next_run_retries_only_failures(tmp_path: Path) -> None:
     with running_model_server(faults=FAULTS, seed=3) as server:
         root = make_model_root(
             tmp_path / "root",
@@ -180,7 +180,7 @@ def test_a_run_whose_first_text_units_yield_nothing_stops_and_shows_prompt_model
         assert part in str(error.value)
 
 
-def test_a_spent_budget_stops_the_run_and_keeps_what_was_paid(tmp_path: Path) -> None:
+def test_a_spent_budget_stops_the_run_and_keeps_paid_replies(tmp_path: Path) -> None:
     with running_model_server() as server:
         root = make_model_root(tmp_path / "root", server.base_url, budget={"max_tokens": 60_000})
         with pytest.raises(PipelineError, match="budget"):
@@ -433,7 +433,7 @@ def test_two_processes_on_one_cache_keep_it_whole(tmp_path: Path) -> None:
         assert not index(roots[0]).ran and not server.calls
 
 
-def test_settings_name_what_is_missing(tmp_path: Path) -> None:
+def test_a_missing_setting_is_named(tmp_path: Path) -> None:
     root = tmp_path / "root"
     result = run("init", root, "--engine", "model")
     assert result.returncode == 2 and "--chat-model" in result.stderr

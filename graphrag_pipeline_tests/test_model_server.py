@@ -55,7 +55,7 @@ def test_json_object_mode_gives_an_object(server: ModelServer) -> None:
     assert isinstance(json.loads(reply.choices[0].message.content or ""), dict)
 
 
-def test_a_stream_is_the_same_reply_in_parts_with_usage_when_asked_for(server: ModelServer) -> None:
+def test_a_stream_is_the_same_reply_in_parts_with_usage_on_request(server: ModelServer) -> None:
     events = list(ask(connect(server), stream=True, stream_options={"include_usage": True}))
     texts = [choice.delta.content for event in events for choice in event.choices if choice.delta.content]
     assert len(texts) > 3 and "".join(texts) == "Echo: Hello there"
@@ -133,7 +133,7 @@ def test_scripts_answer_by_kind_text_function_and_attempt(server: ModelServer) -
     assert reply.data[0].embedding == [3.0, 4.0] and reply.usage.prompt_tokens == 99
 
 
-def test_what_a_script_raises_reaches_the_test() -> None:
+def test_an_exception_of_a_script_reaches_the_test() -> None:
     with (
         pytest.raises(ZeroDivisionError),
         running_model_server(lambda asked: str(1 // 0)) as server,
@@ -153,7 +153,7 @@ def test_shut_down_leaves_no_thread_and_no_port() -> None:
         pass
 
 
-def test_the_command_serves_until_it_is_stopped_and_tells_what_it_was_asked() -> None:
+def test_the_command_serves_until_it_is_stopped_and_prints_its_requests() -> None:
     program = [sys.executable, "-m", "graphrag_pipeline_tests.model_server", "--port", "0", "--faults", "500=0"]
     with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None

@@ -11,7 +11,7 @@ from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
 
-def test_a_partition_that_stays_stale_whatever_runs_is_an_error(
+def test_a_partition_that_stays_stale_after_its_run_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, ran = make_root(tmp_path), []

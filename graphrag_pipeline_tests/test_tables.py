@@ -22,7 +22,7 @@ def test_keys_order_and_references_name_columns_that_exist(tables: dict) -> None
 
 
 @pytest.mark.parametrize("tables", [STAGE_TABLES, CONTRACT_TABLES])
-def test_every_table_and_column_has_a_description_that_is_no_part_of_the_schema(tables: dict) -> None:
+def test_every_table_and_column_has_a_description_outside_the_schema(tables: dict) -> None:
     for table in tables.values():
         assert table.description.endswith("."), table.name
         assert not [column.name for column in table.columns if not column.description.endswith(".")], table.name
@@ -48,7 +48,7 @@ def test_every_stage_table_is_owned_by_the_stage_that_lists_it() -> None:
     }
 
 
-def test_stage_tables_read_only_what_runs_before_them() -> None:
+def test_stage_tables_read_only_earlier_stages() -> None:
     made: set[str] = set()
     for stage in STAGES.values():
         assert set(stage.reads) <= made, stage.name
@@ -56,7 +56,7 @@ def test_stage_tables_read_only_what_runs_before_them() -> None:
 
 
 @given(st.lists(names, max_size=4), st.lists(names, max_size=4))
-def test_stable_hash_tells_sequences_apart(a: list[str], b: list[str]) -> None:
+def test_stable_hash_distinguishes_sequences(a: list[str], b: list[str]) -> None:
     assert (stable_hash(*a) == stable_hash(*b)) == (a == b)
 
 

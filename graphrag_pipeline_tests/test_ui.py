@@ -64,12 +64,12 @@ def test_the_whole_graph_leads_to_the_published_snapshot(browser: Any, server: s
     keep(browser, "upstream")
 
 
-def test_the_published_snapshot_tells_what_it_is(browser: Any, server: str, root: Root) -> None:
+def test_the_published_snapshot_shows_its_documents(browser: Any, server: str, root: Root) -> None:
     show(browser, f"{server}/assets/index_snapshot", "documents in it", "stave_1.txt", str(root.snapshots.current()))
     keep(browser, "snapshot")
 
 
-def test_a_buckets_page_shows_what_it_holds(browser: Any, server: str) -> None:
+def test_a_buckets_page_shows_its_rows(browser: Any, server: str) -> None:
     text = show(browser, f"{server}/assets/text_units{PARTITIONS}001", "002", "dagster/row_count", "tokens")
     assert f"Materialized ({N_BUCKETS})" in text and "Failed (0)" in text
     keep(browser, "bucket")

@@ -9,7 +9,7 @@ import pytest
 from graphrag_pipeline_tests.bench.measuring import CommandFailedError, Figure, measure_command
 
 
-def test_a_row_says_whether_the_limit_holds() -> None:
+def test_a_row_shows_whether_the_limit_holds() -> None:
     assert Figure("index: time", 12.345, "s", 90).to_row() == "| index: time | 12.35 s | 90 s | ok |"
     assert Figure("index: time", 91, "s", 90).to_row() == "| index: time | 91.00 s | 90 s | **over** |"
     assert Figure("index: processor", 91, "s").to_row() == "| index: processor | 91.00 s |  |  |"
@@ -19,7 +19,7 @@ def test_a_row_says_whether_the_limit_holds() -> None:
     assert [Figure("x", 3, "s", limit).is_over for limit in (None, 2, 3)] == [False, True, False]
 
 
-def test_a_command_is_measured_and_a_failing_one_told(tmp_path: Path) -> None:
+def test_a_command_is_measured_and_a_failing_one_reported(tmp_path: Path) -> None:
     usage = measure_command(tmp_path, "init", str(tmp_path))
     assert (tmp_path / "settings.yaml").exists()
     assert usage.wall_s > 0 and usage.cpu_s > 0 and usage.peak_bytes > 10_000_000

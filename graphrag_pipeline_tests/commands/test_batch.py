@@ -51,7 +51,7 @@ def test_without_a_file_answers_are_printed_and_the_account_goes_to_the_errors(
     assert [json.loads(line)["question"] for line in result.out.splitlines()] == ["Who haunted Scrooge?", "???"]
 
 
-def test_a_question_that_fails_gives_exit_status_1_after_all_were_asked(root: Path, tmp_path: Path, call: Call) -> None:
+def test_a_failed_question_gives_exit_status_1_after_all_were_answered(root: Path, tmp_path: Path, call: Call) -> None:
     file = tmp_path / "questions.jsonl"
     file.write_text('{"question": "Who?", "strategy": "best", "method": "local"}\n"Who haunted Scrooge?"\n')
     result = call("--root", root, "batch", file, "--out", tmp_path / "out.jsonl")
@@ -70,7 +70,7 @@ def test_a_question_that_fails_gives_exit_status_1_after_all_were_asked(root: Pa
         (("--out", "."), "cannot be written"),
     ],
 )
-def test_what_no_question_could_pass_is_one_error(
+def test_an_error_that_every_question_would_meet_is_reported_once(
     root: Path, questions: Path, call: Call, arguments: tuple[str, ...], words: str
 ) -> None:
     assert_one_line_error(call("--root", root, "batch", questions, *arguments), words)

@@ -31,7 +31,7 @@ def gold(root, tmp_path: Path) -> Path:
     return root.path / "gold.jsonl"
 
 
-def test_figures_of_two_snapshots_stand_side_by_side(root, gold: Path, call: Call) -> None:
+def test_figures_of_two_snapshots_are_shown_side_by_side(root, gold: Path, call: Call) -> None:
     first = first_of(root)
     outcome = call("--root", root.path, "evaluate", gold, "--methods", "bm25,local:graph", "--against", first[:8])
     assert outcome.status == 0, outcome.err
@@ -74,7 +74,7 @@ def test_questions_are_generated_into_a_file_and_compared(root, call: Call, tmp_
     assert sum(paid) == server.count()
 
 
-def test_what_cannot_be_evaluated_is_one_line(root, gold: Path, call: Call, tmp_path: Path) -> None:
+def test_an_evaluation_error_is_one_line(root, gold: Path, call: Call, tmp_path: Path) -> None:
     ask = ("--root", root.path, "evaluate")
     assert_one_line_error(call(*ask), "no question file", "publishing.golden_questions")
     assert_one_line_error(call(*ask, gold, "--methods", "magic"), "no way to answer is called 'magic'")
@@ -83,7 +83,7 @@ def test_what_cannot_be_evaluated_is_one_line(root, gold: Path, call: Call, tmp_
     assert_one_line_error(call(*ask, gold, "--compare", "C0", "C1"), "set `chat_model.model`")
 
 
-def test_a_file_that_is_not_there_is_told_by_its_whole_path_and_where_it_was_looked_for(
+def test_a_missing_file_is_reported_with_its_whole_path_and_the_searched_folder(
     root, gold: Path, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -26,7 +26,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_filters_hold_for_an_answer_and_for_what_strategies_would_pick(root: Path, call: Call) -> None:
+def test_filters_hold_for_an_answer_and_for_explain(root: Path, call: Call) -> None:
     ask = ("--root", str(root), "query", QUESTION, "--filter", "title in a.txt,c.txt", "--filter", "path!=c.txt")
     result = json.loads(call(*ask, "--json").out)
     assert {citation["document_title"] for citation in result["citations"]} == {"a.txt"}
@@ -34,7 +34,7 @@ def test_filters_hold_for_an_answer_and_for_what_strategies_would_pick(root: Pat
     assert {pick["document"] for pick in json.loads(call(*ask, "--explain", "--json").out)["picks"]} == {"a.txt"}
 
 
-def test_an_older_snapshot_is_asked_by_the_start_of_its_id(root: Path, call: Call) -> None:
+def test_an_older_snapshot_is_queried_by_the_start_of_its_id(root: Path, call: Call) -> None:
     store = SnapshotStore(root)
     other = small_index.freeze(
         root, small_index.contract_tables() | {"covariates": CONTRACT_TABLES["covariates"].empty()}
@@ -50,19 +50,19 @@ def test_a_filter_that_cannot_be_answered_is_one_line(root: Path, call: Call) ->
     assert_one_line_error(outcome, "no field 'tittle'; did you mean 'title'?")
 
 
-def test_filters_have_an_option_of_their_own(root: Path, call: Call) -> None:
+def test_each_filter_has_an_option(root: Path, call: Call) -> None:
     outcome = call("--root", str(root), "query", QUESTION, "--option", "filters=[a]")
     assert outcome.status == 2 and "is a separate option or argument" in " ".join(outcome.err.split())
 
 
-def test_auto_says_on_stderr_which_method_it_picked_and_why(root: Path, call: Call) -> None:
+def test_auto_prints_the_method_it_picked_and_why_on_stderr(root: Path, call: Call) -> None:
     outcome = call("--root", str(root), "query", "Who is Marley?", "--method", "auto")
     assert outcome.out == call("--root", str(root), "query", "Who is Marley?").out
     assert outcome.err == "local search: the question names MARLEY\n"
 
 
 @pytest.mark.parametrize("method", ["drift", "lazy"])
-def test_the_other_methods_answer_with_where_it_stands(root: Path, call: Call, method: str) -> None:
+def test_the_other_methods_answer_with_citations(root: Path, call: Call, method: str) -> None:
     out = call("--root", str(root), "query", "Who haunted Scrooge?", "--method", method).out
     assert "Marley haunted Scrooge. [" in out and "a.txt, characters 0-23" in out
 
@@ -78,13 +78,13 @@ def test_a_conversation_so_far_is_read_from_a_file(root: Path, call: Call, tmp_p
     assert_one_line_error(call(*ask, "--history", talk, "--method", "basic"), "line 1")
 
 
-def test_auto_says_which_options_the_method_it_chose_has_not(root: Path, call: Call) -> None:
+def test_auto_reports_the_options_that_its_method_lacks(root: Path, call: Call) -> None:
     ask = ("--root", str(root), "query", "Who haunted Scrooge?", "--method", "auto", "--strategy", "graph")
     outcome = call(*ask, "--option", "primer_reports=3")
     assert outcome.status == 0
     assert "local search: " in outcome.err and "(ignored, not options of local: primer_reports)" in outcome.err
 
 
-def test_a_name_that_no_entity_bears_is_said(root: Path, call: Call) -> None:
+def test_a_name_without_an_entity_is_reported(root: Path, call: Call) -> None:
     outcome = call("--root", str(root), "query", QUESTION, "--option", "exclude_entity_names=[Zed, MARLEY]")
     assert outcome.err == "no entity is named Zed\n"

@@ -52,7 +52,7 @@ def test_the_commands_of_the_guide_work_in_their_order(root: Root, call: Call) -
     assert root.snapshots.pinned() is None
 
 
-def test_the_json_of_the_list_marks_what_is_published_pinned_and_imported(root: Root, call: Call) -> None:
+def test_the_json_of_the_list_marks_published_pinned_and_imported_snapshots(root: Root, call: Call) -> None:
     first, second = first_of(root), root.snapshots.current()
     call("snapshots", "rollback", first[:6], "--root", root.path)
     newest, oldest = json.loads(call("snapshots", "list", "--json", "--root", root.path).out)
@@ -70,7 +70,7 @@ def test_the_json_of_the_list_marks_what_is_published_pinned_and_imported(root: 
     assert "documents: 3 rows\n" in shown and "pinned: True\n" in shown
 
 
-def test_while_a_snapshot_is_pinned_the_index_goes_on_and_ends_well(root: Root, call: Call) -> None:
+def test_index_succeeds_while_a_snapshot_is_pinned(root: Root, call: Call) -> None:
     first = first_of(root)
     call("snapshots", "rollback", first, "--root", root.path)
     put(root.path, "four.txt", "They say that Scrooge met Fezziwig.")
@@ -83,7 +83,7 @@ def test_while_a_snapshot_is_pinned_the_index_goes_on_and_ends_well(root: Root, 
     assert f"candidate {values['waiting']} is not published because of the pin\n" in outcome.out
 
 
-def test_an_emptied_input_folder_is_refused_unless_it_is_meant(root: Root, call: Call) -> None:
+def test_an_emptied_input_folder_is_refused_unless_allowed(root: Root, call: Call) -> None:
     published = root.snapshots.current()
     for file in (root.path / "input").iterdir():
         file.unlink()
@@ -117,7 +117,7 @@ def test_an_unknown_id_is_a_clear_error(root: Root, call: Call, words: tuple[str
     assert_one_line_error(call("snapshots", *words, "--root", root.path), "'zzz'", "snapshots list")
 
 
-def test_the_start_of_an_id_is_enough_everywhere_and_one_that_two_have_names_both(root: Root, call: Call) -> None:
+def test_the_start_of_an_id_is_enough_and_an_ambiguous_one_names_both(root: Root, call: Call) -> None:
     first, store = first_of(root), root.snapshots
     traced = json.loads(call("trace", "Sources:0", "--snapshot", first[:7], "--json", "--root", root.path).out)
     assert traced["snapshot"] == first and traced["nodes"]
@@ -128,7 +128,7 @@ def test_the_start_of_an_id_is_enough_everywhere_and_one_that_two_have_names_bot
         assert_one_line_error(output, f"'{first[:4]}': 2 snapshots", first, twin, "snapshots list")
 
 
-def test_the_json_of_an_index_says_what_ran_and_what_is_published(root: Root, call: Call) -> None:
+def test_the_json_of_an_index_names_the_stages_run_and_the_published_snapshot(root: Root, call: Call) -> None:
     put(root.path, "four.txt", "They say that Scrooge met Fezziwig.")
     put(root.path, "broken.json", "{")
     made = json.loads(call("index", "--json", "--root", root.path).out)
@@ -138,7 +138,7 @@ def test_the_json_of_an_index_says_what_ran_and_what_is_published(root: Root, ca
     assert json.loads(call("index", "--json", "--root", root.path).out)["ran"] == []
 
 
-def test_without_any_snapshot_the_way_is_shown(tmp_path: Path, call: Call) -> None:
+def test_without_any_snapshot_the_next_step_is_shown(tmp_path: Path, call: Call) -> None:
     assert (
         "run `graphrag-pipeline index` to make one" in call("snapshots", "list", "--root", make_root(tmp_path).path).out
     )

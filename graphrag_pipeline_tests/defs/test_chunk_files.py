@@ -19,7 +19,7 @@ def lines(rows: list[dict]) -> str:
     return "\n".join(map(json.dumps, rows))
 
 
-def test_text_units_show_what_was_saved(tmp_path: Path) -> None:
+def test_text_units_show_the_saving_of_aggregation(tmp_path: Path) -> None:
     root = make_root(tmp_path, {**CAROL, "chunks.jsonl": lines(make_rows())}, ONE_BUCKET)
     build_tables(root, STAGES)
     run = StageRun(root, ALL_STAGES["text_units"], "000")

@@ -34,7 +34,7 @@ def test_overrides_change_the_graph_alone_and_are_undone_by_removing_them(tmp_pa
     assert titles(root) == before
 
 
-def test_an_override_that_names_nobody_is_told(tmp_path: Path) -> None:
+def test_an_override_without_a_matching_entity_is_reported(tmp_path: Path) -> None:
     root = make_root(tmp_path)
     assert list_unused_overrides(root) == []
     (tmp_path / "entity_overrides.csv").write_text("action,a,b\nmerge,Nobody,NOWHERE\nmerge,Belle,Tiny Tim\n")
@@ -46,7 +46,7 @@ def test_an_override_that_names_nobody_is_told(tmp_path: Path) -> None:
     assert [line.split(":")[0][-1] for line in list_unused_overrides(root)] == ["2", "3"]
 
 
-def test_another_spelling_of_a_title_is_no_merge(tmp_path: Path) -> None:
+def test_another_spelling_of_a_title_is_not_a_merge(tmp_path: Path) -> None:
     text = "Old  Fezziwig\tdanced. Bob Cratchit met Bob\nCratchit, and Bob\u00a0 Cratchit saw Tiny Tim."
     root = make_root(tmp_path, {"a.txt": text})
     build_tables(root)

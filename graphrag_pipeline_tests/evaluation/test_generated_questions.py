@@ -22,7 +22,7 @@ from graphrag_pipeline_tests.support.model_index import benchmark, open_with_mod
 SMALL = {"evaluation": {"n_personas": 2, "n_tasks": 2}}
 
 
-def test_questions_come_of_tasks_in_turn_and_local_ones_carry_their_evidence(index: GraphIndex, tmp_path: Path) -> None:
+def test_questions_come_from_tasks_in_turn_and_local_ones_carry_evidence(index: GraphIndex, tmp_path: Path) -> None:
     with running_model_server(benchmark) as server:
         asking = open_with_model(index, tmp_path, server, **SMALL)
         found = generate_questions(asking, 10)
@@ -36,7 +36,7 @@ def test_questions_come_of_tasks_in_turn_and_local_ones_carry_their_evidence(ind
     assert not find_evidence(index.snapshot, local).unknown
 
 
-def test_fewer_than_asked_for_are_asked_for_again_and_told(index: GraphIndex, tmp_path: Path) -> None:
+def test_missing_questions_are_requested_again_and_reported(index: GraphIndex, tmp_path: Path) -> None:
     def same(asked: Asked) -> Any:
         reply = benchmark(asked)
         return {"questions": [{"question": "What is it all about?"}]} if reply and "questions" in reply else reply

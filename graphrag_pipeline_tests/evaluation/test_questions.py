@@ -17,7 +17,7 @@ def put(folder: Path, name: str, text: str) -> Path:
     return folder / name
 
 
-def test_jsonl_and_csv_say_the_same(tmp_path: Path) -> None:
+def test_jsonl_and_csv_give_the_same_questions(tmp_path: Path) -> None:
     rows = [{"question": "Who, then?", "evidence": ["a.txt", "b.txt"]}, {"question": "What?", "evidence": ["c.txt"]}]
     jsonl = put(tmp_path, "gold.jsonl", "\n\n".join(json.dumps(row) for row in rows))
     csv = put(tmp_path, "gold.csv", 'question,evidence\n"Who, then?",a.txt | b.txt\nWhat?,"[""c.txt""]"\n')
@@ -50,7 +50,7 @@ def test_a_file_that_cannot_be_used_is_refused_with_its_line(
         read_gold(tmp_path / name)
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_written_questions_are_read_back(tmp_path: Path) -> None:
     asked = [Question("Who?", ("a", "b"), "Bob.", "local"), Question("Wozu? \u201cSo\u201d", kind="global")]
     write_questions(tmp_path / "out.jsonl", asked)
     read = read_questions(tmp_path / "out.jsonl")

@@ -60,7 +60,7 @@ def root(_published_once: Path, tmp_path: Path) -> Root:
     return Root(tmp_path / "root")
 
 
-def test_a_candidate_that_finds_less_is_not_published_until_somebody_allows_it(root: Root) -> None:
+def test_a_candidate_that_finds_less_is_not_published_until_allowed(root: Root) -> None:
     first = root.snapshots.current()
     assert first is not None, "the first snapshot has nothing to be compared with"
 
@@ -87,7 +87,7 @@ def test_a_candidate_that_finds_less_is_not_published_until_somebody_allows_it(r
     assert [path.name for path in (root.path / "evaluations").iterdir()] == [root.snapshots.current()]
 
 
-def test_a_gold_file_that_is_not_there_publishes_nothing(tmp_path: Path) -> None:
+def test_a_missing_gold_file_publishes_nothing(tmp_path: Path) -> None:
     make_root(tmp_path, {"one.txt": "Marley was dead. Scrooge signed."})
     root = set_gate(tmp_path)
     with pytest.raises(PipelineError, match=r"gold.jsonl: no such file"):
@@ -95,7 +95,7 @@ def test_a_gold_file_that_is_not_there_publishes_nothing(tmp_path: Path) -> None
     assert root.snapshots.current() is None
 
 
-def test_what_was_deleted_from_the_input_does_not_count_and_can_be_forgotten(root: Root) -> None:
+def test_deleted_evidence_does_not_count_and_can_be_forgotten(root: Root) -> None:
     first = root.snapshots.current()
     (root.path / "input" / "three.md").unlink()
     ran = StageRun(root, SNAPSHOT, WHOLE)
@@ -113,7 +113,7 @@ def test_what_was_deleted_from_the_input_does_not_count_and_can_be_forgotten(roo
     assert root.snapshots.open().n_rows("documents") == 3
 
 
-def test_who_indexes_is_told_which_evidence_does_not_count(root: Root) -> None:
+def test_index_reports_the_evidence_that_does_not_count(root: Root) -> None:
     (root.path / "input" / "three.md").unlink()
     done = run("--root", root.path, "index")
     assert done.returncode == 0
@@ -134,7 +134,7 @@ def test_a_record_that_was_deleted_does_not_count_but_one_whose_file_is_damaged_
     assert root.snapshots.current() != first
 
 
-def test_who_asks_is_told_that_the_golden_questions_refused_a_candidate_and_which(root: Root, call: Call) -> None:
+def test_status_reports_a_candidate_that_the_golden_questions_refused(root: Root, call: Call) -> None:
     published = root.snapshots.current()
     lose_third(root.path)
     (root.path / "input" / "one.txt").unlink()

@@ -7,7 +7,7 @@ from pathlib import Path
 from graphrag_pipeline.filesystem.listed_folders import LIST_FILE, find_damaged_files, write_file_list
 
 
-def test_a_list_says_what_is_in_a_folder(tmp_path: Path) -> None:
+def test_a_missing_or_damaged_file_list_is_found(tmp_path: Path) -> None:
     (tmp_path / "inside").mkdir()
     (tmp_path / "inside" / "a").write_bytes(b"abc")
     assert find_damaged_files(tmp_path) == [tmp_path / LIST_FILE]

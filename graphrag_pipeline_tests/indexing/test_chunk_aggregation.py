@@ -89,7 +89,7 @@ def test_chunks_without_a_page_count_for_no_page():
     assert len(units_of(*(("paragraph", page, "x") for page in (1, None, 2, None, 3, None)))) == 1
 
 
-def test_a_title_stays_with_what_follows():
+def test_a_title_stays_with_the_text_below_it():
     parts = [("paragraph", 1, words(30)), ("title", 1, "Part two"), ("title", 1, "Of bridges"), ("list", 1, words(20))]
     assert units_of(*parts) == [words(30), "Part two\n\nOf bridges\n\n" + words(20)]
 
@@ -102,7 +102,7 @@ def test_an_over_long_chunk_is_cut_and_its_title_stays_with_the_first_piece():
     assert all(count_tokens(unit) <= 40 for unit in units) and len(units) > 2
 
 
-def test_a_title_far_from_what_follows_is_left_alone_rather_than_span_four_pages():
+def test_a_title_far_from_its_text_is_left_alone_rather_than_span_four_pages():
     assert units_of(("title", 1, "Annex"), ("paragraph", 5, "x")) == ["Annex", "x"]
 
 
@@ -149,7 +149,7 @@ def test_an_edit_changes_only_text_units_near_it():
     assert len(set(before) - set(after)) <= 3
 
 
-def test_the_report_counts_what_was_saved():
+def test_the_report_counts_the_saved_text_units():
     documents = read_documents([row for seed in range(2) for row in make_rows(f"d{seed}", seed=seed)])
     units = split_documents(documents, DEFAULT)
     limits = EmbeddingModelSettings(batch_size=16)

@@ -45,7 +45,7 @@ def test_equal_texts_are_embedded_once_and_rows_are_in_file_order() -> None:
     assert made["text_hash"].to_pylist() == sorted(map(text_hash, set(TEXTS)))
 
 
-def test_known_vectors_are_taken_over_and_those_of_texts_that_are_gone_are_dropped() -> None:
+def test_known_vectors_are_kept_and_those_of_removed_texts_are_dropped() -> None:
     known, _ = embed_texts(["Bob wept.", "gone", "Marley was dead."], TEXT_UNIT_EMBEDDINGS, HashingEmbeddings())
     embedder = CountingEmbeddings()
     assert embed_texts(TEXTS, TEXT_UNIT_EMBEDDINGS, embedder, known)[0].equals(

@@ -55,7 +55,7 @@ def test_failures_alone_stop_all_but_a_single_text_unit():
     assert isinstance(failure, Failure)
 
 
-def test_what_has_found_something_before_may_find_nothing_in_what_is_new():
+def test_a_stage_with_earlier_results_may_find_nothing_in_new_text_units():
     units = pa.table({"id": ["0"], "text": [LONG]})
     model = ScriptedModel(lambda messages: "<|COMPLETE|>")
     works = extraction_works(units, PLAN, model)

@@ -74,14 +74,14 @@ def test_rows_of_one_document_id_become_one_document(path, write):
 
 
 @pytest.mark.parametrize("missing", ["document_id", "type", "page"])
-def test_a_file_without_one_of_the_columns_is_records_as_ever(missing):
+def test_a_file_without_one_of_the_columns_is_read_as_records(missing):
     rows = [{key: value for key, value in row.items() if key != missing} for row in ROWS]
     documents, _ = read(rows)
     assert sorted(documents) == ["a1", "a2", "b1"]
     assert all(document["chunks"] is None for document in documents.values())
 
 
-def test_columns_are_named_in_the_settings_and_an_empty_name_is_not_asked_for():
+def test_columns_are_named_in_the_settings_and_an_empty_name_is_not_read():
     rows = [{"meta": {"doc": "x"}, "kind": "title", "text": "T"}, {"meta": {"doc": "x"}, "kind": "list", "text": "- l"}]
     named = InputSettings(document_id_column="meta.doc", type_column="kind", page_column="")
     documents, notes = read(rows, named)
@@ -131,7 +131,7 @@ def test_rows_without_a_document_id_are_documents_of_their_own():
     ]
 
 
-def test_a_line_that_is_no_row_and_a_document_without_text_are_problems_alone():
+def test_an_invalid_row_and_a_document_without_text_are_separate_problems():
     lines = as_jsonl([row("first"), row("", document_id="empty")]) + b'\n{"document_id": '
     records = read_records("c.jsonl", lines, PLAIN)
     problems = {record.record: record.problem for record in records if record.problem}
@@ -140,7 +140,7 @@ def test_a_line_that_is_no_row_and_a_document_without_text_are_problems_alone():
     assert problems["#3"].startswith("line 3: not valid JSON")
 
 
-def test_ids_that_look_like_ours_stay_apart():
+def test_ids_that_resemble_generated_ones_stay_apart():
     read([row("x", document_id="#2"), row("y", document_id=None), row("z", document_id="#2#"), row("w", page="?")])
 
 

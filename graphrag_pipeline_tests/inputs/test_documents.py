@@ -92,7 +92,7 @@ LATIN = "Le garçon a mangé une pêche à l'été. Où êtes-vous né, cher él
         ("é".encode() * 100 + b"\xff", "é" * 100 + "\ufffd"),
     ],
 )  # fmt: skip
-def test_text_is_decoded_whatever_its_encoding(data, text):
+def test_text_is_decoded_from_any_encoding(data, text):
     assert _only("a.txt", data).text == text
 
 
@@ -229,7 +229,7 @@ def test_a_stray_nul_in_a_text_is_replaced(path, data):
          [None, "row 2: expected a JSON object, found int", "row 3: binary data (NUL character)"]),
     ],
 )  # fmt: skip
-def test_a_bad_row_is_a_problem_of_its_own(path, data, problems):
+def test_a_bad_row_is_one_problem(path, data, problems):
     records = _read(path, data)
     assert len({record.document_id for record in records}) == len(records) == len(problems)
     for record, problem in zip(records, problems, strict=True):
@@ -290,7 +290,7 @@ def test_any_rows_become_records_with_ids_of_their_own(rows):
 
 
 @pytest.mark.parametrize("format", document_formats.CONVERTED)
-def test_a_missing_extra_is_a_problem_that_says_what_to_install(format, monkeypatch):
+def test_a_missing_extra_is_a_problem_that_names_the_package_to_install(format, monkeypatch):
     def refuse(name):
         raise ImportError(name)
 

@@ -86,7 +86,7 @@ def test_excluded_paths_are_left_out(folder, pattern, left):
     "name", ["with space.txt", "it's \"quoted\".txt", "new\nline.txt", "emoji 👩\u200d👧.txt", "..%2f..%2fetc.txt",
              "x') OR ('1'='1.txt", "-rf.txt", "a" * 250 + ".txt", "*?[x].txt"],
 )  # fmt: skip
-def test_any_name_is_kept_as_it_is(folder, name):
+def test_any_name_is_kept_unchanged(folder, name):
     _write(folder, f"sub/{name}")
     if name.startswith(".."):
         assert _problems(folder) == {}  # a leading dot hides a file
@@ -94,7 +94,7 @@ def test_any_name_is_kept_as_it_is(folder, name):
         assert _problems(folder) == {f"sub/{name}": None}
 
 
-def test_undecodable_names_have_valid_paths_that_are_unlike_any_other(folder):
+def test_undecodable_names_have_valid_unique_paths(folder):
     names = [b"caf\xe9.txt", b"caf\\xe9.txt", "café.txt".encode(), b"caf\xe8.txt", b"\xff/a.txt"]
     for name in names:
         path = os.path.join(os.fsencode(folder), name)
@@ -106,7 +106,7 @@ def test_undecodable_names_have_valid_paths_that_are_unlike_any_other(folder):
     )
 
 
-def test_what_cannot_be_read_is_listed_and_stops_nothing(folder, tmp_path):
+def test_unreadable_files_are_listed_and_stop_no_other(folder, tmp_path):
     _write(folder, "good.txt", "directory.txt/inside.txt")
     _write(tmp_path, "secret.txt")
     os.mkfifo(folder / "pipe.txt")
@@ -233,7 +233,7 @@ def test_structured_files_are_parsed_once_until_content_or_columns_change(folder
     assert [record.text for record in read()] == ["ONE"]
 
 
-def test_an_office_file_is_read_anew_when_the_converter_comes(folder, tmp_path, monkeypatch):
+def test_an_office_file_is_read_again_once_the_converter_is_installed(folder, tmp_path, monkeypatch):
     _write(folder, "page.html", content="<p>text</p>")
     versions, real_version = {"markitdown": None}, input_files.importlib.metadata.version
 

@@ -110,7 +110,7 @@ def test_a_version_of_a_file_is_fetched_once(url: str, tmp_path: Path) -> None:
     assert texts() == ["One.", "Two."] and Store.fetched == ["one.txt"]
 
 
-def test_a_store_that_tells_sizes_alone_is_fetched_each_time(
+def test_a_store_that_lists_only_sizes_is_fetched_each_time(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Store, "is_versioned", False)
@@ -130,7 +130,7 @@ def test_the_fingerprint_follows_the_listing_and_fetches_nothing(url: str) -> No
     assert Store.fetched == []
 
 
-def test_copies_of_what_is_gone_are_unused(url: str, tmp_path: Path) -> None:
+def test_copies_of_removed_files_are_unused(url: str, tmp_path: Path) -> None:
     _fill(url, {"one.txt": b"One.", "rows.csv": b"id,text\n1,Row.\n"})
     list(read_input(url, PLAIN, B, None, tmp_path))
     assert list_unused_records(url, PLAIN, tmp_path) == []
@@ -141,7 +141,7 @@ def test_copies_of_what_is_gone_are_unused(url: str, tmp_path: Path) -> None:
     assert len(list_unused_records(tmp_path / "local", PLAIN, tmp_path)) == 3
 
 
-def test_a_file_that_went_has_a_problem_and_stops_no_other(url: str) -> None:
+def test_a_file_removed_while_read_is_a_problem_and_stops_no_other(url: str) -> None:
     _fill(url, {"one.txt": b"One.", "two.txt": b"Two."})
     Store.failures["one.txt"] = FileNotFoundError("one.txt")
     assert [(r.path, r.problem) for r in read_input(url, PLAIN, B)] == [
@@ -161,7 +161,7 @@ def test_a_fault_of_the_store_is_never_taken_for_a_deleted_document(url: str, er
         fingerprint_input(url, PLAIN)
 
 
-def test_what_is_no_folder_or_has_no_package_is_explained(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_url_without_a_folder_or_package_is_explained(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _fill(url, {"one.txt": b"One."})
     monkeypatch.setitem(sys.modules, "adlfs", None)
     monkeypatch.setitem(sys.modules, "gcsfs", None)
@@ -208,7 +208,7 @@ def local_and_remote(tmp_path_factory: pytest.TempPathFactory) -> tuple[Root, Ro
     return local, remote
 
 
-def test_the_tables_are_the_same_bytes_wherever_the_folder_is(local_and_remote: tuple[Root, Root]) -> None:
+def test_the_tables_do_not_depend_on_the_place_of_the_folder(local_and_remote: tuple[Root, Root]) -> None:
     local, remote = local_and_remote
     assert not (remote.path / "input").exists()
     assert table_bytes(remote) == table_bytes(local)
@@ -216,7 +216,7 @@ def test_the_tables_are_the_same_bytes_wherever_the_folder_is(local_and_remote: 
     assert run_index(remote).ran == []
 
 
-def test_the_sensor_sees_what_was_uploaded(local_and_remote: tuple[Root, Root]) -> None:
+def test_the_sensor_sees_an_upload(local_and_remote: tuple[Root, Root]) -> None:
     local, remote = local_and_remote
     put(local.path, "four.txt", "Belle met Fezziwig.")
     _fill(str(remote.input_folder), {"four.txt": b"Belle met Fezziwig."})

@@ -17,7 +17,7 @@ from graphrag_pipeline_tests.support.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import make_root
 
 
-def test_calls_without_a_known_price_are_no_free_calls(tmp_path: Path) -> None:
+def test_calls_without_a_known_price_are_not_free(tmp_path: Path) -> None:
     root = make_root(tmp_path / "root", {})
     free, mixed, priced = CallStats(), CallStats(), CallStats()
     free.add_call(10, 5, None, 0.1)
@@ -40,9 +40,7 @@ def test_without_a_run_there_is_nothing_to_explain(tmp_path: Path) -> None:
     assert render_costs(read_costs(make_root(tmp_path / "root", {}))) == ["no model calls yet"]
 
 
-def test_what_commands_ask_has_a_line_of_its_own_that_adds_up_to_what_was_spent(
-    model_index: ModelIndex, call: Call
-) -> None:
+def test_calls_of_commands_have_a_cost_line_that_adds_up(model_index: ModelIndex, call: Call) -> None:
     root = model_index.root
     spent_before, [indexed] = root.models.spending.total(), read_costs(root)
     settings = yaml.safe_load((root.path / "settings.yaml").read_text())
@@ -71,7 +69,7 @@ def test_what_commands_ask_has_a_line_of_its_own_that_adds_up_to_what_was_spent(
     assert json.loads(call("--root", root.path, "costs", "--json").out) == [known, *lines]
 
 
-def test_commands_side_by_side_lose_no_line_and_a_line_cut_short_costs_itself_alone(tmp_path: Path) -> None:
+def test_parallel_commands_lose_no_line_and_a_truncated_line_loses_only_itself(tmp_path: Path) -> None:
     root = make_root(tmp_path / "root", {})
     (root.cache_folder).mkdir()
     (root.cache_folder / "costs.jsonl").write_bytes(b'{"ended": "2026-11-20T1')
@@ -90,7 +88,7 @@ def test_commands_side_by_side_lose_no_line_and_a_line_cut_short_costs_itself_al
     assert tokens == list(range(20))
 
 
-def test_where_the_log_cannot_be_written_the_answer_stands_and_it_is_said(tmp_path: Path) -> None:
+def test_an_unwritable_log_is_reported_and_the_answer_is_kept(tmp_path: Path) -> None:
     root, said = make_root(tmp_path / "root", {}), []
     root.cache_folder.write_text("no folder")
     with costs_logged(root, "query", "local", said.append):

@@ -69,7 +69,7 @@ def assert_covers_what_is_paid(model_index: ModelIndex, estimates: dict[str, Sta
     assert model_index.server.count("embedding") <= n_embedded
 
 
-def test_a_run_killed_after_extraction_has_all_the_rest_before_it(model_index: ModelIndex) -> None:
+def test_the_estimate_after_a_kill_past_extraction_covers_later_stages(model_index: ModelIndex) -> None:
     lost = ("entities", "relationships", "covariates", "entity_merges", "graph", "descriptions", "summarized",
             "communit", "entity_emb", "relationship_emb", "report_emb")  # fmt: skip
     lose_tables(model_index.root, *lost)
@@ -79,7 +79,7 @@ def test_a_run_killed_after_extraction_has_all_the_rest_before_it(model_index: M
     assert all(estimates[stage].n_calls and estimates[stage].is_scaled for stage in BELOW_GRAPH)
 
 
-def test_a_run_killed_with_all_extraction_paid_has_the_rest_before_it(model_index: ModelIndex) -> None:
+def test_the_estimate_after_a_kill_with_extraction_paid_covers_later_stages(model_index: ModelIndex) -> None:
     shutil.rmtree(model_index.root.path / "heads")
     estimates = estimate(model_index.root)
     assert estimates["extracted_graph"].n_calls == 0 < estimates["extracted_graph"].n_cached
@@ -124,14 +124,14 @@ def test_a_changed_setting_of_summaries_changes_vectors_and_reports_too(model_in
     assert_covers_what_is_paid(model_index, estimates)
 
 
-def test_a_new_document_is_guessed_by_what_it_mentions(model_index: ModelIndex) -> None:
+def test_a_new_document_is_estimated_by_its_mentions(model_index: ModelIndex) -> None:
     add_document(model_index.root)
     estimates = estimate(model_index.root)
     assert estimates["summarized_descriptions"].n_calls > 0
     assert_covers_what_is_paid(model_index, estimates)
 
 
-def test_an_engine_without_a_model_leaves_the_guess_of_the_others(model_index: ModelIndex) -> None:
+def test_an_engine_without_a_model_keeps_the_estimate_of_the_others(model_index: ModelIndex) -> None:
     change(model_index.root, "extraction", engine="embedded")
     estimates = estimate(model_index.root)
     build_tables(Root(model_index.root.path), ["extracted_graph"])
@@ -141,7 +141,7 @@ def test_an_engine_without_a_model_leaves_the_guess_of_the_others(model_index: M
     assert all(estimates[stage].n_calls for stage in BELOW_GRAPH)
 
 
-def test_a_failed_text_unit_is_guessed_by_what_it_may_mention(model_index: ModelIndex) -> None:
+def test_a_failed_text_unit_is_estimated_by_its_possible_mentions(model_index: ModelIndex) -> None:
     root = model_index.root
     add_document(root)
     model_index.script = lambda asked: "Sorry." if asked.kind == "extraction" else None

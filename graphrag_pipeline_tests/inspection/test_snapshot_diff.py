@@ -16,7 +16,7 @@ from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_t
 __all__ = ["_indexed_twice", "root"]
 
 
-def test_a_deleted_document_is_named_with_what_went_with_it(root: Root) -> None:
+def test_a_deleted_document_is_listed_with_its_removed_records(root: Root) -> None:
     diff = diff_snapshots(root.snapshots.open(first_of(root)), root.snapshots.open())
     assert diff.documents == (DocumentChange("removed", "three.md", ""),)
     assert diff.rows["documents"] == (3, 2)
@@ -56,7 +56,7 @@ def test_an_edit_changes_descriptions_and_reports(root: Root) -> None:
     assert ("two.txt",) in {report.documents for report in diff.reports}
 
 
-def test_a_merge_is_told_from_a_removal(root: Root) -> None:
+def test_a_merge_is_distinguished_from_a_removal(root: Root) -> None:
     before = root.snapshots.open()
     (root.path / "entity_overrides.csv").write_text("action,a,b\nmerge,TINY TIM,BOB CRATCHIT\n")
     build_tables(root, EVERYTHING)

@@ -33,7 +33,7 @@ def test_a_sample_is_spread_over_all_and_the_same_in_any_order(ids: set[str], n:
     assert set(sample) <= ids and len(sample) == min(n, len(ids))
 
 
-def test_without_a_change_nothing_is_asked_and_all_comes_out_the_same(model_index: ModelIndex) -> None:
+def test_without_a_change_no_call_is_made_and_results_are_equal(model_index: ModelIndex) -> None:
     for name in ("extracted_graph", "summarized_descriptions", "community_reports"):
         trial = try_stage(model_index.root, STAGES[name], 3)
         assert len(trial.records) == 3 and trial.made_by == "test-chat" and not trial.changes
@@ -44,7 +44,7 @@ def test_without_a_change_nothing_is_asked_and_all_comes_out_the_same(model_inde
     assert not model_index.server.calls
 
 
-def test_a_changed_extraction_prompt_shows_what_is_added_and_removed_and_what_a_backfill_costs(
+def test_a_changed_extraction_prompt_shows_added_and_removed_records_and_the_backfill_cost(
     model_index: ModelIndex,
 ) -> None:
     before = table_bytes(model_index.root)
@@ -73,7 +73,7 @@ def test_a_backfill_does_not_pay_for_the_sample_again(model_index: ModelIndex) -
     assert trial.estimate and trial.estimate.n_calls == trial.n_records - 4
 
 
-def test_a_record_that_fails_says_why(model_index: ModelIndex) -> None:
+def test_a_failed_record_shows_the_reason(model_index: ModelIndex) -> None:
     model_index.change_prompt("community_report")
     model_index.script = lambda asked: "No."
     [record] = try_stage(model_index.root, STAGES["community_reports"], 1).records
@@ -138,6 +138,6 @@ def test_the_command_shows_two_columns_and_costs(model_index: ModelIndex, call: 
     assert again["backfill"]["n_calls"] >= again["n_records"] > 2
 
 
-def test_what_was_never_indexed_cannot_be_tried(tmp_path: Path, call: Call) -> None:
+def test_a_stage_that_was_never_indexed_cannot_be_tried(tmp_path: Path, call: Call) -> None:
     root = make_root(tmp_path / "root")
     assert_one_line_error(call("--root", root.path, "try", "reports"), "not materialized", "graphrag-pipeline index")

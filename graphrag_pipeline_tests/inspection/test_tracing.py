@@ -66,12 +66,12 @@ def test_citations_are_read_as_answers_write_them_and_shorter(text: str, cited: 
 
 
 @given(st.dictionaries(st.sampled_from(KINDS), st.lists(st.integers(0, 10**8), min_size=1, unique=True), min_size=1))
-def test_what_is_written_as_a_citation_is_read_back(cited: dict[str, list[int]]) -> None:
+def test_written_citations_are_read_back(cited: dict[str, list[int]]) -> None:
     assert read_citation(render_citation((kind, map(str, numbers)) for kind, numbers in cited.items())) == cited
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "Scrooge", "Documents:3", "Entities", "[Data: Entities ()]", "12"])
-def test_what_names_no_record_is_an_error_that_shows_how(text: str) -> None:
+def test_a_reference_without_a_record_is_an_error_with_an_example(text: str) -> None:
     with pytest.raises(PipelineError, match="names no record; write it as answers do"):
         read_citation(text)
 
@@ -93,7 +93,7 @@ def test_an_entity_leads_to_its_mentions_in_places_of_documents(indexed_by_model
         assert [below.facts["path"] for below in unit.below if below.kind == "document"] == [unit.facts["path"]]
 
 
-def test_a_mention_tells_the_prompt_the_model_the_reply_and_the_run_that_made_it(indexed_by_model: ModelIndex) -> None:
+def test_a_mention_names_its_prompt_model_reply_and_run(indexed_by_model: ModelIndex) -> None:
     root = indexed_by_model.root
     traced = trace(root, "Entities:0")
     mention = of_kind(traced, "mention")[0].origin
@@ -110,7 +110,7 @@ def test_a_mention_tells_the_prompt_the_model_the_reply_and_the_run_that_made_it
     assert graph and graph.model == "" and graph.request_key is None and graph.run == traced.published_by
 
 
-def test_a_report_leads_to_its_community_and_to_what_it_cites(indexed_by_model: ModelIndex) -> None:
+def test_a_report_leads_to_its_community_and_its_citations(indexed_by_model: ModelIndex) -> None:
     root = indexed_by_model.root
     reports = root.snapshots.open().table("community_reports").to_pylist()
     asked = next(report for report in reports if not report["is_verbatim"])
@@ -129,7 +129,7 @@ def test_a_report_leads_to_its_community_and_to_what_it_cites(indexed_by_model: 
     assert of_kind(traced, "finding") and of_kind(traced, "document") and of_kind(traced, "mention")
 
 
-def test_no_more_is_shown_than_was_asked_for_and_the_rest_is_counted(indexed_by_model: ModelIndex) -> None:
+def test_the_limit_of_shown_records_holds_and_the_rest_is_counted(indexed_by_model: ModelIndex) -> None:
     root = indexed_by_model.root
     entities = root.snapshots.open().table("entities").to_pylist()
     common = max(entities, key=lambda row: row["frequency"])
@@ -148,7 +148,7 @@ def test_a_relationship_leads_to_mentions_of_the_pair_in_either_order(indexed_by
     )
 
 
-def test_what_a_snapshot_was_made_with_is_told_after_prompts_changed(model_index: ModelIndex) -> None:
+def test_the_prompts_of_a_snapshot_are_shown_after_they_changed(model_index: ModelIndex) -> None:
     old, first = model_index.root.prompt("community_report").sha256[:16], model_index.root.snapshots.current()
     model_index.change_prompt("community_report")
     citation = "Reports (0)"
@@ -177,7 +177,7 @@ def test_an_index_without_stage_tables_is_traced_to_its_documents(small_root: Ro
     assert traced.published_by is None
 
 
-def test_numbers_that_name_nothing_are_told(small_root: Root) -> None:
+def test_numbers_without_a_record_are_reported(small_root: Root) -> None:
     traced = trace(small_root, "Entities:0, 99")
     assert len(traced.nodes) == 1 and traced.missing == ("Entities 99",)
     with pytest.raises(PipelineError, match=r"\[Data: Entities \(99\)\]: snapshot .* has no such record"):
@@ -209,7 +209,7 @@ def test_the_way_to_a_document_needs_no_dagster_home(small_root: Root, call: Cal
     assert not Path(small_root.path / "dagster").exists()
 
 
-def test_what_a_later_run_carried_over_is_traced_to_the_run_that_made_it(model_index: ModelIndex) -> None:
+def test_a_carried_over_record_is_traced_to_the_run_that_made_it(model_index: ModelIndex) -> None:
     root = model_index.root
     first = root.snapshots.current_manifest()
     [old_key, *_] = sorted(filter(None, root.tables.read("descriptions")["request_key"].to_pylist()))

@@ -31,7 +31,7 @@ def read(path):
     return pa_csv.read_csv(path, parse_options=layout, convert_options=types).to_pylist()
 
 
-def test_values_come_back_as_they_were(written):
+def test_values_come_back_unchanged(written):
     snapshot, folder, _ = written
     for label, table in (("Entity", "entities"), ("Document", "documents"), ("CommunityReport", "community_reports")):
         for row, before in zip(read(folder / f"nodes/{label}.csv"), snapshot.table(table).to_pylist(), strict=True):

@@ -67,6 +67,6 @@ def test_entities_know_their_community_at_each_level(written):
 
 
 @given(st.text(st.characters(codec=None)))
-def test_any_text_comes_back_but_for_what_xml_cannot_hold(text):
+def test_any_text_comes_back_but_for_characters_forbidden_in_xml(text):
     read_back = ElementTree.fromstring(f"<data>{xml_text(text)}</data>").text or ""
     assert read_back == re.sub("[\ud800-\udfff]", "\ufffd", legal(text))

@@ -104,7 +104,7 @@ def test_members_of_its_own_communities_are_kept(imported):
     assert {of_type[e] for e in added} == {"UNKNOWN"} and len(added) == 31 < n_added
 
 
-def test_text_units_stand_at_their_offsets(imported):
+def test_text_units_are_at_their_offsets(imported):
     snapshot = imported[1]
     text = snapshot.table("documents")["text"][0].as_py()
     for unit in snapshot.table("text_units").to_pylist():
@@ -197,14 +197,14 @@ def test_lower_case_titles_are_normalised_and_merged(imported, tmp_path):
         ("communities", lambda rows: rows.set_column(2, "community", pa.nulls(122, pa.int64())), "row 0 is empty"),
     ],
 )
-def test_what_cannot_be_read_is_named(tmp_path, table, change, message):
+def test_an_unreadable_source_is_named(tmp_path, table, change, message):
     source = copy_sample(tmp_path / "source", lambda name, rows: change(rows) if name == table else rows)
     with pytest.raises(PipelineError, match=message):
         run_import(source, tmp_path / "root")
     assert SnapshotStore(tmp_path / "root").current() is None
 
 
-def test_a_file_that_is_no_parquet_and_a_folder_without_an_index(tmp_path):
+def test_a_file_that_is_not_parquet_and_a_folder_without_an_index(tmp_path):
     with pytest.raises(PipelineError, match="have no GraphRAG index"):
         run_import(tmp_path, tmp_path / "root")
     source = copy_sample(tmp_path / "source")
@@ -213,7 +213,7 @@ def test_a_file_that_is_no_parquet_and_a_folder_without_an_index(tmp_path):
         run_import(source, tmp_path / "root")
 
 
-def test_a_root_with_an_index_of_its_own_is_refused(tmp_path):
+def test_a_root_with_an_index_is_refused(tmp_path):
     (tmp_path / "heads" / "documents").mkdir(parents=True)
     with pytest.raises(PipelineError, match="another directory with `--root`"):
         run_import(SAMPLE, tmp_path)
@@ -255,7 +255,7 @@ def test_vectors_that_the_embedder_reproduces_are_kept(tmp_path):
     np.testing.assert_allclose(kept, expected, atol=1e-6)
 
 
-def test_vectors_of_another_model_are_made_anew_and_it_is_said(imported, tmp_path):
+def test_vectors_of_another_model_are_computed_again_and_reported(imported, tmp_path):
     source = copy_sample(tmp_path / "source")
     entities = _entity_rows()
     matrix = np.random.default_rng(1).normal(size=(len(entities), 8))
@@ -268,7 +268,7 @@ def test_vectors_of_another_model_are_made_anew_and_it_is_said(imported, tmp_pat
     }
 
 
-def test_vectors_of_another_model_with_the_same_length_are_made_anew(tmp_path):
+def test_vectors_of_another_model_with_the_same_length_are_computed_again(tmp_path):
     source, embedder = copy_sample(tmp_path / "source"), load_static_embeddings()
     entities = _entity_rows()
     matrix = np.random.default_rng(1).normal(size=(len(entities), embedder.dimensions))
@@ -277,7 +277,7 @@ def test_vectors_of_another_model_with_the_same_length_are_made_anew(tmp_path):
     assert any("vectors of another model (cosine" in note for note in report.notes)
 
 
-def test_vectors_of_another_model_are_kept_when_told_to(tmp_path):
+def test_vectors_of_another_model_are_kept_on_request(tmp_path):
     source = copy_sample(tmp_path / "source")
     entities = _entity_rows()
     matrix = np.random.default_rng(1).normal(size=(len(entities), 8))
@@ -299,12 +299,12 @@ def test_vectors_of_another_model_are_kept_when_told_to(tmp_path):
     assert sum(n_reports) == N_OWN_COMMUNITIES
 
 
-def test_vectors_that_are_not_there_cannot_be_kept(tmp_path):
+def test_missing_vectors_cannot_be_kept(tmp_path):
     with pytest.raises(PipelineError, match="the folder has no vectors; import without"):
         run_import(SAMPLE, tmp_path, keep_vectors=True)
 
 
-def test_vectors_stand_for_what_is_embedded(imported):
+def test_vectors_belong_to_the_embedded_texts(imported):
     snapshot, embedder = imported[1], load_static_embeddings()
     for name, (table, _) in VECTOR_TABLES.items():
         rows = snapshot.table(table).slice(0, 3)

@@ -164,7 +164,7 @@ def test_an_entity_in_two_branches_stays_in_the_one_that_lists_it_most():
     assert any(note.startswith("1 entity listing was taken out of communities") for note in repaired.notes)
 
 
-def test_a_community_that_stands_for_none_is_left_out():
+def test_a_community_numbered_minus_one_is_left_out():
     repaired = repair(
         entities=[{"id": "a", "title": "A"}],
         communities=[{"community": -1, "entity_ids": ["a"]}],
@@ -211,7 +211,7 @@ def test_a_text_unit_is_found_forward_then_anywhere_then_without_metadata(text, 
     assert locate_text(text, "one two one", start) == found
 
 
-def test_equal_text_units_stand_one_behind_the_other():
+def test_equal_text_units_get_successive_offsets():
     repaired = repair(
         documents=[{"id": "d", "text": "no. no. no."}], text_units=[{"id": i, "text": "no."} for i in "abc"]
     )

@@ -76,7 +76,7 @@ def test_a_file_added_to_an_export_is_not_deleted(snapshot, tmp_path):
         export_snapshot(snapshot, tmp_path / "out", "csv")
 
 
-def test_a_file_and_a_folder_below_a_file_are_no_targets(snapshot, tmp_path):
+def test_a_file_and_a_folder_below_a_file_are_refused_as_targets(snapshot, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(PipelineError, match="is not a folder"):
         export_snapshot(snapshot, tmp_path / "file", "csv")
@@ -113,7 +113,7 @@ def test_a_link_to_a_folder_stays_a_link(snapshot, tmp_path):
     assert (tmp_path / "link").is_symlink() and (tmp_path / "behind" / "graph.graphml").is_file()
 
 
-def test_the_command_exports_what_is_published(root, snapshot, tmp_path):
+def test_the_command_exports_the_published_snapshot(root, snapshot, tmp_path):
     finished = run("export", tmp_path / "out", "--format", "csv", "--root", root)
     assert finished.returncode == 0, finished.stderr
     assert "nodes/Entity.csv: 5" in finished.stdout and snapshot.id in finished.stdout

@@ -58,7 +58,7 @@ def test_extraction_finds_names_of_the_input_text_only() -> None:
     assert re.search(r'\("relationship"<\|>ADA LOVELACE<\|>CHARLES BABBAGE<\|>Ada Lovelace wrote.*<\|>\d+\)', text)
 
 
-def test_gleaning_adds_what_was_held_back_then_nothing() -> None:
+def test_gleaning_adds_the_withheld_records_then_nothing() -> None:
     _, first = reply(prompt())
     kind, second = reply(prompt(), first, CONTINUE)
     assert kind == "gleaning" and titles(second) == ["MARY SOMERVILLE", "NAPLES"]
@@ -152,7 +152,7 @@ def test_several_reports_are_rated_each() -> None:
     assert json.loads(text)["ratings"] == [{"number": 4, "rating": 5}, {"number": 9, "rating": 0}]
 
 
-def test_an_answer_is_from_the_tagged_data_and_not_from_what_the_prompt_says_of_it() -> None:
+def test_an_answer_uses_the_tagged_data_and_not_the_instructions() -> None:
     system = (
         "- Cite such as [Data: Sources (1)].\n\n<data>\n# Sources\n[3] engines.txt\nBabbage built the engine.\n</data>"
     )
@@ -198,7 +198,7 @@ def test_a_primer_names_follow_up_questions() -> None:
 DATA = "<data>\n# Sources\n[3] engines.txt\nBabbage built the engine with Ada Lovelace.\n</data>"
 
 
-def test_readers_questions_and_verdicts_have_the_shape_that_is_asked_for() -> None:
+def test_readers_questions_and_verdicts_have_the_requested_shape() -> None:
     system = f'{{"personas": []}}\n- 2 readers, each with 3 tasks\n{DATA}'
     readers = json.loads(reply("Name the readers.", system=system)[1])["personas"]
     assert [len(reader["tasks"]) for reader in readers] == [3, 3]

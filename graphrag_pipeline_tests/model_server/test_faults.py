@@ -64,7 +64,7 @@ def test_a_hang_ends_with_the_clients_time_out() -> None:
         assert [call.status for call in server.calls] == [None, 200]
 
 
-def test_bodies_that_are_no_json() -> None:
+def test_bodies_that_are_not_json() -> None:
     with running_model_server([("echo", (Fault("garbage"), Fault("html")))]) as server:
         with pytest.raises(ValueError):
             ask(connect(server))

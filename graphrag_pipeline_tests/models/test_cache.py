@@ -94,7 +94,7 @@ def test_a_change_that_fails_alone_does_not_take_others_with_it(cache: ResponseC
     assert len(cache.read([f"{i}" for i in range(100)])) == 100
 
 
-def test_a_damaged_file_says_what_to_do(tmp_path: Path) -> None:
+def test_a_damaged_file_names_the_remedy(tmp_path: Path) -> None:
     path = tmp_path / "responses.sqlite"
     path.write_bytes(b"not a database at all" * 1000)
     with pytest.raises(PipelineError, match=r"responses\.sqlite: the response cache is damaged .* move it") as caught:

@@ -86,7 +86,7 @@ def test_no_more_at_once_than_allowed(tmp_path: Path) -> None:
         assert server.log.most_in_flight <= 3
 
 
-def test_an_overloaded_endpoint_is_asked_less_at_once_and_answers_all(tmp_path: Path) -> None:
+def test_an_overloaded_endpoint_gets_fewer_parallel_requests_and_answers_all(tmp_path: Path) -> None:
     with running_model_server(answer, latency_s=0.005, max_in_flight=5, retry_after_s=0.01) as server:
         results = complete_all(chat_model(server.base_url, tmp_path, max_concurrency=40), questions(200))
     assert texts(results) == [f"fact about question {number}" for number in range(200)]
@@ -94,7 +94,7 @@ def test_an_overloaded_endpoint_is_asked_less_at_once_and_answers_all(tmp_path: 
     assert late.count(429) < 30
 
 
-def test_the_budget_ends_the_run_and_keeps_what_was_paid(tmp_path: Path) -> None:
+def test_the_budget_ends_the_run_and_keeps_paid_replies(tmp_path: Path) -> None:
     with running_model_server(answer) as server:
         budget = BudgetSettings(max_tokens=2000)
         with pytest.raises(BudgetExceededError, match="run continues where it stopped"):
@@ -113,7 +113,7 @@ def test_a_wrong_key_ends_the_run_at_once(tmp_path: Path) -> None:
         complete_all(chat_model(server.base_url, tmp_path, max_concurrency=4), questions(500))
 
 
-def test_a_run_whose_first_replies_say_nothing_is_stopped(tmp_path: Path) -> None:
+def test_a_run_with_empty_first_replies_is_stopped(tmp_path: Path) -> None:
     def check(first: Sequence[ChatReply[str] | Failure]) -> None:
         seen.append(len(first))
         if all("fact about" in text for text in texts(first)):
@@ -142,7 +142,7 @@ def test_a_conversation_of_several_calls_is_one_work() -> None:
     assert run_all("gleaning", [], 2) == []
 
 
-def test_a_fault_of_ours_is_not_hidden() -> None:
+def test_a_programming_error_is_not_hidden() -> None:
     async def fail() -> None:
         raise KeyError("a bug")
 
@@ -161,7 +161,7 @@ def test_waiting_for_the_loop_from_within_is_refused() -> None:
         start_in_loop(outer()).result()
 
 
-def test_an_interrupt_lets_calls_under_way_finish_and_goes_on(tmp_path: Path) -> None:
+def test_an_interrupt_lets_running_calls_finish_and_then_stops(tmp_path: Path) -> None:
     interrupted = threading.Event()
 
     def interrupt(done: int, total: int) -> None:
@@ -240,14 +240,14 @@ def test_sigterm_ends_a_run_with_its_paid_work_kept(tmp_path: Path, slow_server:
     assert sum(reply is not None for reply in known) == sum(call.status == 200 for call in slow_server.calls) < 40
 
 
-def test_two_processes_on_one_root_share_what_they_pay_for(tmp_path: Path, slow_server: ModelServer) -> None:
+def test_two_processes_on_one_root_share_paid_replies(tmp_path: Path, slow_server: ModelServer) -> None:
     runs = [start_run(slow_server, tmp_path) for _ in range(2)]
     assert [run.communicate(timeout=120)[0].endswith("done\n") for run in runs] == [True, True]
     known = chat_model(slow_server.base_url, tmp_path).recall(questions(40))
     assert all(reply is not None for reply in known)
 
 
-def test_the_mix_of_all_faults_leaves_replies_or_failures_and_only_those_are_asked_again(tmp_path: Path) -> None:
+def test_a_mix_of_all_faults_leaves_replies_or_failures_and_only_failures_are_retried(tmp_path: Path) -> None:
     with running_model_server(answer, faults=SHOW_MIX, hang_s=1.0) as server:
         chat = chat_model(server.base_url, tmp_path, timeout_s=0.5)
         results = complete_all(chat, questions(250))

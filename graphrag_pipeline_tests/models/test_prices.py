@@ -28,7 +28,7 @@ def test_settings_come_before_the_list() -> None:
     assert free.cost(10, 10) == 0.0
 
 
-def test_an_unknown_model_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unknown_model_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         assert find_price("never-heard-of", "http://127.0.0.1:9/v1") is None
         assert find_price("never-heard-of", "http://127.0.0.1:9/v1") is None

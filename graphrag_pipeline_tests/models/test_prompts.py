@@ -91,12 +91,12 @@ def test_braces_in_a_users_text_never_break_rendering(text):
     assert prompt.render(entity_types="{input_text}", input_text=text, language="").count("{input_text}") >= 1
 
 
-def test_plain_json_in_a_prompt_stays_as_it_is(tmp_path):
+def test_plain_json_in_a_prompt_stays_unchanged(tmp_path):
     prompt = write(tmp_path, "community_report", 'As {"a": {"b": [{"c": 1}]}} says: {input_text}')
     assert prompt.render(input_text="X", max_report_length="9") == 'As {"a": {"b": [{"c": 1}]}} says: X'
 
 
-def test_what_a_prompt_lacks_is_named(tmp_path):
+def test_a_missing_placeholder_of_a_prompt_is_named(tmp_path):
     with pytest.raises(PipelineError, match=r"extract_graph\.txt: the placeholder \{input_text\} is missing"):
         write(tmp_path, "extract_graph", "Find {entity_types}.")
     with pytest.raises(PipelineError, match=r"no value for \{entity_typs\}; did you mean \{entity_types\}\?"):
@@ -108,7 +108,7 @@ def test_what_a_prompt_lacks_is_named(tmp_path):
         load_prompt(tmp_path, "extract_graph")
 
 
-def test_the_language_is_asked_for_in_the_prompt_or_before_it(tmp_path):
+def test_the_language_is_requested_in_the_prompt_or_before_it(tmp_path):
     default, tuned = load_prompt(None, "extract_graph"), write(tmp_path, "extract_graph", TUNED)
     values = {"entity_types": "PERSON", "input_text": "X"}
     [turn] = open_conversation(default, "auto", **values)

@@ -89,7 +89,7 @@ json_values = st.recursive(
 
 
 @given(st.lists(st.dictionaries(st.text("ab"), json_values, max_size=3), min_size=1, max_size=3))
-def test_correct_json_is_read_as_it_is(objects: list[dict[str, Any]]) -> None:
+def test_correct_json_is_read_unchanged(objects: list[dict[str, Any]]) -> None:
     reply = "Here:\n```json\n" + "\n".join(map(json.dumps, objects)) + "\n```\nDone (see [Data: Reports (1)])."
     assert read_json(reply) == objects
 
@@ -107,5 +107,5 @@ def test_correct_json_is_read_as_it_is(objects: list[dict[str, Any]]) -> None:
         ("[" * 51 + "]" * 51, []),
     ],
 )
-def test_what_is_read(reply: str, values: list[Any]) -> None:
+def test_unusual_json_is_read(reply: str, values: list[Any]) -> None:
     assert read_json(reply) == values

@@ -35,7 +35,7 @@ WHOLE = '{"title": "The Cratchits", "rating": 7, "findings": [{"summary": "s", "
         WHOLE.replace('"', "'"),
     ],
 )
-def test_a_report_is_read_however_it_is_wrapped(text: str) -> None:
+def test_a_report_is_read_in_any_wrapping(text: str) -> None:
     report = parse_reply(text, Report)
     assert (report.title, report.rating, report.findings[0].summary) == ("The Cratchits", 7, "s")
 
@@ -56,12 +56,12 @@ def test_a_report_is_read_however_it_is_wrapped(text: str) -> None:
     ],
     ids=range(10),
 )
-def test_what_is_no_report_is_refused_with_the_reason(text: str, reason: str) -> None:
+def test_an_invalid_report_is_refused_with_the_reason(text: str, reason: str) -> None:
     with pytest.raises(ReplyFormatError, match=reason):
         parse_reply(text, Report)
 
 
-def test_an_example_before_the_report_is_passed_over() -> None:
+def test_an_example_before_the_report_is_skipped() -> None:
     assert parse_reply(f'As in {{"title": "..."}}, here is mine [Data: Reports (1)]:\n{WHOLE}', Report).rating == 7
 
 

@@ -52,7 +52,7 @@ def files_that_say(root: Root, word: str) -> list[Path]:
     return [path for path, text in texts_on_disk(root) if word in text]
 
 
-def test_nothing_on_disk_remembers_it_and_the_index_is_untouched(root: Root) -> None:
+def test_no_file_holds_a_forgotten_document_and_the_index_is_untouched(root: Root) -> None:
     first, contents = first_of(root), (contract_bytes(root), table_bytes(root))
     assert files_that_say(root, "fezziwig")
     forgotten = forget_document(root, "three.md")
@@ -96,7 +96,7 @@ def test_a_record_of_a_file_is_forgotten_by_its_id(tmp_path: Path) -> None:
     assert files_that_say(root, "zaphodine") == []
 
 
-def test_what_is_still_in_the_input_folder_is_refused_and_nothing_is_removed(root: Root) -> None:
+def test_a_document_in_the_input_folder_is_refused_and_nothing_is_removed(root: Root) -> None:
     before = files_of(root)
     with pytest.raises(PipelineError, match=r"is still in .*input; remove it there"):
         forget_document(root, "one.txt")
@@ -106,19 +106,19 @@ def test_what_is_still_in_the_input_folder_is_refused_and_nothing_is_removed(roo
     assert files_of(root) == before
 
 
-def test_what_is_still_in_the_index_is_refused(root: Root) -> None:
+def test_a_document_in_the_index_is_refused(root: Root) -> None:
     (root.path / "input" / "one.txt").unlink()
     with pytest.raises(PipelineError, match=r"is still in the index; run `graphrag-pipeline index`"):
         forget_document(root, "one.txt")
 
 
-def test_what_is_in_a_pinned_snapshot_is_refused(root: Root) -> None:
+def test_a_document_in_a_pinned_snapshot_is_refused(root: Root) -> None:
     roll_back(root.snapshots, first_of(root))
     with pytest.raises(PipelineError, match="which is pinned; run `graphrag-pipeline snapshots unpin`"):
         forget_document(root, "three.md")
 
 
-def test_a_snapshot_that_somebody_reads_is_refused(root: Root) -> None:
+def test_a_document_in_an_open_snapshot_is_refused(root: Root) -> None:
     reader = root.snapshots.open(first_of(root))
     with pytest.raises(PipelineError, match="is open in another process"):
         forget_document(root, "three.md")
@@ -156,7 +156,7 @@ def make_folding_root(path: Path, server: ModelServer) -> Root:
 
 
 @pytest.mark.usefixtures("_key")
-def test_its_replies_go_and_no_other_has_to_be_paid_again(tmp_path: Path) -> None:
+def test_its_replies_are_deleted_and_no_other_is_paid_again(tmp_path: Path) -> None:
     with running_model_server() as server:
         never, root = (make_folding_root(tmp_path / name, server) for name in ("never", "root"))
         build_tables(never, EVERYTHING)
@@ -184,7 +184,7 @@ def test_its_replies_go_and_no_other_has_to_be_paid_again(tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("_key")
 @pytest.mark.parametrize("is_pruned", [False, True], ids=["tried", "tried and pruned"])
-def test_replies_that_nothing_names_go_as_well(tmp_path: Path, is_pruned: bool) -> None:
+def test_replies_without_a_reference_are_deleted_too(tmp_path: Path, is_pruned: bool) -> None:
     """`try` and prompts of before leave replies without a row; `prune` takes the rows of others."""
     with running_model_server() as server:
         root = make_model_root(tmp_path / "root", server.base_url, n_articles=2)

@@ -13,7 +13,7 @@ from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_t
 __all__ = ["_indexed_twice", "root"]
 
 
-def test_what_is_within_the_grace_time_stays(root: Root) -> None:
+def test_files_within_the_grace_time_stay(root: Root) -> None:
     # The copy made every file now, and only the manifests are from 2001.
     first = first_of(root)
     swept = prune(root, n_kept=1, before=time.time() - 3600)
@@ -22,7 +22,7 @@ def test_what_is_within_the_grace_time_stays(root: Root) -> None:
     assert prune(root, n_kept=1, before=math.inf).paths
 
 
-def test_cached_conversions_of_files_that_are_gone_or_edited_go(root: Root) -> None:
+def test_cached_conversions_of_removed_or_edited_files_are_deleted(root: Root) -> None:
     put(root.path, "rows.jsonl", '{"id": 1, "title": "t", "text": "They say that Scrooge slept."}')
     put(root.path, "more.jsonl", '{"id": 1, "title": "t", "text": "They say that Scrooge woke."}')
     build_tables(root, EVERYTHING)

@@ -48,7 +48,7 @@ def versions(root: Root) -> dict[str, str | None]:
     }
 
 
-def test_a_changed_report_prompt_makes_reports_and_what_is_below_stale_with_old_and_new_hash(
+def test_a_changed_report_prompt_makes_reports_and_later_stages_stale_with_both_hashes(
     model_index: ModelIndex,
 ) -> None:
     old = model_index.root.prompt("community_report").sha256
@@ -78,7 +78,7 @@ def test_a_changed_report_prompt_is_paid_for_reports_and_their_vectors_alone(mod
     assert changed == set(BELOW_REPORTS[:2])
 
 
-def test_reports_wait_where_little_is_new_until_a_recluster_which_gives_those_of_a_rebuild(
+def test_reports_with_little_new_evidence_are_deferred_until_a_recluster_which_equals_a_rebuild(
     model_index: ModelIndex, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("GRAPHRAG__REPORTS__REWRITE_SHARE", "0.5")
@@ -108,7 +108,7 @@ def copy_inputs(root: Root, path: Path) -> Root:
     return Root(path)
 
 
-def test_a_moved_folder_of_documents_asks_no_model(model_index: ModelIndex) -> None:
+def test_a_moved_input_folder_makes_no_model_call(model_index: ModelIndex) -> None:
     path = model_index.root.path
     n_documents = model_index.root.snapshots.open().n_rows("documents")
     os.rename(path / "input", path / "moved")
@@ -128,7 +128,7 @@ def test_a_moved_root_is_fresh(model_index: ModelIndex, tmp_path: Path) -> None:
     assert not run_index(Root(moved)).ran and not model_index.server.calls
 
 
-def test_what_is_below_a_stale_stage_says_what_changed_of_its_own(model_index: ModelIndex) -> None:
+def test_a_stage_below_a_stale_one_names_its_own_changes(model_index: ModelIndex) -> None:
     model_index.change_prompt("extract_graph")
     model_index.change_prompt("community_report")
     reasons = {(item.stage, item.partition): item.reasons for item in stale(model_index.root)}
@@ -142,7 +142,7 @@ def test_what_is_below_a_stale_stage_says_what_changed_of_its_own(model_index: M
     assert reasons["communities", "all"] == ("graph stale",)
 
 
-def test_status_tells_old_and_new_and_what_it_would_cost_and_asks_nothing(model_index: ModelIndex, call: Call) -> None:
+def test_status_shows_old_and_new_hash_and_cost_without_a_call(model_index: ModelIndex, call: Call) -> None:
     model_index.change_prompt("community_report")
     told = call("--root", model_index.root.path, "status").out
     assert "stale community_reports: prompt community_report: " in told and " -> " in told

@@ -60,7 +60,9 @@ def test_environment_overrides_the_file(tmp_path: Path) -> None:
         ("", {"GRAPHRAG__TEXT_UNITS__SIZE": "["}, "environment variable GRAPHRAG__TEXT_UNITS__SIZE"),
     ],
 )
-def test_bad_settings_say_what_and_where(tmp_path: Path, text: str, environment: dict[str, str], expected: str) -> None:
+def test_bad_settings_are_reported_with_key_and_file(
+    tmp_path: Path, text: str, environment: dict[str, str], expected: str
+) -> None:
     with pytest.raises(SettingsError) as caught:
         load_settings(write(tmp_path, text), environment)
     assert expected in str(caught.value)

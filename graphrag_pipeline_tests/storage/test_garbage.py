@@ -41,7 +41,7 @@ def test_after_a_sweep_the_root_is_one_that_never_had_more(root: Root, tmp_path:
     assert independent_files(root) == independent_files(fresh)
 
 
-def test_a_dry_run_says_the_same_and_removes_nothing(root: Root) -> None:
+def test_a_dry_run_reports_the_same_and_removes_nothing(root: Root) -> None:
     before = files_of(root)
     planned = sweep(root.tables, root.snapshots, old(root), math.inf, is_dry_run=True)
     assert files_of(root) == before
@@ -80,7 +80,7 @@ def test_a_snapshot_is_as_old_as_its_successor(root: Root) -> None:
     assert old(root, before=followed_at + 1) == [first]
 
 
-def test_what_is_pruned_does_not_hang_on_the_times_of_files(root: Root) -> None:
+def test_pruning_does_not_depend_on_file_times(root: Root) -> None:
     first, second = first_of(root), str(root.snapshots.current())
     os.utime(root.snapshots.path_of(first))
     os.utime(root.snapshots.path_of(second), (0, 0))
@@ -93,7 +93,7 @@ def test_what_is_pruned_does_not_hang_on_the_times_of_files(root: Root) -> None:
     assert sweep(root.tables, root.snapshots, old(root), math.inf).snapshots == (first,)
 
 
-def test_young_files_stay_though_nothing_names_them(root: Root) -> None:
+def test_young_files_stay_without_a_reference(root: Root) -> None:
     orphan = root.path / "tables" / "documents" / "000" / "orphan.parquet"
     orphan.write_bytes(b"x")
     sweep(root.tables, root.snapshots, [], time.time() - 3600)

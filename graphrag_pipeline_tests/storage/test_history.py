@@ -21,7 +21,7 @@ from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_t
 __all__ = ["_indexed_twice", "root"]
 
 
-def test_the_list_is_newest_first_and_says_which_one_readers_get(root: Root) -> None:
+def test_the_list_is_newest_first_and_marks_the_one_that_readers_get(root: Root) -> None:
     newest, oldest = list_snapshots(root.snapshots)
     assert (newest.is_published, oldest.is_published) == (True, False)
     assert (newest.created, oldest.created) == ("2001-09-10T01:46:40+00:00", "2001-09-09T01:46:40+00:00")
@@ -45,7 +45,7 @@ def test_a_snapshot_is_later_than_those_of_the_folder_though_the_clock_is_not(ro
     assert root.snapshots.created_ns(third) > ahead
 
 
-def test_the_time_of_a_manifest_is_no_part_of_its_id_and_stays(root: Root) -> None:
+def test_the_time_of_a_manifest_is_not_part_of_its_id_and_stays(root: Root) -> None:
     first = root.snapshots.ids()[0]
     known = root.snapshots.manifest(first)
     assert known.id == first
@@ -54,7 +54,7 @@ def test_the_time_of_a_manifest_is_no_part_of_its_id_and_stays(root: Root) -> No
     assert root.snapshots.path_of(first).read_bytes() == before
 
 
-def test_a_manifest_that_says_no_time_has_that_of_its_file(root: Root) -> None:
+def test_a_manifest_without_a_time_has_that_of_its_file(root: Root) -> None:
     first, second = root.snapshots.ids()
     date_manifest(root, first, None)
     os.utime(root.snapshots.path_of(first), ns=(0, 1_500_000_000 * 10**9))

@@ -91,7 +91,7 @@ def test_a_damaged_head_or_file_counts_as_missing(tmp_path: Path, damaged: str) 
     assert store.head(TABLE.name, "000") is None
 
 
-def test_another_number_of_buckets_is_refused_with_the_way_out(tmp_path: Path) -> None:
+def test_another_number_of_buckets_is_refused_with_the_remedy(tmp_path: Path) -> None:
     store = TableStore(tmp_path)
     store.check_layout(8)
     store.check_layout(8)

@@ -43,7 +43,7 @@ def test_sentences_of_a_text_have_their_white_space_folded():
     assert sentences_of("Marley was\ndead.  There is no doubt.\n") == ["Marley was dead.", "There is no doubt."]
 
 
-def test_the_central_sentence_comes_first_and_the_next_says_something_else():
+def test_the_central_sentence_comes_first_and_the_next_differs():
     first, second = rank(CAROL, 2)
     assert "office" in first
     assert "office" not in second
@@ -69,7 +69,7 @@ def test_a_repeat_in_other_case_or_punctuation_is_not_picked():
     assert len(rank(texts, 9)) == 2
 
 
-def test_headings_are_picked_only_where_there_is_nothing_else():
+def test_headings_are_picked_only_without_sentences():
     assert rank(["STAVE ONE", "Marley was dead as a door-nail."], 5) == ["Marley was dead as a door-nail."]
     assert rank(["STAVE ONE", "miser"], 5) != []
 
@@ -87,7 +87,7 @@ def test_nothing_is_picked_from_nothing(texts):
     assert rank(texts, 3) == []
 
 
-def test_zero_vectors_are_no_error():
+def test_zero_vectors_are_accepted():
     assert len(rank_sentences(CAROL, np.zeros((5, 8), dtype=np.float32), 3)) == 3
 
 
@@ -107,7 +107,7 @@ def test_the_order_of_arrival_does_not_matter(texts, n, random, has_query):
 
 @settings(deadline=None)
 @given(sentences, st.integers(1, 5))
-def test_never_more_than_asked_and_never_twice(texts, n):
+def test_the_limit_holds_and_no_sentence_is_picked_twice(texts, n):
     picked = rank(texts, n)
     assert len(picked) <= n
     assert len({text.casefold() for text in picked}) == len(picked)

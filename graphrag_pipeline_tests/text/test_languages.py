@@ -47,11 +47,11 @@ def names_in(text: str) -> dict[str, str]:
         ("Пушкин родился в Москве.", ""),
     ],
 )
-def test_language_is_told_by_small_words_or_script(text: str, expected: str) -> None:
+def test_language_is_detected_by_function_words_or_script(text: str, expected: str) -> None:
     assert detect_language(text) == expected
 
 
-def test_german_nouns_are_no_names() -> None:
+def test_german_nouns_are_not_names() -> None:
     assert names_in(GERMAN) == {
         "Angela Merkel": "PERSON", "Paris": "GEO", "Emmanuel Macron": "PERSON", "Herr Schmidt": "PERSON",
         "Köln": "GEO", "Deutsche Bank": "ORGANIZATION", "Europäische Union": "ORGANIZATION",

@@ -24,7 +24,7 @@ from graphrag_pipeline.text.sentence_forms import (
         "Скрудж был скупым человеком.",
     ],
 )
-def test_a_sentence_stands_alone(text):
+def test_a_complete_sentence_is_recognized(text):
     assert is_sentence(text)
 
 
@@ -48,7 +48,7 @@ def test_a_sentence_stands_alone(text):
         "He stooped down to hear it, but at the first sound of",
     ],
 )
-def test_a_heading_or_fragment_does_not(text):
+def test_a_heading_or_fragment_is_not_a_sentence(text):
     assert not is_sentence(text)
 
 
@@ -66,7 +66,7 @@ def test_a_heading_or_fragment_does_not(text):
         ("Scrooge likes her.", False),
     ],
 )
-def test_a_sentence_that_points_back_is_known(text, expected):
+def test_a_sentence_that_points_back_is_recognized(text, expected):
     assert leans_on_context(text) is expected
 
 
@@ -108,7 +108,7 @@ def test_words_are_counted_in_scripts_without_spaces():
         "\u201c\u4ec0\u4e48\uff01\u201d\u8427\u708e\u559d\u9053\u3002",
     ],
 )
-def test_direct_speech_alone_that_ends_as_a_cry_is_one(text):
+def test_direct_speech_that_ends_as_an_exclamation_is_an_exclamation(text):
     assert is_cry(text)
 
 
@@ -124,7 +124,7 @@ def test_direct_speech_alone_that_ends_as_a_cry_is_one(text):
         "'Not coming!' said Bob, with a sudden declension in his high spirits.",
     ],
 )
-def test_what_tells_something_around_its_quotations_is_no_cry(text):
+def test_a_sentence_with_text_around_its_quotations_is_not_an_exclamation(text):
     assert not is_cry(text)
 
 
@@ -138,5 +138,5 @@ def test_what_tells_something_around_its_quotations_is_no_cry(text):
         ("The street was empty.", False),
     ],
 )
-def test_a_pronoun_that_may_stand_for_a_name_is_found(text, expected):
+def test_a_pronoun_that_may_refer_to_a_name_is_found(text, expected):
     assert has_pronoun(text) == expected

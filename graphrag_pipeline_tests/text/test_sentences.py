@@ -63,7 +63,7 @@ def test_spans_partition_the_text_and_begin_with_a_letter(text):
 
 
 @given(texts, texts)
-def test_a_paragraph_is_split_alike_wherever_it_stands(before, after):
+def test_a_paragraph_is_split_alike_at_any_place(before, after):
     def of(text):
         return [text[start:end].strip() for start, end in split_sentences(text)]
 

@@ -84,12 +84,12 @@ _PARTS = st.sampled_from([*"aZ9.,\"'-é萧\u0301\ud800 \n\t\u00a0\u3000\u2028\x1
 
 @given(st.lists(st.lists(_PARTS, max_size=12).map("".join), max_size=4))
 @example(["  two spaces  ", " \n \n a", "a\t b", "a \u00a0 b", "a\u00a0 b", "", " ", "a "])
-def test_counting_word_by_word_gives_what_encoding_gives(texts):
+def test_counting_word_by_word_equals_encoding(texts):
     encode = load_encoding("o200k_base").encode_ordinary
     assert count_tokens_each(texts) == [len(encode(text)) for text in texts]
 
 
-def test_an_encoding_is_loaded_once_by_whatever_name_it_is_asked_for():
+def test_an_encoding_is_loaded_once_under_any_of_its_names():
     assert load_encoding() is load_encoding("o200k_base") is load_encoding(name="o200k_base")
 
 

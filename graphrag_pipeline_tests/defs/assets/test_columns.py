@@ -24,7 +24,7 @@ def test_lineage_names_columns_that_exist_in_assets_right_above_or_beside(stage:
 
 
 @pytest.mark.parametrize("stage", [name for name in STAGES if name != "corpus_manifest"])
-def test_every_stage_says_where_its_columns_come_from(stage: str) -> None:
+def test_every_stage_names_the_sources_of_its_columns(stage: str) -> None:
     for table in shown_tables(ALL_STAGES[stage]):
         assert origins_of(ALL_STAGES[stage], table) or table.endswith("_failures"), table
 

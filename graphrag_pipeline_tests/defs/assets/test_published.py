@@ -38,7 +38,7 @@ def root(indexed_root: Root) -> Root:
     return Root(indexed_root.path)
 
 
-def test_a_publication_tells_what_is_in_it_and_what_is_new(root: Root) -> None:
+def test_a_publication_lists_its_documents_and_the_changed_ones(root: Root) -> None:
     before = root.snapshots.current()
     put(root.path, "one.txt", "They say that Scrooge slept, and Marley with him.")
     put(root.path, "four.txt", "They say that Scrooge saw the fog.")
@@ -52,7 +52,7 @@ def test_a_publication_tells_what_is_in_it_and_what_is_new(root: Root) -> None:
     assert "| three.md |  | The Ball | 1 |" in told["documents in it"] and "two.txt" not in told["documents in it"]
 
 
-def test_a_publication_tells_what_the_run_cost(model_index: ModelIndex) -> None:
+def test_a_publication_shows_the_cost_of_the_run(model_index: ModelIndex) -> None:
     put(model_index.root.path, "four.txt", "They say that Ada Lovelace met Charles Babbage in the fog.")
     run_index(model_index.root)
     told = shown(materializations(model_index.root)[0])
@@ -61,7 +61,7 @@ def test_a_publication_tells_what_the_run_cost(model_index: ModelIndex) -> None:
     assert told["unpriced_calls"] > 0 and "cost_usd" not in told, "the model of embeddings has no known price"
 
 
-def test_an_index_run_that_finds_nothing_confirms_it_and_still_tells_what_it_is(root: Root) -> None:
+def test_an_index_run_without_changes_confirms_the_snapshot_and_shows_it(root: Root) -> None:
     first = materializations(root)
     run_index(root)
     last, *others = materializations(root)
@@ -77,7 +77,7 @@ def test_without_a_freshness_policy_nothing_is_confirmed(indexed_root: Root) -> 
     assert len(materializations(indexed_root)) == before
 
 
-def test_while_a_candidate_waits_for_unpin_nothing_counts_as_fresh(root: Root) -> None:
+def test_nothing_counts_as_fresh_while_a_candidate_waits_for_unpin(root: Root) -> None:
     first = str(root.snapshots.current())
     put(root.path, "four.txt", "They say that Scrooge saw the fog.")
     run_index(root)
@@ -96,7 +96,7 @@ def test_while_a_candidate_waits_for_unpin_nothing_counts_as_fresh(root: Root) -
     assert shown(materializations(root)[0])["snapshot"] == root.snapshots.current() != first
 
 
-def test_a_published_snapshot_that_is_damaged_is_told_as_that(root: Root) -> None:
+def test_a_damaged_published_snapshot_is_reported_as_damaged(root: Root) -> None:
     from graphrag_pipeline.defs.assets.published import published_event
 
     current = str(root.snapshots.current())

@@ -76,7 +76,7 @@ def test_the_job_observes_every_source_in_one_run(indexed_root: Root) -> None:
     assert told == [f"input_folder {changed}, entity_overrides", "nothing"]
 
 
-def test_an_observation_tells_how_many_documents_there_are_and_which_changed(indexed_root: Root) -> None:
+def test_an_observation_shows_the_number_of_documents_and_the_changed_ones(indexed_root: Root) -> None:
     put(indexed_root.path, "one.txt", "They say that Scrooge slept.")
     (indexed_root.path / "input" / "three.md").unlink()
     job = build_definitions(indexed_root).resolve_job_def("observe_sources")
@@ -104,7 +104,7 @@ def test_with_a_new_dagster_home_nothing_is_unsynced(indexed_root: Root) -> None
     assert unsynced(indexed_root) == set()
 
 
-def test_lineage_starts_at_what_a_person_edits(indexed_root: Root) -> None:
+def test_lineage_starts_at_the_sources_that_a_person_edits(indexed_root: Root) -> None:
     graph = build_definitions(indexed_root).resolve_asset_graph()
     assert graph.get(dg.AssetKey("corpus_manifest")).parent_keys == {dg.AssetKey("input_folder")}
     assert dg.AssetKey("entity_overrides") in graph.get(dg.AssetKey("graph")).parent_keys

@@ -27,7 +27,7 @@ def earlier_of(root: Root) -> dict | None:
     return StageRun(root, MENTIONS, "000").earlier()
 
 
-def test_what_was_read_and_written_last_time_is_found_after_the_input_changed(root: Root) -> None:
+def test_the_inputs_and_outputs_of_the_last_run_are_found_after_an_edit(root: Root) -> None:
     put(root.path, "one.txt", "Scrooge frowned at Fezziwig.")
     build_tables(root, ("corpus_manifest", "documents", "text_units"))
     earlier = earlier_of(root)

@@ -44,14 +44,14 @@ def index(root: Root) -> None:
     build_tables(Root(root.path), ALL_STAGES)
 
 
-def test_unchanged_input_asks_for_nothing_and_is_read_once(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_input_requests_no_run_and_is_read_once(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(root)
     assert clock.look(2).reason == "nothing changed"
     monkeypatch.setattr(input_watch, "detect_input", lambda root: pytest.fail("read again"))
     assert clock.look(3).reason == "nothing changed"
 
 
-def test_a_change_is_asked_for_once_two_looks_agree(root: Root) -> None:
+def test_a_run_is_requested_once_two_ticks_see_the_same_change(root: Root) -> None:
     clock = Clock(root)
     clock.look(2)
     put(root.path, "four.txt", "They say that Scrooge saw the fog.")
@@ -73,7 +73,7 @@ def test_a_write_that_keeps_size_and_time_is_seen(root: Root) -> None:
     assert clock.look(2).run_key
 
 
-def test_an_edit_that_is_reverted_gets_a_key_of_its_own(root: Root) -> None:
+def test_a_reverted_edit_gets_another_run_key(root: Root) -> None:
     clock = Clock(root)
     clock.look(2)
     put(root.path, "one.txt", "Scrooge slept.")
@@ -87,7 +87,7 @@ def test_an_edit_that_is_reverted_gets_a_key_of_its_own(root: Root) -> None:
     assert first and second and third and len({first, second, third}) == 3
 
 
-def test_an_edit_that_is_reverted_before_it_was_indexed_needs_nothing(root: Root) -> None:
+def test_an_edit_reverted_before_it_was_indexed_requests_no_run(root: Root) -> None:
     clock = Clock(root)
     clock.look(2)
     put(root.path, "one.txt", "Scrooge slept.")
@@ -98,7 +98,7 @@ def test_an_edit_that_is_reverted_before_it_was_indexed_needs_nothing(root: Root
     assert clock.look(2).run_key, "it was asked for before, and lost"
 
 
-def test_what_failed_is_asked_for_again_with_growing_patience(root: Root) -> None:
+def test_a_failed_run_is_requested_again_with_a_growing_delay(root: Root) -> None:
     clock = Clock(root)
     clock.look(2)
     put(root.path, "one.txt", "Scrooge slept.")
@@ -115,7 +115,7 @@ def test_what_failed_is_asked_for_again_with_growing_patience(root: Root) -> Non
     assert clock.look(2).run_key, "other input does not wait"
 
 
-def test_a_file_that_changes_while_it_is_read_waits(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_changes_while_it_is_read_defers_the_run(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(root)
     put(root.path, "four.txt", "The fog.")
     clock.look()
@@ -144,7 +144,7 @@ def test_a_changed_prompt_or_setting_waits_for_a_person(root: Root) -> None:
     assert clock.look().run_key
 
 
-def test_a_backfill_that_somebody_began_is_theirs_to_finish(root: Root) -> None:
+def test_the_sensor_does_not_finish_a_backfill_that_a_person_started(root: Root) -> None:
     clock = Clock(root)
     clock.look(2)
     settings = TWO_BUCKETS + "text_units: {size: 40, overlap: 9}\n"
@@ -160,7 +160,7 @@ def test_a_backfill_that_somebody_began_is_theirs_to_finish(root: Root) -> None:
     assert clock.look(2).run_key, "the backfill is done"
 
 
-def test_clustering_anew_that_was_interrupted_is_theirs_to_finish_who_began_it(root: Root) -> None:
+def test_the_sensor_does_not_finish_an_interrupted_recluster(root: Root) -> None:
     clock = Clock(root)
     clock.look(2)
     head = root.tables.need("communities")
@@ -185,7 +185,7 @@ def test_overrides_count_as_input(root: Root) -> None:
     assert clock.look(2).run_key
 
 
-def test_a_cursor_of_another_release_is_forgotten() -> None:
+def test_a_cursor_of_another_release_is_discarded() -> None:
     assert Watch.from_json(None) == Watch.from_json("{") == Watch.from_json('["x"]') == Watch()
     assert Watch.from_json('{"seen": "x", "unknown": 1}') == replace(Watch(), seen="x")
 

@@ -52,7 +52,7 @@ def with_webhook(root: Root, url: str) -> Root:
     return Root(root.path)
 
 
-def test_success_is_told_with_snapshot_and_counts(indexed_root: Root, hook: Hook) -> None:
+def test_success_is_reported_with_snapshot_and_counts(indexed_root: Root, hook: Hook) -> None:
     root = with_webhook(indexed_root, hook.url)
     end_run(root, "reindex_stale")
     (told,) = hook.told
@@ -63,7 +63,7 @@ def test_success_is_told_with_snapshot_and_counts(indexed_root: Root, hook: Hook
     assert len(hook.told) == 1, "neither report nor answers are the index"
 
 
-def test_failure_is_told_with_its_reason(tmp_path, hook: Hook) -> None:
+def test_failure_is_reported_with_its_reason(tmp_path, hook: Hook) -> None:
     root = with_webhook(make_root(tmp_path, {}), hook.url)
     end_run(root, "reindex_stale")
     (told,) = hook.told
@@ -71,7 +71,7 @@ def test_failure_is_told_with_its_reason(tmp_path, hook: Hook) -> None:
     assert "no readable documents" in told["error"] and "\n" not in told["error"]
 
 
-def test_a_run_whose_process_was_killed_is_told_with_how_it_ended(indexed_root: Root, hook: Hook) -> None:
+def test_a_run_with_a_killed_process_is_reported_with_the_signal(indexed_root: Root, hook: Hook) -> None:
     root = with_webhook(indexed_root, hook.url)
     _, failure = build_notification_sensors(root)
     with open_instance(root) as instance:
@@ -92,7 +92,7 @@ def test_a_run_whose_process_was_killed_is_told_with_how_it_ended(indexed_root: 
     assert (told["status"], told["run_id"]) == ("failure", run.run_id) and "signal 9" in told["error"]
 
 
-def test_a_run_of_assets_is_called_so_with_their_names(indexed_root: Root, hook: Hook) -> None:
+def test_a_run_of_assets_is_reported_with_their_names(indexed_root: Root, hook: Hook) -> None:
     root = with_webhook(indexed_root, hook.url)
     job = build_definitions(root).resolve_implicit_global_asset_job_def()
     (root.path / "settings.yaml").write_text((root.path / "settings.yaml").read_text() + "text_units: {size: 200}\n")
@@ -129,10 +129,10 @@ def test_a_webhook_that_fails_fails_nothing_and_keeps_its_secret(hook: Hook, mon
     assert all(problems) and "s3cret" not in str(problems)
 
 
-def test_without_a_webhook_nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_webhook_no_message_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notifications.urllib.request, "urlopen", lambda *a, **k: pytest.fail("told somebody"))
     assert post(NotificationsSettings(), {}) is None
 
 
-def test_a_root_without_a_snapshot_says_so(tmp_path) -> None:
+def test_a_root_without_a_snapshot_reports_none(tmp_path) -> None:
     assert describe_published(make_root(tmp_path, {})) == {"snapshot": None, "counts": {}}

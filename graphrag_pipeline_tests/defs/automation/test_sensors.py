@@ -36,7 +36,7 @@ def at_the_hour(root: Root, instance: dg.DagsterInstance) -> object:
         return build_schedule(root)(context)
 
 
-def test_everything_is_off_at_first_and_on_where_the_settings_say_so(indexed_root: Root) -> None:
+def test_automation_is_off_by_default_and_on_where_set(indexed_root: Root) -> None:
     off = build_definitions(indexed_root)
     assert {sensor.default_status for sensor in off.sensors or ()} == {dg.DefaultSensorStatus.STOPPED}
     assert {schedule.default_status for schedule in off.schedules or ()} == {dg.DefaultScheduleStatus.STOPPED}
@@ -53,7 +53,7 @@ def test_everything_is_off_at_first_and_on_where_the_settings_say_so(indexed_roo
     assert (schedule.cron_schedule, schedule.default_status) == ("30 4 * * 1", dg.DefaultScheduleStatus.RUNNING)
 
 
-def test_the_sensor_asks_for_one_run_and_waits_while_it_runs(indexed_root: Root) -> None:
+def test_the_sensor_requests_one_run_and_waits_for_it(indexed_root: Root) -> None:
     put(indexed_root.path, "four.txt", "They say that Scrooge saw the fog.")
     with open_instance(indexed_root) as instance:
         first = tick(indexed_root, instance, None)
@@ -70,7 +70,7 @@ def test_the_sensor_asks_for_one_run_and_waits_while_it_runs(indexed_root: Root)
         assert "without success" in str(tick(indexed_root, instance, second.cursor).skip_reason)
 
 
-def test_an_input_folder_that_is_away_is_told_and_waited_for(indexed_root: Root) -> None:
+def test_the_sensor_reports_a_missing_input_folder_and_waits(indexed_root: Root) -> None:
     away = indexed_root.path / "away"
     (indexed_root.path / "input").rename(away)
     with open_instance(indexed_root) as instance:
@@ -91,13 +91,13 @@ def test_the_schedule_runs_unless_it_would_spend_on_changed_settings(indexed_roo
     assert isinstance(skipped, dg.SkipReason) and "reports.max_findings: 8 -> 3" in str(skipped.skip_message)
 
 
-def test_a_cron_string_that_is_none_is_a_clear_error(tmp_path) -> None:
+def test_an_invalid_cron_string_is_a_clear_error(tmp_path) -> None:
     root = make_root(tmp_path, settings="schedule: {cron: at three}\n")
     with pytest.raises(SettingsError, match=r"schedule\.cron: 'at three' is not a cron string"):
         build_schedule(root)
 
 
-def test_automation_follows_data_that_came_out_different_and_stops_where_it_is_equal(indexed_root: Root) -> None:
+def test_automation_follows_changed_data_and_stops_at_equal_data(indexed_root: Root) -> None:
     settings = "storage: {n_buckets: 2}\nschedule: {follow_data: true}\n"
     (indexed_root.path / "settings.yaml").write_text(settings)
     root = Root(indexed_root.path)
@@ -129,7 +129,7 @@ def test_automation_follows_data_that_came_out_different_and_stops_where_it_is_e
         assert asked == {("documents", "001")}, "what is above index_candidate has not all run"
 
 
-def test_a_lost_run_does_not_stop_the_sensor_for_ever(indexed_root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_run_does_not_stop_the_sensor_forever(indexed_root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     from datetime import timedelta
 
     from graphrag_pipeline.defs.automation import sensors
@@ -142,7 +142,7 @@ def test_a_lost_run_does_not_stop_the_sensor_for_ever(indexed_root: Root, monkey
         assert sensors.why_busy(instance, indexed_root) is None
 
 
-def test_assets_that_somebody_materializes_in_the_ui_are_waited_for(indexed_root: Root) -> None:
+def test_the_sensor_waits_for_assets_materialized_in_the_ui(indexed_root: Root) -> None:
     from graphrag_pipeline.defs.automation.sensors import why_busy
     from graphrag_pipeline.defs.runs.names import STARTED_BY_TAG
 
@@ -156,7 +156,7 @@ def test_assets_that_somebody_materializes_in_the_ui_are_waited_for(indexed_root
         assert isinstance(at_the_hour(indexed_root, instance), dg.SkipReason)
 
 
-def test_a_quiet_root_stays_fresh_by_looks_alone(indexed_root: Root) -> None:
+def test_sensor_ticks_alone_keep_an_unchanged_root_fresh(indexed_root: Root) -> None:
     (indexed_root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nschedule: {fresh_within_hours: 2}\n")
     root = Root(indexed_root.path)
     from graphrag_pipeline.defs.assets.published import confirm_periodically

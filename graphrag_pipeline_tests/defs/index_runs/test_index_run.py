@@ -175,14 +175,14 @@ def test_the_graph_names_the_missing_bucket(tmp_path: Path) -> None:
             corpus.execute_in_process(instance=instance, run_config=QUIET)
 
 
-def test_definitions_loaded_before_a_change_say_reload(root: Root) -> None:
+def test_definitions_loaded_before_a_change_ask_for_a_reload(root: Root) -> None:
     job = build_definitions(root).resolve_job_def("index_bucket")
     (root.path / "settings.yaml").write_text("storage:\n  n_buckets: 2\ntext_units:\n  size: 200\n")
     with open_instance(root) as instance, pytest.raises(PipelineError, match="Reload definitions"):
         job.execute_in_process(instance=instance, partition_key="000", run_config=QUIET)
 
 
-def test_below_a_changed_stage_older_definitions_say_reload_too(root: Root) -> None:
+def test_below_a_changed_stage_older_definitions_ask_for_a_reload_too(root: Root) -> None:
     definitions = build_definitions(root)
     (root.path / "settings.yaml").write_text("storage:\n  n_buckets: 2\ntext_units:\n  size: 200\n")
     job = definitions.resolve_job_def("reports_only")
@@ -193,7 +193,7 @@ def test_below_a_changed_stage_older_definitions_say_reload_too(root: Root) -> N
         job.execute_in_process(instance=instance, run_config=QUIET)
 
 
-def test_while_a_snapshot_is_pinned_a_job_of_assets_ends_well_and_its_candidate_waits(root: Root) -> None:
+def test_while_a_snapshot_is_pinned_an_asset_job_succeeds_and_its_candidate_waits(root: Root) -> None:
     first = str(root.snapshots.current())
     roll_back(root.snapshots, first)
     (root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nreports: {max_findings: 1}\n")
@@ -233,7 +233,7 @@ def test_indexing_in_another_process_reports_into_a_dagster_home_of_the_user(roo
     assert (home / "dagster.yaml").exists()
 
 
-def test_every_error_of_ours_is_explained_by_its_own_words(root: Root) -> None:
+def test_every_pipeline_error_keeps_its_message(root: Root) -> None:
     from dagster._utils.error import serializable_error_info_from_exc_info
 
     from graphrag_pipeline.defs.runs.errors import explain_error

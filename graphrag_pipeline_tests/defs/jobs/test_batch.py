@@ -96,7 +96,7 @@ def test_a_query_job_adds_its_answer_to_the_history(
     assert all(isinstance(shown[name], int | float) for name in ("tokens", "calls", "cost", "seconds", "citations"))
 
 
-def test_an_answer_by_a_model_is_kept_with_what_all_ops_were_asked_for(root: Root, tmp_path: Path) -> None:
+def test_a_model_answer_is_kept_with_the_account_of_all_ops(root: Root, tmp_path: Path) -> None:
     copied = Root(Path(shutil.copytree(root.path, tmp_path / "root")))
     with running_model_server() as server:
         asking = {"model": "test-chat", "base_url": server.base_url, "prompt_price": 1.0, "completion_price": 1.0}
@@ -118,7 +118,7 @@ def test_the_history_is_downstream_of_the_snapshot_and_no_job_makes_it(root: Roo
     assert dg.AssetKey("answers") not in index_graph.get_all_asset_keys()
 
 
-def test_a_file_of_questions_that_is_not_there_is_named(root: Root, definitions: dg.Definitions) -> None:
+def test_a_missing_file_of_questions_is_named(root: Root, definitions: dg.Definitions) -> None:
     result, _ = run_job(root, definitions, "batch_job", "open_batch", questions="nowhere.txt")
     told = next(event for event in result.all_events if event.is_step_failure).step_failure_data
     assert f"{Path(root.path) / 'nowhere.txt'}: cannot be read" in str(told.error)

@@ -48,7 +48,7 @@ def stale(root: Root) -> list[Any]:
     return find_stale(opened, detect_input(opened))
 
 
-def test_the_report_names_what_is_stale_and_why(indexed_root: Root) -> None:
+def test_the_report_names_stale_stages_and_reasons(indexed_root: Root) -> None:
     put(indexed_root.path, "four.txt", "They say that Scrooge saw the fog.")
     before = indexed_root.snapshots.current()
     shown, started = run(indexed_root, "stale_report")
@@ -69,7 +69,7 @@ def test_the_report_estimates_the_cost(tmp_path: Path) -> None:
     assert "extracted_graph" in shown["estimate"]
 
 
-def test_definitions_of_older_settings_say_reload(indexed_root: Root) -> None:
+def test_definitions_of_older_settings_ask_for_a_reload(indexed_root: Root) -> None:
     definitions = build_definitions(indexed_root)
     (indexed_root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nreports: {max_findings: 3}\n")
     shown, _ = run(indexed_root, "stale_report", definitions)
@@ -77,7 +77,7 @@ def test_definitions_of_older_settings_say_reload(indexed_root: Root) -> None:
     assert "reports.max_findings: 8 -> 3" in shown["stale"], "what is stale is read from disk"
 
 
-def test_reindex_stale_runs_exactly_what_is_stale(indexed_root: Root) -> None:
+def test_reindex_stale_runs_exactly_the_stale_stages(indexed_root: Root) -> None:
     put(indexed_root.path, "four.txt", "They say that Scrooge saw the fog.")
     expected = {(item.stage, item.partition) for item in stale(indexed_root)}
     shown, started = run(indexed_root, "reindex_stale")
@@ -121,7 +121,7 @@ def job_of_this_root() -> dg.JobDefinition:
     return build_definitions(Root(find_root())).resolve_job_def("graph_and_later")
 
 
-def test_a_run_that_failed_goes_on_from_its_failure(indexed_root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_run_resumes_at_its_failure(indexed_root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ROOT_VARIABLE, str(indexed_root.path))
     job = dg.reconstructable(job_of_this_root)
 
@@ -142,7 +142,7 @@ def test_a_run_that_failed_goes_on_from_its_failure(indexed_root: Root, monkeypa
     assert not ran & {"graph", "communities", "summarized_descriptions"}
 
 
-def test_stages_that_ask_an_endpoint_are_tried_again() -> None:
+def test_stages_that_call_an_endpoint_are_retried() -> None:
     by_model = settings_for_model("m", "e", "http://127.0.0.1:9/v1")
     tried = {name for name, stage in ALL_STAGES.items() if calls_endpoint(stage, by_model)}
     assert {"extracted_graph", "community_reports", "entity_embeddings"} <= tried
@@ -170,7 +170,7 @@ def fail_with(error: BaseException) -> Callable[[], None]:
         (terminate, 1),
     ],
 )
-def test_what_stays_or_is_terminated_is_not_tried_again(end: Callable[[], None], n_tries: int) -> None:
+def test_lasting_errors_and_terminated_runs_are_not_retried(end: Callable[[], None], n_tries: int) -> None:
     tries = []
 
     @dg.op
@@ -191,7 +191,7 @@ def test_what_stays_or_is_terminated_is_not_tried_again(end: Callable[[], None],
     ("job", "section", "kinds"),
     [("reindex_all", "extraction", {"extraction", "gleaning"}), ("graph_and_later", "descriptions", {"summary"})],
 )
-def test_a_terminated_job_ends_at_once_and_keeps_what_was_paid(
+def test_a_terminated_job_ends_at_once_and_keeps_paid_replies(
     model_index: ModelIndex, job: str, section: str, kinds: set[str]
 ) -> None:
     model_index.change_prompt("extract_graph")

@@ -76,7 +76,7 @@ def here() -> str:
     return host_tags()[HOST_TAG]
 
 
-def test_a_killed_run_and_what_it_started_are_failed_at_the_next_look(
+def test_a_killed_run_and_the_runs_it_started_fail_at_the_next_tick(
     indexed_root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(indexed_root.path, "four.txt", "They say that Scrooge saw the fog.")
@@ -95,7 +95,7 @@ def test_a_killed_run_and_what_it_started_are_failed_at_the_next_look(
         assert locks(indexed_root) == set()
 
 
-def test_a_run_that_ends_well_is_never_taken_for_dead(indexed_root: Root) -> None:
+def test_a_successful_run_is_never_taken_for_dead(indexed_root: Root) -> None:
     put(indexed_root.path, "four.txt", "They say that Scrooge saw the fog.")
     assert launch(indexed_root, "well") == 0
     with open_instance(indexed_root) as instance:
@@ -125,7 +125,7 @@ def test_a_run_that_died_while_it_was_terminated_is_canceled(indexed_root: Root)
 
 
 @pytest.mark.parametrize("host", [None, "another-machine 1b4e28ba"])
-def test_of_a_run_elsewhere_nothing_is_said(indexed_root: Root, host: str | None) -> None:
+def test_the_state_of_a_run_on_another_machine_is_unknown(indexed_root: Root, host: str | None) -> None:
     with open_instance(indexed_root) as instance:
         run_id = start(indexed_root, instance, STARTED, host)
         with working(indexed_root, run_id):
@@ -140,7 +140,7 @@ def test_a_run_of_another_root_has_no_lock_here(indexed_root: Root) -> None:
         assert end_dead_runs(instance, indexed_root, time.time() + LATER_S) == []
 
 
-def test_a_container_started_anew_sees_what_the_one_before_left(indexed_root: Root) -> None:
+def test_a_restarted_container_sees_the_runs_of_the_one_before(indexed_root: Root) -> None:
     name, *boot = here().split()
     with open_instance(indexed_root) as instance:
         run_id = start(indexed_root, instance, STARTED, " ".join(["earlier-container", *boot]) if boot else name)
@@ -149,7 +149,7 @@ def test_a_container_started_anew_sees_what_the_one_before_left(indexed_root: Ro
         assert end_dead_runs(instance, indexed_root, time.time() + LATER_S) == [run_id]
 
 
-def test_the_command_line_ends_them_too(indexed_root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_ends_dead_runs_too(indexed_root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_runs, "_SETTLES_S", -1.0)
     put(indexed_root.path, "four.txt", "They say that Scrooge saw the fog.")
     with open_instance(indexed_root) as instance:
@@ -167,7 +167,7 @@ def test_the_command_line_ends_them_too(indexed_root: Root, monkeypatch: pytest.
         assert status_of(instance, late) == dg.DagsterRunStatus.FAILURE
 
 
-def test_a_root_that_cannot_be_written_is_worked_on_without_a_lock(tmp_path: Path) -> None:
+def test_a_read_only_root_is_used_without_a_lock(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "settings.yaml").write_text("{}\n")
     (tmp_path / "root" / "cache").write_text("no folder")

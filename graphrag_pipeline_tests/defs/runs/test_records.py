@@ -24,7 +24,7 @@ def runs_and_files(root: Root) -> tuple[set[str], set[str]]:
     return ids, {path.stem for path in (root.path / "dagster" / "history" / "runs").glob("[0-9a-f]*-*.db")}
 
 
-def test_old_runs_go_with_their_files_and_what_the_index_was_made_by_stays(indexed_root: Root) -> None:
+def test_old_runs_are_deleted_with_their_files_and_runs_behind_the_index_stay(indexed_root: Root) -> None:
     settings = "storage: {n_buckets: 2}\nschedule: {keep_runs_days: 30}\n"
     Path(indexed_root.path / "settings.yaml").write_text(settings)
     root = Root(indexed_root.path)
@@ -48,5 +48,5 @@ def test_old_runs_go_with_their_files_and_what_the_index_was_made_by_stays(index
                 assert instance.get_latest_data_version_record(dg.AssetKey(stage.name), partition_key=key), stage.name
 
 
-def test_without_a_limit_nothing_goes(indexed_root: Root) -> None:
+def test_without_a_limit_no_run_is_deleted(indexed_root: Root) -> None:
     assert prune_runs(indexed_root, now=time.time() + 10_000 * DAY_S) == 0

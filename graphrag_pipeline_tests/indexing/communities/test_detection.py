@@ -62,7 +62,7 @@ def test_an_entity_without_relationships_is_a_community_of_one_at_level_0():
     ]
 
 
-def test_a_graph_without_relationships_or_entities_is_no_error():
+def test_a_graph_without_relationships_or_entities_is_accepted():
     assert detect(make_graph({}, {"A": [], "B": []}))["size"].to_pylist() == [1, 1]
     assert detect(make_graph({})).equals(COMMUNITIES.empty())
 
@@ -111,7 +111,7 @@ def test_weights_without_strength_or_bound_still_connect(weight):
 
 
 @pytest.mark.parametrize("weight", [math.nan, math.inf])
-def test_a_weight_that_is_no_number_is_an_error_that_names_it(weight):
+def test_a_weight_that_is_not_a_number_is_an_error_that_names_it(weight):
     graph = make_graph({("A", "B"): []}, weights={("A", "B"): weight})
     with pytest.raises(PipelineError, match=graph.relationships["id"][0].as_py()):
         detect(graph)

@@ -32,11 +32,11 @@ def test_a_community_with_a_new_member_keeps_its_number():
     assert carried([community("x", "abc")], [community("y", "abcd")], {"x": 5}) == {"y": 5}
 
 
-def test_one_that_is_half_another_or_less_does_not():
+def test_a_community_with_half_of_another_or_less_gets_a_new_number():
     assert carried([community("x", "abcd")], [community("y", "ab"), community("z", "cd")], {"x": 5}) == {"x": 5}
 
 
-def test_one_that_is_still_there_keeps_its_number_whatever_is_like_it():
+def test_an_unchanged_community_keeps_its_number_whatever_is_similar():
     old, new = [community("x", "abcd")], [community("x", "abcd"), community("y", "abc", level=1)]
     assert carried(old, new, {"x": 5}) == {"x": 5}
 

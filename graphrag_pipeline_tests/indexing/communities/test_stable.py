@@ -60,7 +60,7 @@ def without(communities: pa.Table, others: pa.Table) -> list[dict]:
 
 @settings(deadline=None, max_examples=40)
 @given(graphs, graphs)
-def test_whatever_was_published_communities_are_a_hierarchy_of_connected_sets(before, graph):
+def test_any_published_communities_give_a_hierarchy_of_connected_sets(before, graph):
     communities = go_on(graph, before)
     assert_hierarchy(communities, graph)
     network = nx.Graph(zip(*(graph.relationships[c].to_pylist() for c in ("source_id", "target_id")), strict=True))
@@ -70,7 +70,7 @@ def test_whatever_was_published_communities_are_a_hierarchy_of_connected_sets(be
 
 @settings(deadline=None, max_examples=40)
 @given(graphs, graphs)
-def test_going_on_from_its_own_result_changes_nothing(before, graph):
+def test_clustering_again_from_the_result_changes_nothing(before, graph):
     communities = go_on(graph, before)
     again = detect_communities(graph.entities, graph.relationships, SETTINGS, publish(graph, communities))
     assert again.equals(communities)
@@ -148,7 +148,7 @@ def test_new_entities_that_belong_together_become_a_community():
     assert ids_of(detect(before)) <= ids_of(communities)
 
 
-def test_what_has_become_worse_than_a_cold_run_is_clustered_from_cold_and_reported():
+def test_a_result_worse_than_a_cold_run_is_replaced_by_one_and_reported():
     cliques = {pair: [] for block in range(20) for pair in combinations([f"{block}.{i}" for i in range(4)], 2)}
     # One link between two cliques moves no entity by itself; yet ten pairs are better than twenty cliques.
     links = {(f"{block}.0", f"{block + 1}.0"): [] for block in range(0, 20, 2)}

@@ -134,7 +134,7 @@ def titled(title: str, text: str, size: int = 10_000) -> list[tuple]:
     return rows(mentions["entity_mentions"], "name", "written", "is_about", "description")
 
 
-def test_a_title_that_is_a_name_is_what_the_document_is_about() -> None:
+def test_a_title_that_is_a_name_is_the_subject_of_the_document() -> None:
     first, second = "Beno Zax is a 1950 film by Ana Ruiz.", "Critics liked Beno Zax."
     assert titled("Beno Zax (film)", f"{first} {second}", size=len(first)) == [
         ("Beno Zax (film)", "Beno Zax", None, first),
@@ -150,7 +150,7 @@ def test_a_title_is_found_where_capitals_would_not_find_it() -> None:
     assert [row[1] for row in titled("Chamomile", text)] == ["chamomile", None]
 
 
-def test_a_file_stem_is_no_title() -> None:
+def test_a_file_stem_is_not_a_title() -> None:
     assert [row[0] for row in titled("stave_1", "They met Anna.")] == ["Anna"]
 
 

@@ -63,7 +63,7 @@ def test_each_row_names_the_reply_it_came_from():
     assert [row["request_key"] for row in mentions.relationships] == keys
 
 
-def test_a_gleaning_goes_on_with_the_conversation():
+def test_a_gleaning_continues_the_conversation():
     _, model = extract(FIRST, GLEANED)
     assert [message["role"] for message in model.requests[1].messages] == ["user", "assistant", "user"]
     assert model.requests[1].messages[1]["content"] == FIRST
@@ -71,7 +71,7 @@ def test_a_gleaning_goes_on_with_the_conversation():
 
 
 @pytest.mark.parametrize("last", ["<|COMPLETE|>", "There is nothing more.", FIRST, "NO"])
-def test_gleaning_stops_when_nothing_new_is_said(last):
+def test_gleaning_stops_at_a_reply_without_a_new_record(last):
     mentions, model = extract(FIRST, last, plan=gleaning(5))
     assert (len(model.requests), len(mentions.entities)) == (2, 1)
 
@@ -90,7 +90,7 @@ def test_a_text_without_entities_is_valid_and_not_gleaned():
 
 
 @pytest.mark.parametrize("reply", ["```\n<|COMPLETE|>\n```", "##\n<|COMPLETE|>.", "[]", "{}", '{"entities": []}'])
-def test_an_end_mark_or_empty_json_alone_says_that_there_is_nothing(reply):
+def test_an_end_mark_or_empty_json_alone_is_an_empty_reply(reply):
     mentions, _ = extract(reply)
     assert not mentions.entities and not mentions.relationships
 
@@ -126,7 +126,7 @@ def answer(graph, claims):
     )
 
 
-def test_claims_are_asked_for_by_name_and_gleaned():
+def test_claims_are_requested_by_name_and_gleaned():
     model = answer([FIRST, "<|COMPLETE|>"], [CLAIM, MORE_CLAIMS])
     mentions = asyncio.run(extract_text_unit("unit", "text", gleaning(1, claims=CLAIMS), model))
     assert [(row["position"], row["type"]) for row in mentions.claims] == [(0, "GREED"), (1, "COLDNESS")]

@@ -23,7 +23,7 @@ def assert_is_all_read(reply: str) -> None:
     assert not parsed.problems
 
 
-def test_the_format_as_asked_for_is_read():
+def test_the_requested_format_is_read():
     assert_is_all_read(REPLY)
 
 
@@ -172,7 +172,7 @@ def test_delimiters_and_brackets_inside_text_stay_there():
     assert parsed.relationships == (ExtractedRelationship("C##", "F(x)", "Uses <|endoftext|> (see\n1) now", 7.0),)
 
 
-def test_what_cannot_be_used_is_counted_by_reason():
+def test_unusable_records_are_counted_by_reason():
     reply = (
         '("entity"<|>""<|>PERSON<|>d)##("entity"<|>A)##("content_keywords"<|>a, b)##'
         f'("entity"<|>NAME<|>TYPE<|>DESCRIPTION)##("entity"<|>{"x" * 500}<|>PERSON<|>d)##'
@@ -195,7 +195,7 @@ def test_an_entity_without_type_is_unknown_and_one_without_description_stays():
     assert parsed.entities == (ExtractedEntity("A", "UNKNOWN", "d"), ExtractedEntity("B", "PERSON", ""))
 
 
-def test_signs_that_are_not_seen_leave_names_and_joiners_stay():
+def test_invisible_characters_leave_names_and_joiners_stay():
     parsed = parse_graph_reply(
         '("entity"<|>\u202eScr\u200boo\x00ge\ufeff\ud800<|>PERSON<|>d)##("entity"<|>می\u200cخواهم<|>WORD<|>d)<|COMPLETE|>'
     )
@@ -225,7 +225,7 @@ def test_json_instead_of_records_is_accepted(reply):
 
 
 @pytest.mark.parametrize("reply", ["<|COMPLETE|>", "There is nothing. <|COMPLETE|>", '{"entities": []}', "[]"])
-def test_nothing_is_a_complete_reply_if_it_says_so(reply):
+def test_an_explicitly_empty_reply_is_complete(reply):
     parsed = parse_graph_reply(reply)
     assert (parsed.n_records, parsed.is_complete) == (0, True)
 
@@ -240,7 +240,7 @@ def test_a_reply_is_bare_without_words(reply, is_bare):
 
 
 @pytest.mark.parametrize("reply", ["", "I cannot help with that.", "complete", '{"error": "overloaded"}', "NaN"])
-def test_nothing_is_not_complete_if_it_does_not_say_so(reply):
+def test_a_reply_without_records_or_end_mark_is_not_complete(reply):
     parsed = parse_graph_reply(reply)
     assert (parsed.n_records, parsed.is_complete) == (0, False)
 

@@ -141,12 +141,12 @@ def test_weight_can_be_the_number_of_mentions() -> None:
 
 
 @pytest.mark.parametrize("strength", [float("nan"), float("inf"), -1.0])
-def test_a_strength_that_is_no_number_counts_nothing(strength: float) -> None:
+def test_a_strength_that_is_not_a_number_counts_nothing(strength: float) -> None:
     mentions = relationships(("u1", "A", "B", "", strength), ("u2", "A", "B", "", 2.0))
     assert merge(None, mentions)["relationships"][0]["weight"] == 2.0
 
 
-def test_ends_that_are_no_entities_become_unknown_ones() -> None:
+def test_ends_without_an_entity_become_unknown_entities() -> None:
     merged = merge(
         entities(("u1", "Scrooge", "PERSON", "")),
         relationships(("u1", "Scrooge", "London", "", 1.0), ("u3", "Scrooge", "London", "", 1.0)),
@@ -233,7 +233,7 @@ def test_forms_tied_inside_a_document_are_names_and_have_their_reason() -> None:
     assert [row["predicates"] for row in merged["relationships"]] in ([["met"], []], [[], ["met"]])
 
 
-def test_two_reasons_for_one_form_are_both_told() -> None:
+def test_two_reasons_for_one_form_are_both_listed() -> None:
     mentions = tied(("u1", "Mr. Scrooge", "Scrooge", 0), ("u2", "Ebenezer Scrooge", "Ebenezer Scrooge", 0))
     pairs = relationships(("u1", "Mr. Scrooge", "Fred", "", 1.0), ("u2", "Ebenezer Scrooge", "Fred", "", 1.0))
     row = next(row for row in merge(mentions, pairs)["entity_merges"] if row["name"] == "Scrooge")
@@ -243,7 +243,7 @@ def test_two_reasons_for_one_form_are_both_told() -> None:
     )
 
 
-def test_a_person_can_merge_whatever_the_rules_say_and_undo_it() -> None:
+def test_a_person_can_merge_against_the_rules_and_undo_it() -> None:
     mentions = entities(
         ("u1", "Scrooge", "PERSON", "a"), ("u2", "old miser", "UNKNOWN", "b"), ("u3", "Humbug Ltd", "ORGANIZATION", "c")
     )
@@ -260,14 +260,14 @@ def test_a_person_can_merge_whatever_the_rules_say_and_undo_it() -> None:
     assert len(merge(mentions)["entities"]) == 3
 
 
-def test_a_person_can_keep_apart_what_rules_merge() -> None:
+def test_a_person_can_keep_apart_entities_that_rules_merge() -> None:
     mentions = entities(("u1", "Zürich", "GEO", ""), ("u1", "Zurich", "GEO", ""), ("u1", "The Zurich", "GEO", ""))
     assert [row["title"] for row in merge(mentions)["entities"]] == ["ZURICH"]
     apart = merge(mentions, overrides="keep_apart,Zurich,Zürich")
     assert sorted(row["title"] for row in apart["entities"]) == ["ZURICH", "ZÜRICH"]
 
 
-def test_a_person_can_part_and_remerge_what_one_document_tied() -> None:
+def test_a_person_can_part_and_remerge_forms_that_one_document_tied() -> None:
     apart = merge(TIED, TIED_PAIRS, overrides="keep_apart,Marley,Jacob Marley")
     assert sorted((row["title"], row["names"]) for row in apart["entities"])[1:3] == [
         ("JACOB MARLEY", ["Jacob Marley"]), ("MARLEY", ["Marley"]),
@@ -300,7 +300,7 @@ def test_pmi_is_high_for_a_rare_pair_and_none_for_a_hub() -> None:
     }
 
 
-def test_a_merge_that_would_fill_the_disk_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_merge_that_would_fill_the_disk_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     import duckdb
 
     def fail(*_: object) -> None:
@@ -386,9 +386,7 @@ def test_files_threads_and_order_of_many_rows_do_not_matter(tmp_path: Path) -> N
         assert got[name] == table
 
 
-def test_a_merge_with_tables_in_a_file_gives_what_one_in_memory_gives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_merge_with_tables_in_a_file_equals_one_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_mentions(tmp_path, n_entity=500, n_relationship=1_500, n_names=80, seed=5)
     mentions = [pq.read_table(tmp_path / name) for name in ("entity_mentions", "relationship_mentions")]
     in_memory = merge_graph(mentions[0], mentions[1], CLAIM_MENTIONS.empty(), SETTINGS)

@@ -136,14 +136,14 @@ def test_a_description_over_the_budget_is_cut_and_summarized_before_the_others()
     assert second == sorted([sum_up(model.requests[0].messages), "short"])
 
 
-def test_a_reply_that_says_nothing_is_refused():
+def test_a_reply_without_content_is_refused():
     for reply in ("", "```\n```", '""', "..."):
         with pytest.raises(CallFailedError, match="no description could be read"):
             summarize(["a", "b"], reply=lambda _, reply=reply: reply)
     assert summarize(["a", "b"], reply=lambda _: '```\n"He is\x00 a miser."\n```')[0]["description"] == "He is a miser."
 
 
-def test_a_failed_batch_fails_after_the_others_were_asked():
+def test_a_failed_batch_fails_after_the_others_were_sent():
     def fail_one(messages):
         return "" if any(" 7." in text for text in texts_of(messages)) else sum_up(messages)
 

@@ -39,12 +39,12 @@ def test_rows_are_read_with_normal_titles(text: str, expected: list[tuple[str, s
         ("action,a,b\nmerge,x,z\nmerge,y,z\nkeep_apart,y,x\n", "line 4.*merged by line 2, 3"),
     ],
 )
-def test_what_cannot_hold_names_the_line(text: str, message: str) -> None:
+def test_a_contradiction_names_the_line(text: str, message: str) -> None:
     with pytest.raises(PipelineError, match=message):
         read_overrides(text.encode())
 
 
-def test_every_line_that_cannot_hold_is_named_at_once() -> None:
+def test_all_contradicting_lines_are_named_at_once() -> None:
     text = "action,a,b\njoin,a,b\nmerge,x,y\nmerge,x\nmerge,y,x\n"
     with pytest.raises(PipelineError) as error:
         read_overrides(text.encode())

@@ -52,7 +52,7 @@ def test_alias_needs_a_shared_neighbour_and_names_it() -> None:
     assert resolve_titles([proposal], near, counts)["SCROOGE"].evidence == "only full name; both meet BOB"
 
 
-def test_what_a_person_keeps_apart_does_not_end_as_one() -> None:
+def test_entities_that_a_person_keeps_apart_are_not_merged() -> None:
     proposals = [Merge("A", "C", "unicode", "", 1.0), Merge("B", "C", "alias", "", 1.0)]
     merges = resolve_titles(proposals, {}, {"A": 1, "B": 1, "C": 1}, apart=[("A", "B")])
     assert {title: merge.into for title, merge in merges.items()} == {"A": "C"}
@@ -93,7 +93,7 @@ def test_a_tie_of_one_document_is_explained(form: str, name: str, rule: str) -> 
     assert explain_tie(form, name).rule == rule
 
 
-def test_two_that_meet_each_other_stay_two() -> None:
+def test_two_entities_that_meet_stay_apart() -> None:
     near = {"SCROOGE": {"BOB", "FAN SCROOGE"}, "FAN SCROOGE": {"BOB", "SCROOGE"}}
     assert resolve_titles([alias("SCROOGE", "FAN SCROOGE")], near, {"SCROOGE": 1, "FAN SCROOGE": 1}) == {}
 

@@ -77,7 +77,7 @@ def test_near_entities_of_one_type_are_a_pair_unless_their_numbers_differ_or_the
     assert frozenset({"ANN", "ANNE"}) not in found
 
 
-def test_other_types_are_no_pair() -> None:
+def test_entities_of_different_types_are_not_a_pair() -> None:
     made = graph()
     position = made.entities.schema.get_field_index("type")
     types = ["GEO" if title == "LORD SALISBURY" else "PERSON" for title in made.entities["title"].to_pylist()]
@@ -96,7 +96,7 @@ def test_vectors_merge_from_the_least_cosine_on_and_leave_the_rest_to_the_model(
     assert len(asked) == 1 and 0.9 <= asked[0].similarity < 0.999
 
 
-def test_the_order_of_a_pair_makes_no_difference_to_what_is_asked() -> None:
+def test_the_order_of_a_pair_does_not_change_the_prompt() -> None:
     shown = show_entities(graph().entities)
     prompt = load_prompt(None, "resolve_entities")
     made = graph()

@@ -45,7 +45,7 @@ def test_none_is_empty_and_one_is_verbatim():
     assert description_of(graph, "BOB") == "  clerk\nof Scrooge "
 
 
-def test_several_become_the_most_telling_sentences():
+def test_several_become_the_most_central_sentences():
     graph = make_graph(
         {},
         {
@@ -80,16 +80,16 @@ def test_a_name_that_comes_late_or_not_at_all_is_not_found(sentence):
     assert summarized_descriptions._find_name_end(sentence, frozenset({"of", "michael"})) is None
 
 
-def test_a_repeated_sentence_is_said_once():
+def test_a_repeated_sentence_is_kept_once():
     graph = make_graph({}, {"BOB": ["Bob is a clerk of Scrooge.", "BOB is a clerk of Scrooge!"]})
     assert description_of(graph, "BOB") in ("Bob is a clerk of Scrooge.", "BOB is a clerk of Scrooge!")
 
 
-def test_fragments_are_kept_where_there_is_nothing_else():
+def test_fragments_are_kept_only_without_sentences():
     assert description_of(make_graph({}, {"BOB": ["clerk", "father"]}), "BOB") == "father. clerk."
 
 
-def test_rows_are_one_per_key_and_say_how_many_they_sum_up():
+def test_rows_are_one_per_key_and_count_their_descriptions():
     graph = make_graph({("BOB", "TIM"): ["Bob is the father of Tim.", "Tim is the son of Bob."]})
     rows = summarize(graph)
     assert rows.schema == DESCRIPTIONS.schema
@@ -120,7 +120,7 @@ def test_known_rows_are_reused_and_equal_fresh_ones(first, second):
     assert again.n_texts == 0
 
 
-def test_a_known_row_is_taken_as_it_is():
+def test_a_known_row_is_taken_unchanged():
     graph = make_graph({}, {"BOB": ["Bob is a clerk."]})
     rows = summarize(graph)
     marked = rows.set_column(rows.schema.get_field_index("description"), rows.field("description"), pa.array(["known"]))

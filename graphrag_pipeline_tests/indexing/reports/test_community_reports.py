@@ -111,7 +111,7 @@ def test_findings_about_common_nouns_or_of_talk_only_fill_up():
     assert row["title"] == "Scrooge, Joe and Marley"
 
 
-def test_the_rank_grows_with_the_community_and_says_how():
+def test_the_rank_grows_with_the_community_and_is_explained():
     small = the_report(make_graph({("A", "B"): ["A meets B in the old house."]}))
     assert 0 < small["rank"] < the_report(FAMILY)["rank"] <= 10
     assert the_report(FAMILY)["rating_explanation"] == (
@@ -119,7 +119,7 @@ def test_the_rank_grows_with_the_community_and_says_how():
     )
 
 
-def test_a_small_community_has_its_descriptions_as_they_are():
+def test_a_small_community_has_its_descriptions_unchanged():
     graph = make_graph(
         {("BOB CRATCHIT", "TINY TIM"): ["father and son"]},
         {"BOB CRATCHIT": ["Bob Cratchit is a clerk."]},
@@ -171,7 +171,7 @@ def test_findings_under_few_names_are_divided_until_there_are_five():
     assert len(sentences_said) == len(set(sentences_said))
 
 
-def test_a_bare_cry_is_said_only_where_nothing_else_is():
+def test_a_bare_exclamation_is_quoted_only_without_other_sentences():
     cry = "'I'll give you Mr. Scrooge, the Founder of the Feast!'"
     only = the_report(make_graph({}, {"SCROOGE": [cry]}))
     assert findings_of(only) == [cry]
@@ -218,7 +218,7 @@ def test_known_reports_are_reused_and_equal_fresh_ones(old, new):
     assert again.n_texts == 0
 
 
-def test_a_known_report_is_taken_as_it_is():
+def test_a_known_report_is_taken_unchanged():
     known = report(FAMILY)
     titles = pa.array(["known"] * known.num_rows)
     marked = known.set_column(known.schema.get_field_index("title"), known.schema.field("title"), titles)

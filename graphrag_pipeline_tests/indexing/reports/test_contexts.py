@@ -136,7 +136,7 @@ def test_central_are_names_before_common_nouns():
     assert root_of(nouns, contexts_of(HALL, nouns, 8000)).central == ("door", "knocker")
 
 
-def test_only_what_is_inside_counts():
+def test_only_relationships_inside_the_community_count():
     """Scrooge's relationships to the outside change nothing in the context of a community without them."""
     communities = COMMUNITIES.from_rows([community(0, None, ["BOB", "TIM"]), community(0, None, ["SCROOGE", "FRED"])])
     contexts = contexts_of(FAMILY, communities, 8000)

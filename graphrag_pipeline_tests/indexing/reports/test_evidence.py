@@ -55,7 +55,7 @@ def share_of(rows: pa.Table) -> float:
     return max(rows["new_share"].to_pylist())
 
 
-def test_a_report_waits_while_little_is_new_and_tells_how_much():
+def test_a_report_with_little_new_evidence_is_deferred_with_its_share():
     first, _ = report(trio(30))
     again, n_written = report(trio(32), first)
     assert n_written == 0
@@ -72,14 +72,14 @@ def test_small_additions_add_up_until_it_is_written_again():
     assert written == [0, 0, 0, 0, 1, 0, 0, 0, 0]  # 5 of 44 is over a tenth, and from there on 4 of 48 is not
 
 
-def test_what_is_gone_never_waits():
+def test_a_report_with_lost_evidence_is_never_deferred():
     first, _ = report(trio(30))
     rows, n_written = report(trio(29), first)
     assert n_written == 1
     assert rows.equals(report(trio(29))[0])
 
 
-def test_a_new_claim_may_wait_and_a_lost_one_may_not():
+def test_a_new_claim_may_defer_a_report_and_a_lost_one_may_not():
     claim = ("ANN", "NONE", "Ann stole the ring.")
     first, _ = report(trio(30))
     with_claim, n_written = report(trio(30, claims=[claim]), first)
@@ -88,7 +88,7 @@ def test_a_new_claim_may_wait_and_a_lost_one_may_not():
     assert report(trio(30), knowing)[1] == 1
 
 
-def test_descriptions_by_another_prompt_do_not_wait():
+def test_descriptions_by_another_prompt_defer_no_report():
     first, _ = report(trio(30), basis="one prompt")
     assert report(trio(31), first, basis="one prompt")[1] == 0
     assert report(trio(31), first, basis="another prompt")[1] == 1
@@ -99,12 +99,12 @@ def flag_fallback(rows: pa.Table) -> pa.Table:
     return rows.set_column(position, rows.schema.field(position), pa.repeat(pa.scalar(True), rows.num_rows))
 
 
-def test_a_description_that_was_filled_in_does_not_wait_for_the_model():
+def test_a_fallback_description_defers_no_report():
     first, _ = report(trio(30), descriptions=flag_fallback(describe(trio(30))))
     assert report(trio(31), first)[1] == 1
 
 
-def test_a_report_that_was_filled_in_does_not_wait():
+def test_a_fallback_report_is_not_deferred():
     first, _ = report(trio(30))
     assert report(trio(31), flag_fallback(first))[1] == 1
 
@@ -113,21 +113,21 @@ def test_a_report_that_was_filled_in_does_not_wait():
     "options",
     [BY_MODEL.model_copy(update={"rewrite_share": 0.0}), BY_MODEL.model_copy(update={"engine": "embedded"})],
 )
-def test_reports_that_must_know_everything_and_reports_that_cost_nothing_never_wait(options):
+def test_complete_and_free_reports_are_never_deferred(options):
     first, _ = report(trio(30), options=options)
     rows, n_written = report(trio(31), first, options=options)
     assert n_written == 1
     assert share_of(rows) == 0
 
 
-def test_nothing_waits_where_all_is_clustered_anew():
+def test_no_report_is_deferred_after_a_recluster():
     first, _ = report(trio(30))
     rows, n_written = report(trio(31), first, may_defer=False)
     assert n_written == 1
     assert rows.equals(report(trio(31))[0])
 
 
-def test_a_change_that_is_taken_back_costs_nothing():
+def test_a_reverted_change_costs_nothing():
     first, _ = report(trio(30))
     waiting, _ = report(trio(31), first)
     back, n_written = report(trio(30), waiting)
@@ -177,7 +177,7 @@ def nested() -> pa.Table:
     )
 
 
-def test_what_is_written_from_a_report_that_waits_knows_no_more_than_that():
+def test_a_report_written_from_a_deferred_report_knows_no_more_than_it():
     options = BY_MODEL.model_copy(update={"max_input_tokens": 600, "rewrite_share": 0.1})
 
     def report_nested(graph, known=None):
@@ -193,7 +193,7 @@ def test_what_is_written_from_a_report_that_waits_knows_no_more_than_that():
     assert rows["all"]["new_share"] == pytest.approx(3 / (len(rows["all"]["evidence"]) + 3))
 
 
-def test_who_knows_everything_is_not_written_again_for_another_order():
+def test_a_complete_report_is_not_rewritten_for_another_order():
     first, _ = report(trio(30))
     other = first.set_column(
         first.schema.get_field_index("inputs_key"), first.schema.field("inputs_key"), pa.array(["other"])

@@ -57,7 +57,7 @@ def report(**changes):
     return written({**REPLY, **changes})
 
 
-def test_a_report_is_asked_for_by_schema_and_read():
+def test_a_report_is_requested_by_schema_and_read():
     model = ScriptedModel(lambda _: json.dumps(REPLY))
     result = asyncio.run(write_report(CONTEXT, PLAN, model))
     [request] = model.requests
@@ -70,7 +70,7 @@ def test_a_report_is_asked_for_by_schema_and_read():
     assert result.request_key
 
 
-def test_an_identical_community_gives_an_identical_prompt_wherever_it_is():
+def test_an_identical_community_gives_an_identical_prompt_at_any_place():
     other = make_context({("MARLEY", "JACOB"): ["Elsewhere."]})
     assert build_prompt(other, PLAN) == build_prompt(CONTEXT, PLAN)
     assert CONTEXT.community_id not in str(build_prompt(CONTEXT, PLAN))
@@ -125,7 +125,7 @@ def test_a_rating_is_a_number_from_0_to_10(rating, rank, problem):
     assert (result.report.rank, result.problems) == (rank, {problem: 1} if problem else {})
 
 
-def test_a_bad_finding_loses_that_finding_alone():
+def test_a_bad_finding_drops_that_finding_alone():
     bad = [{}, None, 7, {"summary": None, "explanation": ["x"]}, {"explanation": float("nan")}]
     result = report(findings=[*bad, FINDING])
     assert [heading for heading, _ in result.report.findings] == ["Bob is poor"]
@@ -166,7 +166,7 @@ JSON = json.dumps(REPLY)
     ],
     ids=["fence", "prose", "commas", "cut", "single quotes", "wrapped", "list", "NaN", "line break", "case"],
 )
-def test_broken_json_is_mended(reply):
+def test_broken_json_is_repaired(reply):
     found = written(reply).report
     assert found.title == "Bob and his employer"
     assert [heading for heading, _ in found.findings] == ["Bob is poor"]

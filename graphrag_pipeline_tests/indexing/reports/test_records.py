@@ -15,7 +15,7 @@ def read(graph):
     return GraphRecords(graph.entities, graph.relationships, graph.covariates, describe(graph), count_tokens_each)
 
 
-def test_claims_belong_to_their_subject_else_to_their_object_else_to_nobody():
+def test_claims_belong_to_their_subject_else_to_their_object_else_to_no_entity():
     claims = [("A", "B", "of the subject"), ("X", "B", "of the object"), ("X", "Y", "of nobody")]
     records = read(make_graph({("A", "B"): []}, {}, claims))
     owners = {

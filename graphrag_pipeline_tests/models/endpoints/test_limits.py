@@ -160,7 +160,7 @@ def test_without_a_ceiling_spending_is_only_counted(database: SharedDatabase) ->
     assert spending.total() == (15, 1.5)
 
 
-def test_what_a_killed_process_had_reserved_counts_as_spent(database: SharedDatabase) -> None:
+def test_the_reservation_of_a_killed_process_counts_as_spent(database: SharedDatabase) -> None:
     async def scene() -> None:
         spending = Spending(database, BudgetSettings(max_tokens=100))
         abandoned = await spending.reserve(70, 0.0, timeout_s=-1)

@@ -93,7 +93,7 @@ def test_an_identical_request_under_way_that_fails_fails_once(tmp_path: Path) ->
     assert server.count() == 1
 
 
-def test_the_model_is_told_why_its_reply_cannot_be_used(tmp_path: Path) -> None:
+def test_the_model_receives_the_reason_its_reply_was_refused(tmp_path: Path) -> None:
     with running_model_server([("cannot be used: there is no fact", FACT), ("Who", "gossip")]) as server:
         reply = complete(chat_model(server.base_url, tmp_path), ask("Who?"))
         assert complete(chat_model(server.base_url, tmp_path), ask("Who?")).is_cached
@@ -115,7 +115,7 @@ def test_a_reply_that_stays_unusable_is_a_failure_and_is_not_stored(tmp_path: Pa
     assert server.count() == 4
 
 
-def test_a_stored_reply_that_a_stricter_reader_refuses_is_asked_anew(tmp_path: Path) -> None:
+def test_a_stored_reply_that_a_stricter_reader_refuses_is_requested_again(tmp_path: Path) -> None:
     def read_long(text: str) -> str:
         if len(text) < 100:
             raise ValueError("too short")
@@ -131,7 +131,7 @@ def test_a_stored_reply_that_a_stricter_reader_refuses_is_asked_anew(tmp_path: P
 
 
 @pytest.mark.parametrize("fault", ["truncated", "empty", "nonsense"])
-def test_a_cut_or_empty_reply_is_asked_for_once_more(tmp_path: Path, fault: str) -> None:
+def test_a_cut_or_empty_reply_is_requested_once_more(tmp_path: Path, fault: str) -> None:
     script = [("briefly", FACT), ("cannot be used", FACT), ("Who", [Fault(fault), FACT])]
     with running_model_server(script) as server:
         reply = complete(chat_model(server.base_url, tmp_path), ask("Who?"))
@@ -154,7 +154,7 @@ def test_a_reply_that_stays_cut_empty_or_refused_is_a_failure_with_its_reason(
 @pytest.mark.parametrize(
     "fault", ["429", "429-retry-after-ms", "408", "409", "500", "503", "drop", "drop-midway", "garbage", "html"]
 )
-def test_what_may_pass_is_sent_again(tmp_path: Path, fault: str) -> None:
+def test_a_temporary_error_is_retried(tmp_path: Path, fault: str) -> None:
     with running_model_server(lambda asked: [Fault(fault), Fault(fault), FACT], retry_after_s=0.01) as server:
         chat = chat_model(server.base_url, tmp_path)
         assert complete(chat, ask("Who?")).value == FACT
@@ -162,7 +162,7 @@ def test_what_may_pass_is_sent_again(tmp_path: Path, fault: str) -> None:
     assert (chat.stats.n_calls, chat.stats.n_retries) == (1, 2)
 
 
-def test_a_hanging_request_is_given_up_and_sent_again(tmp_path: Path) -> None:
+def test_a_hanging_request_times_out_and_is_retried(tmp_path: Path) -> None:
     with running_model_server(lambda asked: [Fault("hang"), FACT]) as server:
         assert complete(chat_model(server.base_url, tmp_path, timeout_s=0.3), ask("Who?")).value == FACT
 
@@ -174,7 +174,7 @@ def test_retry_after_is_honoured(tmp_path: Path) -> None:
         assert time.monotonic() - started >= 0.4
 
 
-def test_a_wait_of_an_hour_ends_the_run_instead(tmp_path: Path) -> None:
+def test_a_retry_after_of_an_hour_ends_the_run(tmp_path: Path) -> None:
     with (
         running_model_server(lambda asked: Fault("429-retry-after", retry_after_s=3600)) as server,
         pytest.raises(PipelineError, match="asks to wait 3600 s"),
@@ -192,7 +192,7 @@ def test_an_endpoint_that_only_fails_is_a_failure_of_the_record(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("fault", ["401", "403", "404", "429-quota"])
-def test_what_no_request_can_pass_ends_the_run_and_says_where_to_look(tmp_path: Path, fault: str) -> None:
+def test_a_lasting_error_ends_the_run_and_names_the_setting(tmp_path: Path, fault: str) -> None:
     with (
         running_model_server(lambda asked: Fault(fault)) as server,
         pytest.raises(PipelineError, match=r"'test-chat' at 127\.0\.0\.1: 4.* OPENAI_API_KEY") as caught,
@@ -202,7 +202,7 @@ def test_what_no_request_can_pass_ends_the_run_and_says_where_to_look(tmp_path: 
     assert server.count() == 1
 
 
-def test_a_server_that_is_not_there_ends_the_run(tmp_path: Path) -> None:
+def test_a_missing_server_ends_the_run(tmp_path: Path) -> None:
     with running_model_server() as server:
         gone = server.base_url
     chat = chat_model(gone, tmp_path)
@@ -212,7 +212,7 @@ def test_a_server_that_is_not_there_ends_the_run(tmp_path: Path) -> None:
     assert chat.stats.n_retries == MAX_UNREACHED - 1
 
 
-def test_a_server_that_has_answered_is_waited_for_as_often_as_set(tmp_path: Path) -> None:
+def test_a_server_that_has_answered_is_retried_as_often_as_set(tmp_path: Path) -> None:
     with running_model_server(lambda asked: FACT) as server:
         chat = chat_model(server.base_url, tmp_path, max_attempts=5)
         complete(chat, ask("Who?"))
@@ -228,7 +228,7 @@ def test_a_prompt_that_is_too_long_fails_alone(tmp_path: Path) -> None:
         assert complete(chat, ask("Who?")).value == FACT
 
 
-def test_a_schema_is_asked_for_and_read(tmp_path: Path) -> None:
+def test_a_schema_is_requested_and_read(tmp_path: Path) -> None:
     with running_model_server(lambda asked: {"rating": 7, "why": "ghosts"}) as server:
         assert complete(chat_model(server.base_url, tmp_path), rate("Rate it")).value == Rating(rating=7, why="ghosts")
     body = server.calls[0].body
@@ -237,7 +237,7 @@ def test_a_schema_is_asked_for_and_read(tmp_path: Path) -> None:
     assert (schema["additionalProperties"], schema["required"]) == (False, ["rating", "why"])
 
 
-def test_an_endpoint_without_schemas_is_asked_in_words_from_then_on(
+def test_an_endpoint_without_schemas_gets_the_schema_in_words_from_then_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def answer(asked: Asked) -> object:
@@ -279,13 +279,13 @@ def test_a_parameter_that_the_model_does_not_take_is_left_out(tmp_path: Path) ->
     assert body["max_completion_tokens"] == 50
 
 
-def test_azure_is_asked_at_its_deployment(tmp_path: Path) -> None:
+def test_azure_is_called_at_its_deployment(tmp_path: Path) -> None:
     with running_model_server(lambda asked: FACT) as server:
         complete(chat_model(server.root_url, tmp_path, api_version="2024-10-21", model="my-deployment"), ask("Who?"))
     assert server.calls[0].path == "/openai/deployments/my-deployment/chat/completions"
 
 
-def test_text_that_json_and_databases_cannot_carry_is_sent_and_stored_mended(tmp_path: Path) -> None:
+def test_text_that_json_and_databases_cannot_carry_is_sent_and_stored_repaired(tmp_path: Path) -> None:
     hostile = "fact \x00 \u202e\u200b '; DROP TABLE responses; --"
     with running_model_server(lambda asked: hostile) as server:
         chat = chat_model(server.base_url, tmp_path)
@@ -318,7 +318,7 @@ def test_the_budget_stops_before_the_call_that_would_break_it(tmp_path: Path) ->
     assert server.count() == 3
 
 
-def test_under_a_budget_a_reply_is_bounded_by_what_is_reserved_for_it(tmp_path: Path) -> None:
+def test_under_a_budget_a_reply_is_bounded_by_its_reservation(tmp_path: Path) -> None:
     with running_model_server(lambda asked: FACT) as server:
         complete(chat_model(server.base_url, tmp_path), ask("free?"))
         complete(chat_model(server.base_url, tmp_path, BudgetSettings(max_tokens=10_000)), ask("bounded?"))
@@ -332,7 +332,7 @@ def test_a_money_budget_needs_a_price(tmp_path: Path) -> None:
     chat_model("http://127.0.0.1:9/v1", tmp_path, BudgetSettings(max_cost=1.0), prompt_price=0.0)
 
 
-def test_a_reply_says_what_it_cost(tmp_path: Path) -> None:
+def test_a_reply_has_its_cost(tmp_path: Path) -> None:
     with running_model_server(lambda asked: Reply(FACT, prompt_tokens=1_000_000, completion_tokens=500_000)) as server:
         chat = chat_model(server.base_url, tmp_path, prompt_price=1.0, completion_price=2.0)
         assert complete(chat, ask("Who?")).cost == pytest.approx(2.0)
@@ -341,7 +341,7 @@ def test_a_reply_says_what_it_cost(tmp_path: Path) -> None:
     assert chat.stats.as_metadata()["cached_calls"] == 1
 
 
-def test_an_endpoint_that_needs_a_key_says_which_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endpoint_that_needs_a_key_names_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     budget = BudgetSettings(max_tokens=10_000)
     with pytest.raises(SettingsError, match=r"api\.openai\.com needs a key: .* OPENAI_API_KEY"):

@@ -67,7 +67,7 @@ def test_batches_keep_both_limits_and_are_never_empty(tmp_path: Path) -> None:
     assert min(by_items + by_tokens) >= 1
 
 
-def test_what_an_endpoint_still_finds_too_long_is_halved_alone(tmp_path: Path) -> None:
+def test_a_text_that_the_endpoint_finds_too_long_is_halved_alone(tmp_path: Path) -> None:
     texts = ["short", words(100), "also short"]
     with running_model_server(max_input_tokens=70, dimensions=8) as server:  # a quarter of 499 bytes: 125 by its count
         model = embedder(server.base_url, tmp_path)
@@ -85,7 +85,7 @@ def test_a_batch_with_too_many_items_is_sent_in_halves(tmp_path: Path) -> None:
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(16))
 
 
-def test_a_text_that_fails_is_said_and_the_others_are_kept(tmp_path: Path) -> None:
+def test_a_failed_text_is_reported_and_the_others_are_kept(tmp_path: Path) -> None:
     def answer(asked: Asked) -> Fault | None:
         return Fault("400", message="this text is not allowed") if "poison" in asked.prompt else None
 
@@ -112,7 +112,7 @@ def test_an_endpoint_that_sends_numbers_instead_of_base64_is_understood(tmp_path
         assert embedder(server.base_url, tmp_path / "b").embed(["one"]) == pytest.approx(expected, abs=1e-6)
 
 
-def test_dimensions_asked_for_are_asked_for(tmp_path: Path) -> None:
+def test_configured_dimensions_are_sent(tmp_path: Path) -> None:
     with running_model_server(dimensions=64) as server:
         assert embedder(server.base_url, tmp_path, dimensions=12).embed(["one"]).shape == (1, 12)
     body = server.calls[0].body
@@ -120,7 +120,7 @@ def test_dimensions_asked_for_are_asked_for(tmp_path: Path) -> None:
     assert body["dimensions"] == 12
 
 
-def test_one_answer_of_the_wrong_length_is_asked_for_again(tmp_path: Path) -> None:
+def test_one_answer_of_the_wrong_length_is_requested_again(tmp_path: Path) -> None:
     with running_model_server(dimensions=16) as server:
         model = embedder(server.base_url, tmp_path)
         model.embed(["first"])
@@ -139,7 +139,7 @@ def test_a_model_with_other_dimensions_than_the_stored_vectors_is_an_error(tmp_p
 
 
 @pytest.mark.parametrize("value", ["bm90IGE=", "?", [], [math.inf], ["x"], None, [[1.0]], [1e300]])
-def test_what_is_no_vector_is_no_answer(value: object) -> None:
+def test_an_invalid_vector_is_not_an_answer(value: object) -> None:
     with pytest.raises(ReplyFormatError):
         read_vectors({"data": [{"index": 0, "embedding": value}]}, 1)
 
@@ -149,7 +149,7 @@ def test_vectors_are_put_in_the_order_of_their_indices() -> None:
     assert [vector.tolist() for vector in read_vectors({"data": rows}, 2)] == [[1.0], [2.0]]
 
 
-def test_the_fingerprint_is_of_what_decides_a_vector(tmp_path: Path) -> None:
+def test_the_fingerprint_covers_all_that_decides_a_vector(tmp_path: Path) -> None:
     base = embedder("http://127.0.0.1:1/v1", tmp_path)
     assert embedder("http://127.0.0.1:2/v1", tmp_path, batch_size=3).fingerprint == base.fingerprint
     for changed in ({"model": "other"}, {"dimensions": 8}, {"batch_max_tokens": 450}, {"parameters": {"a": 1}}):

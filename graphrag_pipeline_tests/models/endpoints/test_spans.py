@@ -51,7 +51,7 @@ def attributes_of(span: ReadableSpan) -> dict[str, object]:
     return dict(span.attributes or {})
 
 
-def test_each_attempt_tells_its_tokens_money_and_error(tmp_path: Path, sent: InMemorySpanExporter) -> None:
+def test_each_attempt_shows_its_tokens_cost_and_error(tmp_path: Path, sent: InMemorySpanExporter) -> None:
     with running_model_server(lambda asked: [Fault("500"), FACT]) as server:
         chat = chat_model(server.base_url, tmp_path, use_spans=True, prompt_price=1.0, completion_price=1.0)
         complete(chat, ask("Who?"))
@@ -76,7 +76,7 @@ def test_each_attempt_tells_its_tokens_money_and_error(tmp_path: Path, sent: InM
     assert answered.status.status_code == StatusCode.UNSET
 
 
-def test_vectors_are_an_operation_of_their_own(tmp_path: Path, sent: InMemorySpanExporter) -> None:
+def test_vectors_are_a_separate_operation(tmp_path: Path, sent: InMemorySpanExporter) -> None:
     with running_model_server() as server:
         embedder(server.base_url, tmp_path, use_spans=True).embed(["Marley"])
     [span] = sent.get_finished_spans()
@@ -86,7 +86,7 @@ def test_vectors_are_an_operation_of_their_own(tmp_path: Path, sent: InMemorySpa
 
 
 @pytest.mark.parametrize(("fault", "kind"), [("hang", "timeout"), ("garbage", "no_answer"), ("401", "401")])
-def test_a_failed_attempt_says_what_kind_of_error_it_was(
+def test_a_failed_attempt_names_the_kind_of_error(
     tmp_path: Path, sent: InMemorySpanExporter, fault: str, kind: str
 ) -> None:
     with running_model_server(lambda asked: Fault(fault)) as server, pytest.raises((CallFailedError, PipelineError)):
@@ -129,7 +129,7 @@ def test_a_query_has_a_span_if_a_model_has(tmp_path: Path, sent: InMemorySpanExp
     assert (span.name, attributes_of(span)) == ("query basic", {"graphrag.snapshot": snapshot.id})
 
 
-def test_nothing_is_sent_unless_it_is_wanted(tmp_path: Path, sent: InMemorySpanExporter) -> None:
+def test_spans_are_sent_only_if_enabled(tmp_path: Path, sent: InMemorySpanExporter) -> None:
     with running_model_server(lambda asked: FACT) as server, parent_span(False, "stage graph"):
         complete(chat_model(server.base_url, tmp_path), ask("Who?"))
     assert not sent.get_finished_spans()

@@ -33,17 +33,17 @@ def test_pieces_come_in_order_and_the_whole_is_stored_under_the_same_key(tmp_pat
 
 
 @pytest.mark.parametrize("fault", ["429", "500", "drop", "garbage", "html"])
-def test_what_fails_before_the_first_piece_is_sent_again(tmp_path: Path, fault: str) -> None:
+def test_a_failure_before_the_first_piece_is_retried(tmp_path: Path, fault: str) -> None:
     with running_model_server(lambda asked: [Fault(fault), FACT], retry_after_s=0.01) as server:
         assert "".join(stream(chat_model(server.base_url, tmp_path), ask("Who?"))) == FACT
 
 
-def test_a_silence_before_the_first_piece_is_given_up_and_sent_again(tmp_path: Path) -> None:
+def test_a_silence_before_the_first_piece_times_out_and_is_retried(tmp_path: Path) -> None:
     with running_model_server(lambda asked: [Fault("hang"), FACT]) as server:
         assert "".join(stream(chat_model(server.base_url, tmp_path, timeout_s=0.3), ask("Who?"))) == FACT
 
 
-def test_a_stream_that_breaks_off_is_a_failure_that_keeps_what_arrived(tmp_path: Path) -> None:
+def test_a_broken_stream_is_a_failure_that_keeps_the_received_text(tmp_path: Path) -> None:
     pieces: list[str] = []
     with running_model_server(lambda asked: [Fault("drop-midway"), FACT]) as server:
         chat = chat_model(server.base_url, tmp_path)
@@ -71,7 +71,7 @@ def test_a_cut_or_refused_stream_is_a_failure(tmp_path: Path, fault: str) -> Non
     assert server.count() == 1
 
 
-def test_an_empty_stream_is_asked_for_once_more(tmp_path: Path) -> None:
+def test_an_empty_stream_is_requested_once_more(tmp_path: Path) -> None:
     with running_model_server(lambda asked: None if asked.body.get("stream") is None else Fault("empty")) as server:
         server.push(("Who", lambda asked: None if asked.body.get("stream") else FACT))
         assert stream(chat_model(server.base_url, tmp_path), ask("Who?")) == [FACT]
@@ -84,14 +84,14 @@ def test_an_endpoint_without_streams_answers_whole(tmp_path: Path) -> None:
     assert server.count() == 2
 
 
-def test_thoughts_are_not_told(tmp_path: Path) -> None:
+def test_thoughts_are_not_streamed(tmp_path: Path) -> None:
     with running_model_server(lambda asked: f"<think>hm, a fact? {FACT}</think>\n\n{FACT}") as server:
         chat = chat_model(server.base_url, tmp_path)
         assert "".join(stream(chat, ask("Who?"))) == FACT
         assert complete(chat, ask("Who?")).text == FACT
 
 
-def test_what_no_request_can_pass_ends_the_stream(tmp_path: Path) -> None:
+def test_a_lasting_error_ends_the_stream(tmp_path: Path) -> None:
     with running_model_server(lambda asked: Fault("401")) as server, pytest.raises(PipelineError, match="401"):
         stream(chat_model(server.base_url, tmp_path), ask("Who?"))
 

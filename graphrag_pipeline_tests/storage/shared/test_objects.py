@@ -53,7 +53,7 @@ def test_missing_objects_are_named_and_the_others_downloaded(url: str, tmp_path:
 
 
 @pytest.mark.parametrize("status", [403, 500])
-def test_a_fault_is_one_line_with_the_way_out(s3: ObjectServer, s3_url: str, tmp_path: Path, status: int) -> None:
+def test_a_fault_is_one_line_with_the_remedy(s3: ObjectServer, s3_url: str, tmp_path: Path, status: int) -> None:
     objects = open_object_store(s3_url)
     objects.write("a", b"1")
     s3.fault = lambda method, path: status

@@ -91,7 +91,7 @@ def test_killed_at_any_moment_of_a_push_readers_see_one_snapshot_and_the_next_co
     assert contract_bytes(again(one)) == contract_bytes(alone)
 
 
-def test_of_two_index_runs_at_once_one_waits_and_finds_the_work_done(s3_url: str, tmp_path: Path) -> None:
+def test_the_second_of_two_index_runs_waits_and_finds_the_work_done(s3_url: str, tmp_path: Path) -> None:
     one, two = (machine(tmp_path / name, s3_url, n_buckets=1) for name in ("one", "two"))
     processes = [start_index(root) for root in (one, two)]
     ended = [(*process.communicate(timeout=TIMEOUT_S), process.returncode) for process in processes]
@@ -135,7 +135,7 @@ def test_assets_that_are_materialized_alone_pull_and_push(s3: ObjectServer, s3_u
     assert run_index(again(three[0])).ran == []
 
 
-def test_a_query_job_reads_what_was_published_elsewhere(
+def test_a_query_job_reads_a_snapshot_published_elsewhere(
     indexed: Callable[[Path, str], Root], s3_url: str, tmp_path: Path
 ) -> None:
     one = indexed(tmp_path / "one", s3_url)

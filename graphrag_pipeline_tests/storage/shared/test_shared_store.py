@@ -81,9 +81,7 @@ def test_indexing_elsewhere_runs_nothing(url: str, tmp_path: Path) -> None:
     assert ask(two) == ask(one)
 
 
-def test_an_edit_there_runs_what_it_touches_and_is_followed_here(
-    indexed: MakeMachine, s3_url: str, tmp_path: Path
-) -> None:
+def test_an_edit_there_runs_its_stages_and_is_pulled_here(indexed: MakeMachine, s3_url: str, tmp_path: Path) -> None:
     one, two = indexed(tmp_path / "one", s3_url), machine(tmp_path / "two", s3_url)
     before = ask(one)
     put(two.path, "two.txt", CAROL["two.txt"] + " Bob Cratchit thanked Mr. Fezziwig.")

@@ -28,9 +28,7 @@ def head(key: str, version: str) -> Head:
 
 
 @given(HEADS, st.none() | st.just("0" * 16))
-def test_a_state_reads_as_it_was_written_and_equal_ones_are_equal_bytes(
-    heads: dict[str, Head], pinned: str | None
-) -> None:
+def test_a_state_reads_back_equal_and_equal_states_are_equal_bytes(heads: dict[str, Head], pinned: str | None) -> None:
     marks = {"0" * 16: SnapshotMarks(1_700_000_000_000_000_001, '["a"]', "recall fell by é")}
     state = StoreState(8, heads, marks, "0" * 16, pinned, {"snapshots/vectors/x/y.tar": 2})
     assert StoreState.from_bytes(state.to_bytes(), "here") == state
@@ -39,7 +37,7 @@ def test_a_state_reads_as_it_was_written_and_equal_ones_are_equal_bytes(
 
 
 @pytest.mark.parametrize("data", [b"", b"\x1f\x8b\x08", StoreState().to_bytes()[:-4], b"x" * 40])
-def test_a_damaged_state_names_its_place_and_the_way_out(data: bytes) -> None:
+def test_a_damaged_state_names_its_place_and_the_remedy(data: bytes) -> None:
     with pytest.raises(
         PipelineError, match=r"s3://bucket/state is damaged .*remove it\. On .* run `graphrag-pipeline index`"
     ):

@@ -42,7 +42,7 @@ def test_changes_by_keys_are_those_of_a_comparison(old: dict, new: dict) -> None
 
 
 @pytest.mark.parametrize("rows", [{}, {"a": ("{}", "text", 1), "b": ("{}", "other", 2)}])
-def test_keys_come_back_as_they_were_saved(tmp_path: Path, rows: dict) -> None:
+def test_keys_come_back_unchanged(tmp_path: Path, rows: dict) -> None:
     assert read_row_keys(tmp_path) is None
     write_row_keys(tmp_path, keys_of(rows))
     found = read_row_keys(tmp_path)

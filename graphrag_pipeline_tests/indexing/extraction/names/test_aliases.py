@@ -76,7 +76,7 @@ def link_unsure(text: str, *forms: str, **types: str) -> dict[str, str]:
     return {short: long for short, long in links.items() if short != long}
 
 
-def test_short_name_goes_with_the_only_longer_one_though_nothing_tells_its_type() -> None:
+def test_short_name_goes_with_the_only_longer_one_of_unknown_type() -> None:
     text = "Hank Scorpio hired Homer Simpson. Then Homer saw Scorpio."
     forms = ("Hank Scorpio", "Homer Simpson", "Scorpio")
     assert link_unsure(text, *forms) == {"Scorpio": "Hank Scorpio"}

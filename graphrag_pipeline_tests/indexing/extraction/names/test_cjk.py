@@ -38,7 +38,7 @@ def test_a_question_about_a_chinese_story_finds_its_hero() -> None:
     assert [entities["title"][row].as_py() for row in found] == ["萧炎"]
 
 
-def test_without_jieba_a_chinese_document_has_no_names_and_the_log_says_why(
+def test_without_jieba_a_chinese_document_has_no_names_and_the_log_gives_the_reason(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     real_import = builtins.__import__

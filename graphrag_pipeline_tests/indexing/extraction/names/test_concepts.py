@@ -8,7 +8,7 @@ turbine turns, and the turbine makes power. Every barrage changes the mud flats 
 turbine wears out in salt water. Engineers built the barrage for the turbine, and a second turbine for the barrage."""
 
 
-def test_what_a_document_says_far_more_than_english_does_are_its_concepts() -> None:
+def test_words_far_more_frequent_than_in_english_are_concepts() -> None:
     assert list(choose_concepts(TIDES * 4, set())) == ["mud flats", "salt water", "turbine", "barrage"]
 
 
@@ -26,11 +26,11 @@ def test_plurals_go_with_their_singular() -> None:
     assert choose_concepts(text, set())["turbine"] == ["turbine", "turbines"]
 
 
-def test_a_phrase_that_is_a_name_is_no_concept() -> None:
+def test_a_phrase_that_is_a_name_is_not_a_concept() -> None:
     assert "turbine" not in choose_concepts(TIDES * 4, {"TURBINE"})
 
 
-def test_everyday_things_are_concepts_only_where_the_document_dwells_on_them() -> None:
+def test_everyday_things_are_concepts_only_where_frequent() -> None:
     talk = "He said what he had to say about it and went on his way to where nobody knew him or his trade at all. "
     seldom = talk * 200 + "It lay by the candle. " * 6
     assert choose_concepts(seldom, set()) == {}
@@ -38,7 +38,7 @@ def test_everyday_things_are_concepts_only_where_the_document_dwells_on_them() -
     assert list(choose_concepts(seldom + "It lay by the candle. " * 14, set())) == ["candle"]
 
 
-def test_who_says_something_is_somebody() -> None:
+def test_the_subject_of_a_verb_of_speech_is_a_person() -> None:
     text = "The phantom rose. 'Captive!' cried the phantom. The turbine said nothing."
     places = [(form, text.index(form, start)) for form, start in (("phantom", 0), ("phantom", 30), ("turbine", 0))]
     concepts = [Name(form, start, start + len(form), 0) for form, start in places]

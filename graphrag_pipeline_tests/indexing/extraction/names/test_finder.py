@@ -121,7 +121,7 @@ def test_an_article_is_written_with_a_common_word_that_mostly_has_it(text: str, 
     assert [name.form for name in found] == [name.form for name in names]
 
 
-def test_spans_hold_what_is_written() -> None:
+def test_spans_hold_the_written_name() -> None:
     text = "Nobody saw Mr.\nScrooge's nephew at St. Paul's Churchyard."
     spans = split_sentences(text)
     names = find_names(text, spans, [False] * len(spans))

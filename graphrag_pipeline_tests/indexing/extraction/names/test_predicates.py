@@ -23,6 +23,6 @@ from graphrag_pipeline.indexing.extraction.names.predicates import find_predicat
         ("", None),
     ],
 )
-def test_verb_phrase_is_what_stands_between_if_it_has_a_verb(gap: str, expected: str | None) -> None:
+def test_verb_phrase_is_the_text_between_if_it_has_a_verb(gap: str, expected: str | None) -> None:
     text = f"Anna{gap}Bob"
     assert find_predicate(text, 4, len(text) - 3) == expected

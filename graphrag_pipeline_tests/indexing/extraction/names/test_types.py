@@ -33,7 +33,7 @@ from graphrag_pipeline.indexing.extraction.names.types import type_by_words, typ
         ("Scrooge", None),
     ],
 )
-def test_words_tell_the_type(form: str, expected: str | None) -> None:
+def test_words_give_the_type(form: str, expected: str | None) -> None:
     assert type_by_words(form) == expected
 
 
@@ -52,7 +52,7 @@ def test_words_tell_the_type(form: str, expected: str | None) -> None:
         ("Idol", "Idol", "UNKNOWN"),
     ],
 )
-def test_context_and_gazetteer_tell_the_type(text: str, form: str, expected: str) -> None:
+def test_context_and_gazetteer_give_the_type(text: str, form: str, expected: str) -> None:
     start = text.index(form)
     assert type_names([Name(form, start, start + len(form), 0)], text) == {form: expected}
 

@@ -52,7 +52,7 @@ def ask(root: Root) -> str:
         ("vectors/default-text_unit-text/*", empty),
     ],
 )
-def test_index_makes_again_what_is_broken(root: Root, pattern: str, damage: Callable[[Path], None]) -> None:
+def test_index_rebuilds_damaged_parts(root: Root, pattern: str, damage: Callable[[Path], None]) -> None:
     expected, snapshot = ask(root), root.snapshots.current()
     for path in list(root.snapshots.folder.glob(pattern)):
         damage(path)
@@ -61,7 +61,7 @@ def test_index_makes_again_what_is_broken(root: Root, pattern: str, damage: Call
     assert run_index(root).ran == []
 
 
-def test_a_change_of_the_input_is_no_hindrance(root: Root, tmp_path: Path) -> None:
+def test_a_damaged_index_is_repaired_after_the_input_changed(root: Root, tmp_path: Path) -> None:
     shutil.copytree(root.path, tmp_path / "root")
     changed = Root(tmp_path / "root")
     for path in (changed.path / "snapshots" / "tables" / "communities").iterdir():
@@ -71,7 +71,7 @@ def test_a_change_of_the_input_is_no_hindrance(root: Root, tmp_path: Path) -> No
     assert ask(changed)
 
 
-def test_nothing_is_made_in_a_folder_that_is_no_root(tmp_path: Path) -> None:
+def test_no_file_is_made_in_a_folder_that_is_not_a_root(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match=r"settings\.yaml` does not exist; make a root with"):
         run_index(Root(tmp_path / "missing"))
     assert not list(tmp_path.iterdir())
