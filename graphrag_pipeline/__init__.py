@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.pipeline.root import Root, find_root, init_root
     from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_question_file
     from graphrag_pipeline.query.batch.run import BatchAccount, BatchAnswer, answer_all, answer_into_file
-    from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.query.index.graph_index import GraphIndex
     from graphrag_pipeline.query.results import (
         Citation,
         ClaimRecord,
@@ -36,7 +36,7 @@ _MODULES = {
     "pipeline.root": ("Root", "find_root", "init_root"),
     "query.batch.question_files": ("BatchQuestion", "read_question_file"),
     "query.batch.run": ("BatchAccount", "BatchAnswer", "answer_all", "answer_into_file"),
-    "query.graph_index": ("GraphIndex",),
+    "query.index.graph_index": ("GraphIndex",),
     "query.results": (
         "Citation",
         "ClaimRecord",

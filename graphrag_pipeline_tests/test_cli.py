@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
 from graphrag_pipeline_tests.support.command_line import (
     ONE_BUCKET,

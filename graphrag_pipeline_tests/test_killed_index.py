@@ -20,7 +20,7 @@ from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.publishing.checks import check_snapshot
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
 from graphrag_pipeline.storage.vectors.purge import holds_deleted
 from graphrag_pipeline_tests.support.killed_runs import Change, Moment, draw_moments, kill_run, measure_run

@@ -17,7 +17,7 @@ from graphrag_pipeline.settings.search_names import describe_methods
 if TYPE_CHECKING:
     from graphrag_pipeline.query.batch.question_files import BatchQuestion
     from graphrag_pipeline.query.batch.run import BatchAccount
-    from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.query.index.graph_index import GraphIndex
 
 
 def add_batch_commands(app: typer.Typer) -> None:
@@ -43,7 +43,7 @@ def batch(
     """Answer a file of questions from one snapshot; exit status 1 if a question fails."""
     from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_question_file
     from graphrag_pipeline.query.batch.run import answer_into_file
-    from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.query.index.graph_index import GraphIndex
     from graphrag_pipeline.query.methods.registry import look_up_method
 
     look_up_method(method)

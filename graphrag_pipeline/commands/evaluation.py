@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.evaluation.questions import Question
     from graphrag_pipeline.evaluation.retrieval_figures import RetrievalFigures
     from graphrag_pipeline.pipeline.root import Root
-    from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.query.index.graph_index import GraphIndex
 
 _MAX_UNKNOWN = 5
 
@@ -62,7 +62,7 @@ def evaluate(
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
     """Measure answers of the index: recall on golden questions, or a comparison judged by a model."""
-    from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.query.index.graph_index import GraphIndex
     from graphrag_pipeline.storage.history import find_snapshot
 
     project = open_root(root)
@@ -137,7 +137,7 @@ def _figures_of_other(
 ) -> list[RetrievalFigures]:
     """Return stored figures of another snapshot if questions and settings are the same; else measure it."""
     from graphrag_pipeline.evaluation.figures_store import load_retrieval, name_retrieval
-    from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.query.index.graph_index import GraphIndex
 
     kept = load_retrieval(root.path, snapshot, name_retrieval(questions, k, root.settings))
     if all(condition.name in kept for condition in conditions):

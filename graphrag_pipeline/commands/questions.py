@@ -20,7 +20,7 @@ from graphrag_pipeline.commands.terminal import (
 from graphrag_pipeline.settings.search_names import STRATEGIES, describe_methods
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.query.index.graph_index import GraphIndex
     from graphrag_pipeline.query.methods.state import SearchRequest
     from graphrag_pipeline.query.search_result import SearchResult
 
@@ -68,7 +68,7 @@ def query(
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question from the published index, with citations."""
-    from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.query.index.graph_index import GraphIndex
     from graphrag_pipeline.query.methods.registry import look_up_method
     from graphrag_pipeline.query.methods.state import SearchRequest
     from graphrag_pipeline.storage.history import find_snapshot
@@ -122,7 +122,7 @@ def _print_result(result: SearchResult, is_streamed: bool) -> None:
 
 
 def _explain(index: GraphIndex, request: SearchRequest, as_json: bool) -> None:
-    from graphrag_pipeline.query.explain import explain_question, render_explanation, to_records
+    from graphrag_pipeline.query.index.explain import explain_question, render_explanation, to_records
 
     picks = explain_question(index, request)
     if as_json:

@@ -42,7 +42,7 @@ def trace(
     """Follow a citation to text units and documents, with the prompt, model and run of each record."""
     from graphrag_pipeline.defs.runs.lookup import finding_runs
     from graphrag_pipeline.inspection.tracing import trace_citation
-    from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.query.index.graph_index import GraphIndex
     from graphrag_pipeline.storage.history import find_snapshot
 
     project = open_root(root)

@@ -18,7 +18,7 @@ from graphrag_pipeline.evaluation.metered import SECOND_ANSWER, MeteredIndex
 from graphrag_pipeline.evaluation.questions import Question
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.query.index.graph_index import GraphIndex
 
 OnProgress = Callable[[str], None]
 _PROGRESS_EVERY = 10

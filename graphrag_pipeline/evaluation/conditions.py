@@ -27,9 +27,9 @@ import numpy as np
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.context import pack_rows, row_costs
+from graphrag_pipeline.query.index.running import prepare_baseline, run_steps
 from graphrag_pipeline.query.methods.lazy import take_relevant
 from graphrag_pipeline.query.methods.registry import METHODS
-from graphrag_pipeline.query.methods.running import prepare_baseline, run_steps
 from graphrag_pipeline.query.methods.state import SearchRequest, SearchState
 from graphrag_pipeline.query.results import Answer, Context
 from graphrag_pipeline.query.search.lazy import LazySelection
@@ -39,7 +39,7 @@ from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units as 
 from graphrag_pipeline.settings.file import parse_yaml
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.query.index.graph_index import GraphIndex
 
 Ranker = Callable[["GraphIndex", str, int], list[str]]
 """Ids of the k text units that answer a question, best first."""

@@ -30,7 +30,7 @@ from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context, TextUnitRecord
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.query.index.graph_index import GraphIndex
 
 SECTION = "evaluation"
 KINDS = ("global", "local")

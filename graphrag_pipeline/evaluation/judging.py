@@ -23,7 +23,7 @@ from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query.model_requests import as_data, ask_all, open_question
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.query.index.graph_index import GraphIndex
 
 SECTION = "evaluation"
 CRITERIA = {

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 
 if TYPE_CHECKING:
     from graphrag_pipeline.models.ports import StreamingChatModel

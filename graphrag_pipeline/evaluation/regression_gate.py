@@ -24,7 +24,7 @@ from graphrag_pipeline.evaluation.questions import Question, find_evidence, read
 from graphrag_pipeline.evaluation.retrieval_figures import RetrievalFigures, measure_retrieval, parse_methods
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.history import clear_refusal, record_refusal
 from graphrag_pipeline.storage.snapshots import Snapshot
 

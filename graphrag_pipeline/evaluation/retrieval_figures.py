@@ -23,7 +23,7 @@ from graphrag_pipeline.evaluation.questions import Evidence, Question, find_evid
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.query.index.graph_index import GraphIndex
 
 DEFAULT_METHODS = ("bm25", "vector", "basic", *(f"local:{strategy}" for strategy in STRATEGIES))
 """The baselines, and local search with every strategy."""

@@ -19,7 +19,7 @@ from graphrag_pipeline.inspection.trace_origins import FindRun, Origin, StageRec
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.cited_records import CitedRecord, CitedRecords
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.results import TextUnitRecord
 
 Names = Sequence[Collection[str]]

@@ -16,7 +16,7 @@ from graphrag_pipeline.inspection.trace_origins import FindRun
 from graphrag_pipeline.inspection.trace_tree import TraceNode, Tracer
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 
 _BARE = re.compile(r"\s*([A-Za-z][A-Za-z _]*?)\s*[:#(]?\s*((?:\d+\s*[-\u2013,]?\s*)+)\)?\s*")
 _KINDS = {kind.lower(): kind for kind in KINDS} | {

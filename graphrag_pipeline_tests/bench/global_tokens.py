@@ -31,7 +31,7 @@ import numpy as np
 from graphrag_pipeline.evaluation.conditions import answer_question, parse_condition
 from graphrag_pipeline.evaluation.metered import MeteredIndex
 from graphrag_pipeline.query import records
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search.global_ import rate_reports
 from graphrag_pipeline_tests.bench.articles import TOPICS, iterate_topical_articles
 from graphrag_pipeline_tests.bench.measuring import Figure, measure_command, print_table

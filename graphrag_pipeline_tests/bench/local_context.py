@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search.local import select_local_context
 from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units
 from graphrag_pipeline.query.selection.local_text_units import N_SEEDS

@@ -30,7 +30,7 @@ import numpy as np
 from graphrag_pipeline.evaluation.conditions import Ranker, parse_condition, rank_text_units
 from graphrag_pipeline.evaluation.questions import Question, find_evidence
 from graphrag_pipeline.evaluation.retrieval_figures import recall_each
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.selection.windows import embed_question, find_all_best_windows
 from graphrag_pipeline_tests.bench.measuring import Figure, print_table
 from graphrag_pipeline_tests.support.paths import SAMPLE_ROOT, TEST_DATA

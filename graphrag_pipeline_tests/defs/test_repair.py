@@ -11,7 +11,7 @@ import pytest
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline_tests.support.roots import make_root, put
 
 pytestmark = pytest.mark.slow

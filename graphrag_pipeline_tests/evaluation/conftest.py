@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
 

@@ -16,7 +16,7 @@ from graphrag_pipeline.evaluation.conditions import answer_question, parse_condi
 from graphrag_pipeline.evaluation.judging import CRITERIA, count_verdicts, read_verdict, sign_test
 from graphrag_pipeline.evaluation.questions import Question
 from graphrag_pipeline.models.ports import ReplyFormatError
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline_tests.model_server import Asked, running_model_server
 from graphrag_pipeline_tests.support.model_index import open_with_model
 

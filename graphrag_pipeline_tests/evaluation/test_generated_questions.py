@@ -15,7 +15,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.generated_questions import generate_questions, read_generated, read_tasks
 from graphrag_pipeline.evaluation.questions import find_evidence
 from graphrag_pipeline.models.ports import ReplyFormatError
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline_tests.model_server import Asked, running_model_server
 from graphrag_pipeline_tests.support.model_index import benchmark, open_with_model
 

@@ -9,7 +9,7 @@ import pytest
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.questions import Question, find_evidence, read_gold, read_questions, write_questions
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 
 
 def put(folder: Path, name: str, text: str) -> Path:

@@ -14,7 +14,7 @@ from graphrag_pipeline.evaluation.retrieval_figures import (
     recall_each,
     render_figures,
 )
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 
 GOLD = [
     Question("Who carried Tiny Tim home?", ("two.txt",)),

@@ -10,7 +10,7 @@ import pytest
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.support import small_index
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX

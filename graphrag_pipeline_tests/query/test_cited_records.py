@@ -12,7 +12,7 @@ from graphrag_pipeline.citations import parse_citations
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder
 from graphrag_pipeline.query.cited_records import CitedRecords
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import CONTRACT_TABLES

@@ -12,9 +12,9 @@ import pytest
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline.query.explain import explain_strategies
 from graphrag_pipeline.query.filtering import restricted_snapshot
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.explain import explain_strategies
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.index_reader import MAX_VIEWS
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.search_result import SearchResult

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search import local as local_search

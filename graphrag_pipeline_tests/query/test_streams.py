@@ -13,7 +13,7 @@ import pytest
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.event_loop import start_in_loop
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search_result import SearchResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from graphrag_pipeline.query.cited_records import CitedRecords
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search_result import SearchResult
 
 _TABLES = {

@@ -30,7 +30,7 @@ import yaml
 
 from graphrag_pipeline import cli
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, environment
 from graphrag_pipeline_tests.support.doc_pages import Block, Story

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from graphrag_pipeline.citations import strip_citations
 from graphrag_pipeline.pipeline.stages import CANDIDATE, SNAPSHOT
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline_tests.support.paths import REPOSITORY
 from graphrag_pipeline_tests.support.roots import build_tables, make_root

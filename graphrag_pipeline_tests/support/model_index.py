@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline_tests.model_server import Asked, ModelServer
 
 

@@ -9,7 +9,7 @@ from graphrag_pipeline.identity import entity_id, relationship_id, stable_hash
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.publishing.contract_tables import JOINED_TABLES, join_contract_tables
 from graphrag_pipeline.query.context import PART_OVERHEAD, ROW_OVERHEAD
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.settings import LocalSearchSettings, Settings
 from graphrag_pipeline.tables import STAGE_TABLES
 from graphrag_pipeline.text.tokens import count_tokens_each

@@ -16,7 +16,7 @@ from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_question_file
 from graphrag_pipeline.query.batch.run import CONCURRENCY, BatchAnswer, answer_into_file
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.methods.registry import look_up_method
 from graphrag_pipeline.query.search_result import SearchResult
 

@@ -15,7 +15,7 @@ from graphrag_pipeline.evaluation.figures_store import name_retrieval, save_retr
 from graphrag_pipeline.evaluation.questions import read_gold
 from graphrag_pipeline.evaluation.retrieval_figures import DEFAULT_METHODS, measure_retrieval, parse_methods
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 
 
 class EvaluationConfig(dg.Config):

@@ -14,9 +14,9 @@ from pydantic import Field
 from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, keep_answer
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.query.index.running import prepare_query, run_step
 from graphrag_pipeline.query.methods.method import SearchMethod, SearchStep
-from graphrag_pipeline.query.methods.running import prepare_query, run_step
 from graphrag_pipeline.query.methods.state import SearchRequest, SearchState
 from graphrag_pipeline.query.rendering import render_answer
 from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS

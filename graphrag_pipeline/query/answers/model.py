@@ -34,7 +34,7 @@ UNCITED = "\n\n(No statement of this answer cites a record of the index.)"
 _AROUND = " \t\r\n*#_`>\"'.:"
 
 
-class ModelWriter:
+class AnswerWriter:
     """Writes answers by the chat model of `answers`.
 
     Args:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.query.answers.extractive_answerer import ExtractiveAnswerer
-from graphrag_pipeline.query.answers.model import ModelWriter, replaced_answer
+from graphrag_pipeline.query.answers.model import AnswerWriter, replaced_answer
 from graphrag_pipeline.query.answers.model_drift import ModelFollower, imagine_answer, points_of
 from graphrag_pipeline.query.answers.model_lazy import estimate_map, map_text_units, split_question
 from graphrag_pipeline.query.answers.model_points import MappedPoints, map_reports
@@ -37,7 +37,7 @@ class ModelAnswerer:
 
     def __init__(self, index: IndexReader, on_token: OnToken | None = None) -> None:
         self._index = index
-        self._writer = ModelWriter(index, on_token)
+        self._writer = AnswerWriter(index, on_token)
         self._extractive = ExtractiveAnswerer(index)
 
     def write_from_context(self, question: str, context: Context, local: LocalSearchSettings | None = None) -> Answer:

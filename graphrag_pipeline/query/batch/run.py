@@ -30,7 +30,7 @@ from graphrag_pipeline.query.question import valid_unicode
 from graphrag_pipeline.query.usage import QueryUsage
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.graph_index import GraphIndex
+    from graphrag_pipeline.query.index.graph_index import GraphIndex
     from graphrag_pipeline.query.search_result import SearchResult
 
 CONCURRENCY = 4

@@ -19,7 +19,7 @@ from graphrag_pipeline.models.endpoints import spans
 from graphrag_pipeline.models.endpoints.spans import parent_span
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.model_server import Fault, Reply, running_model_server
 from graphrag_pipeline_tests.support.model_clients import ask, chat_model, complete, embedder, in_loop

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.model_requests import as_data
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline_tests.model_server import Asked, Fault, Reply, running_model_server

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphrag_pipeline.query.answers.model_citations import CitedText, shown_numbers
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.results import Context
 
 FRAGMENTS = ["Marley ", "haunted Scrooge", "[Data: Sources (1)]", " [data: Entities (1, 2-3)]", "[", "]", "[Da", "ta: ",

@@ -10,7 +10,7 @@ import pytest
 
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.query.answers.model_drift import points_of, read_step
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.model_requests import as_asked
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.drift import DriftStep

@@ -10,7 +10,7 @@ import pytest
 
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.query.answers.model_lazy import read_subqueries
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline_tests.model_server import Asked, Fault, running_model_server
 from graphrag_pipeline_tests.support.model_index import open_with_model
 

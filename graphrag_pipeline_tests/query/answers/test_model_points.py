@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.query.answers.model_points import pack_batches, read_points
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search import global_ as global_search
 from graphrag_pipeline.query.search import model_rating
 from graphrag_pipeline.query.search.model_rating import read_rating, read_ratings

@@ -2,7 +2,7 @@ import pytest
 
 from graphrag_pipeline.pipeline.stages import CANDIDATE, SNAPSHOT
 from graphrag_pipeline.query.answers.quoting import MAX_PASSAGE_WORDS, Floor, quote_passages
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search.basic import select_basic_context
 from graphrag_pipeline.query.selection.passages import MAX_PASSAGE_SENTENCES
 from graphrag_pipeline.query.understanding.question_analysis import analyze_question

@@ -13,7 +13,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.query.batch.answer_file import AnswerFile
 from graphrag_pipeline.query.batch.question_files import BatchQuestion
 from graphrag_pipeline.query.batch.run import BatchAccount, BatchAnswer, answer_all, answer_into_file, answer_key
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.model_server import Fault, running_model_server
 from graphrag_pipeline_tests.support.model_index import open_with_model

@@ -8,7 +8,7 @@ import pytest
 
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search import basic as basic_search
 from graphrag_pipeline.settings.settings import BasicSearchSettings
 from graphrag_pipeline_tests.bench import retrieval

@@ -1,6 +1,6 @@
 import pytest
 
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search.basic import select_basic_context
 from graphrag_pipeline.query.understanding.question_analysis import analyze_question
 from graphrag_pipeline_tests.support.roots import build_tables, make_root

@@ -16,7 +16,7 @@ from graphrag_pipeline.pipeline.forgetting import forget_document
 from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.history import list_snapshots, roll_back
 from graphrag_pipeline.storage.shared.lease import LEASE, LeaseHolder
 from graphrag_pipeline.storage.shared.numbered_states import STATES, NumberedStates, state_name

@@ -12,7 +12,7 @@ import pytest
 from graphrag_pipeline.errors import LeaseLostError, PipelineError, StoreError
 from graphrag_pipeline.pipeline.forgetting import forget_document
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.shared.lease import LEASE, Lease
 from graphrag_pipeline.storage.shared.numbered_states import STATES, NumberedStates
 from graphrag_pipeline.storage.shared.objects import open_object_store

@@ -8,7 +8,7 @@ import pytest
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError, SettingsError
 from graphrag_pipeline.inspection.tracing import read_citation
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.index_reader import EMPTY_INDEX
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.search import global_ as global_search
@@ -131,6 +131,6 @@ def test_a_published_snapshot_is_opened_by_root(tmp_path):
 
 def test_queries_import_neither_indexing_nor_dagster_and_open_lazily():
     heavy = ("dagster", "lancedb", "pandas", "graphrag_pipeline.indexing", "graspologic_native")
-    code = f"import sys, graphrag_pipeline.query.graph_index; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, graphrag_pipeline.query.index.graph_index; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from graphrag_pipeline.models.endpoints.spans import parent_span
+from graphrag_pipeline.query.index.running import prepare_query, run_search
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.methods.running import prepare_query, run_search
 from graphrag_pipeline.query.methods.state import SearchRequest
 from graphrag_pipeline.query.question import valid_unicode
 from graphrag_pipeline.query.results import Context

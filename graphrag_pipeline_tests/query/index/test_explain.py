@@ -1,6 +1,6 @@
 import json
 
-from graphrag_pipeline.query.explain import explain_strategies, render_explanation, to_records
+from graphrag_pipeline.query.index.explain import explain_strategies, render_explanation, to_records
 from graphrag_pipeline.query.search.local import select_local_context
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
 from graphrag_pipeline.settings.settings import LocalSearchSettings

@@ -6,9 +6,9 @@ import pickle
 
 import pytest
 
-from graphrag_pipeline.query.graph_index import GraphIndex
+from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.query.index.running import prepare_query, run_search, run_step
 from graphrag_pipeline.query.methods.registry import METHODS
-from graphrag_pipeline.query.methods.running import prepare_query, run_search, run_step
 from graphrag_pipeline.query.methods.state import SearchRequest, SearchState
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.streams import Listener
