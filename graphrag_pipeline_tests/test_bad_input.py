@@ -139,8 +139,8 @@ def _write_everything(folder: Path) -> dict[str, str]:
         (folder / name).symlink_to(target)
     return problems | {
         "pipe.txt": "not a regular file (a pipe, socket or device); remove or exclude it",
-        "closed.txt": "cannot be read (Permission denied); mend its rights",
-        "closed/": "this folder cannot be listed (Permission denied); mend its rights",
+        "closed.txt": "cannot be read (Permission denied); fix its permissions",
+        "closed/": "this folder cannot be listed (Permission denied); fix its permissions",
         "loop.txt": "symbolic link loop; remove it",
         "nowhere.txt": "symbolic link to nothing; remove it or restore its target",
         "up": "symbolic link out of the input folder",

@@ -140,7 +140,7 @@ def _walk(base: bytes, real_base: bytes, folder: bytes, exclude: tuple[str, ...]
                     else:
                         yield name, _problem_of(entry, real_base)
         except OSError as error:
-            yield folder, f"this folder cannot be listed ({error.strerror}); mend its rights"
+            yield folder, f"this folder cannot be listed ({error.strerror}); fix its permissions"
 
 
 def _problem_of(entry: os.DirEntry[bytes], real_base: bytes) -> str | None:
@@ -158,7 +158,7 @@ def _problem_of(entry: os.DirEntry[bytes], real_base: bytes) -> str | None:
             return "symbolic link loop; remove it"
         if error.errno == errno.ENOENT:
             return "symbolic link to nothing; remove it or restore its target"
-        return f"cannot be read ({error.strerror}); mend its rights"
+        return f"cannot be read ({error.strerror}); fix its permissions"
     return None if stat.S_ISREG(mode) else "not a regular file (a pipe, socket or device); remove or exclude it"
 
 
@@ -206,7 +206,7 @@ def _read_file(file: InputFile, settings: InputSettings, cache_folder: Path | No
         with open(file.location, "rb") as stream:
             data = stream.read()
     except OSError as error:
-        return [problem_record(file.path, f"cannot be read ({error.strerror}); mend its rights")]
+        return [problem_record(file.path, f"cannot be read ({error.strerror}); fix its permissions")]
     if cache_folder is None or not _is_cached(format):
         return read_records(file.path, data, settings)
     return _read_cached(cache_folder / _CACHE, file.path, data, settings)

@@ -224,7 +224,7 @@ def _conversion_problem(error: Exception, format: str) -> str:
     if "MissingDependencyException" in names:
         return f"{format} {NEEDS_CONVERTER}"
     reasons = "; ".join(f"{name}: {cause}".rstrip(": ") for name, cause in zip(names, causes, strict=True))
-    return f"damaged or not a {format} file ({reasons or error}); open it and save it anew"
+    return f"damaged or not a {format} file ({reasons or error}); open it and save it again"
 
 
 def _decode_unicode(data: bytes) -> str | None:

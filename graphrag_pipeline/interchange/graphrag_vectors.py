@@ -113,7 +113,7 @@ def _why_foreign(
         return f"lancedb/ holds {lengths} vectors of another model than the {embedder.dimensions}-dimensional one here"
     nearest = [cosine for name in sorted(stored) for cosine in _sample_cosines(name, repaired, stored[name], embedder)]
     if not nearest:
-        return "lancedb/ holds no vector of a record that the import left as it was, so its model cannot be told"
+        return "lancedb/ holds no vector of a record that the import left as it was, so its model cannot be identified"
     if min(nearest) < MIN_COSINE:
         return f"lancedb/ holds vectors of another model (cosine {min(nearest):.2f} to those made here)"
     return None
@@ -142,7 +142,7 @@ def _complete(repaired: RepairedTables, stored: Mapping[str, ImportedVectors], e
             matrix[missing] = embedder.embed(embedded_texts(name, rows.take(pa.array(missing, pa.int64()))))
         matrices[name] = matrix
         n_made, n_kept = n_made + len(missing), n_kept + len(rows) - len(missing)
-    note = f"{n_kept} vectors of lancedb/ were kept, {n_made} that were missing or whose text was mended were made"
+    note = f"{n_kept} vectors of lancedb/ were kept, {n_made} that were missing or whose text was repaired were made"
     return ChosenVectors(matrices, embedder.fingerprint, (note,))
 
 

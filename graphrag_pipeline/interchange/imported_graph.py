@@ -219,4 +219,4 @@ def _count_degrees(graph: ImportedGraph, rows: list[Row], notes: RepairNotes) ->
         relationship["combined_degree"] = degree[relationship["source_id"]] + degree[relationship["target_id"]]
     known = (row for row in rows if row["degree"] is not None and row["id"] in graph.entities)
     n_other = sum(row["degree"] != degree[row["id"]] for row in known)
-    notes.add(n_other, "entity", "had another degree than the mended relationships give; degrees were counted anew")
+    notes.add(n_other, "entity", "had another degree than the repaired relationships give; degrees were counted again")

@@ -56,7 +56,7 @@ def repair_reports(
     changed = {report["id"] for report in reports if report["full_content"] != stated.get(report["id"], "")} & set(
         stated
     )
-    notes.add(len(changed), "report", "that {was} empty or cited a folded row {was} mended")
+    notes.add(len(changed), "report", "that {was} empty or cited a folded row {was} repaired")
     return reports, changed
 
 

@@ -104,7 +104,7 @@ class ImportedNumbering:
                 n_given += 1
             seen.add(row["human_readable_id"])
         self._next[kind] = following
-        self._notes.add(n_given, _NOUNS[table], "whose human_readable_id was missing or taken {was} numbered anew")
+        self._notes.add(n_given, _NOUNS[table], "whose human_readable_id was missing or taken {was} numbered again")
         return rows
 
     def next_number(self, kind: str) -> int:

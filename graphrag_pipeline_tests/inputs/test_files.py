@@ -148,7 +148,7 @@ def test_an_unreadable_file_is_a_problem(folder, monkeypatch):
         return open(path, mode)
 
     monkeypatch.setattr(input_files, "open", deny, raising=False)
-    assert _problems(folder) == {"a.txt": "cannot be read (Permission denied); mend its rights", "b.txt": None}
+    assert _problems(folder) == {"a.txt": "cannot be read (Permission denied); fix its permissions", "b.txt": None}
 
 
 def test_an_unreadable_folder_is_a_problem(folder, monkeypatch):
@@ -163,7 +163,7 @@ def test_an_unreadable_folder_is_a_problem(folder, monkeypatch):
     monkeypatch.setattr(input_files.os, "scandir", deny)
     assert _problems(folder) == {
         "a.txt": None,
-        "closed/": "this folder cannot be listed (Permission denied); mend its rights",
+        "closed/": "this folder cannot be listed (Permission denied); fix its permissions",
     }
 
 

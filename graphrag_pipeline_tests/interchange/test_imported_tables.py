@@ -193,7 +193,7 @@ def test_numbers_are_kept_where_unique():
         entities=[{"id": i, "title": i, "human_readable_id": n} for i, n in zip("abc", [5, 5, 9], strict=True)]
     )
     assert rows_of(repaired, "entities", "id", "human_readable_id") == [("a", 5), ("c", 9), ("b", 10)]
-    assert "1 entity whose human_readable_id was missing or taken was numbered anew" in repaired.notes
+    assert "1 entity whose human_readable_id was missing or taken was numbered again" in repaired.notes
 
 
 @pytest.mark.parametrize(
