@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from graphrag_pipeline.pipeline.root import Root, init_root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline_tests.support.live_browser import click, running_chromium, show, wait_for_text
@@ -47,6 +49,9 @@ def main() -> int:
                 "bucket.png": picture_bucket(browser, server, root),
                 "stale_report.png": picture_stale_report(browser, server, root),
             }
+        set_schedule(root)
+        with running_dagster(root) as server, running_chromium(1280, 480) as browser:
+            pictures["automation.png"] = picture_automation(browser, server)
     PICTURES.mkdir(exist_ok=True)
     sizes = {name: save(picture, PICTURES / name) for name, picture in pictures.items()}
     for name, n_bytes in sizes.items():
@@ -104,6 +109,21 @@ def picture_stale_report(browser: Any, server: str, root: Root) -> Image:
     wait_for_text(browser, "max_findings: 8 -> 5")
     time.sleep(1)
     return as_picture(browser.find_element("css selector", "[role=dialog], .bp5-dialog, .bp4-dialog").screenshot_as_png)
+
+
+def set_schedule(root: Root) -> None:
+    """Switch on the sensor of the input folder and the nightly schedule, as the tutorial does."""
+    settings = root.path / "settings.yaml"
+    values = yaml.safe_load(settings.read_text(encoding="utf-8"))
+    values["schedule"] = {**(values.get("schedule") or {}), "watch_input": True, "run_cron": True, "cron": "0 3 * * *"}
+    settings.write_text(yaml.safe_dump(values), encoding="utf-8")
+
+
+def picture_automation(browser: Any, server: str) -> Image:
+    """Sensors and the schedule, with their switches."""
+    show(browser, f"{server}/automation", "input_folder_sensor", "reindex_schedule")
+    time.sleep(_SETTLE_S)
+    return picture_of(browser)
 
 
 def picture_of(browser: Any) -> Image:
