@@ -125,7 +125,7 @@ def all_blocks() -> Iterator[Block]:
 
 
 def find_sequence(name: str) -> list[str]:
-    """The lines of the block marked `sequence: NAME`, wherever it is.
+    """Return the lines of the block marked `sequence: NAME`, on any page.
 
     Raises:
         LookupError: no page or more than one has it.

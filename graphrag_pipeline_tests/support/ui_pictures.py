@@ -50,7 +50,7 @@ def main() -> int:
                 "stale_report.png": picture_stale_report(browser, server, root),
             }
         set_schedule(root)
-        with running_dagster(root) as server, running_chromium(1280, 480) as browser:
+        with running_dagster(root) as server, running_chromium(1280, 760) as browser:
             pictures["automation.png"] = picture_automation(browser, server)
     PICTURES.mkdir(exist_ok=True)
     sizes = {name: save(picture, PICTURES / name) for name, picture in pictures.items()}
