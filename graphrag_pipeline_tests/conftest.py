@@ -51,7 +51,7 @@ def indexed_by_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model
 
 @pytest.fixture
 def model_index(indexed_by_model: ModelIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelIndex]:
-    """A copy to change; the server counts from here and answers as ever afterwards."""
+    """A copy to change; the server's counts start here, and its default replies are restored afterwards."""
     from graphrag_pipeline.pipeline.root import Root
     from graphrag_pipeline_tests.support.model_roots import KEY, KEY_VARIABLE, ModelIndex
 
@@ -67,7 +67,7 @@ def model_index(indexed_by_model: ModelIndex, tmp_path: Path, monkeypatch: pytes
 
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Call]:
-    """`main` in this process: what a shell would see, without the second that a process takes to start."""
+    """`main` in this process: the output that a shell sees, without the second that a process takes to start."""
     from graphrag_pipeline import cli
     from graphrag_pipeline_tests.support.command_line import Outcome
 
@@ -104,7 +104,7 @@ def s3_url(s3: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     from graphrag_pipeline_tests.support.object_server import BUCKET
 
     monkeypatch.setitem(fsspec.config.conf, "s3", s3.options)
-    monkeypatch.setenv("FSSPEC_S3", s3.environment["FSSPEC_S3"])  # for processes of their own
+    monkeypatch.setenv("FSSPEC_S3", s3.environment["FSSPEC_S3"])  # for child processes
     s3.requests.clear()
     yield f"s3://{BUCKET}/test-{next(_place_numbers)}"
     s3.fault = None

@@ -1,4 +1,4 @@
-"""Bad input end to end: a correct index, or one line that names the file and the way out; what was good is kept."""
+"""Bad input end to end: a correct index, or one line that names the file and the remedy; good work is kept."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def assert_one_line(text: str) -> None:
 
 
 def assert_equals_undisturbed(root: Root, folder: Path) -> None:
-    """Every table is that of an index that met no trouble."""
+    """Assert that every table equals that of an undisturbed index."""
     undisturbed = make_root(folder / "undisturbed", {}, ONE_BUCKET)
     shutil.copytree(root.input_folder, undisturbed.input_folder, dirs_exist_ok=True)
     run_index(undisturbed)
@@ -319,7 +319,7 @@ def test_a_full_disk_is_named_and_once_there_is_space_the_index_is_the_same(tmp_
     assert result.returncode == 0, (result, errors)
     assert_one_line(errors[1])
     assert f"{mount}/tables/" in errors[1] and f"cannot be written (No space left on device); {WAY_OUT}" in errors[1]
-    assert "Traceback" not in errors[2], "Dagster may add lines of its own"
+    assert "Traceback" not in errors[2], "Dagster may add lines"
     last = errors[2].splitlines()[-1]
     assert last.startswith(f"error: {mount}/dagster: Dagster's records cannot be read or written (") and WAY_OUT in last
     assert errors[3] == ""
@@ -363,7 +363,9 @@ def test_a_stopped_index_keeps_the_snapshot_and_the_next_one_finishes(
     with GraphIndex.open(root.path) as index:
         assert "Cratchit" in index.search("Who is Bob Cratchit?").answer
     with open_instance(root) as instance:
-        assert {run.status.value for run in instance.get_runs()} <= {"SUCCESS", "CANCELED", "FAILURE"}, "none runs on"
+        assert {run.status.value for run in instance.get_runs()} <= {"SUCCESS", "CANCELED", "FAILURE"}, (
+            "no process runs on"
+        )
     run_index(root)
     assert root.snapshots.current() != published
     assert_equals_undisturbed(root, tmp_path)

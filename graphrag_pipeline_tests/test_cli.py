@@ -39,7 +39,7 @@ QUESTION = "Who is Bob Cratchit?"
 
 @pytest.fixture(scope="module")
 def first_index(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A root indexed by a command in a terminal, and what the terminal got."""
+    """A root indexed by a command in a terminal, and the output in the terminal."""
     root = make_root(tmp_path_factory.mktemp("cli") / "root", settings=ONE_BUCKET).path
     program = [sys.executable, "-m", "graphrag_pipeline", "index", "--root", str(root)]
     ours, theirs = pty.openpty()
@@ -62,13 +62,13 @@ def first_index(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 @pytest.fixture(scope="module")
 def indexed(first_index: tuple[Path, str]) -> Path:
-    """An indexed root, only to be read."""
+    """An indexed root; read-only."""
     return first_index[0]
 
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root with an imported index, only to be read."""
+    """A root with an imported index; read-only."""
     root = tmp_path_factory.mktemp("imported") / "root"
     result = run("import", IMPORTED, "--root", root)
     assert result.returncode == 0, result.stderr

@@ -44,8 +44,8 @@ class Course:
 
     Attributes:
         start: a published root whose input was edited since.
-        changes: what the update does to files.
-        answers: snapshot id -> bytes of its contract tables and what it answers, before and after.
+        changes: changes of files by the update.
+        answers: snapshot id -> bytes of its contract tables and its answers, before and after.
         tables: bytes of all stage tables afterwards.
     """
 
@@ -66,7 +66,7 @@ def edit(root: Root) -> None:
 
 
 def read(root: Root) -> tuple[str, tuple[dict[str, bytes], dict[str, Any]]]:
-    """What a reader gets: the snapshot, the bytes of its tables, and an answer."""
+    """Return a reader's view: the snapshot, the bytes of its tables, and an answer."""
     with GraphIndex.open(root.path) as index:
         answer = index.search(QUESTION, "local").to_dict()
         del answer["seconds"], answer["usage"]
@@ -101,12 +101,12 @@ def kill(course: Course, moment: Moment, path: Path, environment: Mapping[str, s
     assert read(root) == (course.end, course.answers[course.end])
     assert table_bytes(root) == course.tables
     prune(root, 1, time.time() + 1)
-    assert not list(root.path.rglob(f"{TEMPORARY_PREFIX}*")), "what a killed process left half written is swept"
+    assert not list(root.path.rglob(f"{TEMPORARY_PREFIX}*")), "half-written files of a killed process are removed"
     assert read(root) == (course.end, course.answers[course.end])
 
 
 def moments_of(changes: Sequence[Change]) -> list[Moment]:
-    """Random moments of the whole run, and of its end, where the new snapshot is written, checked and published."""
+    """Return random moments of the whole run, and of its end, which writes, checks and publishes the snapshot."""
     [manifest, *_] = (n for n, change in enumerate(changes) if MANIFEST.search(change.path))
     return draw_moments(changes, N_KILLS - N_KILLS_PUBLISHING) + draw_moments(changes, N_KILLS_PUBLISHING, manifest - 2)
 
@@ -153,7 +153,7 @@ def test_killed_during_a_model_call(model_index: ModelIndex, tmp_path: Path, mon
     for number, moment in enumerate(draw_moments(course.changes, N_KILLS_BY_MODEL)):
         before = asked()
         kill(course, moment, tmp_path / f"killed{number}", variables)
-        # What is under way when its process dies is lost; what was stored is never asked for again.
+        # A reply on its way when its process dies is lost; a stored reply is never requested again.
         assert asked() - before <= n_undisturbed + 2
 
 
@@ -165,7 +165,7 @@ def forget_secret(root: Root) -> None:
 
 
 def forget_again(root: Root) -> None:
-    """What somebody does whose `forget` was killed: run it again, and `index` where it says so."""
+    """Recover from a killed `forget`: run it again, and `index` if the error requires it."""
     try:
         forget_secret(root)
     except PipelineError as error:
@@ -190,7 +190,7 @@ def test_killed_while_it_forgets_a_document(tmp_path: Path) -> None:
     build_tables(root, ALL_STAGES)
     (root.path / "input" / SECRET).unlink()
     build_tables(root, ALL_STAGES)
-    assert what_is_left(root)[1], "vectors that stay are to be rewritten"
+    assert what_is_left(root)[1], "kept vectors are rewritten"
     calm, measured = copy(root.path, tmp_path / "calm"), copy(root.path, tmp_path / "measured")
     forget_secret(calm)
     left, answers = what_is_left(calm), dict([read(calm)])

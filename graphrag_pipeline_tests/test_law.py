@@ -1,7 +1,7 @@
-"""The law of the index: whatever the history of edits, the tables are those of a rebuild, byte for byte.
+"""The law of the index: after any history of edits, the tables equal those of a rebuild, byte for byte.
 
-Communities go on from what was published, so they and their reports are a rebuild's only where nothing was published in
-between, or after `index --recluster`.
+Communities continue the published ones. So they and their reports equal those of a rebuild only if nothing was
+published since, or after `index --recluster`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A live Dagster follows what a person does: documents by the sensor, a prompt by hand once definitions are reloaded.
+"""A live Dagster follows edits: documents by the sensor, a prompt by a backfill after a reload of the definitions.
 
-Daemon, webserver and code server are real processes, so is the model behind HTTP; run with `make test-ui`.
+Daemon, webserver, code server and the model behind HTTP are real processes; run with `make test-ui`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SLOW_S = 8.0
 
 
 class Live:
-    """A root, its live Dagster, and who is told of its runs."""
+    """A root, its live Dagster, and the webhook for its runs."""
 
     def __init__(self, root: Root, address: str, hook: Hook, model: ModelServer) -> None:
         self.path, self.address, self.hook, self.model = root.path, address, hook, model
@@ -80,7 +80,7 @@ class Live:
         return str(graphql(self.address, query, id=run_id)["logsForRun"])
 
     def skipped(self) -> str:
-        """Why the sensor did nothing, in its last ticks."""
+        """Return the skip reasons of the sensor's last ticks."""
         query = """query($selector: SensorSelector!) { sensorOrError(sensorSelector: $selector) { ... on Sensor {
             sensorState { ticks(limit: 3) { skipReason } } } } }"""
         return str(graphql(self.address, query, selector={**REPOSITORY, "sensorName": "input_folder_sensor"}))
@@ -92,11 +92,11 @@ class Live:
         return {node["assetKey"]["path"][0] for node in wrong}
 
     def run(self, job: str) -> None:
-        """Run a job of the whole corpus, as the Launchpad does, to its good end."""
+        """Run a job of the whole corpus, as the Launchpad does; it must succeed."""
         assert wait_for_run(self.address, launch_job(self.address, job)) == "SUCCESS", job
 
     def terminate(self, run_id: str) -> str:
-        """End a run as the button does; returns the status it ends in."""
+        """Terminate a run as the button does; return its final status."""
         graphql(self.address, "mutation($id: String!) { terminateRun(runId: $id) { __typename } }", id=run_id)
         return wait_for_run(self.address, run_id)
 
@@ -137,9 +137,9 @@ def test_the_published_snapshot_follows_the_input_folder(live: Live) -> None:
     live.wait_for_runs()
     assert live.stale() == [] and live.unsynced() == set()
     assert len(live.runs_of_reindexing()) == 5, "one run a change"
-    wait_until(lambda: len(live.hook.told) == 5, PATIENCE_S)
-    assert live.hook.told[-1]["snapshot"] == live.root.snapshots.current()
-    assert {told["status"] for told in live.hook.told} == {"success"}
+    wait_until(lambda: len(live.hook.messages) == 5, PATIENCE_S)
+    assert live.hook.messages[-1]["snapshot"] == live.root.snapshots.current()
+    assert {message["status"] for message in live.hook.messages} == {"success"}
 
 
 def test_an_edited_prompt_is_fresh_again_after_a_reload_and_a_backfill(live: Live) -> None:
@@ -158,11 +158,13 @@ def test_an_edited_prompt_is_fresh_again_after_a_reload_and_a_backfill(live: Liv
     live.run("graph_and_later")
     assert live.stale() == [] and live.unsynced() == set()
     live.run("stale_report")
-    wait_until(lambda: any("Reload definitions" in told.get("error", "") for told in live.hook.told), PATIENCE_S)
+    wait_until(
+        lambda: any("Reload definitions" in message.get("error", "") for message in live.hook.messages), PATIENCE_S
+    )
 
 
 def test_a_terminated_run_of_the_sensor_is_not_retried_and_the_next_one_finishes(live: Live) -> None:
-    n_told, settings = len(live.hook.told), live.model.settings
+    n_messages, settings = len(live.hook.messages), live.model.settings
     n_calls, n_runs = len(live.model.calls), len(live.runs_of_reindexing())
     live.model.settings = replace(settings, latency_s=SLOW_S)
     put(live.path, "five.txt", "They say that Ebenezer Scrooge saw the warm lamp. Bob Cratchit lit it.")
@@ -176,8 +178,8 @@ def test_a_terminated_run_of_the_sensor_is_not_retried_and_the_next_one_finishes
     live.run("reindex_stale")
     assert "five.txt" in live.texts() and live.stale() == []
 
-    def told() -> list[str]:
-        return [message["status"] for message in live.hook.told[n_told:] if message["job"] == "reindex_stale"]
+    def statuses() -> list[str]:
+        return [message["status"] for message in live.hook.messages[n_messages:] if message["job"] == "reindex_stale"]
 
-    wait_until(told, PATIENCE_S)
-    assert told() == ["success"], "who terminated it knows"
+    wait_until(statuses, PATIENCE_S)
+    assert statuses() == ["success"], "a terminated run sends no message"

@@ -36,7 +36,7 @@ def is_answer(asked: Asked) -> bool:
 
 
 def ask_model(root: Path, server: ModelServer) -> None:
-    """Settings in which the server's model answers; no stage reads them."""
+    """Return settings for answers by the server's model; no stage reads them."""
     settings = yaml.safe_load((root / "settings.yaml").read_text())
     settings |= {"chat_model": {"model": "test-chat", "base_url": server.base_url}}
     settings |= {"answers": {"engine": "model"}, "rating": {"engine": "model"}}

@@ -74,14 +74,14 @@ def test_embeddings_are_unit_vectors_near_for_similar_texts(server: ModelServer,
     client = connect(server)
     reply = client.embeddings.create(model="e", input=texts, encoding_format=encoding, dimensions=128)
     raw = [item.embedding for item in reply.data]
-    if encoding == "base64":  # asked for by name, the SDK leaves the decoding to the caller
+    if encoding == "base64":  # with an explicit encoding, the SDK leaves the decoding to the caller
         vectors = np.array([np.frombuffer(base64.b64decode(str(value)), "<f4") for value in raw])
     else:
         vectors = np.array(raw)
     assert vectors.shape == (3, 128) and np.allclose(np.linalg.norm(vectors, axis=1), 1)
     assert vectors[0] @ vectors[1] > 0.6 > 0.3 > vectors[0] @ vectors[2]
     alone = client.embeddings.create(model="e", input=texts[1], dimensions=128)
-    assert np.allclose(alone.data[0].embedding, vectors[1]), "whatever else is in the batch"
+    assert np.allclose(alone.data[0].embedding, vectors[1]), "in any batch"
 
 
 def test_embeddings_take_token_ids_and_the_servers_dimension(server: ModelServer) -> None:

@@ -1,4 +1,4 @@
-"""The guides for operators: their sequences run as the pages show them, and their files are read by what reads them."""
+"""The guides for operators: their sequences run as shown, and the intended programs read their files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Operator:
     def run(self, name: str, **named: str) -> dict[str, Outcome]:
         """Run a sequence, in which `named` words stand for others; what each of our commands gave, by its line.
 
-        A line whose comment says "exit status 1" without an "if" must end so, every other one well.
+        A line with the comment "exit status 1" without an "if" must exit so, every other one with 0.
         """
         outcomes = {}
         for line in find_sequence(name):

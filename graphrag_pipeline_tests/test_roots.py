@@ -1,4 +1,4 @@
-"""What tests build roots with fails where it cannot do its work, and does not go on for ever."""
+"""The builder of test roots fails instead of running forever."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""News-like articles, made up: the same ones for the same seed, each about 4,600 characters.
+"""Generated news-like articles: the same for the same seed, each about 4,600 characters.
 
-Who is named follows the law of real news: an article names somebody new with a probability that falls as the cast
-grows, else somebody who was named before, the more often the likelier (Yule and Simon's process). So names are reused
-with a long tail and a corpus four times as large knows about three times as many. The first n articles of a larger
+Names follow the law of real news (Yule and Simon's process). The probability of a new name falls as the cast grows.
+Otherwise an earlier name returns, in proportion to its frequency. So names are reused with a long tail, and a corpus
+four times as large has about three times as many names. The first n articles of a larger
 corpus are the articles of a smaller one. Keep out: downloads, clocks, anything not seeded.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 N_CHARACTERS = 4_600
 """About the length of an article."""
 _SHARED_NAMES = 8
-"""In a corpus of topics, one new name in so many is of the cast that all topics share."""
+"""In a corpus of topics, one new name in this many comes from the cast that all topics share."""
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ class Article:
 
 
 class _Cast:
-    """Names of one kind, drawn by Yule and Simon's process: the more often one was drawn, the likelier it comes."""
+    """Names of one kind, drawn by Yule and Simon's process: in proportion to their frequency so far."""
 
     def __init__(self, source: random.Random, make: Callable[[], str], first_share: float) -> None:
         self._source = source
@@ -145,7 +145,7 @@ class _Cast:
         self._drawn: list[str] = []
 
     def draw(self) -> str:
-        """One name; new with a probability that falls from 1 towards a quarter of the first share."""
+        """Return a name; new with a probability that falls from 1 towards a quarter of the first share."""
         n = len(self._drawn)
         share = self._share * (0.25 + 0.75 / (1 + n / 20_000))
         name = self._make() if not n or self._source.random() < share else self._source.choice(self._drawn)
@@ -170,14 +170,14 @@ class _World:
         self._role_of: dict[str, str] = {}
 
     def _often(self, make: Callable[[], str], shared: _Cast) -> Callable[[], str]:
-        """Makes a new name, or now and then takes a shared one."""
+        """Return a new name, or sometimes a shared one."""
         return lambda: shared.draw() if self.source.randrange(_SHARED_NAMES) == 0 else make()
 
     def pick(self, values: Sequence[str]) -> str:
         return self.source.choice(values)
 
     def role(self, person: str) -> str:
-        """What somebody does, the same in every article."""
+        """Return the action of a person, the same in every article."""
         return self._role_of.setdefault(person, self.pick(_ROLES))
 
     def date(self) -> str:
@@ -207,7 +207,7 @@ class _World:
 
 
 def iterate_articles(n: int, seed: int = 0) -> Iterator[Article]:
-    """The first n articles of the corpus of this seed."""
+    """Return the first n articles of the corpus of this seed."""
     world = _World(seed)
     for number in range(n):
         yield _write_article(world, number)
@@ -225,9 +225,9 @@ def write_articles(folder: Path, n: int, seed: int = 0) -> int:
 
 
 def iterate_topical_articles(n: int, seed: int = 0) -> Iterator[tuple[str, Article]]:
-    """The first n articles, with their topics in turn, of a corpus whose topics each have a cast of their own.
+    """Yield the first n articles of a corpus, with topics in turn; each topic has its cast.
 
-    All share the places; one name in `_SHARED_NAMES` is of the cast that all topics share.
+    All topics share the places. One name in `_SHARED_NAMES` comes from the shared cast.
     """
     common = _World(seed)
     worlds = [_World(f"{seed} {topic}", common, (topic,)) for topic in TOPICS]
@@ -238,7 +238,7 @@ def iterate_topical_articles(n: int, seed: int = 0) -> Iterator[tuple[str, Artic
 
 @dataclass(frozen=True)
 class _Scene:
-    """Whom and what one article is about."""
+    """The people and things of one article."""
 
     topic: str
     people: list[str]

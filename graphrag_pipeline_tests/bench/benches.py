@@ -1,7 +1,7 @@
 """The benches: each runs commands and returns figures with the limits of the documentation.
 
-Corpora and the indexes made of them are shared by the benches of one run, so that "nothing changed" needs no index of
-its own and ratios compare figures of the same run.
+The benches of one run share corpora and their indexes. So "nothing changed" needs no extra index, and ratios compare
+figures of the same run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ QUESTIONS = (
 
 
 class Workspace:
-    """A folder with a root per corpus, each made and indexed from nothing once."""
+    """A folder with a root per corpus; each is made and indexed from nothing once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -98,7 +98,7 @@ def index_20000(workspace: Workspace) -> list[Figure]:
 
 
 def demo(workspace: Workspace) -> list[Figure]:
-    """What `make demo` does after installing, and an index with nothing changed."""
+    """Run the steps of `make demo` after the install, and an index with nothing changed."""
     root = workspace.copy_sample()
     first = measure_command(root, "index")
     queries = [measure_command(root, *question) for question in QUESTIONS]
@@ -115,21 +115,21 @@ def demo(workspace: Workspace) -> list[Figure]:
 
 
 def retrieval(workspace: Workspace) -> list[Figure]:
-    """How well text units are found without a model: see `retrieval.py`."""
+    """Measure retrieval without a model: see `retrieval.py`."""
     from graphrag_pipeline_tests.bench.retrieval import run
 
     return run(workspace.empty_folder("retrieval"))
 
 
 def global_tokens(workspace: Workspace) -> list[Figure]:
-    """What dynamic global search reads of what static search does: see `global_tokens.py`."""
+    """Compare the tokens of dynamic and static global search: see `global_tokens.py`."""
     from graphrag_pipeline_tests.bench.global_tokens import run
 
     return run(workspace.empty_folder("global_tokens"))
 
 
 def stability(workspace: Workspace) -> list[Figure]:
-    """How many communities stay when one of 100 articles goes and comes back: see `stability.py`."""
+    """Count communities that stay when one of 100 articles is removed and restored: see `stability.py`."""
     from graphrag_pipeline_tests.bench.stability import run
 
     return run()

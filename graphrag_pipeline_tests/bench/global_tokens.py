@@ -1,15 +1,15 @@
-"""Dynamic against static global search at level 1: tokens read, and how many of the reports that matter are kept.
+"""Dynamic against static global search at level 1: tokens read, and the share of relevant reports that is kept.
 
-A news corpus of 40 topics (`articles.iterate_topical_articles`), each with a cast of its own, all in the same places,
-so that communities have subjects as in real news. For each topic one question. What matters is known by construction:
-an entity is of a topic where more than half of its text units are, a community where more than half of its entities
-are, and the *gold* reports of a topic are those of its communities on the frontier at level 1, but for reports on fewer
-entities than `reports.min_report_size`, which are one sentence each (their tokens count). A report is kept where
-dynamic selection to level 1 reads that very report.
+A news corpus has 40 topics (`articles.iterate_topical_articles`). Each topic has its cast; all share the places, so
+communities have subjects as in real news. There is one question per topic. Relevance is known by construction. An
+entity belongs to a topic if more than half of its text units do, and a community if more than half of its entities do.
+The *gold* reports of a topic are those of its communities on the frontier at level 1. Reports on fewer entities than
+`reports.min_report_size` are one sentence each; they are not gold, but their tokens count. A report is kept if dynamic
+selection to level 1 reads it.
 
-Tokens are those of prompts and replies of all calls, ratings by a model too; the embedded engine's ask nobody. Answers
-are those of the test model server. For ratings by a model it stands in for a careful reader: 4 where a report says the
-topic in so many words, else 0. It is the bench `global_tokens`; by itself
+Tokens are those of prompts and replies of all calls, with ratings by a model; ratings of the embedded engine make no
+call. The test model server answers. As a model it rates a report 4 if it names the topic, else 0. The bench is called
+`global_tokens`; by itself
 
     python -m graphrag_pipeline_tests.bench.global_tokens [FOLDER]
 
@@ -41,13 +41,13 @@ from graphrag_pipeline_tests.support.model_index import open_with_model
 N_ARTICLES = 1_000
 LEVEL = 1
 N_ANSWERED = 8
-"""Topics whose questions are answered through the model server; reports are chosen for all of them."""
+"""Topics whose questions the model server answers; reports are chosen for all topics."""
 MAX_SHARE = 0.23
 """Of the tokens of static search: what Microsoft publishes for dynamic community selection."""
 MIN_KEPT = 0.9
 
 Gold = Mapping[str, frozenset[int]]
-"""Topic -> numbers of the communities whose reports matter; topics without any are left out."""
+"""Topic -> numbers of the communities with gold reports; topics without any are left out."""
 
 
 def ask_about(topic: str) -> str:
@@ -65,7 +65,7 @@ def write_topical_articles(folder: Path, n: int = N_ARTICLES) -> None:
 
 
 def find_gold(index: GraphIndex, topic_of_path: Mapping[str, str]) -> Gold:
-    """The reports that matter, by topic."""
+    """Return the gold reports by topic."""
     snapshot = index.snapshot
     documents = {row["id"]: topic_of_path[row["path"]] for row in _rows(index, "documents", "id", "path")}
     units = {row["id"]: documents[row["document_id"]] for row in _rows(index, "text_units", "id", "document_id")}
@@ -88,7 +88,7 @@ def _rows(index: GraphIndex, table: str, *columns: str) -> list[dict]:
 
 
 def _majority(values: Sequence[str]) -> str:
-    """What more than half of the values are; "" if there is none."""
+    """Return the value of more than half of the values, or ""."""
     [(value, count)] = Counter(values).most_common(1) or [("", 0)]
     return value if 2 * count > len(values) else ""
 
@@ -152,7 +152,7 @@ def _measure_tokens(index: GraphIndex, gold: Gold) -> list[Figure]:
 
 
 def rate_carefully(asked: Asked) -> Any:
-    """Ratings by whether a report says the topic; everything else by the server's rules."""
+    """Rate a report by whether it names the topic; leave other requests to the server's rules."""
     topic = next((topic for topic in TOPICS if ask_about(topic) in asked.prompt), None)
     if topic is None or asked.kind not in ("rating", "ratings"):
         return None

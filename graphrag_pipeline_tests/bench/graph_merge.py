@@ -1,6 +1,6 @@
 """`python -m graphrag_pipeline_tests.bench.graph_merge FOLDER`: a graph and its communities from many mentions.
 
-A process of its own, so that its memory is that of the two steps alone. Keep out: making the mentions.
+A separate process, so its memory is that of the two steps alone. Keep out: making the mentions.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""A large index made up from a seed: published as a snapshot without running the pipeline, for timing its readers.
+"""A large index generated from a seed and published without running the pipeline, for timing its readers.
 
-The shape is by default that of issue 5: 100,000 entities, 494,000 relationships, 50,000 text units, 12,500 reports.
-Names are made-up syllables; how often an entity is mentioned follows Zipf's law, and entity 0 is a hub with 50,000
-relationships. Vectors are those of the bundled embedder, made a batch at a time; relationships, which nothing searches
-by vector, have none. Keep out: measuring.
+The default shape is 100,000 entities, 494,000 relationships, 50,000 text units, 12,500 reports.
+Names are random syllables. Mentions follow Zipf's law. Entity 0 is a hub with 50,000 relationships. The bundled
+embedder makes the vectors in batches. Relationships have no vectors, because no search uses them. Keep out: measuring.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _NOUNS = ["harvest", "railway", "letter", "festival", "treaty", "workshop", "lib
 
 @dataclass(frozen=True)
 class Shape:
-    """How large an index is.
+    """The size of an index.
 
     Attributes:
         n_of_hub: relationships of the hub, at most a tenth of all.
@@ -77,12 +76,12 @@ def publish_large_index(root: Path, shape: Shape | None = None, seed: int = 7) -
 
 
 def _no_vectors(table: pa.Table) -> np.ndarray:
-    """Zeros, for a table that nothing searches by vector."""
+    """Zeros, for a table that no search reads by vector."""
     return np.broadcast_to(np.zeros(256, dtype=np.float32), (table.num_rows, 256))
 
 
 class _EmbeddedRows:
-    """Vectors of texts, embedded when they are asked for."""
+    """Vectors of texts, embedded on request."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts

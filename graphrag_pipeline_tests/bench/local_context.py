@@ -1,12 +1,12 @@
-"""How fast local search selects its context on a large index, strategy by strategy, against issue 5's limits.
+"""Time that local search takes to select its context on a large index, per strategy, against its limits.
 
     python -m graphrag_pipeline_tests.bench.local_context [FOLDER] [N_ENTITIES]
 
-The index (`large_index.py`) is made in FOLDER at first use and used again; without it it is temporary. A context is
-timed with the index open, after a few questions; questions name one entity, two, none, or the hub with 50,000
-relationships. Beside the time by the clock stands that of the processor, which other work on the machine disturbs less.
-The last figures compare the walk of `graph` with the full walk over all text units. A million entities need 13 GB of
-disk and, while the index is made, 15 GB of memory.
+The index (`large_index.py`) is made in FOLDER at first use and used again; without FOLDER it is temporary. A context is
+timed with the index open, after a few questions. Questions name one entity, two, none, or the hub with 50,000
+relationships. Processor time is shown beside wall time, because other work on the machine disturbs it less. The last
+figures compare the local PageRank of `graph` with the full PageRank over all text units. A million entities need 13 GB
+of disk and, while the index is made, 15 GB of memory.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RECALL_AT = (5, 10, 20)
 
 @dataclass(frozen=True)
 class Limits:
-    """Issue 5's limits for an index of some size; None where it has none."""
+    """Limits for an index of some size; None is no limit."""
 
     median_ms: float
     p95_ms: float | None
@@ -47,12 +47,12 @@ class Limits:
 
 USUAL = Limits(25.0, 60.0, 0.6, 4.0)
 LARGE = Limits(60.0, None, 3.0, None)
-"""Those for a million entities."""
+"""Limits for a million entities."""
 LARGE_FROM = 300_000
 
 
 def ask_about(n_entities: int, n: int = N_QUESTIONS, seed: int = 3) -> list[str]:
-    """Questions about entities drawn at random, in turn of one, two and no name."""
+    """Return questions about random entities, in turn with one, two and no name."""
     rows = np.random.default_rng(seed).integers(1, n_entities, (n, 2)).tolist()
     shapes = ("Whom did {} marry?", "What did {} and {} do at the festival?", "who opened the library in the garden?")
     return [shapes[i % 3].format(*map(name_of, pair)) for i, pair in enumerate(rows)]
@@ -64,7 +64,7 @@ def ask_about_hub() -> list[str]:
 
 
 def time_contexts(index: GraphIndex, strategy: str, questions: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Milliseconds of each context, by the clock and of the processor."""
+    """Return the milliseconds of each context: wall time and processor time."""
     settings = index.settings.local_search.model_copy(update={"strategy": strategy})
     taken = []
     for question in questions:
@@ -100,7 +100,7 @@ def measure_contexts(root: Path, n_entities: int, limits: Limits) -> Iterator[Fi
 
 
 def measure_walk(index: GraphIndex, questions: Sequence[str]) -> Iterator[Figure]:
-    """How many of the text units that the full walk ranks first the local walk of `graph` ranks first too."""
+    """Return the share of the full PageRank's first text units that the local PageRank ranks first too."""
     named = [question for question in questions if index.names.take_apart(question).names][:N_FULL_WALKS]
     shares = []
     for question in [*named, ask_about_hub()[0]]:
@@ -115,7 +115,7 @@ def measure_walk(index: GraphIndex, questions: Sequence[str]) -> Iterator[Figure
 
 
 def run(folder: Path | None = None, n_entities: int = Shape.n_entities) -> Iterator[Figure]:
-    """Publish the index where there is none, and measure it."""
+    """Publish the index if the folder has none, and measure it."""
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:
             yield from run(Path(temporary) / "root", n_entities)

@@ -1,4 +1,4 @@
-"""Measuring commands of the product as whole processes, and laying figures against their limits."""
+"""Measurement of commands as whole processes, and comparison of figures with their limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CommandFailedError(Exception):
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process took: seconds by the clock, seconds of processor, bytes of memory at its peak."""
+    """Cost of a process: seconds of wall time, seconds of processor, peak memory in bytes."""
 
     wall_s: float
     cpu_s: float
@@ -61,19 +61,19 @@ class Figure:
 
 
 def measure_command(root: Path, *arguments: str) -> Usage:
-    """Run `graphrag-pipeline --root ROOT ...` in a process of its own.
+    """Run `graphrag-pipeline --root ROOT ...` in a separate process.
 
     Raises:
-        CommandFailedError: it exits with another status than 0.
+        CommandFailedError: its exit status is not 0.
     """
     return measure_module("graphrag_pipeline", "--root", str(root), *arguments)
 
 
 def measure_module(module: str, *arguments: str) -> Usage:
-    """Run `python -m MODULE ...` in a process of its own.
+    """Run `python -m MODULE ...` in a separate process.
 
     Raises:
-        CommandFailedError: it exits with another status than 0.
+        CommandFailedError: its exit status is not 0.
     """
     command = [sys.executable, "-m", module, *arguments]
     environment = {name: value for name, value in os.environ.items() if name not in ("DAGSTER_HOME", "GRAPHRAG_ROOT")}

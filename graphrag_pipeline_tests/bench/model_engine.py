@@ -1,7 +1,7 @@
-"""Figures of the model engine: whole commands against the test model server, which runs in a process of its own.
+"""Figures of the model engine: whole commands against the test model server in a separate process.
 
-`python -m graphrag_pipeline_tests.bench.model_engine ROOT` asks about all text units of a root in one pool, as `index`
-does before it materialises buckets; its memory is that of the replies and mentions held at once.
+`python -m graphrag_pipeline_tests.bench.model_engine ROOT` extracts all text units of a root in one pool, as `index`
+does before it materializes buckets. Its memory is that of the replies and mentions held at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TO_TEXT_UNITS = ("corpus_manifest", "documents", "text_units")
 
 @contextmanager
 def serving(*arguments: str) -> Iterator[str]:
-    """The base URL of a model server in a process of its own."""
+    """The base URL of a model server in a separate process."""
     command = [sys.executable, "-m", "graphrag_pipeline_tests.model_server", "--port", "0", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -40,18 +40,18 @@ def serving(*arguments: str) -> Iterator[str]:
 
 
 def read_stats(base_url: str) -> dict[str, Any]:
-    """What the server has been asked so far."""
+    """Return the counts of the server's requests so far."""
     with urllib.request.urlopen(base_url.removesuffix("/v1") + "/stats") as answer:
         return json.load(answer)
 
 
 def count_completions(stats: dict[str, Any]) -> int:
-    """Chat calls among those a server has been asked."""
+    """Return the number of chat calls in the counts."""
     return stats["n_calls"] - stats["kinds"]["embedding"]
 
 
 def make_root(folder: Path, base_url: str, n_articles: int) -> Root:
-    """A root of articles whose stages all ask the model at an address."""
+    """Make a root of articles whose stages all use the model at an address."""
     values = settings_for_model("test-chat", "test-embedding", base_url).model_dump(mode="json")
     values["chat_model"] |= {"prompt_price": 0.0}
     values["embedding_model"] |= {"prompt_price": 0.0}

@@ -1,11 +1,11 @@
-"""Retrieval without a model: how well every way to rank text units finds the evidence of questions.
+"""Retrieval without a model: the recall of each ranker of text units.
 
 - 2WikiMultihopQA: 6,119 passages, each a document of one text unit, and 51 development questions that name the titles
   of all passages that they need (HippoRAG's corpus, MIT / Apache-2.0): recall@5 and all-evidence@5.
-- A Christmas Carol, the sample, in text units of 300 and 1,200 tokens: 32 questions of our own in other words than the
-  text's, each with a phrase of its evidence: mean reciprocal rank among 10. It guards against tuning to the other.
+- A Christmas Carol, the sample, in text units of 300 and 1,200 tokens: 32 questions of ours in other words than the
+  text, each with a phrase of its evidence: mean reciprocal rank among 10. It guards against tuning to the other corpus.
 
-Both are indexed by `graphrag-pipeline index` and live in `data/retrieval`. It is the bench `retrieval`; by itself
+Both are indexed by `graphrag-pipeline index` and live in `data/retrieval`. The bench is called `retrieval`; by itself
 
     python -m graphrag_pipeline_tests.bench.retrieval [FOLDER]
 
@@ -40,7 +40,7 @@ SAMPLE = SAMPLE_ROOT / "input"
 BM25_ANCHOR = (0.652, 0.333)
 """recall@5 and all-evidence@5 that a textbook BM25 reaches on the 51 questions."""
 GRAPH_TARGET = (0.90, 0.75)
-"""What the walk must reach: HippoRAG 2 publishes recall@5 0.904 with a 70B model."""
+"""The least recall@5 of PageRank: HippoRAG 2 publishes recall@5 0.904 with a 70B model."""
 STORY_SIZES = (300, 1200)
 """Tokens in a text unit."""
 

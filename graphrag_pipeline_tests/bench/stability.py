@@ -1,8 +1,8 @@
-"""How many communities stay as they were when one of 100 documents goes and comes back.
+"""Share of communities that stay equal when one of 100 documents is removed and restored.
 
-The embedded engine extracts each made-up article once; then each is left out in turn, and put back: the graph is merged
-and communities are detected on top of those that were there before. A community is kept if one of its level has exactly
-its members. The bound are those that had no entity of the article alone. Keep out: disk, Dagster.
+The embedded engine extracts each generated article once. Then each article in turn is left out and put back: the graph
+is merged, and communities are detected from the earlier ones. A community is kept if one of its level has exactly its
+members. The bound is the share of communities without an entity of that article alone. Keep out: disk, Dagster.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Kept:
 
     Attributes:
         bound: share that keeps all its entities when it goes.
-        cold_removed: share kept by a run that knows nothing of the last one.
-        restored: share of the first communities that are there in the end.
+        cold_removed: share kept by a run from cold.
+        restored: share of the first communities that are there at the end.
     """
 
     removed: float
@@ -87,7 +87,7 @@ def _detect(graph: Mapping[str, pa.Table], published: PublishedGraph | None = No
 
 
 def _leave_out(whole: PublishedGraph, graph: Mapping[str, pa.Table]) -> Kept:
-    """What happens to communities on the way to a smaller graph and back."""
+    """Return the shares for the way to a smaller graph and back."""
     smaller = _detect(graph, whole)
     again = _detect({"entities": whole.entities, "relationships": whole.relationships}, smaller)
     there = set(graph["entities"]["id"].to_pylist())

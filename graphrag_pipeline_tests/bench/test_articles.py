@@ -1,4 +1,4 @@
-"""Made-up articles: the same for the same seed, of the promised size, with names that come again."""
+"""Generated articles: the same for the same seed, of the stated size, with recurring names."""
 
 from __future__ import annotations
 

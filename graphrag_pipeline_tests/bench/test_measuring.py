@@ -1,4 +1,4 @@
-"""Figures and their limits; a failing command is no figure."""
+"""Figures and their limits; a failing command is not a figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking with filters on the command line."""
+"""`query` with filters, a conversation and `--method auto` on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chunk file through the real stages: one document per document id, and what combining its chunks saved."""
+"""A chunk file through the real stages: one document per document id, and the saving of combined chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A published snapshot that lost a file is made whole again by `index`, and answers as before."""
+"""`index` repairs a published snapshot that lost a file, and its answers stay."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUESTION = "Who is Bob Cratchit?"
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Root:
-    root = make_root(tmp_path_factory.mktemp("mending") / "root")
+    root = make_root(tmp_path_factory.mktemp("repair") / "root")
     run_index(root)
     return root
 

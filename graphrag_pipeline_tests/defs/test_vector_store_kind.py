@@ -1,4 +1,4 @@
-"""Vectors of a snapshot live where `vector_store.kind` says: one registered class moves them, and answers stay."""
+"""Vectors of a snapshot are in the store named by `vector_store.kind`; another class gives the same answers."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def test_another_store_holds_the_vectors_and_answers_are_the_same(tmp_path: Path
     assert [stage for stage, _ in run_index(moved).ran] == ["index_candidate", "index_snapshot"]
     snapshot = moved.snapshots.open()
     assert snapshot.manifest.vector_store == "memory" and ask(tmp_path) == expected
-    assert sorted((tmp_path / "snapshots" / "vectors").rglob("*")) == folders, "nothing more is in LanceDB"
+    assert sorted((tmp_path / "snapshots" / "vectors").rglob("*")) == folders, "no new vector is in LanceDB"
     collections = open_memory_store(tmp_path / "snapshots" / "vectors", {}).collections
     assert set(collections) == {collection_of(folder) for folder in snapshot.manifest.vectors.values()}
     assert len(collections) == len(VECTOR_TABLES)
 
-    assert ask(tmp_path, in_lancedb) == expected, "the last snapshot stays readable where it is"
+    assert ask(tmp_path, in_lancedb) == expected, "the last snapshot stays readable in its store"
     next(iter(collections.values())).records.popitem()
     with pytest.raises(NoSnapshotError, match=r"vector collection default-.* is missing"):
         moved.snapshots.open()

@@ -1,4 +1,4 @@
-"""One small indexed root for all tests of evaluation, only to be read, and a model server's index of it."""
+"""One small indexed root for all tests of evaluation, read-only, and the same indexed by a model server."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_a_verdict_is_0_1_or_2(winner: object, read: int | None) -> None:
 
 
 def prefer_scrooge(asked: Asked) -> Any:
-    """Global search says MORE; the judge prefers the answer that says it, by one criterion the first one always."""
+    """Global search says MORE. The judge prefers that answer; by directness it always prefers the first one."""
     if "The criterion is" in asked.prompt:
         first, second = asked.prompt.split("Answer 2:\n")
         says = ["MORE" in first.split("Answer 1:\n")[1], "MORE" in second]

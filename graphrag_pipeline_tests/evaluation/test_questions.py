@@ -1,4 +1,4 @@
-"""Files of questions: what is read, what is refused and where, and what evidence names."""
+"""Files of questions: read, refused with the line, and matched to evidence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_jsonl_and_csv_give_the_same_questions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "message"),
     [
         ("a.jsonl", '{"question": "Who?", "evidence": ["a"]}\n{"question"', "line 2: is not a JSON object"),
         ("a.jsonl", "[1]", "line 1: is not a JSON object"),
@@ -42,11 +42,11 @@ def test_jsonl_and_csv_give_the_same_questions(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_with_its_line(
-    tmp_path: Path, name: str, text: str | None, told: str
+    tmp_path: Path, name: str, text: str | None, message: str
 ) -> None:
     if text is not None:
         put(tmp_path, name, text)
-    with pytest.raises(PipelineError, match=told):
+    with pytest.raises(PipelineError, match=message):
         read_gold(tmp_path / name)
 
 

@@ -1,4 +1,4 @@
-"""Golden questions before publishing: a candidate that finds less waits, and what is published stays."""
+"""Golden questions before publishing: a candidate that finds less waits, and the published snapshot stays."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def record(title: str) -> str:
 
 
 def lose_third(path: Path) -> None:
-    """Damage a document: it is in the input folder still, and in no index of it."""
+    """Damage a document: it stays in the input folder, but is in no index."""
     (path / "input" / "three.md").write_bytes(b"\x00\x80\x81")
 
 
@@ -81,7 +81,7 @@ def test_a_candidate_that_finds_less_is_not_published_until_allowed(root: Root) 
     root = set_gate(root.path, max_recall_drop=0.5)
     build_tables(root, EVERYTHING)
     assert root.snapshots.current() not in (None, first)
-    assert not any(facts.refusal for facts in list_snapshots(root.snapshots)), "it is refused no more"
+    assert not any(facts.refusal for facts in list_snapshots(root.snapshots)), "it is not refused any more"
 
     prune(root, 1, before=2**40)
     assert [path.name for path in (root.path / "evaluations").iterdir()] == [root.snapshots.current()]
@@ -108,7 +108,7 @@ def test_deleted_evidence_does_not_count_and_can_be_forgotten(root: Root) -> Non
     assert forget_document(root, "three.md").swept.snapshots == (first,)
 
     (root.path / "input" / "two.txt").unlink()
-    build_tables(root, EVERYTHING)  # no evidence is left, and nothing to be asked
+    build_tables(root, EVERYTHING)  # no evidence is left, and no question
     BODIES[SNAPSHOT.name](StageRun(root, SNAPSHOT, WHOLE))
     assert root.snapshots.open().n_rows("documents") == 3
 
@@ -117,9 +117,9 @@ def test_index_reports_the_evidence_that_does_not_count(root: Root) -> None:
     (root.path / "input" / "three.md").unlink()
     done = run("--root", root.path, "index")
     assert done.returncode == 0
-    [told] = [line for line in done.stderr.splitlines() if line.startswith("golden questions: ")]
-    assert told.startswith("golden questions: not counted, because it was deleted from the input: ")
-    assert told.endswith("gold.jsonl, line 2: three.md")
+    [shown] = [line for line in done.stderr.splitlines() if line.startswith("golden questions: ")]
+    assert shown.startswith("golden questions: not counted, because it was deleted from the input: ")
+    assert shown.endswith("gold.jsonl, line 2: three.md")
 
 
 def test_a_record_that_was_deleted_does_not_count_but_one_whose_file_is_damaged_does(root: Root) -> None:
@@ -141,9 +141,9 @@ def test_status_reports_a_candidate_that_the_golden_questions_refused(root: Root
     with pytest.raises(PipelineError):
         build_tables(root, EVERYTHING)
     [candidate] = set(root.snapshots.ids()) - {published}
-    told = call("--root", root.path, "status").out
-    assert f"candidate is {candidate}, which the golden questions refused: recall@5 of gold.jsonl is 0.500" in told
-    assert "it finds less for 'With whom did Fezziwig dance?'" in told
+    shown = call("--root", root.path, "status").out
+    assert f"candidate is {candidate}, which the golden questions refused: recall@5 of gold.jsonl is 0.500" in shown
+    assert "it finds less for 'With whom did Fezziwig dance?'" in shown
     listed = call("--root", root.path, "snapshots", "list").out.splitlines()
     assert [line.split()[-1] for line in listed] == ["refused", "published"]
     assert_one_line_error(call("--root", root.path, "snapshots", "rollback", candidate), "the golden questions refused")

@@ -1,4 +1,4 @@
-"""Recall and all-evidence: by hand on rankings spelled out, and through real searches."""
+"""Recall and all-evidence: on literal rankings, and through real searches."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def test_baselines_and_every_strategy_are_measured(index: GraphIndex) -> None:
 
 
 def test_methods_without_text_units_and_unknown_ones_are_refused(index: GraphIndex) -> None:
-    for name, told in (
+    for name, message in (
         ("global:static", "no ranked text units"),
         ("TS", "no ranked text units"),
         ("lokal", "no way to answer is called 'lokal'; valid: local, .*bm25, vector .or SS., C0"),
         ("basic:fast", "has no variant 'fast'"),
     ):
-        with pytest.raises(PipelineError, match=told):
+        with pytest.raises(PipelineError, match=message):
             parse_methods([name])
-    for method, told in (
+    for method, message in (
         ("local:best", "strategy .best.; valid: balanced"),
         ("local:top_k=3", "unknown option 'top_k'"),
     ):
-        with pytest.raises(PipelineError, match=told):
+        with pytest.raises(PipelineError, match=message):
             measure_retrieval(index, GOLD, parse_methods([method]), 3)
 
 

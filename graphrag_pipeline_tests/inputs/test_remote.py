@@ -103,7 +103,7 @@ def test_a_version_of_a_file_is_fetched_once(url: str, tmp_path: Path) -> None:
     assert texts() == ["One.", "Two."] and Store.fetched == []
     _fill(url, {"two.txt": b"2wo."})
     assert texts() == ["One.", "2wo."] and Store.fetched == ["two.txt"]
-    _fill(url, {"two.txt": b"Two."})  # put back: its time of change is another
+    _fill(url, {"two.txt": b"Two."})  # put back: its time of change differs
     assert texts() == ["One.", "Two."] and Store.fetched == ["two.txt"]
     [cut_short] = [path for path in tmp_path.rglob("input/*") if path.read_bytes() == b"One."]
     cut_short.write_bytes(b"On")

@@ -1,4 +1,4 @@
-"""What runs cost, in words: nothing that is not known is shown as nothing."""
+"""The costs of runs in words: an unknown cost is never shown as zero."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_calls_of_commands_have_a_cost_line_that_adds_up(model_index: ModelIndex
     model_index.change_prompt("extract_graph")
     for command in (
         ("query", "Who leads the talks?", "--method", "basic"),
-        ("query", "Who leads the talks?", "--method", "basic"),  # stored by now: nothing is asked, and no line
+        ("query", "Who leads the talks?", "--method", "basic"),  # stored by now: no call, and no line
         ("batch", root.path / "asked.txt", "--method", "basic", "--out", root.path / "answers.jsonl"),
         ("try", "extraction", "--sample", "2"),
     ):

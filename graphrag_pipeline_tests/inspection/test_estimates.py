@@ -1,4 +1,4 @@
-"""What a run would cost is guessed on the upper side: never nothing where a model will be asked."""
+"""Estimates of the cost of a run: upper bounds, and never zero if the model will be called."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KINDS = {"summarized_descriptions": "summary", "community_reports": "report"}
 
 
 def estimate(root: Root) -> dict[str, StageEstimate]:
-    """By stage, of the root as it is on disk now."""
+    """Return the estimates by stage, for the root on disk."""
     opened = Root(root.path)
     return {each.stage: each for each in estimate_index(opened, find_stale(opened, detect_input(opened)))}
 
@@ -40,27 +40,27 @@ def change(root: Root, section: str, **values: object) -> None:
 
 
 def add_document(root: Root) -> None:
-    """Another one that mentions what the first one does."""
+    """Add a document with the mentions of the first one."""
     [first, *_] = sorted((root.path / "input").iterdir())
     put(root.path, "new.txt", "Once again. " + first.read_text(encoding="utf-8"))
 
 
 def build_once(root: Root, stage: Stage) -> None:
-    """Compute a stage of the whole corpus, though what is above it is stale."""
+    """Compute a stage of the whole corpus, though earlier stages are stale."""
     run = StageRun(root, stage, WHOLE)
     run.pin_inputs()
     BODIES[stage.name](run)
 
 
 def lose_tables(root: Root, *stages: str) -> None:
-    """As if a run had been killed before these stages."""
+    """Delete tables, as if a run had been killed before these stages."""
     for stage in stages:
         for head in (root.path / "heads").glob(f"{stage}*"):
             shutil.rmtree(head)
 
 
 def assert_covers_what_is_paid(model_index: ModelIndex, estimates: dict[str, StageEstimate]) -> None:
-    """Run what is stale and compare: no stage asks more than was estimated."""
+    """Run the stale stages: no stage makes more calls than estimated."""
     model_index.server.reset()
     build_tables(Root(model_index.root.path))
     for stage, kind in KINDS.items():

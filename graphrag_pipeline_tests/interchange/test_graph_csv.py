@@ -18,7 +18,7 @@ def written(tmp_path_factory):
 
 
 def read(path):
-    """Rows by header, all values as text; null and "" differ as in Neo4j: "" has quotes."""
+    """Return rows by header, all values as text; null and "" differ as in Neo4j: "" has quotes."""
     with path.open(encoding="utf-8", newline="") as file:
         header = next(csv.reader(file))
     types = pa_csv.ConvertOptions(

@@ -27,7 +27,7 @@ def legal(text):
 
 
 def expected(row):
-    """What a reader sees of a row: no nulls, lists as JSON, nothing that XML cannot hold."""
+    """Return a row as a reader sees it: no nulls, lists as JSON, no characters forbidden in XML."""
     values = {name: value for name, value in row.items() if value is not None and name != "id"}
     return {
         name: legal(value) if isinstance(value, str) else json.loads(json.dumps(value))

@@ -293,7 +293,7 @@ _BROKEN = st.fixed_dictionaries(
 
 
 def _broken_source(tables):
-    """Rows with numbers of their own, so that they can be shuffled."""
+    """Return rows with explicit numbers, so that they can be shuffled."""
     return {
         name: [{_KEY.get(name, "human_readable_id"): i} | row for i, row in enumerate(rows)]
         for name, rows in tables.items()

@@ -1,4 +1,4 @@
-"""Where an export goes: a new or empty folder, or an earlier export's, whole or not at all."""
+"""The target of an export: a new or empty folder or an earlier export, written whole or not at all."""
 
 import json
 
@@ -103,7 +103,7 @@ def test_the_same_snapshot_gives_the_same_bytes(snapshot, tmp_path):
         for name in ("one", "two"):
             export_snapshot(snapshot, tmp_path / name, format)
         one, two = (contents(tmp_path / name) for name in ("one", "two"))
-        own = {path for path in one if path.parts[0] != "lancedb"}  # LanceDB names its files by chance
+        own = {path for path in one if path.parts[0] != "lancedb"}  # LanceDB names its files at random
         assert {path: one[path] for path in own} == {path: two.get(path) for path in own}
 
 

@@ -1,4 +1,4 @@
-"""What is paid for once is found again, by any process, until it is forgotten."""
+"""Paid replies are found again by any process, until they are forgotten."""
 
 from __future__ import annotations
 

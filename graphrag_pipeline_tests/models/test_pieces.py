@@ -14,7 +14,7 @@ from graphrag_pipeline.text.tokens import count_tokens
 
 
 def words(n_tokens: int) -> str:
-    """A text of so many tokens without a sentence end."""
+    """Return a text of this many tokens without a sentence end."""
     text = "word" + " word" * (n_tokens - 1)
     assert count_tokens(text) == n_tokens
     return text

@@ -218,7 +218,7 @@ def test_kill_9_in_the_middle_and_no_validated_reply_is_paid_twice(tmp_path: Pat
         stored = {f"question {number}" for number, reply in enumerate(known) if reply is not None}
         assert answered <= stored
         slow_server.reset()
-        last = start_run(slow_server, tmp_path / "elsewhere")  # another root in between shares nothing
+        last = start_run(slow_server, tmp_path / "elsewhere")  # another root shares nothing
         last.kill()
         last.communicate()
         slow_server.reset()

@@ -1,4 +1,4 @@
-"""What a model costs: by the list, by settings, or unknown."""
+"""Prices of models: by the list, by settings, or unknown."""
 
 from __future__ import annotations
 

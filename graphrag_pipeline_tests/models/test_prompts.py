@@ -80,7 +80,7 @@ def test_microsofts_query_prompts_are_read_over_untouched_copies_of_the_defaults
     assert load_prompt(tmp_path, name).text == known
     mine = f"{(DEFAULTS_FOLDER / f'{name}.txt').read_text()} And be brief."
     (tmp_path / f"{name}.txt").write_text(mine)
-    assert load_prompt(tmp_path, name).text == mine, "an edited file beats it"
+    assert load_prompt(tmp_path, name).text == mine, "an edited file has priority"
 
 
 @given(st.text(st.sampled_from("{}ab_<|>%\\1"), max_size=30))

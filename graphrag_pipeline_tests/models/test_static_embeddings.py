@@ -1,4 +1,4 @@
-"""Static embeddings: what vectors mean, that each depends on its text alone, and that the bundled files are ours."""
+"""Static embeddings: similarity, independence of each vector from other texts, and the origin of the bundled files."""
 
 import hashlib
 import os

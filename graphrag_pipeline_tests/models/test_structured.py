@@ -1,4 +1,4 @@
-"""JSON replies: strict schemas, and reading what models send instead."""
+"""JSON replies: strict schemas, and tolerant reading of invalid ones."""
 
 from __future__ import annotations
 

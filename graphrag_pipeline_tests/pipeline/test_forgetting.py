@@ -1,4 +1,4 @@
-"""A document that was deleted and is forgotten is nowhere in the root any more; before that, forgetting is refused."""
+"""A forgotten document is in no file of the root; `forget` is refused until it is deleted from the input."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SECRET = "xanadupol"
 
 
 def texts_on_disk(root: Root) -> Iterator[tuple[Path, str]]:
-    """(file, what is in it) of every file that the product made in a root, in lower case."""
+    """Yield (file, content in lower case) of every file that the product made in a root."""
     for folder in ("tables", "heads", "snapshots", "cache"):
         for path in (root.path / folder).rglob("*"):
             if path.is_file():
@@ -134,18 +134,18 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def stored_replies(root: Root) -> dict[str, str]:
-    """Stage of every reply in the cache, by request key."""
+    """Return the stage of every reply in the cache, by request key."""
     with sqlite3.connect(root.cache_folder / "responses.sqlite") as connection:
         return dict(connection.execute("SELECT request_key, stage FROM responses"))
 
 
 def but_reports(replies: dict[str, str]) -> set[str]:
-    """Keys of the replies that do not depend on communities, which go on from those that were published."""
+    """Return keys of replies that do not depend on communities, which continue the published ones."""
     return {key for key, stage in replies.items() if stage != "reports"}
 
 
 def make_folding_root(path: Path, server: ModelServer) -> Root:
-    """A root whose models are asked in conversations and for summaries of parts, which leave no row."""
+    """A root with model calls for conversations and partial summaries, which leave no row."""
     return make_model_root(
         path,
         server.base_url,
@@ -185,7 +185,7 @@ def test_its_replies_are_deleted_and_no_other_is_paid_again(tmp_path: Path) -> N
 @pytest.mark.usefixtures("_key")
 @pytest.mark.parametrize("is_pruned", [False, True], ids=["tried", "tried and pruned"])
 def test_replies_without_a_reference_are_deleted_too(tmp_path: Path, is_pruned: bool) -> None:
-    """`try` and prompts of before leave replies without a row; `prune` takes the rows of others."""
+    """`try` and earlier prompts leave replies without a row; `prune` removes the rows of others."""
     with running_model_server() as server:
         root = make_model_root(tmp_path / "root", server.base_url, n_articles=2)
         put(root.path, "secret.txt", f"{SECRET.title()} Holdings sacked Ada Lovelace of {SECRET.title()} Holdings.\n")

@@ -1,4 +1,4 @@
-"""`prune` of a root: snapshots past their time and what nothing names, the cache of read files included."""
+"""`prune` of a root: expired snapshots and files without a reference, with the cache of read files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_cached_conversions_of_removed_or_edited_files_are_deleted(root: Root) -
     prune(root, n_kept=9, before=math.inf)
     assert len(list(cache.iterdir())) == 1
     assert build_tables(root, EVERYTHING) == []
-    assert len(list(cache.iterdir())) == 1, "the one that stayed is the one that is read"
+    assert len(list(cache.iterdir())) == 1, "the kept one is the one that is read"
 
 
 def test_the_lines_name_every_snapshot_and_file(root: Root) -> None:

@@ -1,4 +1,4 @@
-"""What a change makes stale, with old and new values, what that would cost, and that nothing else is paid for."""
+"""Stages that a change makes stale, with old and new values and the cost; no other stage is paid for."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from graphrag_pipeline_tests.support.roots import put, table_bytes
 pytestmark = pytest.mark.slow
 
 SENT = {2: signal.SIGINT, 3: signal.SIGTERM}
-"""Signals to send, by the number of text units asked about."""
+"""Signals to send, by the number of extracted text units."""
 
 BELOW_REPORTS = ["community_reports", "report_embeddings", "index_candidate", "index_snapshot"]
 
@@ -83,7 +83,7 @@ def test_reports_with_little_new_evidence_are_deferred_until_a_recluster_which_e
 ) -> None:
     monkeypatch.setenv("GRAPHRAG__REPORTS__REWRITE_SHARE", "0.5")
     root = model_index.root = Root(model_index.root.path)
-    run_index(root)  # the changed setting is no other prompt: every reply is in the cache
+    run_index(root)  # the setting changes no prompt: every reply is in the cache
     assert not model_index.server.calls
     write_articles(root.path / "input", 7)
     run_index(root)
@@ -144,9 +144,9 @@ def test_a_stage_below_a_stale_one_names_its_own_changes(model_index: ModelIndex
 
 def test_status_shows_old_and_new_hash_and_cost_without_a_call(model_index: ModelIndex, call: Call) -> None:
     model_index.change_prompt("community_report")
-    told = call("--root", model_index.root.path, "status").out
-    assert "stale community_reports: prompt community_report: " in told and " -> " in told
-    assert "model calls of `graphrag-pipeline index`, estimated:" in told
+    output = call("--root", model_index.root.path, "status").out
+    assert "stale community_reports: prompt community_report: " in output and " -> " in output
+    assert "model calls of `graphrag-pipeline index`, estimated:" in output
     values = json.loads(call("--root", model_index.root.path, "status", "--json").out)
     reports, embeddings = values["estimates"]
     assert reports["stage"] == "community_reports" and reports["n_calls"] > 0 and reports["cost"] > 0
@@ -180,8 +180,8 @@ def test_an_index_reports_the_progress_of_every_stage(model_index: ModelIndex) -
     observer = _Lines()
     model_index.script = lambda asked: "Another summary." if asked.kind == "summary" else None
     run_index(model_index.root, observer)
-    told = {line.partition(":")[0] for line in observer.lines if " done: " in line}
-    assert told == {"summarized_descriptions", "community_reports", "entity_embeddings", "relationship_embeddings",
+    done = {line.partition(":")[0] for line in observer.lines if " done: " in line}
+    assert done == {"summarized_descriptions", "community_reports", "entity_embeddings", "relationship_embeddings",
                     "report_embeddings"}  # fmt: skip
 
 
@@ -196,12 +196,12 @@ def test_a_background_job_of_a_script_heeds_sigterm_and_ignores_ctrl_c(model_ind
             os.kill(process.pid, SENT[server.count("extraction")])
 
     model_index.script = send_signals
-    # What a shell does for `command &` of a script.
+    # As a shell starts `command &` of a script.
     ignoring = ["bash", "-c", "trap '' INT; exec \"$@\"", "bash"]
     program = [*ignoring, sys.executable, "-m", "graphrag_pipeline", "index", "--root", str(root.path)]
     with subprocess.Popen(program, env=environment(), stderr=subprocess.PIPE, text=True) as process:
-        _, told = process.communicate(timeout=TIMEOUT_S)
-    assert process.returncode == 130 and "interrupted: finished work is kept" in told
+        _, errors = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130 and "interrupted: finished work is kept" in errors
     n_paid, _ = root.models.cache.mean_completion("extraction", "test-chat")
     assert n_paid == n_stored + server.count("extraction") + server.count("gleaning")
     assert {call.kind for call in server.calls} == {"extraction", "gleaning"}, "it went no further"

@@ -1,4 +1,4 @@
-"""That citations lead where they say: the law of evidence, for any method and engine."""
+"""Check that each citation leads to its record and quote, for any method and engine."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _TABLES = {
 
 
 def check_citations(index: GraphIndex, result: SearchResult) -> None:
-    """Every marker has its citation and every citation resolves to its record, text unit and place in the document."""
+    """Assert that each marker has a citation that resolves to its record, text unit and place in the document."""
     markers = dict.fromkeys(re.findall(r"\[(\d+)\]", result.answer))
     assert list(markers) == [str(citation.number) for citation in result.citations]
-    for citation, told in zip(result.citations, result.to_dict()["citations"], strict=True):
+    for citation, shown in zip(result.citations, result.to_dict()["citations"], strict=True):
         row = index.snapshot.rows_of(_TABLES[citation.kind], [citation.id])[0]
         record = index.snapshot.take(_TABLES[citation.kind], [row])[0]
         assert record["human_readable_id"] == citation.human_readable_id
@@ -32,7 +32,7 @@ def check_citations(index: GraphIndex, result: SearchResult) -> None:
         assert text_unit["human_readable_id"] == citation.text_unit
         assert (document["title"], document["path"]) == (citation.document_title, citation.document_path)
         assert citation.quote and citation.quote in text_unit["text"]
-        assert document["text"][told["start"] : told["end"]] == citation.quote
-        [resolved] = CitedRecords(index).read_cited(told["record"])
+        assert document["text"][shown["start"] : shown["end"]] == citation.quote
+        [resolved] = CitedRecords(index).read_cited(shown["record"])
         assert (resolved.kind, resolved.id) == (citation.kind, citation.id)
         assert unit_row in resolved.text_unit_rows

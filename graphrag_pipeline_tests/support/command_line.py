@@ -1,4 +1,4 @@
-"""The command line as a shell runs it: real processes, without what the caller's environment would change."""
+"""The command line in real processes, independent of the caller's environment."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import NamedTuple
 import graphrag_pipeline
 
 TIMEOUT_S = 240
-"""Far more than any command takes, even on a loaded machine."""
+"""Much more than any command takes, even on a loaded machine."""
 
 ONE_BUCKET = "storage:\n  n_buckets: 1\n"
 """Settings of the smallest root that works."""
 
 WITHOUT_ROOT_RIGHTS = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
-"""Root reads and writes what it likes; a process started this way heeds permissions."""
+"""The user root ignores permissions; a process started this way obeys them."""
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """The environment of a command: none of our variables, and the package importable from any folder."""
+    """Return the environment of a command: none of our variables, and the package importable from any folder."""
     kept = {
         name: value
         for name, value in os.environ.items()

@@ -1,4 +1,4 @@
-"""The small index with names and texts that are hard to write down, for tests of exports."""
+"""The small index with names and texts that are hard to export."""
 
 from __future__ import annotations
 

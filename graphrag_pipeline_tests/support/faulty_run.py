@@ -1,4 +1,4 @@
-"""A run in a process of its own, to be killed: asks the questions it is given and writes down what it got.
+"""A separate process to be killed: it sends numbered questions to a model and prints the replies.
 
     python -m graphrag_pipeline_tests.models.faulty_run BASE_URL FOLDER N_QUESTIONS
 

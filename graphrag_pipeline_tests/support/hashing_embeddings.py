@@ -11,7 +11,7 @@ from graphrag_pipeline.models.ports import Failure
 
 
 class HashingEmbeddings:
-    """Counts of hashed words, of length 1; counts the texts it was asked for."""
+    """Vectors of word counts by hash, of length 1; counts the embedded texts."""
 
     dimensions = 64
     fingerprint = "test:hashing:64"

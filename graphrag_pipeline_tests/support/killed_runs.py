@@ -1,9 +1,9 @@
-"""Work on a root in a process of its own that is killed (SIGKILL) at a chosen moment.
+"""Work on a root in a separate process that is killed (SIGKILL) at a chosen moment.
 
-A moment is counted in changes of files, not in seconds: the process dies just before its n-th open for writing, write,
-rename, link, removal or new folder, or in the middle of that write, or, where native code is at work (LanceDB, SQLite),
-some share of the usual time after it. So a kill hits what it is meant to hit, on any machine. Processes are forked from
-one that has imported everything. Keep out: what must hold afterwards.
+A moment is counted in changes of files, not in seconds. A change is an open for writing, a write, rename, link, removal
+or new folder. The process dies just before its n-th change, or in the middle of that write. In native code (LanceDB,
+SQLite) it dies some share of the usual time later. So a kill hits the same step on any machine. Processes are forked
+from one that has imported everything. Keep out: assertions about the state afterwards.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S
 
 Work = Callable[[Root], None]
-"""A function of a module, which finds what it needs in the root."""
+"""A module-level function of the root."""
 
 _PRELOADED = ["graphrag_pipeline_tests.support.preloaded"]
 _CHANGES = {"os.rename": 1, "os.link": 1, "os.remove": 0, "os.mkdir": 0, "os.rmdir": 0, "os.truncate": 0}
-"""Audit event -> which of its arguments is the path that changes."""
+"""Audit event -> position of the changed path in its arguments."""
 _WRITING = os.O_WRONLY | os.O_RDWR
 
 
 @dataclass(frozen=True)
 class Change:
-    """What the process does to a file of the root, and how long it is until the next change."""
+    """A change of a file of the root, and the seconds until the next change."""
 
     kind: str
     path: str
@@ -47,12 +47,12 @@ class Change:
 
 @dataclass(frozen=True)
 class Moment:
-    """When to die.
+    """The moment of the kill.
 
     Attributes:
         n_change: just before this change, counted from 1.
-        is_halfway: after half of what that change writes.
-        delay_s: so long after that change was reached.
+        is_halfway: after half of the bytes of that write.
+        delay_s: this long after that change.
     """
 
     n_change: int
@@ -66,9 +66,9 @@ class _Changes:
 
     folder: str
     moment: Moment | None
-    told: Connection
+    sender: Connection
     seen: list[tuple[str, str, float]] = field(default_factory=list)
-    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))  # threads side by side get each its own
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))  # each thread gets another number
 
     def watch(self) -> None:
         sys.addaudithook(self._heed)
@@ -84,7 +84,7 @@ class _Changes:
         builtins.open = open_counted
 
     def add(self, kind: str, path: Any) -> bool:
-        """Count a change; whether the process is to die halfway through it."""
+        """Count a change; return whether the process must die halfway through it."""
         self.seen.append((kind, str(path), time.perf_counter()))
         if next(self.numbers) != (self.moment.n_change if self.moment else None):
             return False
@@ -92,7 +92,7 @@ class _Changes:
         if self.moment.is_halfway and kind == "write":
             return True
         if self.moment.delay_s:
-            self.told.send(None)  # who listens kills, also while this process is in native code
+            self.sender.send(None)  # the parent kills this process, even in native code
         else:
             die()
         return False
@@ -111,7 +111,7 @@ class _Changes:
 
 
 class _CountedFile(io.FileIO):
-    """A file whose writes count."""
+    """A file that counts its writes."""
 
     changes: _Changes
     path: str
@@ -129,16 +129,16 @@ def die() -> None:
 
 
 def index(root: Root) -> None:
-    """The work that is killed unless another is named."""
+    """Run `index`, the default work."""
     from graphrag_pipeline.defs.index_runs.index_run import run_index
 
     run_index(root)
 
 
 def measure_run(root: Path, environment: Mapping[str, str] | None = None, work: Work = index) -> list[Change]:
-    """Do the work on a root undisturbed; gives what it did to files."""
-    process, told = _start(root, None, environment or {}, work)
-    seen = told.recv()
+    """Do the work on a root undisturbed; return its changes of files."""
+    process, receiver = _start(root, None, environment or {}, work)
+    seen = receiver.recv()
     process.join(TIMEOUT_S)
     assert process.exitcode == 0, process.exitcode
     ends = [at for _, _, at in seen[1:]] + [seen[-1][2]]
@@ -146,10 +146,10 @@ def measure_run(root: Path, environment: Mapping[str, str] | None = None, work: 
 
 
 def kill_run(root: Path, moment: Moment, environment: Mapping[str, str] | None = None, work: Work = index) -> bool:
-    """Do the work on a root and kill that at a moment; gives whether it was still running."""
-    process, told = _start(root, moment, environment or {}, work)
+    """Do the work on a root and kill it at a moment; return whether it was still running."""
+    process, receiver = _start(root, moment, environment or {}, work)
     with suppress(EOFError):  # it died by itself
-        if told.recv() is None:
+        if receiver.recv() is None:
             time.sleep(moment.delay_s)
             process.kill()
     process.join(TIMEOUT_S)
@@ -160,26 +160,26 @@ def kill_run(root: Path, moment: Moment, environment: Mapping[str, str] | None =
 def _start(root: Path, moment: Moment | None, environment: Mapping[str, str], work: Work) -> tuple[Any, Connection]:
     context = mp.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
-    told, tells = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(work, str(root), moment, tells, dict(environment)), daemon=True)
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(work, str(root), moment, sender, dict(environment)), daemon=True)
     process.start()
-    tells.close()
-    return process, told
+    sender.close()
+    return process, receiver
 
 
-def _work(work: Work, root: str, moment: Moment | None, told: Connection, environment: Mapping[str, str]) -> None:
+def _work(work: Work, root: str, moment: Moment | None, sender: Connection, environment: Mapping[str, str]) -> None:
     os.environ.pop("DAGSTER_HOME", None)
     os.environ.update(environment)
-    changes = _Changes(root, moment, told)
+    changes = _Changes(root, moment, sender)
     changes.watch()
     work(Root(Path(root)))
     if moment and moment.delay_s and len(changes.seen) >= moment.n_change:
         signal.pause()  # it was faster than usual: it dies with its work done
-    told.send(changes.seen)
+    sender.send(changes.seen)
 
 
 def draw_moments(changes: Sequence[Change], n: int, start: int = 0, seed: int = 0) -> list[Moment]:
-    """Random moments spread evenly over a run from a change on: by turns over its changes, and over their time."""
+    """Return random moments spread evenly over a run from a change on, half by changes and half by time."""
     random = Random(seed)
     n_by_time = n // 2
     n_by_change = n - n_by_time
@@ -190,7 +190,7 @@ def draw_moments(changes: Sequence[Change], n: int, start: int = 0, seed: int = 
 
 
 def _at_change(changes: Sequence[Change], stretch: range, random: Random) -> Moment:
-    """Just before some change of a stretch of the run, or, as often, halfway through a write."""
+    """Return a moment just before a change of this stretch or, as often, halfway through a write."""
     writes = [number for number in stretch if changes[number].kind == "write"]
     if writes and random.random() < 0.5:
         return Moment(random.choice(writes) + 1, is_halfway=True)
@@ -198,7 +198,7 @@ def _at_change(changes: Sequence[Change], stretch: range, random: Random) -> Mom
 
 
 def _at_time(changes: Sequence[Change], start: int, share: float) -> Moment:
-    """After this share of the time from a change to the last."""
+    """Return the moment after this share of the time from a change to the last."""
     left = share * sum(change.seconds for change in changes[start:])
     for number in range(start, len(changes)):
         if left < changes[number].seconds:

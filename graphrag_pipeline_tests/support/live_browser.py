@@ -1,4 +1,4 @@
-"""Headless Chromium over a live Dagster UI: open a page, wait for its text, keep a picture.
+"""Headless Chromium on a live Dagster UI: open a page, wait for its text, save a picture.
 
 Needs Debian's `chromium` and `chromium-driver`. Pictures are left in the folder that GRAPHRAG_SCREENSHOTS names, if it
 is set.
@@ -24,7 +24,7 @@ _PATIENCE_S = 60
 
 @contextmanager
 def running_chromium(width: int = 1500, height: int = 1100) -> Iterator[Any]:
-    """A browser with a window of so many pixels.
+    """Start a browser with a window of this size in pixels.
 
     Raises:
         RuntimeError: it is not installed.
@@ -53,10 +53,10 @@ def show(browser: Any, address: str, *expected: str) -> str:
 
 
 def wait_for_text(browser: Any, *expected: str) -> str:
-    """The text of the page, once it shows every expected one.
+    """Return the text of the page, once it shows every expected text.
 
     Raises:
-        AssertionError: it never does; with what it shows.
+        AssertionError: the text does not appear; the message holds the page.
     """
     from selenium.common.exceptions import StaleElementReferenceException
 
@@ -79,11 +79,11 @@ def wait_for_text(browser: Any, *expected: str) -> str:
 
 
 def click(browser: Any, xpath: str) -> None:
-    """Click the last element of a path that can be clicked, once there is one."""
+    """Click the last clickable element of a path, once one appears."""
     wait_until(lambda: browser.find_elements("xpath", xpath), _PATIENCE_S)[-1].click()
 
 
 def keep(browser: Any, name: str) -> None:
-    """Leave a picture for a person who asked for it."""
+    """Save a picture if GRAPHRAG_SCREENSHOTS names a folder."""
     if folder := os.environ.get("GRAPHRAG_SCREENSHOTS"):
         browser.save_screenshot(str(Path(folder) / f"{name}.png"))

@@ -19,7 +19,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.command_line import environment
 
 REPOSITORY = {"repositoryLocationName": "graphrag_pipeline.definitions", "repositoryName": "__repository__"}
-"""Where Dagster has the definitions, as its GraphQL selects them."""
+"""The location of the definitions, as Dagster's GraphQL selects them."""
 
 _STOP_S = 15
 _RUN_S = 240
@@ -50,7 +50,7 @@ def running_dagster(root: Root, **changes: str) -> Iterator[str]:
             process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_STOP_S)
-            with contextlib.suppress(ProcessLookupError):  # what has not stopped by then never does
+            with contextlib.suppress(ProcessLookupError):  # a process that still runs hangs
                 os.killpg(process.pid, signal.SIGKILL)
 
 
@@ -91,7 +91,7 @@ def launch_job(server: str, job: str, config: Mapping[str, Any] | None = None, p
 
 
 def wait_for_run(server: str, run_id: str) -> str:
-    """The status in which a run ends."""
+    """Return the final status of a run."""
     query = "query($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
 
     def ended() -> str | None:
@@ -102,7 +102,7 @@ def wait_for_run(server: str, run_id: str) -> str:
 
 
 def wait_until(is_done: Callable[[], Any], timeout_s: float) -> Any:
-    """The first true value of `is_done`, asked twice a second."""
+    """Return the first true value of `is_done`, called twice a second."""
     end = time.monotonic() + timeout_s
     while time.monotonic() < end:
         if value := is_done():

@@ -1,6 +1,6 @@
-"""Machines that share a store: a root each with the same settings, brought up to date without Dagster's bookkeeping.
+"""Machines that share a store: one root each with the same settings, updated without Dagster's records.
 
-And what happens between them: a push that fails, a writer that waits.
+Also events between machines: a failed push, a waiting writer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def machine(path: Path, url: str, documents: Mapping[str, str] = CAROL, **more: 
 
 
 def reader(path: Path, url: str, **more: object) -> Root:
-    """A root with nothing but settings."""
+    """Make a root with settings only."""
     path.mkdir(parents=True)
     (path / "settings.yaml").write_text(settings_for(url, **more), encoding="utf-8")
     return Root(path)
@@ -42,14 +42,14 @@ def again(root: Root) -> Root:
 
 
 def index(root: Root, stages: Iterable[str] = tuple(ALL_STAGES)) -> list[tuple[str, str]]:
-    """Bring a root up to date as the one who writes; returns what ran."""
+    """Update a root as the writer; return the partitions that ran."""
     opened = again(root)
     with opened.writing():
         return build_tables(opened, stages)
 
 
 def fail_to_push(root: Root, s3: ObjectServer, part: str) -> None:
-    """Index while the server takes nothing whose path has a part in it."""
+    """Index while the server refuses each path that contains `part`."""
     s3.fault = lambda method, path: 500 if method == "PUT" and part in path else None
     with pytest.raises(StoreError):
         index(root)
@@ -57,7 +57,7 @@ def fail_to_push(root: Root, s3: ObjectServer, part: str) -> None:
 
 
 def check_that_second_waits(first: Lease, second: Lease, seconds: float) -> None:
-    """A lease that is held is not had by another one until it is given back; both are given back in the end."""
+    """Assert that a second holder gets a lease only after its release; release both."""
     first.acquire()
     got_it = threading.Event()
     waiting = threading.Thread(target=lambda: (second.acquire(), got_it.set()))

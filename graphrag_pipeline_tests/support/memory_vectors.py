@@ -1,4 +1,4 @@
-"""A vector store in memory: the one class that it takes to keep vectors elsewhere, and an example of one."""
+"""A vector store in memory: an example of the one class that another store needs."""
 
 from __future__ import annotations
 

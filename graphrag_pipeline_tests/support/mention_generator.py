@@ -1,4 +1,4 @@
-"""Mentions at scale, made up: names of syllables, drawn by a long-tailed distribution, one text unit after the other.
+"""Generated mentions at scale: random names with a long-tailed distribution, one text unit after the other.
 
 For benchmarks and for tests that need more rows than a table can be written with. Equal arguments give equal files.
 """

@@ -1,4 +1,4 @@
-"""Clients of a test model server, as a stage would make them, with waits short enough for tests."""
+"""Clients of a test model server as a stage makes them, with short delays."""
 
 from __future__ import annotations
 

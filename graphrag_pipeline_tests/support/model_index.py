@@ -1,4 +1,4 @@
-"""An index whose answers come from a test model server, and replies spelled out for it."""
+"""An index answered by a test model server, and literal replies for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graphrag_pipeline_tests.model_server import Asked, ModelServer
 
 
 def open_with_model(index: GraphIndex, folder: Path, server: ModelServer, **sections: dict[str, Any]) -> GraphIndex:
-    """The same snapshot, asked with `answers.engine: model` unless `sections` say otherwise."""
+    """Open the same snapshot with `answers.engine: model` unless `sections` differ."""
     settings = {
         "chat_model": {"model": "test-chat", "base_url": server.base_url, "backoff_s": 0.001, "max_attempts": 2},
         "answers": {"engine": "model"},

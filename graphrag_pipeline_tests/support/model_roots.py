@@ -31,7 +31,7 @@ TEXT = (
 
 
 def make_model_root(path: Path, base_url: str, n_articles: int = 12, **sections: dict) -> Root:
-    """A root whose stages all ask the model at an address."""
+    """Make a root whose stages all use the model at an address."""
     settings = settings_for_model("test-chat", "test-embedding", base_url, KEY_VARIABLE)
     values = settings.model_dump(mode="json")
     defaults = {"storage": {"n_buckets": 2}, "chat_model": {"timeout_s": 5, "backoff_s": 0.05}}
@@ -51,7 +51,7 @@ class ModelIndex:
     script: Script | None = None
 
     def change_prompt(self, name: str) -> None:
-        """Edit a prompt; the opened root is a new one, as the next command's is."""
+        """Edit a prompt; return the root newly opened, as the next command opens it."""
         from graphrag_pipeline.pipeline.root import Root
 
         path = self.root.path / "prompts" / f"{name}.txt"
@@ -60,7 +60,7 @@ class ModelIndex:
 
 
 def other_reports(asked: Asked) -> str | None:
-    """The server's own reports, with something else in them."""
+    """Return the server's own reports with changed words."""
     if asked.kind != "report":
         return None
     return reply_to(asked.kind, asked.conversation).replace("The community of", "A community around")

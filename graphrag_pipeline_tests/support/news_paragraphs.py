@@ -1,7 +1,6 @@
 """News-like and encyclopedic paragraphs, written for these tests, with the names that a reader finds in them.
 
-Each is a document of its own. `TUNED` may be looked at when rules are made; `HELD_OUT` may not: it only says how good
-they are.
+Each is one document. Rules may be written from `TUNED`, but not from `HELD_OUT`, which only measures them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """An S3 server on loopback for tests: moto's, which speaks the protocol over HTTP, with faults and a count of requests.
 
 `python -m graphrag_pipeline_tests.support.object_server` serves until it is stopped and prints its address.
-Keep out: what is stored in it.
+Keep out: the stored objects.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class ObjectServer:
 
     Attributes:
         requests: (method, path) of every request, in order.
-        fault: asked before each request; None for no faults.
-        ignores_conditions: whether it puts what is to be put only if it is not there, as older servers do.
+        fault: called before each request; None for no faults.
+        ignores_conditions: whether it ignores the condition of a write, as older servers do.
     """
 
     port: int
@@ -40,7 +40,7 @@ class ObjectServer:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What s3fs is opened with, to find it and not to wait long for it."""
+        """Options of s3fs: the address and short time-outs."""
         return {
             "endpoint_url": self.endpoint,
             "key": "test",
@@ -51,13 +51,13 @@ class ObjectServer:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The same as a variable."""
+        """The same options as an environment variable."""
         return {"FSSPEC_S3": json.dumps(self.options)}
 
 
 @contextmanager
 def running_object_server(port: int = 0) -> Iterator[ObjectServer]:
-    """Serve an empty bucket `BUCKET` meanwhile."""
+    """Serve an empty bucket `BUCKET` until the end of the block."""
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
@@ -77,7 +77,7 @@ def running_object_server(port: int = 0) -> Iterator[ObjectServer]:
         start_response(f"{status} Fault", [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))])
         return [body]
 
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it would tell of every request
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it would log every request
     http = make_server("127.0.0.1", port, answer, threaded=True)
     server.port = http.server_port
     thread = threading.Thread(target=http.serve_forever, daemon=True)

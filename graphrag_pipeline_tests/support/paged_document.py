@@ -11,7 +11,7 @@ _VERBS = ("was built", "was repaired", "was described", "was measured", "was sol
 
 
 def make_rows(document_id: str = "report", n_pages: int = 24, seed: int = 1) -> list[dict[str, Any]]:
-    """Rows in reading order: a title every third page, then paragraphs, a list and now and then a table."""
+    """Return rows in reading order: a title every third page, then paragraphs, a list and sometimes a table."""
     chance = random.Random(seed)
     rows: list[dict[str, Any]] = []
     for page in range(1, n_pages + 1):

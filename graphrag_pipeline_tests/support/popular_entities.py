@@ -76,8 +76,8 @@ def open_index(
         ],
         "descriptions": [
             {"description_key": key, "kind": kind, "description": text, "n_descriptions": 1, "is_fallback": False}
-            for kind, told in (("entity", descriptions), ("relationship", {"/".join(pair): "" for pair in edges}))
-            for key, text in told.items()
+            for kind, described in (("entity", descriptions), ("relationship", {"/".join(pair): "" for pair in edges}))
+            for key, text in described.items()
         ],
     }  # fmt: skip
     stages = {name: STAGE_TABLES[name].from_rows(rows.get(name, [])) for name in JOINED_TABLES}

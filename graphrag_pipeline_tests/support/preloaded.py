@@ -1,6 +1,6 @@
-"""What a process is forked with: everything an `index` imports and loads, and nothing that has started work of its own.
+"""Modules and data that an `index` loads, imported before a fork; none of them has started threads.
 
-Imported by the fork server of `killed_runs.py` alone, so that a killed run takes a second and not five.
+Only the fork server of `killed_runs.py` imports this, so a killed run takes one second instead of five.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.text.tokens import count_tokens_each
 
-# LanceDB starts its own threads anew in a fork; nothing of it is under way when this process is forked.
+# LanceDB restarts its threads in a fork; none of them runs when this process is forked.
 warnings.filterwarnings("ignore", "lancedb fork support", RuntimeWarning)
 for _name in (
     "duckdb",

@@ -1,4 +1,4 @@
-"""Roots for tests: small real projects on disk, and running their stages without Dagster's bookkeeping."""
+"""Roots for tests: small real projects on disk, and runs of their stages without Dagster's records."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ CAROL = {
 """Three documents with names that meet across them."""
 
 MAX_ROUNDS = 3
-"""So often may a partition run until everything is up to date."""
+"""Most runs of a partition until everything is up to date."""
 
 GOING_ON = ("communities", "community_reports", "report_embeddings")
-"""Stages whose tables go on from what was published, so that a rebuild may have others."""
+"""Stages whose tables continue the published ones, so a rebuild may differ."""
 
 
 def make_root(path: Path, documents: Mapping[str, str] = CAROL, settings: str = "storage:\n  n_buckets: 2\n") -> Root:
@@ -47,10 +47,10 @@ def put(path: Path, name: str, text: str) -> None:
 
 
 def build_tables(root: Root, stages: Iterable[str] = tuple(STAGES)) -> list[tuple[str, str]]:
-    """Bring stages up to date through their real bodies and the real store, without Dagster; returns what ran.
+    """Update stages through their real bodies and the real store, without Dagster; return the partitions that ran.
 
     Raises:
-        RuntimeError: a partition stays stale however often it runs.
+        RuntimeError: a partition stays stale after its last run.
     """
     from graphrag_pipeline.defs.assets.definitions import BODIES
     from graphrag_pipeline.defs.assets.stage_run import StageRun
@@ -74,7 +74,7 @@ def build_tables(root: Root, stages: Iterable[str] = tuple(STAGES)) -> list[tupl
 
 
 def recluster(root: Root) -> None:
-    """Cluster communities from cold, as `index --recluster` does, and bring up to date what is below them."""
+    """Cluster communities from cold, as `index --recluster` does, and update the later stages."""
     from graphrag_pipeline.defs.assets.definitions import BODIES
     from graphrag_pipeline.defs.assets.stage_run import StageRun
 
@@ -87,7 +87,7 @@ def recluster(root: Root) -> None:
 
 
 def _only_failed(item: StalePartition) -> bool:
-    """Whether there is nothing to do but ask a model again."""
+    """Return whether only failed model calls are left to do."""
     return all("failures to try again" in reason for reason in item.reasons)
 
 

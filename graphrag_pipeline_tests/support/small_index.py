@@ -1,4 +1,4 @@
-"""A three-document index spelled out by hand, as stage tables: small enough to know every expected value."""
+"""A literal three-document index as stage tables, small enough to know every expected value."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def _claim_row(subject: str, target: str, description: str) -> dict:
 
 
 def describe(graph: StageGraph) -> pa.Table:
-    """Descriptions that are simply all texts, joined; what the summary stage makes of them is tested elsewhere."""
+    """Return descriptions that join all texts, instead of the summary stage."""
     rows = {}
     for kind, table in (("entity", graph.entities), ("relationship", graph.relationships)):
         for row in table.select(["description_key", "descriptions"]).to_pylist():
@@ -119,7 +119,7 @@ def shuffled(table: pa.Table, seed: int) -> pa.Table:
 
 
 def read_christmas_carol() -> StageGraph:
-    """Microsoft's index as if our `graph` stage had made it: pairs folded, missing ends added as entities."""
+    """Return Microsoft's index as tables of our `graph` stage: pairs folded, missing ends added as entities."""
     entities = {row["title"]: [row["description"]] for row in _read("entities")}
     relationships: dict[tuple[str, str], list[str]] = {}
     weights: dict[tuple[str, str], float] = {}

@@ -1,4 +1,4 @@
-"""A root with two snapshots for tests of what snapshots are kept, compared and removed: `three.md` was deleted."""
+"""A root with two snapshots, for tests that keep, compare and remove them; the second lacks `three.md`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def root(_indexed_twice: Path, tmp_path: Path) -> Root:
 
 
 def date_manifest(root: Root, snapshot_id: str, created_ns: int | None) -> None:
-    """Let a manifest say another time, or, as one of an earlier release, none."""
+    """Set the time of a manifest, or remove it, as in an earlier release."""
     path = root.snapshots.path_of(snapshot_id)
     values = json.loads(path.read_bytes())
     del values["created_ns"]

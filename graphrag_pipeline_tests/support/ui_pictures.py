@@ -31,7 +31,7 @@ _WIDTH = 1200
 _COLORS = 128
 _MAX_BYTES = 120_000
 _MARGIN = 12
-_SETTLE_S = 4  # until the layout of a graph stands still
+_SETTLE_S = 4  # until the layout of a graph is stable
 _BOX_OF_GRAPH = """
     const boxes = [...document.querySelectorAll('foreignObject')].map(node => node.getBoundingClientRect())
         .filter(box => box.width > 0);
@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def index_sample(path: Path, n_buckets: int = 8) -> Root:
-    """The sample corpus, indexed in a root of its own."""
+    """The sample corpus, indexed in a separate root."""
     from graphrag_pipeline.defs.index_runs.index_run import run_index
 
     shutil.copytree(SAMPLE / "input", path / "input")
@@ -96,7 +96,7 @@ def picture_bucket(browser: Any, server: str, root: Root) -> Image:
 
 
 def picture_stale_report(browser: Any, server: str, root: Root) -> Image:
-    """What `stale_report` shows after an edited document and a changed setting; the table alone."""
+    """Take the table of `stale_report` after an edited document and a changed setting."""
     with (root.path / "input" / "stave_5.txt").open("a", encoding="utf-8") as file:
         file.write("\nAnd so, as Tiny Tim observed, God bless Us, Every One!\n")
     settings = root.path / "settings.yaml"

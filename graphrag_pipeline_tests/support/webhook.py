@@ -11,11 +11,11 @@ from typing import Any
 
 
 class Hook(HTTPServer):
-    """A webhook on loopback that keeps what it is told."""
+    """A webhook on loopback that keeps its messages."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.told: list[dict[str, Any]] = []
+        self.messages: list[dict[str, Any]] = []
         self.status = 200
 
     @property
@@ -26,7 +26,7 @@ class Hook(HTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         assert isinstance(self.server, Hook)
-        self.server.told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.server.messages.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         self.send_response(self.server.status)
         self.end_headers()
 

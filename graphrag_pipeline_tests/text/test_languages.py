@@ -1,4 +1,4 @@
-"""What is found in documents that are not English."""
+"""Names in documents that are not English."""
 
 import pyarrow as pa
 import pytest

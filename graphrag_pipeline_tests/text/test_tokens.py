@@ -15,7 +15,7 @@ from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each, load_
 
 @pytest.fixture
 def unloaded(monkeypatch):
-    """Every encoding forgotten, and no network to fetch one from."""
+    """No loaded encoding, and no network to fetch one."""
 
     def refuse(url):
         raise ConnectionError(f"no network in tests: {url}")

@@ -1,4 +1,4 @@
-"""Checks on the candidate as Dagster runs them: one that fails keeps the published snapshot, and says why."""
+"""Checks on the candidate in Dagster: a failed check keeps the published snapshot and gives the reason."""
 
 from __future__ import annotations
 
@@ -46,15 +46,17 @@ def test_a_half_done_backfill_is_not_published_until_the_other_buckets_are_there
     result = run(half_filled, CORPUS_JOB)
     check = evaluation(result, "mixed_prompts")
     assert not result.success and not check.passed and half_filled.snapshots.current() == published
-    told = check.description or ""
+    description = check.description or ""
     assert (
-        told.startswith("extracted_graph: its buckets come from 2 versions of extraction.max_entities_per_sentence")
-        and "publishing.allow_mixed_prompts" in told
+        description.startswith(
+            "extracted_graph: its buckets come from 2 versions of extraction.max_entities_per_sentence"
+        )
+        and "publishing.allow_mixed_prompts" in description
     )
     versions = {
         half_filled.tables.need("entity_mentions", bucket).code_version[:8]: bucket for bucket in ("000", "001")
     }
-    assert all(f"{version}: {bucket}" in told for version, bucket in versions.items())
+    assert all(f"{version}: {bucket}" in description for version, bucket in versions.items())
     assert evaluation(result, "heads").passed
     run_index(half_filled)
     assert half_filled.snapshots.current() not in (None, published)

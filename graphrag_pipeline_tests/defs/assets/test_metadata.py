@@ -1,4 +1,4 @@
-"""What the UI is shown of calls of models."""
+"""Metadata of model calls in the UI."""
 
 from __future__ import annotations
 

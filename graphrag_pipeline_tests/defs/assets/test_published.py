@@ -1,4 +1,4 @@
-"""What the UI tells of the published snapshot, and when its freshness policy counts it as confirmed."""
+"""The published snapshot in the UI, and the moments when its freshness policy counts it as confirmed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FRESH_WITHIN = "storage: {n_buckets: 2}\nschedule: {fresh_within_hours: 12}\n"
 
 
 def materializations(root: Root) -> list[dg.AssetMaterialization]:
-    """Those of `index_snapshot`, the newest first."""
+    """Return the materializations of `index_snapshot`, the newest first."""
     with open_instance(root) as instance:
         records = instance.fetch_materializations(SNAPSHOT, limit=20).records
     return [record.asset_materialization for record in records if record.asset_materialization]
@@ -44,21 +44,30 @@ def test_a_publication_lists_its_documents_and_the_changed_ones(root: Root) -> N
     put(root.path, "four.txt", "They say that Scrooge saw the fog.")
     (root.path / "input" / "two.txt").unlink()
     run_index(root)
-    told = shown(materializations(root)[0])
-    assert (told["snapshot"], told["published before"], told["documents"]) == (root.snapshots.current(), before, 3)
-    assert told["entities"] == root.snapshots.open().n_rows("entities")
-    assert [told[f"documents {change}"] for change in ("added", "edited", "removed")] == [1, 1, 1]
-    assert "| edited | one.txt |" in told["documents changed"] and "| added | four.txt |" in told["documents changed"]
-    assert "| three.md |  | The Ball | 1 |" in told["documents in it"] and "two.txt" not in told["documents in it"]
+    metadata = shown(materializations(root)[0])
+    assert (metadata["snapshot"], metadata["published before"], metadata["documents"]) == (
+        root.snapshots.current(),
+        before,
+        3,
+    )
+    assert metadata["entities"] == root.snapshots.open().n_rows("entities")
+    assert [metadata[f"documents {change}"] for change in ("added", "edited", "removed")] == [1, 1, 1]
+    assert (
+        "| edited | one.txt |" in metadata["documents changed"]
+        and "| added | four.txt |" in metadata["documents changed"]
+    )
+    assert (
+        "| three.md |  | The Ball | 1 |" in metadata["documents in it"] and "two.txt" not in metadata["documents in it"]
+    )
 
 
 def test_a_publication_shows_the_cost_of_the_run(model_index: ModelIndex) -> None:
     put(model_index.root.path, "four.txt", "They say that Ada Lovelace met Charles Babbage in the fog.")
     run_index(model_index.root)
-    told = shown(materializations(model_index.root)[0])
+    metadata = shown(materializations(model_index.root)[0])
     n_answered = sum(call.status == 200 for call in model_index.server.calls)
-    assert told["calls"] == n_answered > 0
-    assert told["unpriced_calls"] > 0 and "cost_usd" not in told, "the model of embeddings has no known price"
+    assert metadata["calls"] == n_answered > 0
+    assert metadata["unpriced_calls"] > 0 and "cost_usd" not in metadata, "the model of embeddings has no known price"
 
 
 def test_an_index_run_without_changes_confirms_the_snapshot_and_shows_it(root: Root) -> None:

@@ -1,4 +1,4 @@
-"""What a person edits shows in lineage, and Dagster's own staleness is right to the bucket."""
+"""Sources that a person edits are in the lineage, and Dagster's own staleness is correct for each bucket."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ def test_the_job_observes_every_source_in_one_run(indexed_root: Root) -> None:
     put(indexed_root.path, "one.txt", "They say that Scrooge slept.")
     (indexed_root.path / "entity_overrides.csv").write_text("name,entity,action\nFezziwig,OLD FEZZIWIG,merge\n")
     [changed] = {s.partition for s in find_stale(indexed_root, detect_input(indexed_root)) if s.stage == "documents"}
-    job, told = build_definitions(indexed_root).resolve_job_def("observe_sources"), []
+    job, changes = build_definitions(indexed_root).resolve_job_def("observe_sources"), []
     quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
     for _ in range(2):
         with open_instance(indexed_root) as instance:
             result = job.execute_in_process(instance=instance, run_config=quiet)
         [output] = [event.step_output_data.metadata for event in result.all_events if event.is_successful_output]
-        told.append(output["what changed"].value)
+        changes.append(output["what changed"].value)
         assert unsynced(indexed_root) == {("corpus_manifest", changed), ("graph", "all")}
-    assert told == [f"input_folder {changed}, entity_overrides", "nothing"]
+    assert changes == [f"input_folder {changed}, entity_overrides", "nothing"]
 
 
 def test_an_observation_shows_the_number_of_documents_and_the_changed_ones(indexed_root: Root) -> None:
@@ -86,8 +86,8 @@ def test_an_observation_shows_the_number_of_documents_and_the_changed_ones(index
         records = instance.fetch_observations(dg.AssetKey("input_folder"), limit=2).records
     seen = [record.asset_observation.metadata for record in records if record.asset_observation]
     assert sum(int(str(shown["documents"].value)) for shown in seen) == 2
-    told = ", ".join(str(shown["not indexed yet"].value) for shown in seen if "not indexed yet" in shown)
-    assert sorted(told.split(", ")) == ["one.txt", "three.md"]
+    paths = ", ".join(str(shown["not indexed yet"].value) for shown in seen if "not indexed yet" in shown)
+    assert sorted(paths.split(", ")) == ["one.txt", "three.md"]
 
 
 def test_edited_overrides_make_the_graph_unsynced(indexed_root: Root) -> None:

@@ -1,4 +1,4 @@
-"""What a stage remembers of its last run: all of what it read and wrote, or nothing."""
+"""The record of a stage's last run: all that it read and wrote, or nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the input-folder sensor decides: wait while somebody writes, run once, try again with patience."""
+"""Decisions of the input-folder sensor: wait during a write, run once, retry with a growing delay."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TWO_BUCKETS = "storage:\n  n_buckets: 2\n"
 
 
 class Clock:
-    """Looks at a root, a minute apart."""
+    """Sensor ticks on a root, a minute apart."""
 
     def __init__(self, root: Root) -> None:
         self.root = root
@@ -59,7 +59,7 @@ def test_a_run_is_requested_once_two_ticks_see_the_same_change(root: Root) -> No
     put(root.path, "four.txt", "They say that Scrooge saw the fog. And the fog came in.")
     assert clock.look().run_key is None, "still being written"
     assert clock.look().run_key
-    assert clock.look().run_key is None, "asked for already"
+    assert clock.look().run_key is None, "requested already"
 
 
 def test_a_write_that_keeps_size_and_time_is_seen(root: Root) -> None:
@@ -95,7 +95,7 @@ def test_an_edit_reverted_before_it_was_indexed_requests_no_run(root: Root) -> N
     put(root.path, "one.txt", CAROL["one.txt"])
     assert clock.look(2).reason == "nothing changed"
     put(root.path, "one.txt", "Scrooge slept.")
-    assert clock.look(2).run_key, "it was asked for before, and lost"
+    assert clock.look(2).run_key, "it was requested before, and lost"
 
 
 def test_a_failed_run_is_requested_again_with_a_growing_delay(root: Root) -> None:
@@ -151,11 +151,11 @@ def test_the_sensor_does_not_finish_a_backfill_that_a_person_started(root: Root)
     (root.path / "settings.yaml").write_text(settings)
     build_tables(Root(root.path), [stage.name for stage in STAGES.values() if stage.is_partitioned])
     look = clock.look(2)
-    assert look.run_key is None, "nothing that changed is left, but what is below it is stale by its data"
+    assert look.run_key is None, "no change is left, but later stages are stale by their data"
     assert "text_units since the last candidate: text_units.overlap: 100 -> 9; " in look.reason
     build_tables(Root(root.path), (*STAGES, "index_candidate"))
     (root.path / "settings.yaml").write_text(settings + "reports: {max_findings: 9}\n")
-    build_tables(Root(root.path), STAGES)  # it comes out equal, and there is no candidate anew
+    build_tables(Root(root.path), STAGES)  # it comes out equal, so there is no new candidate
     put(root.path, "four.txt", "They say that Scrooge saw the fog.")
     assert clock.look(2).run_key, "the backfill is done"
 
@@ -164,18 +164,18 @@ def test_the_sensor_does_not_finish_an_interrupted_recluster(root: Root) -> None
     clock = Clock(root)
     clock.look(2)
     head = root.tables.need("communities")
-    other = root.tables.read_head(head).slice(1)  # as if from cold one community were no more
+    other = root.tables.read_head(head).slice(1)  # as if a cold run had one community less
     root.tables.write(STAGE_TABLES["communities"], "all", [other], head.code, head.inputs, based_on="")
     look = clock.look(2)
     assert look.run_key is None and "communities since the last candidate: clustered from cold" in look.reason
     settings = TWO_BUCKETS + "schedule: {run_code_changes: true}\n"
     (root.path / "settings.yaml").write_text(settings)
-    assert clock.look().run_key, "somebody allows it"
+    assert clock.look().run_key, "a setting allows it"
     (root.path / "settings.yaml").write_text(TWO_BUCKETS)
     current = str(root.snapshots.current())
     root.tables.write(STAGE_TABLES["communities"], "all", [other], head.code, head.inputs, based_on=current)
     put(root.path, "four.txt", "They say that Scrooge saw the fog.")
-    assert clock.look(2).run_key, "communities that go on from the published ones are nobody's backfill"
+    assert clock.look(2).run_key, "communities that continue the published ones are not a backfill"
 
 
 def test_overrides_count_as_input(root: Root) -> None:

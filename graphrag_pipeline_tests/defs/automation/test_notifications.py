@@ -1,4 +1,4 @@
-"""A webhook hears of runs that ended, over real HTTP; one that fails changes nothing and leaks no secret."""
+"""A webhook gets a message for each ended run, over real HTTP; a failing one changes nothing and leaks no secret."""
 
 from __future__ import annotations
 
@@ -55,20 +55,24 @@ def with_webhook(root: Root, url: str) -> Root:
 def test_success_is_reported_with_snapshot_and_counts(indexed_root: Root, hook: Hook) -> None:
     root = with_webhook(indexed_root, hook.url)
     end_run(root, "reindex_stale")
-    (told,) = hook.told
-    assert (told["status"], told["job"], told["snapshot"]) == ("success", "reindex_stale", root.snapshots.current())
-    assert told["counts"]["documents"] == 3 and told["run_id"]
+    (message,) = hook.messages
+    assert (message["status"], message["job"], message["snapshot"]) == (
+        "success",
+        "reindex_stale",
+        root.snapshots.current(),
+    )
+    assert message["counts"]["documents"] == 3 and message["run_id"]
     end_run(root, "stale_report")
     end_run(root, "batch_job")  # fails: there are no questions
-    assert len(hook.told) == 1, "neither report nor answers are the index"
+    assert len(hook.messages) == 1, "reports and answers are not index runs"
 
 
 def test_failure_is_reported_with_its_reason(tmp_path, hook: Hook) -> None:
     root = with_webhook(make_root(tmp_path, {}), hook.url)
     end_run(root, "reindex_stale")
-    (told,) = hook.told
-    assert (told["status"], told["snapshot"], told["counts"]) == ("failure", None, {})
-    assert "no readable documents" in told["error"] and "\n" not in told["error"]
+    (message,) = hook.messages
+    assert (message["status"], message["snapshot"], message["counts"]) == ("failure", None, {})
+    assert "no readable documents" in message["error"] and "\n" not in message["error"]
 
 
 def test_a_run_with_a_killed_process_is_reported_with_the_signal(indexed_root: Root, hook: Hook) -> None:
@@ -88,8 +92,8 @@ def test_a_run_with_a_killed_process_is_reported_with_the_signal(indexed_root: R
             resources={"index_root": IndexRoot(path=str(root.path))},
         )
         failure(context.for_run_failure())
-    (told,) = hook.told
-    assert (told["status"], told["run_id"]) == ("failure", run.run_id) and "signal 9" in told["error"]
+    (message,) = hook.messages
+    assert (message["status"], message["run_id"]) == ("failure", run.run_id) and "signal 9" in message["error"]
 
 
 def test_a_run_of_assets_is_reported_with_their_names(indexed_root: Root, hook: Hook) -> None:
@@ -112,16 +116,16 @@ def test_a_run_of_assets_is_reported_with_their_names(indexed_root: Root, hook: 
             resources={"index_root": IndexRoot(path=str(root.path))},
         )
         build_notification_sensors(root)[1](context.for_run_failure())
-    (told,) = hook.told
-    assert (told["job"], told["assets"]) == ("assets", ["documents", "text_units"])
-    assert told["error"].endswith("then launch the run again"), "no word of a traceback: the cure is told"
+    (message,) = hook.messages
+    assert (message["job"], message["assets"]) == ("assets", ["documents", "text_units"])
+    assert message["error"].endswith("then launch the run again"), "the remedy, without a traceback"
 
 
 def test_a_webhook_that_fails_fails_nothing_and_keeps_its_secret(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
     hook.status = 500
     monkeypatch.setenv("OUR_HOOK", hook.url)
     assert post(NotificationsSettings(webhook="$OUR_HOOK"), {"status": "success"}) == "127.0.0.1 answered 500"
-    assert hook.told == [{"status": "success"}]
+    assert hook.messages == [{"status": "success"}]
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/s3cret"
         problems = [post(NotificationsSettings(webhook=url, timeout_s=0.05), {})]
@@ -130,7 +134,7 @@ def test_a_webhook_that_fails_fails_nothing_and_keeps_its_secret(hook: Hook, mon
 
 
 def test_without_a_webhook_no_message_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notifications.urllib.request, "urlopen", lambda *a, **k: pytest.fail("told somebody"))
+    monkeypatch.setattr(notifications.urllib.request, "urlopen", lambda *a, **k: pytest.fail("sent a message"))
     assert post(NotificationsSettings(), {}) is None
 
 

@@ -1,4 +1,4 @@
-"""Sensor, schedule and automation conditions through Dagster: off at first, one run at a time, no more than needed."""
+"""Sensor, schedule and automation conditions through Dagster: off by default, one run at a time, only when needed."""
 
 from __future__ import annotations
 
@@ -122,11 +122,11 @@ def test_automation_follows_changed_data_and_stops_at_equal_data(indexed_root: R
         assert same is not None and same.asset_materialization is not None
         instance.report_runless_asset_event(same.asset_materialization)
         asked, cursor = requested(cursor)
-        assert asked == set(), "it came out equal: nothing below runs"
+        assert asked == set(), "it came out equal: no later stage runs"
         tags = {"dagster/data_version": "other"}
         instance.report_runless_asset_event(dg.AssetMaterialization("corpus_manifest", partition="001", tags=tags))
         asked, cursor = requested(cursor)
-        assert asked == {("documents", "001")}, "what is above index_candidate has not all run"
+        assert asked == {("documents", "001")}, "not all stages above index_candidate have run"
 
 
 def test_a_lost_run_does_not_stop_the_sensor_forever(indexed_root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,4 +181,4 @@ def test_sensor_ticks_alone_keep_an_unchanged_root_fresh(indexed_root: Root) -> 
         assert newest() > first
     (root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\n")
     with open_instance(root) as instance:
-        assert not confirm_periodically(instance, Root(root.path), first + 10**6), "nobody waits for it"
+        assert not confirm_periodically(instance, Root(root.path), first + 10**6), "no check depends on it"

@@ -1,4 +1,4 @@
-"""`index` through a real Dagster instance: what runs, what its events say, and what survives failures."""
+"""`index` through a real Dagster instance: the stages that run, their events, and the state after failures."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_recluster_runs_fresh_communities_and_stops_where_they_come_out_equal(
 
 
 def test_work_stops_where_content_comes_out_equal(root: Root) -> None:
-    # A record's metadata is in its document and in nothing made from its text.
+    # A record's metadata is in its document only.
     put(root.path, "rows.jsonl", '{"id": 1, "title": "t", "text": "They say that Scrooge slept.", "year": 1}')
     run_index(root)
     put(root.path, "rows.jsonl", '{"id": 1, "title": "t", "text": "They say that Scrooge slept.", "year": 2}')
@@ -247,5 +247,5 @@ def test_every_pipeline_error_keeps_its_message(root: Root) -> None:
         try:
             raise RuntimeError("Error occurred while executing op") from error
         except RuntimeError:
-            told = explain_error("graph", serializable_error_info_from_exc_info(sys.exc_info()))
-        assert isinstance(told, PipelineError) and str(told) == f"graph failed: {words}"
+            error = explain_error("graph", serializable_error_info_from_exc_info(sys.exc_info()))
+        assert isinstance(error, PipelineError) and str(error) == f"graph failed: {words}"

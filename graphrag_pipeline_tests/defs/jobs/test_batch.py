@@ -81,8 +81,8 @@ def test_a_batch_with_a_question_that_fails_answers_the_others_and_fails(
     assert not result.success and len(kept) == 1
     failed, answered = map(json.loads, (root.path / "out.jsonl").read_text().splitlines())
     assert "unknown search method 'hybrid'" in failed["error"] and answered["answer"]
-    told = next(event for event in result.all_events if event.is_step_failure).step_failure_data
-    assert "unknown search method 'hybrid'" in str(told.user_failure_data)
+    failure = next(event for event in result.all_events if event.is_step_failure).step_failure_data
+    assert "unknown search method 'hybrid'" in str(failure.user_failure_data)
 
 
 @pytest.mark.parametrize(("method", "chosen"), [("global", "global"), ("auto", "local")])
@@ -120,5 +120,5 @@ def test_the_history_is_downstream_of_the_snapshot_and_no_job_makes_it(root: Roo
 
 def test_a_missing_file_of_questions_is_named(root: Root, definitions: dg.Definitions) -> None:
     result, _ = run_job(root, definitions, "batch_job", "open_batch", questions="nowhere.txt")
-    told = next(event for event in result.all_events if event.is_step_failure).step_failure_data
-    assert f"{Path(root.path) / 'nowhere.txt'}: cannot be read" in str(told.error)
+    failure = next(event for event in result.all_events if event.is_step_failure).step_failure_data
+    assert f"{Path(root.path) / 'nowhere.txt'}: cannot be read" in str(failure.error)

@@ -80,5 +80,5 @@ def test_a_query_job_reads_only_documents_that_pass_its_filters(root: Root, meth
         assert answer == index.search(QUESTION, method=method, filters=filters).answer
         assert answer != index.search(QUESTION, method=method).answer
     none, _ = ask(root, method, filters=["title=nowhere"])
-    told = none.output_for_node(ANSWERING.get(method, "answer_question"))["answer"]
-    assert told == "No document passes title=nowhere (3 documents looked at)."
+    text = none.output_for_node(ANSWERING.get(method, "answer_question"))["answer"]
+    assert text == "No document passes title=nowhere (3 documents looked at)."

@@ -1,4 +1,4 @@
-"""Jobs that index everything stale, or everything, or one kind of it, and the report of what is stale."""
+"""Jobs that index stale stages, all stages or one kind of stage, and the report of stale stages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 def run(root: Root, job: str, definitions: dg.Definitions | None = None) -> tuple[dict[str, Any], list[dg.DagsterRun]]:
-    """What the last op of a job shows, and the runs of assets that the job started."""
+    """Return the metadata of the last op of a job, and the asset runs that the job started."""
     definitions = definitions or build_definitions(root)
     with open_instance(root) as instance:
         result = definitions.resolve_job_def(job).execute_in_process(instance=instance, run_config=QUIET)
@@ -74,7 +74,7 @@ def test_definitions_of_older_settings_ask_for_a_reload(indexed_root: Root) -> N
     (indexed_root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nreports: {max_findings: 3}\n")
     shown, _ = run(indexed_root, "stale_report", definitions)
     assert shown["definitions"] == RELOAD
-    assert "reports.max_findings: 8 -> 3" in shown["stale"], "what is stale is read from disk"
+    assert "reports.max_findings: 8 -> 3" in shown["stale"], "staleness is read from disk"
 
 
 def test_reindex_stale_runs_exactly_the_stale_stages(indexed_root: Root) -> None:

@@ -1,4 +1,4 @@
-"""A run whose process was killed is seen to be dead at once, told of, and waited for by nobody."""
+"""A run with a killed process is found dead at once, reported as failed, and blocks no other run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if __name__ == "__main__":
 
 
 def launch(root: Root, how: str) -> int:
-    """Run `reindex_stale` in a process of its own, by the executor that Dagster launches runs with."""
+    """Run `reindex_stale` in a separate process, by the executor that Dagster launches runs with."""
     program = root.path.parent / "launched.py"
     program.write_text(KILLED)
     environment = {**os.environ, ROOT_VARIABLE: str(root.path)}
@@ -86,12 +86,12 @@ def test_a_killed_run_and_the_runs_it_started_fail_at_the_next_tick(
         (parent,) = (run for run in dead.values() if run.job_name == REINDEX_STALE)
         (child,) = (run for run in dead.values() if run.job_name != REINDEX_STALE)
         assert child.tags[STARTED_BY_TAG] == parent.run_id and locks(indexed_root) == set(dead)
-        assert parent.run_id in str(why_busy(instance, indexed_root)), "it may only be ending"
+        assert parent.run_id in str(why_busy(instance, indexed_root)), "it may still be ending"
         monkeypatch.setattr(live_runs, "_SETTLES_S", -1.0)
         assert why_busy(instance, indexed_root) is None
         assert {status_of(instance, run_id) for run_id in dead} == {dg.DagsterRunStatus.FAILURE}
-        told = [entry.dagster_event for entry in instance.all_logs(parent.run_id) if entry.dagster_event]
-        assert told[-1].is_failure and "died" in str(told[-1].message)
+        events = [entry.dagster_event for entry in instance.all_logs(parent.run_id) if entry.dagster_event]
+        assert events[-1].is_failure and "died" in str(events[-1].message)
         assert locks(indexed_root) == set()
 
 
@@ -111,7 +111,7 @@ def test_a_run_that_holds_its_lock_lives_however_long_it_takes(indexed_root: Roo
         with working(indexed_root, run_id):
             assert end_dead_runs(instance, indexed_root, time.time() + 10 * LATER_S) == []
             assert run_id in str(why_busy(instance, indexed_root))
-        assert end_dead_runs(instance, indexed_root) == [], "Dagster is told of its end in a moment"
+        assert end_dead_runs(instance, indexed_root) == [], "its end reaches Dagster in a moment"
         assert end_dead_runs(instance, indexed_root, time.time() + LATER_S) == [run_id]
 
 

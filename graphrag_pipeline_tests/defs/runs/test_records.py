@@ -1,4 +1,4 @@
-"""Old run records go, but for those that made what the index is now."""
+"""Old run records are deleted, except those behind the present index."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_old_runs_are_deleted_with_their_files_and_runs_behind_the_index_stay(in
         (storage / run_id / "op").mkdir(parents=True)
     assert len(before) == 4
     assert prune_runs(root, now=time.time() + 29 * DAY_S) == 0
-    assert prune_runs(root, now=time.time() + 31 * DAY_S) == 1, "a bucket was made anew"
+    assert prune_runs(root, now=time.time() + 31 * DAY_S) == 1, "a bucket was rebuilt"
     after, files = runs_and_files(root)
     assert after == files and after < before
     assert {path.name for path in storage.iterdir()} & before == after

@@ -1,4 +1,4 @@
-"""A chat model behind a real HTTP endpoint: what is sent, used, stored, tried again and refused."""
+"""A chat model behind a real HTTP endpoint: requests, replies, storage, retries and refusals."""
 
 from __future__ import annotations
 
@@ -336,7 +336,7 @@ def test_a_reply_has_its_cost(tmp_path: Path) -> None:
     with running_model_server(lambda asked: Reply(FACT, prompt_tokens=1_000_000, completion_tokens=500_000)) as server:
         chat = chat_model(server.base_url, tmp_path, prompt_price=1.0, completion_price=2.0)
         assert complete(chat, ask("Who?")).cost == pytest.approx(2.0)
-        assert complete(chat, ask("Who?")).cost == pytest.approx(2.0)  # what was paid then
+        assert complete(chat, ask("Who?")).cost == pytest.approx(2.0)  # the earlier cost
     assert chat.stats.as_metadata()["cost_usd"] == pytest.approx(2.0)
     assert chat.stats.as_metadata()["cached_calls"] == 1
 

@@ -1,4 +1,4 @@
-"""An embedding model behind a real HTTP endpoint: pieces, batches, the store, and what an endpoint can do wrong."""
+"""An embedding model behind a real HTTP endpoint: pieces, batches, the store, and faults of the endpoint."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ KEY = "sk-test-0123456789abcdef-very-secret"
 
 @pytest.fixture(scope="module")
 def exporter() -> InMemorySpanExporter:
-    """Where spans of this process go, as `opentelemetry-instrument` would set it up."""
+    """The exporter of this process's spans, set up as by `opentelemetry-instrument`."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))

@@ -1,4 +1,4 @@
-"""Streamed replies over real HTTP: pieces as they come, stored whole, tried again only before the first piece."""
+"""Streamed replies over real HTTP: pieces in order, stored whole, retried only before the first piece."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_broken_stream_is_a_failure_that_keeps_the_received_text(tmp_path: Pat
                 pieces.append(piece)
         assert pieces and caught.value.reply == "".join(pieces)
         assert server.count() == 1
-        assert "".join(stream(chat, ask("Who?"))) == FACT, "nothing of it was stored"
+        assert "".join(stream(chat, ask("Who?"))) == FACT, "no part of it was stored"
 
 
 def test_a_reply_that_was_read_and_does_not_parse_is_a_failure(tmp_path: Path) -> None:
