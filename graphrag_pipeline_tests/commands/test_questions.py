@@ -74,7 +74,7 @@ def test_a_conversation_so_far_is_read_from_a_file(root: Path, call: Call, tmp_p
     [first, *_] = json.loads(call(*ask, "--history", talk).out)["context"]["entities"]
     assert (first["title"], first["match"]) == ("TINY TIM", "name")
     talk.write_text("Who is Tiny Tim?", encoding="utf-8")
-    assert_one_line_error(call(*ask, "--history", talk), "line 1: is no turn")
+    assert_one_line_error(call(*ask, "--history", talk), "line 1: is not a turn")
     assert_one_line_error(call(*ask, "--history", talk, "--method", "basic"), "line 1")
 
 

@@ -1,1 +1,1 @@
-"""Many questions in one run: question files in, answer files out."""
+"""Batches of questions: question files in, answer files out."""

@@ -1,6 +1,6 @@
-"""A file of answers: JSON lines, added to as answers come, put in order at the end.
+"""A file of answers: JSON lines, appended as answers arrive, and put in order at the end.
 
-Each line is whole or, after a kill, the last; so what was answered is read again and not asked again. Keep out: asking.
+After a crash only the last line may be incomplete. The next run drops it and keeps all other answers. Keep out: search.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _OPENING = b'{"key": '
 
 
 class AnswerFile:
-    """Answers at a path, made if it is not there.
+    """Answer file at a path, locked for one process; a new file is created.
 
     Attributes:
-        whole: where the lines that need no asking again lie, by their key: (offset, bytes).
+        whole: places of the lines that need no new search, by key: (offset, bytes).
 
     Raises:
-        PipelineError: the file holds something else, another process writes it, or it cannot be written.
+        PipelineError: the file has other content, another process is writing it, or it cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -32,7 +32,7 @@ class AnswerFile:
         self.whole: dict[str, tuple[int, int]] = {}
         self._failed: dict[str, tuple[int, int]] = {}
         if not path.parent.is_dir():
-            raise PipelineError(f"{path}: there is no folder {path.parent}; make it, or name another file")
+            raise PipelineError(f"{path}: folder `{path.parent}` does not exist; create it, or choose another file")
         try:
             self._file = path.open("r+b" if path.exists() else "x+b")
         except OSError as error:
@@ -51,7 +51,7 @@ class AnswerFile:
         self._file.close()
 
     def add(self, answer: dict[str, Any]) -> None:
-        """Put an answer at the end.
+        """Append an answer.
 
         Raises:
             PipelineError: the disk is full.
@@ -66,7 +66,7 @@ class AnswerFile:
         self._place(answer, (start, len(line)))
 
     def put_in_order(self, keys: Iterable[str]) -> None:
-        """Leave one line for each key, in their order, and nothing else."""
+        """Rewrite the file with one line for each key, in that order, without other lines."""
         places = {**self._failed, **self.whole}
         ordered = [places[key] for key in keys]
 
@@ -81,14 +81,16 @@ class AnswerFile:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise PipelineError(f"{self.path}: another batch writes it; wait for that, or name another file") from None
+            raise PipelineError(
+                f"{self.path}: another batch is writing it; wait until that ends, or choose another file"
+            ) from None
 
     def _read(self) -> None:
         end = 0
         for number, line in enumerate(self._file, start=1):
             answer = _parse(line)
             if answer is None and not _is_broken_off(line):
-                raise PipelineError(f"{self.path}: line {number} is no answer of a batch; name another file")
+                raise PipelineError(f"{self.path}: line {number} is not an answer of a batch; choose another file")
             if answer is not None:
                 self._place(answer, (end, len(line)))
                 end += len(line)
@@ -100,12 +102,12 @@ class AnswerFile:
 
 
 def _is_broken_off(line: bytes) -> bool:
-    """Whether a line is the beginning of an answer."""
+    """Return whether a line is the beginning of an answer."""
     return not line.endswith(b"\n") and line[: len(_OPENING)] == _OPENING[: len(line)]
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:
-    """An answer; None where it is none, or only a part of one."""
+    """Return the answer of a line; None if the line is something else or incomplete."""
     if not line.endswith(b"\n"):
         return None
     try:

@@ -1,8 +1,9 @@
-"""Files of questions: plain text (one a line), CSV or JSON lines, with options of their own for each question.
+"""Question files: plain text with one question a line, CSV, or JSON lines; the latter two have options per question.
 
-CSV has a header with `question` and any of `id`, `method`, `strategy`, `filters` and `options`; JSON lines are objects
-with the same keys, or strings. `filters` is a list (in CSV, one condition or a JSON list), `options` an object (in CSV,
-as JSON). A line that cannot be read is a question with a problem, so that it is answered by that. Keep out: asking.
+CSV has a header with `question` and any of `id`, `method`, `strategy`, `filters` and `options`. JSON lines are objects
+with the same keys, or strings. `filters` is a list (in CSV, one condition or a JSON list). `options` is an object (in
+CSV, as JSON). A line that cannot be read becomes a question with a problem, which is reported in its place. Keep out:
+search.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from graphrag_pipeline.errors import PipelineError
 
 FIELDS = ("id", "question", "method", "strategy", "filters", "options")
 SEARCH_ARGUMENTS = ("question", "method", "strategy", "context_only", "filters", "on_context", "on_token")
-"""Arguments of a search, which no option can name."""
+"""Arguments of a search that an option cannot set."""
 _MAX_FIELD_CHARS = 100_000_000
 
 
 @dataclass(frozen=True)
 class BatchQuestion:
-    """A question and how it is to be answered.
+    """A question with its method, filters and options.
 
     Attributes:
-        id: goes with the answer; "" if the file has none.
-        filters: only documents that pass all are read.
-        options: over the settings of the method.
-        problem: why the line of the file cannot be asked; "" if it can.
+        id: copied to the answer; "" if the file has none.
+        filters: a search reads only documents that pass all of them.
+        options: replace settings of the method.
+        problem: why the line of the file is not a valid question; "" if it is valid.
     """
 
     question: str
@@ -44,10 +45,10 @@ class BatchQuestion:
 
 
 def read_question_file(path: Path, default: BatchQuestion) -> list[BatchQuestion]:
-    """The questions of a file, in order; empty lines do not count.
+    """Return the questions of a file, in order, without empty lines.
 
     Args:
-        default: method of lines that name none, and filters that hold besides a line's own.
+        default: its method is used for lines without one; its filters are added to those of each line.
 
     Raises:
         PipelineError: the file cannot be read, has no questions, or its header has no `question`.
@@ -57,7 +58,7 @@ def read_question_file(path: Path, default: BatchQuestion) -> list[BatchQuestion
         with path.open(encoding="utf-8-sig", newline="") as file:
             questions = [_read_question(values, default, f"line {line}") for line, values in read(path, file)]
     except OSError as error:
-        raise PipelineError(f"{path}: cannot be read ({error.strerror}); name a file of questions") from None
+        raise PipelineError(f"{path}: cannot be read ({error.strerror}); choose a file of questions") from None
     except UnicodeDecodeError:
         raise PipelineError(f"{path}: is not UTF-8; save it as UTF-8") from None
     if not questions:
@@ -66,7 +67,7 @@ def read_question_file(path: Path, default: BatchQuestion) -> list[BatchQuestion
 
 
 Lines = Iterator[tuple[int, object]]
-"""(line number from 1, what it says): a mapping, or what stands for a question."""
+"""(line number from 1, value): a mapping, a question as str, or a ValueError with the problem."""
 
 
 def _read_lines(_: Path, file: Iterable[str]) -> Lines:
@@ -78,7 +79,7 @@ def _read_json_lines(path: Path, file: Iterable[str]) -> Lines:
         try:
             values = json.loads(str(text))
         except (ValueError, RecursionError):
-            values = ValueError(f"is no JSON: {str(text)[:80]!r}")
+            values = ValueError(f"is not JSON: {str(text)[:80]!r}")
         yield line, values
 
 
@@ -94,11 +95,11 @@ def _read_csv(path: Path, file: Iterable[str]) -> Lines:
             if any(row.values()):
                 yield reader.line_num, _read_cells(row)
     except csv.Error as error:
-        raise PipelineError(f"{path}: line {reader.line_num} is no CSV ({error})") from None
+        raise PipelineError(f"{path}: line {reader.line_num} is not CSV ({error})") from None
 
 
 def _read_cells(row: dict[Any, Any]) -> object:
-    """A row of CSV as an object of JSON lines: empty cells are left out, lists and objects are JSON."""
+    """Return a row of CSV as an object of JSON lines, without empty cells; lists and objects are parsed as JSON."""
     if None in row:
         return ValueError("has more cells than the header; quote a cell that has commas")
     values = {name: cell.strip() for name, cell in row.items() if cell and cell.strip()}
@@ -108,7 +109,7 @@ def _read_cells(row: dict[Any, Any]) -> object:
             try:
                 values[name] = json.loads(text)
             except ValueError:
-                return ValueError(f"its {name} are no JSON: {text[:80]!r}")
+                return ValueError(f"its {name} are not JSON: {text[:80]!r}")
     return values
 
 
@@ -139,18 +140,18 @@ def _read_question(values: object, default: BatchQuestion, place: str) -> BatchQ
 
 
 def _find_problem(values: Mapping[str, Any]) -> str:
-    """What is wrong with the values of one question, "" if nothing is."""
+    """Return the problem with the values of one question; "" for none."""
     for name in values:
         if name not in FIELDS:
             near = difflib.get_close_matches(str(name), FIELDS, n=1)
             return f"unknown key {name!r}; " + (f"did you mean {near[0]!r}?" if near else f"valid: {', '.join(FIELDS)}")
     for name in ("question", "method", "strategy"):
         if not isinstance(values.get(name) or "", str):
-            return f"its {name} is no text: {values[name]!r}"
+            return f"its {name} is not text: {values[name]!r}"
     filters, options = values.get("filters") or (), values.get("options") or {}
     if not isinstance(filters, str | list | tuple) or not all(isinstance(text, str) for text in filters):
-        return f"its filters are no list of texts: {filters!r}"
+        return f"its filters are not a list of texts: {filters!r}"
     if not isinstance(options, Mapping):
-        return f"its options are no object: {options!r}"
+        return f"its options are not an object: {options!r}"
     own = next((name for name in options if name in SEARCH_ARGUMENTS), None)
-    return f"{own!r} is no option; it has a key of its own" if own else ""
+    return f"{own!r} is not an option; write it as a key of the question" if own else ""

@@ -1,12 +1,12 @@
-"""Many questions to one index: answered side by side, a failed one stops no other, each told with its account.
+"""Batch of questions to one index: answered in parallel, each with its result or its error.
 
     with GraphIndex.open("my_root") as index:
         for answered in answer_all(index, ["Who is Jacob Marley?", "What are the main themes?"]):
             print(answered.result.answer if answered.result else answered.error)
 
-All are answered from the snapshot that the index holds. `answer_into_file` keeps the answers as JSON lines and asks
-again only what has no answer there under the same question, settings, prompts and snapshot. Keep out: how a question
-file is read (`question_files.py`), and how a method searches.
+All answers come from the index's snapshot. `answer_into_file` writes them as JSON lines. It skips a question that the
+file answers for the same settings, prompts and snapshot. Keep out: reading question files (`question_files.py`), and
+search methods.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 CONCURRENCY = 4
 MAX_BUFFERED = 4
-"""Answers that wait for an earlier one, for each question asked at a time; more would only fill memory."""
+"""Most searches that run or wait to be yielded, per parallel search; the limit bounds memory."""
 
 _MAX_SHOWN_ERRORS = 10
 _SECTIONS = (*(method.section for method in METHODS.values()), "rating", "answers", "chat_model")
@@ -44,13 +44,13 @@ _PROMPTS = tuple(name for name in PROMPT_NAMES if name.split("_")[0] in (*METHOD
 
 @dataclass(frozen=True)
 class BatchAnswer:
-    """A question of a batch with its result, or with why there is none.
+    """A question of a batch with its result or its error.
 
     Attributes:
-        key: hash of all that the answer depends on.
-        snapshot: id of the index that was asked.
-        result: None if it failed.
-        error: what a user is told of the failure; "" if there is a result.
+        key: hash of all inputs of the answer (`answer_key`).
+        snapshot: id of the snapshot that was searched.
+        result: None if the search failed.
+        error: message of the failure for the user; "" if there is a result.
     """
 
     question: BatchQuestion
@@ -61,11 +61,11 @@ class BatchAnswer:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is gained by asking again: answered, and by the model if one was asked."""
+        """Whether the question needs no new search: it has an answer, and a requested model did not fail."""
         return self.result is not None and not self.result.answering.get("failure")
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as `SearchResult.to_dict` tells it, or the error; with the key, and the id if it has one."""
+        """Return the result as of `SearchResult.to_dict`, or the error; with the key, and the id if it is set."""
         identity = {"key": self.key} | ({"id": self.question.id} if self.question.id else {})
         if self.result is not None:
             return identity | self.result.to_dict()
@@ -75,14 +75,14 @@ class BatchAnswer:
 
 @dataclass(frozen=True)
 class BatchAccount:
-    """What became of the questions of a batch, and what models were asked for meanwhile.
+    """Counts of a batch: answered, kept and failed questions, and model usage.
 
     Attributes:
-        answered: asked now, with a result.
-        kept: answered before.
-        failed: without a result; the batch is done when there is none.
-        replaced: of those answered, how many the embedded engine answered because the model did not.
-        errors: the distinct ones of those that failed, in order.
+        answered: questions that this run answered.
+        kept: questions that an earlier run answered.
+        failed: questions without a result; the batch is complete if it is 0.
+        replaced: how many of `answered` the embedded engine answered because the model failed.
+        errors: distinct errors of the failed questions, in order.
     """
 
     answered: int = 0
@@ -93,7 +93,7 @@ class BatchAccount:
     errors: tuple[str, ...] = ()
 
     def add(self, answered: BatchAnswer) -> BatchAccount:
-        """The account with one more question."""
+        """Return the account with one more question."""
         result = answered.result
         if result is None:
             return replace(self, failed=self.failed + 1, errors=tuple(dict.fromkeys((*self.errors, answered.error))))
@@ -105,7 +105,10 @@ class BatchAccount:
         return {**counts, "errors": list(self.errors), "usage": self.usage.to_dict()}
 
     def to_text(self) -> str:
-        """Such as "5 questions: 3 answered, 1 kept from before, 1 failed", the errors, and a line by model."""
+        """Return a line of counts, the errors, and a line per model.
+
+        The first line is such as "5 questions: 3 answered, 1 kept from before, 1 failed".
+        """
         counts = [f"{self.answered} answered"]
         counts += [f"{self.replaced} of them by the embedded engine in place of the model"] if self.replaced else []
         counts += [f"{self.kept} kept from before"] if self.kept else []
@@ -130,11 +133,11 @@ def answer_all(
     """Answer questions, `concurrency` at a time; yields in their order.
 
     Args:
-        questions: those in words alone are asked by `auto`.
-        known: keys of questions that are passed over (`answer_key`).
+        questions: a str is answered by the method `auto`.
+        known: keys of questions to skip (`answer_key`).
 
     Yields:
-        A `PipelineError` of a question is told in its place; the others go on.
+        One `BatchAnswer` per question; a `PipelineError` becomes its `error` and does not stop the others.
     """
     settings = _settings_hash(index)
     scope = CallScope()
@@ -151,7 +154,7 @@ def answer_all(
                     yield under_way.popleft().result()
             while under_way:
                 yield under_way.popleft().result()
-        finally:  # who stops early waits for no model
+        finally:  # a caller that stops early does not wait for models
             scope.cancel()
             pool.shutdown(cancel_futures=True)
 
@@ -163,13 +166,13 @@ def answer_into_file(
     concurrency: int = CONCURRENCY,
     on_answer: Callable[[BatchAnswer], None] = lambda answered: None,
 ) -> BatchAccount:
-    """Answer what a file of answers has no answer to; it ends with one line a question, in their order.
+    """Answer the questions that have no answer in a file; the file then has one line per question, in their order.
 
     Args:
-        tell: gets each new answer once it is in the file.
+        on_answer: receives each new answer after it is written to the file.
 
     Raises:
-        PipelineError: the file holds something else, or cannot be written.
+        PipelineError: the file has other content, or cannot be written.
     """
     settings = _settings_hash(index)
     keys = [_key_of(question, index.snapshot.id, settings) for question in questions]
@@ -184,7 +187,7 @@ def answer_into_file(
 
 
 def answer_key(index: GraphIndex, question: BatchQuestion) -> str:
-    """Hash of all that an answer depends on: question, how it is asked, settings, prompts and snapshot."""
+    """Return the hash of all inputs of an answer: question with options, settings, prompts and snapshot."""
     return _key_of(question, index.snapshot.id, _settings_hash(index))
 
 

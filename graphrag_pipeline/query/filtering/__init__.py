@@ -1,1 +1,1 @@
-"""Filters on documents, and the part of an index that passes them."""
+"""Metadata filters on documents, and the view of an index that they leave."""

@@ -1,14 +1,15 @@
-"""Which records may be read when only some documents may: masks over the rows of the contract tables.
+"""Document mask: the records that a search may read under filters, as masks over the rows of the contract tables.
 
-    text unit     its document passes
-    claim         its text unit passes
-    entity        one of its text units passes
-    relationship  one of its text units passes, and both its entities do
-    community,    all text units behind its entities, their relationships and claims pass: a report tells what all of
-    report        them say, so it is used whole or not at all
+    text unit     passes if its document passes
+    claim         passes if its text unit passes
+    entity        passes if one of its text units passes
+    relationship  passes if one of its text units and both its entities pass
+    community,    pass if all text units of the community's entities, and of their relationships and claims, pass; a
+    report        report sums up all of them, so a search reads it whole or not at all
 
-An entity or relationship is *whole* if all its text units pass. The description of one that is not tells what other
-documents say: it is not shown (`restricted_snapshot.py`). Keep out: what a filter says.
+An entity or relationship is *whole* if all its text units pass. If it is not whole, its description holds facts of
+other documents, so a search does not read it (`restricted_snapshot.py`). Keep out: the syntax of filters
+(`filters.py`).
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DocumentMask:
-    """What passes.
+    """The records that pass some filters.
 
     Attributes:
-        filters: as they were written.
-        alone: how many documents pass each of them alone.
+        filters: in the words of the user.
+        alone: number of documents that pass each filter alone.
         masks: table -> bool (n rows,); for documents, text_units, entities, relationships, covariates, communities and
             community_reports.
-        whole: the same for entities and relationships, of which nothing is kept back.
+        whole: table -> bool (n rows,), for entities and relationships: all their text units pass.
     """
 
     filters: tuple[str, ...]
@@ -50,11 +51,11 @@ class DocumentMask:
         return int(self.masks["documents"].sum())
 
     def account(self) -> dict[str, Any]:
-        """What a result tells of its filters."""
+        """Return the account of the filters for a search result."""
         return {"filters": list(self.filters), "documents_passing": self.n_documents}
 
     def describe_no_match(self) -> str:
-        """That no document passes, and how many pass each filter alone."""
+        """Return the message that no document passes, with the number that pass each filter alone."""
         alone = ", ".join(f"{text}: {n:,}" for text, n in zip(self.filters, self.alone, strict=True))
         each = f" Passing each alone: {alone}." if len(self.filters) > 1 else ""
         n_looked_at = len(self.masks["documents"])
@@ -62,21 +63,21 @@ class DocumentMask:
 
 
 def document_rows(snapshot: Snapshot) -> np.ndarray:
-    """Row of each text unit's document, int64 (n text units,); -1 where an import has none."""
+    """Return the row of each text unit's document, int64 (n text units,); -1 if an import has none."""
     return _positions(snapshot.table("text_units")["document_id"], snapshot.table("documents")["id"])
 
 
 def find_document_mask(
     snapshot: Snapshot, fields: DocumentFields, of_document: np.ndarray, filters: Sequence[str]
 ) -> DocumentMask:
-    """What passes all of some filters.
+    """Return the mask of the records that pass all filters.
 
     Args:
         fields: of the snapshot's documents.
-        of_document: see `document_rows`.
+        of_document: row of each text unit's document, from `document_rows`.
 
     Raises:
-        PipelineError: what is no filter, an unknown field, or a value that does not compare.
+        PipelineError: a filter cannot be parsed, its field is unknown, or its value cannot be compared.
     """
     each = [fields.mask_of(parse_filter(text)) for text in filters]
     masks, whole = mask_records(snapshot, of_document, np.logical_and.reduce(each))
@@ -86,12 +87,13 @@ def find_document_mask(
 def mask_records(
     snapshot: Snapshot, of_document: np.ndarray, documents: np.ndarray
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """`Passing.masks` and `Passing.whole`, from the documents that pass.
+    """Return `DocumentMask.masks` and `DocumentMask.whole` for the documents that pass.
 
     Args:
         documents: bool (n documents,).
     """
     adjacency = snapshot.adjacency
+    # The appended False is what row -1 (no document, no text unit) reads.
     text_units = np.r_[documents, False][of_document]
     claim_units = _positions(snapshot.table("covariates")["text_unit_id"], snapshot.table("text_units")["id"])
     claims = np.r_[text_units, False][claim_units]
@@ -116,7 +118,12 @@ def mask_records(
 
 
 def _any_and_all(adjacency: Adjacency, relation: str, passes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each row, whether any and whether all of the rows related to it pass; a row without any does neither."""
+    """Return for each row whether any, and whether all of its related rows pass; False without related rows.
+
+    Args:
+        passes: bool, over the rows that the relation leads to.
+    """
+    # before[indptr[i + 1]] - before[indptr[i]] counts the passing rows related to row i.
     indptr = adjacency.array(f"{relation}_indptr")
     before = np.r_[0, np.cumsum(passes[adjacency.array(f"{relation}_indices")])]
     n_passing, n_related = np.diff(before[indptr]), np.diff(indptr)
@@ -126,7 +133,11 @@ def _any_and_all(adjacency: Adjacency, relation: str, passes: np.ndarray) -> tup
 def _mask_communities(
     adjacency: Adjacency, others: Mapping[str, np.ndarray], whole_entities: np.ndarray, n_communities: int
 ) -> np.ndarray:
-    """Communities all of whose entities are whole, and so is what `others` relate to them."""
+    """Return which communities pass, bool (n communities,).
+
+    All entities of such a community are whole, and so are all rows that the relations in `others` lead to from them.
+    """
+    # A community passes if it has members and none of them is unclean: two counts per community by `bincount`.
     clean = whole_entities.copy()
     for relation, passes in others.items():
         clean &= ~_any_and_all(adjacency, relation, ~passes)[0]
@@ -142,6 +153,6 @@ def _mask_reports(snapshot: Snapshot, communities: np.ndarray) -> np.ndarray:
 
 
 def _positions(values: pa.ChunkedArray, keys: pa.ChunkedArray) -> np.ndarray:
-    """Row of each value among keys; -1 where there is none."""
+    """Return the row of each value among keys, -1 for an unknown value: int64."""
     found = pc.index_in(values.combine_chunks(), value_set=keys.combine_chunks())
     return np.asarray(pc.fill_null(found, -1)).astype(np.int64)

@@ -1,13 +1,13 @@
-"""Metadata filters: which documents a search may read, from texts such as "year>=2024" and "source=reuters,bbc".
+"""Metadata filters on documents, such as "year>=2024" and "source=reuters,bbc".
 
 A filter is FIELD OPERATOR VALUE. Fields are the documents' columns and the keys of their metadata, nested ones by
-dotted path; `metadata.KEY` where a column has the same name. Where the metadata has no `year` or `date` of its own,
-they are those of the creation date, or of the first field in `DATED`.
+dotted path. `metadata.KEY` is a key that has the name of a column. If the metadata has no `year` or `date`, they come
+from the creation date, or from the first field of `DATED` in the metadata.
 
-Values are compared by type: numbers as numbers; ISO dates as spans of time, so that "date<=2024" holds all of 2024;
-everything else as text, whatever its case. `=` and `!=` take several values with commas between them ("in" is the same
-as "="), `~` means contains. A list has a value if one of its elements has. A missing value passes `!=` and nothing
-else. Filters are ANDed. Keep out: what a document's passing means for the records made of it (`document_mask.py`).
+Values are compared by type: numbers as numbers, ISO dates as spans of time, and everything else as text without regard
+to case. So "date<=2024" includes all of 2024. `=` and `!=` take several values, separated by commas; "in" is the same
+as "=". `~` means contains. A list matches if one of its elements does. A missing value passes `!=` only. A document
+must pass all filters. Keep out: records made from documents (`document_mask.py`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from graphrag_pipeline.errors import PipelineError
 
 COLUMNS = ("id", "title", "path", "record", "creation_date")
 DATED = ("date", "published", "published_at", "publication_date", "created", "created_at", "timestamp")
-"""Metadata fields that tell a document's year where there is no creation date."""
+"""Metadata fields with a document's date, in order of precedence, if no document has a creation date."""
 _DERIVED = ("date", "year")
 _MAX_LISTED = 30
 _MAX_EXAMPLES = 3
@@ -45,8 +45,8 @@ class Filter:
     """One condition on documents.
 
     Attributes:
-        text: as it was written.
-        values: those it names; several for `=` and `!=` only.
+        text: the filter in the words of the user.
+        values: one, or several for `=` and `!=`.
     """
 
     text: str
@@ -56,10 +56,10 @@ class Filter:
 
 
 def parse_filter(text: str) -> Filter:
-    """Read "FIELD OPERATOR VALUE".
+    """Parse "FIELD OPERATOR VALUE".
 
     Raises:
-        PipelineError: it is something else, or names no value.
+        PipelineError: the text has another form, or no value.
     """
     match = _FILTER.fullmatch(text)
     field, operator, written = match.groups() if match else ("", "", "")
@@ -75,7 +75,7 @@ def parse_filter(text: str) -> Filter:
 
 
 def _read_values(written: str) -> tuple[str, ...]:
-    """Values between commas; the whole is one too, for a name such as "Dickens, Charles"."""
+    """Return the values between commas, and the whole text too, for a name such as "Dickens, Charles"."""
     whole = written.strip()
     if _unquote(whole) != whole:
         return (_unquote(whole),)
@@ -93,14 +93,14 @@ def _unquote(text: str) -> str:
 
 @dataclass(frozen=True)
 class StoredField:
-    """The values of a field: document i has `values[codes[i]]`, None where it has none."""
+    """The values of a field: document i has `values[codes[i]]`, None for a missing value."""
 
     codes: np.ndarray
     values: Sequence[Any]
 
 
 class DocumentFields:
-    """What documents can be filtered by.
+    """Fields of the documents, for filters.
 
     Args:
         documents: the contract table.
@@ -115,15 +115,15 @@ class DocumentFields:
 
     @property
     def names(self) -> list[str]:
-        """All fields, those of metadata last."""
+        """Names of all fields, those of metadata last."""
         derived = [name for name in _DERIVED if name not in self._keys and self._dated]
         return [*COLUMNS, *derived, *(key for key in self._keys if key not in COLUMNS)]
 
     def mask_of(self, condition: Filter) -> np.ndarray:
-        """Which documents pass, bool (n documents,).
+        """Return which documents pass, bool (n documents,).
 
         Raises:
-            PipelineError: there is no such field, or none of its values can be compared with the filter's.
+            PipelineError: the field is unknown, or the filter's value cannot be compared with any of its values.
         """
         if not len(self._codes):
             return np.zeros(0, dtype=bool)
@@ -138,7 +138,7 @@ class DocumentFields:
         return ~is_found if condition.operator == "!=" else is_found
 
     def stored(self, name: str) -> StoredField:
-        """A column or key of metadata; without a value where documents have neither."""
+        """Return the values of a column or metadata key; all are missing if the name is unknown."""
         return self._column(name) if name in COLUMNS else self._of_metadata(name)
 
     def _find(self, condition: Filter) -> StoredField:
@@ -162,7 +162,7 @@ class DocumentFields:
         raise PipelineError(f"filter {condition.text!r}: documents have no field {condition.field!r}{self._near(name)}")
 
     def _named(self, name: str) -> str:
-        """A field as it is spelled, if case alone differs."""
+        """Return the spelling of a field that differs in case only, else the name."""
         folded = [known for known in self.names if known.casefold() == name.casefold()]
         return name if name in self.names or len(folded) != 1 else folded[0]
 
@@ -183,7 +183,7 @@ class DocumentFields:
 
     @property
     def _dated(self) -> StoredField | None:
-        """The field that tells a document's date: its creation date, else one of the metadata."""
+        """Dates of the documents: the creation date, else the first of `DATED` in the metadata; None without either."""
         if self._documents["creation_date"].null_count < len(self._documents):
             return self._column("creation_date")
         return next((self._of_metadata(key) for key in DATED if key in self._keys), None)
@@ -193,7 +193,7 @@ def _read_json(text: str | None) -> Any:
     try:
         return json.loads(text or "{}")
     except ValueError:
-        return {}  # an import may hold anything
+        return {}  # the metadata of an import may be any text
 
 
 def _flatten(values: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -216,7 +216,7 @@ Span = tuple[datetime, datetime]
 
 @dataclass(frozen=True)
 class _Value:
-    """What a value can be compared as: a number, a span of time (start, end exclusive), and its folded text."""
+    """A value to compare: as a number, as a span of time (start, end exclusive), and as folded text."""
 
     text: str
     number: float | None = None
@@ -237,7 +237,7 @@ def _read(value: Any) -> _Value:
 
 
 def read_span(text: str) -> Span | None:
-    """The time that an ISO 8601 year, month, day or moment stands for; None if it is none. Without a zone it is UTC."""
+    """Return the span of an ISO 8601 year, month, day or time, UTC if it has no zone; None for other text."""
     if not _DATE.fullmatch(text):
         return None
     try:
@@ -257,7 +257,7 @@ def _year_of(value: Any) -> int | None:
 
 
 Comparison = Callable[[_Value, _Value], "bool | None"]
-"""Whether a stored value stands in a relation to a wanted one; None where they cannot be compared."""
+"""Comparison of a stored value with a wanted one; None if their types cannot be compared."""
 
 
 def _compare(
@@ -274,7 +274,7 @@ def _compare(
 
 
 def _is_equal(value: _Value, wanted: _Value) -> bool | None:
-    """A title may well be a number: only what is stored as a number or date must be compared with one."""
+    """Compare for equality; a stored text, such as a title, may equal a wanted number or date by its text."""
     if value.is_text:
         return value.text == wanted.text
     return _IS_SAME(value, wanted)
@@ -294,7 +294,7 @@ def _check_comparable(condition: Filter, wanted: Sequence[_Value], held: Sequenc
     test = _TESTS.get(condition.operator, _is_equal)
     values = list(dict.fromkeys(value for of in held for value in of))
     for other, written in zip(wanted, condition.values, strict=True):
-        is_whole = len(wanted) > 1 and written == condition.values[-1]  # "a, b" beside a and b need not fit
+        is_whole = len(wanted) > 1 and written == condition.values[-1]  # "a, b" as a whole may not compare
         if values and not is_whole and all(test(value, other) is None for value in values):
             examples = ", ".join(repr(value.text) for value in values[:_MAX_EXAMPLES])
             raise PipelineError(

@@ -1,6 +1,6 @@
-"""Descriptions of entities and relationships from those of their text units that pass a filter: verbatim sentences.
+"""Descriptions of entities and relationships from verbatim sentences of the text units that pass a filter.
 
-Keep out: which records need one.
+Keep out: the choice of records that need one (`restricted_snapshot.py`).
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ if TYPE_CHECKING:
     from graphrag_pipeline.storage.snapshots import Snapshot
 
 MAX_UNITS = 8
+"""Most text units that are read for one description."""
 MAX_SENTENCES = 3
-"""What one description is made from: text units looked at, sentences taken."""
+"""Most sentences of one description."""
 
 
 def describe_by_text_units(snapshot: Snapshot, table: str, row: int, max_tokens: int) -> str:
-    """The first sentences that name an entity, or both entities of a relationship, one of each text unit.
+    """Return the first sentence of each text unit that names an entity, or both entities of a relationship.
 
     Args:
-        snapshot: whose adjacency and mentions lead to passing text units only.
+        snapshot: restricted, so its adjacency and mentions lead to text units that pass only.
         table: entities or relationships.
 
     Returns:
-        Sentences with a space between them, at most `max_tokens` tokens; "" where no sentence names them.
+        At most `MAX_SENTENCES` sentences and `max_tokens` tokens, joined by spaces; "" if no sentence names them.
     """
     if not snapshot.manifest.sentences:
         return ""
@@ -48,7 +49,7 @@ def describe_by_text_units(snapshot: Snapshot, table: str, row: int, max_tokens:
 
 
 def _units_about_first(snapshot: Snapshot, entity: int) -> list[int]:
-    """Rows of the first text units of an entity, those that are about it before the others."""
+    """Return the rows of the first text units of an entity; those whose document is about it come first."""
     mentions = snapshot.mentions
     of_entity = slice(*mentions.entity_indptr[entity : entity + 2])
     about = slice(*mentions.about_indptr[entity : entity + 2])
@@ -57,7 +58,7 @@ def _units_about_first(snapshot: Snapshot, entity: int) -> list[int]:
 
 
 def _read_sentence(snapshot: Snapshot, unit: int, entities: list[int]) -> str:
-    """The first sentence of a text unit that names all of some entities, on one line; "" if none does."""
+    """Return the first sentence of a text unit that names all given entities, on one line; "" if none does."""
     sentences = snapshot.sentences
     first, last = sentences.indptr[unit : unit + 2].tolist()
     starts = sentences.starts[first:last]
@@ -71,7 +72,7 @@ def _read_sentence(snapshot: Snapshot, unit: int, entities: list[int]) -> str:
 
 
 def _places(snapshot: Snapshot, unit: int, entity: int) -> np.ndarray:
-    """Character offsets at which a text unit writes an entity's name."""
+    """Return the character offsets of an entity's names in a text unit."""
     mentions = snapshot.mentions
     first, last = mentions.unit_indptr[unit : unit + 2].tolist()
     edges = first + np.flatnonzero(mentions.entities[first:last] == entity)

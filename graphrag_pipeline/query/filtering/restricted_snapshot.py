@@ -1,11 +1,13 @@
-"""A snapshot as if only some of its documents were there: nothing that others say comes out of it.
+"""A view of a snapshot that is restricted to the records that pass a document mask.
 
-Rows keep their numbers; what leads to rows (vector and full-text search, adjacency, the mention graph) leads to passing
-ones only, and records that do not pass cannot be read. So every search method holds a filter without knowing it. Of an
-entity or relationship that other documents speak of too, the description is made again from sentences of its passing
-text units: those that name it, or both its entities; none where no sentence does. Its title, type, weight and rank are
-those of the whole index, and so is the place of its vector. Whole columns (`table`, `sentences`) are as they are: a
-step that goes over all rows asks `document_mask` first. Keep out: which records pass (`document_mask.py`).
+Rows keep their numbers. Vector and full-text search, adjacency and the mention graph lead only to rows that pass, and
+reading another record is an error. So every search method obeys filters without code for them.
+
+If an entity or relationship is also in other documents, its stored description may hold their facts. It is replaced by
+sentences of the text units that pass: those that name the entity, or both entities of the relationship. It is "" if no
+sentence does. Title, type, weight, rank and vector are those of the whole index. Whole columns (`table`, `sentences`)
+are not restricted: a step that reads all rows applies `document_mask` itself. Keep out: the choice of records
+(`document_mask.py`).
 """
 
 from __future__ import annotations
@@ -30,16 +32,16 @@ if TYPE_CHECKING:
     from graphrag_pipeline.storage.vectors.stores import ScoredIds, VectorCollection, VectorRecord, Where
 
 MAX_IDS = 2_000
-"""Passing rows of which a search is told the ids; of more it looks for some over what is asked, until enough pass."""
+"""Most passing rows whose ids a vector search gets as a list; with more, it fetches extra rows and filters them."""
 N_MORE = 2
-"""How many times as many a search looks for as should hold enough that pass."""
+"""Factor of extra rows to fetch, over the number that holds k passing rows on average."""
 
 
 class RestrictedSnapshot(Snapshot):
-    """The passing part of an opened snapshot, which stays open as long as that one.
+    """The part of an opened snapshot that passes a document mask; it stays open as long as the snapshot.
 
     Args:
-        whole: what it is a part of; what that has loaded is shared.
+        whole: the snapshot; the view shares the data that it has loaded.
     """
 
     def __init__(self, whole: Snapshot, document_mask: DocumentMask) -> None:
@@ -50,7 +52,7 @@ class RestrictedSnapshot(Snapshot):
         self.document_mask = document_mask
 
     def vectors(self, name: str) -> VectorCollection:
-        """A vector table of which passing rows alone are found."""
+        """Return a vector table in which a search finds only rows that pass."""
         table = VECTOR_TABLES[name][0]
         return MaskedVectors(self._whole.vectors(name), self._whole, table, self.document_mask.masks[table])
 
@@ -67,10 +69,10 @@ class RestrictedSnapshot(Snapshot):
         return self._whole.sentences
 
     def take(self, name: str, rows: np.ndarray | list[int], columns: list[str] | None = None) -> list[dict[str, Any]]:
-        """Records of some rows, in that order.
+        """Return the records of some rows, in that order.
 
         Raises:
-            PipelineError: one of them does not pass.
+            PipelineError: a row does not pass.
         """
         wanted = np.asarray(rows, dtype=np.int64)
         mask = self.document_mask.masks.get(name)
@@ -85,7 +87,7 @@ class RestrictedSnapshot(Snapshot):
         return found
 
     def _describe(self, name: str, row: int, stored: str) -> str:
-        """Within the tokens of the stored description, which its record's `n_tokens` counts."""
+        """Return a description of at most as many tokens as the stored one, which `n_tokens` of the record counts."""
         if (name, row) not in self._descriptions:
             [max_tokens] = count_tokens_each([stored])
             self._descriptions[name, row] = describe_by_text_units(self, name, row, max_tokens)
@@ -96,7 +98,7 @@ class RestrictedSnapshot(Snapshot):
 
 
 class MaskedVectors:
-    """A vector collection of which only passing rows are found; exactly k where there are as many.
+    """A vector collection in which a search finds only rows that pass; k of them if so many pass.
 
     Args:
         mask: bool (n rows of `table`,).
@@ -130,7 +132,7 @@ class MaskedVectors:
         for n_wanted in self._wider(k):
             near = self._all.search_text(query, n_wanted, None, where)
             found = self._keep_scored(near)
-            if len(found) >= k or len(near) < n_wanted:  # fewer: no other row has a word of the query
+            if len(found) >= k or len(near) < n_wanted:  # fewer: no other row contains a word of the query
                 return found[:k]
         return self._all.search_text(query, k, self.ids(), where)
 
@@ -142,7 +144,7 @@ class MaskedVectors:
         return self.ids() if ids is None else self._keep(list(ids))
 
     def _wider(self, k: int) -> Iterator[int]:
-        """How many rows to look for until k of them pass, from what should do up to a quarter of the table."""
+        """Yield growing numbers of rows to fetch until k of them pass, up to a quarter of the table."""
         n_wanted = N_MORE * (k * len(self._mask) // self._n_passing + 1)
         while n_wanted <= max(len(self._mask) // 4, k):
             yield n_wanted
@@ -184,7 +186,7 @@ _LEADS_TO = {
 
 
 class RestrictedAdjacency(Adjacency):
-    """Adjacency that leads to passing rows; the arrays themselves are whole."""
+    """Adjacency that leads only to rows that pass; the arrays themselves are not restricted."""
 
     def __init__(self, whole: Adjacency, masks: Mapping[str, np.ndarray]) -> None:
         self._whole = whole
@@ -218,10 +220,10 @@ class _Arrays(ArrayFolder):
 
 
 def restrict_mentions(whole: Mentions, text_units: np.ndarray) -> ArrayFolder:
-    """The arrays of the mention graph without the edges of other text units.
+    """Return the arrays of the mention graph without the edges of text units that do not pass.
 
     Args:
-        text_units: which text units are kept, bool (n text units,).
+        text_units: which text units pass, bool (n text units,).
     """
     is_kept = text_units[whole.text_units]
     renumbered = np.cumsum(is_kept) - 1

@@ -94,5 +94,5 @@ def _read_turn(line: str, place: str) -> Turn:
     except ValueError:
         turn = None
     if not isinstance(turn, dict) or turn.get("role") not in ROLES or not isinstance(turn.get("content"), str):
-        raise PipelineError(f'{place}: is no turn such as {{"role": "user", "content": "Who is Jacob Marley?"}}')
+        raise PipelineError(f'{place}: is not a turn such as {{"role": "user", "content": "Who is Jacob Marley?"}}')
     return turn["role"], turn["content"]

@@ -1,8 +1,8 @@
-"""How time is written: words of units, numbers and months, and the forms of time phrases, by language.
+"""Words of time units, numbers and months, and the written forms of time phrases, by language.
 
-English, with the basic forms of German, French, Spanish and Chinese. Months, days and years need a preposition before
-them ("in May"), so that names and numbers are none. Add a form or a language here. Keep out: which days a phrase means
-(`time_phrases.py`).
+The language is English, with the basic forms of German, French, Spanish and Chinese. Months, days and years need a
+preposition ("in May"), so that names and numbers are not taken for dates. Add a form or a language here. Keep out: the
+days that a phrase means (`time_phrases.py`).
 """
 
 from __future__ import annotations
@@ -145,4 +145,4 @@ OVERVIEWS = {
     "es": "¿Acontecimientos importantes?",
     "zh": "主要事件？",
 }
-"""What is asked where a question names a time and nothing else, in its language."""
+"""Question to search for, by language, if a question names only a time."""

@@ -1,12 +1,12 @@
-"""Time phrases: which days a question speaks of, given what day it is: "the last two weeks", "since March", "in 2024".
+"""Time phrases of questions, such as "the last two weeks", "since March" or "in 2024", and the days that they mean.
 
-    the last two weeks, the past month    so many days, months or years up to now
-    last week, last month, last year      the calendar week (from Monday), month or year before now's
-    this week, yesterday, two days ago    what they say
+    the last two weeks, the past month    that many days, months or years up to now
+    last week, last month, last year      the calendar week (from Monday), month or year before that of now
+    this week, yesterday, two days ago    literally
     in March, since March 2024            the latest March that has begun; since: up to now
-    latest news, recently                 `RECENT_DAYS`, and more where they say nothing (`is_soft`)
+    latest news, recently                 `RECENT_DAYS`; more if these have nothing (`is_soft`)
 
-How phrases are written is in `time_forms.py`. Keep out: documents (`time_scope.py`), the clock.
+The written forms of phrases are in `time_forms.py`. Keep out: documents (`time_scope.py`), the clock.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _PREPOSITION = re.compile(r"^(?:in|on|of|over|during|for|within|so far|from(?=.*
 
 @dataclass(frozen=True)
 class TimePhrase:
-    """Days that a question speaks of.
+    """A time phrase of a question and the days that it means.
 
     Attributes:
-        text: the phrase as it is written, without its preposition.
-        start, end: first and last day; None is open.
-        rest: the question without the phrase; an overview question where nothing else is asked.
-        is_all: nothing but the time is asked.
-        is_soft: no certain days are meant ("latest news").
-        is_relative: it counts from now, so that its words are in no text.
+        text: the phrase in the question's words, without its preposition.
+        start, end: first and last day; None means open.
+        rest: the question without the phrase; an overview question if nothing else is left.
+        is_all: the question asks about the time only.
+        is_soft: the phrase means no certain days ("latest news").
+        is_relative: the phrase counts from now, so texts do not contain its words.
     """
 
     text: str
@@ -55,12 +55,12 @@ class TimePhrase:
 
 
 def has_time_phrase(question: str) -> bool:
-    """Whether a question speaks of a time, whatever day it is."""
+    """Return whether a question contains a time phrase."""
     return _find(question) is not None
 
 
 def read_time_phrase(question: str, now: date) -> TimePhrase | None:
-    """The first time phrase of a question; None if there is none, or no such day."""
+    """Return the first time phrase of a question; None without a phrase, or if its day does not exist."""
     found = _find(question)
     if found is None:
         return None
@@ -74,19 +74,19 @@ def read_time_phrase(question: str, now: date) -> TimePhrase | None:
     rest = _without(question, match)
     is_all = not content_words(rest) - ABOUT_TIME
     text = _PREPOSITION.sub("", " ".join(match.group().split()))
-    asked = OVERVIEWS[language] if is_all else rest
-    return TimePhrase(text, start, end, asked, is_all, kind == "soft", kind not in _NAMING)
+    remaining = OVERVIEWS[language] if is_all else rest
+    return TimePhrase(text, start, end, remaining, is_all, kind == "soft", kind not in _NAMING)
 
 
 def _find(question: str) -> tuple[str, str, re.Match[str]] | None:
-    """The longest phrase of those that start first."""
+    """Return (language, kind, match) of the longest phrase among those that start first."""
     found = [(language, kind, match) for language, kind, pattern in PATTERNS for match in pattern.finditer(question)]
     found = [(language, kind, match) for language, kind, match in found if not _is_name(question, kind, match)]
     return min(found, key=lambda item: (item[2].start(), -item[2].end()), default=None)
 
 
 def _is_name(question: str, kind: str, match: re.Match[str]) -> bool:
-    """A film may be called Yesterday: a single word with a capital inside a question."""
+    """Return whether a match may be a title, such as the film Yesterday: one word with a capital inside a question."""
     return kind in ("yesterday", "today") and match.group()[0].isupper() and bool(question[: match.start()].strip())
 
 
@@ -103,13 +103,13 @@ Days = tuple[date | None, date | None]
 
 
 def _rolling(groups: Groups, now: date) -> Days:
-    """So many units up to now, which is the last day."""
+    """Return a number of units up to now, which is the last day."""
     unit = _unit_of(groups)
     return _back(now, _number_of(groups), unit) + timedelta(days=1), now
 
 
 def _last(groups: Groups, now: date) -> Days:
-    """ "Last week" is the one before this; with a number or another unit it is up to now."""
+    """Return the calendar unit before the present one; with a number or another unit, the days up to now."""
     unit = _unit_of(groups)
     if groups.get("n") or unit not in ("week", "month", "quarter", "year"):
         return _rolling(groups, now)
@@ -122,7 +122,7 @@ def _this(groups: Groups, now: date) -> Days:
 
 
 def _ago(groups: Groups, now: date) -> Days:
-    """The day, calendar week, month or year that lies so far back; with "since" up to now."""
+    """Return the day, calendar week, month or year a number of units back; with "since", the days from then to now."""
     unit = _unit_of(groups)
     then = _back(now, _number_of(groups), unit)
     if groups.get("since"):
@@ -133,7 +133,7 @@ def _ago(groups: Groups, now: date) -> Days:
 
 
 def _named(groups: Groups, now: date, name: str = "first") -> tuple[date, date]:
-    """First and last day of a written date; without a year it is the latest that has begun."""
+    """Return the first and last day of a written date; without a year, of the latest such date that has begun."""
     if groups.get("y"):
         return _days_of(int(groups["y"] or 0), int(groups["month"] or 0) or None, None)
     text = str(groups[name]).casefold()
@@ -184,7 +184,7 @@ def _number_of(groups: Groups) -> int:
 
 
 def _back(day: date, n: int, unit: str) -> date:
-    """A day n units before another; the month's last day where it has no such day."""
+    """Return the day n units before another, or the last day of that month if the month is too short."""
     if unit in ("day", "week", "fortnight"):
         return day - timedelta(days=n * {"day": 1, "week": 7, "fortnight": 14}[unit])
     months = day.year * 12 + day.month - 1 - n * {"month": 1, "quarter": 3, "year": 12, "decade": 120}[unit]
@@ -193,7 +193,7 @@ def _back(day: date, n: int, unit: str) -> date:
 
 
 def _first_day(day: date, unit: str) -> date:
-    """Of the calendar unit that a day lies in; weeks start on Monday."""
+    """Return the first day of the calendar unit that contains a day; weeks start on Monday."""
     if unit == "week":
         return day - timedelta(days=day.weekday())
     month = {"month": day.month, "quarter": (day.month - 1) // 3 * 3 + 1, "year": 1, "decade": 1}.get(unit)

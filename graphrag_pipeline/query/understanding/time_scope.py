@@ -1,8 +1,9 @@
-"""The documents that a question's time phrase speaks of, as filters: "the last two weeks" reads their documents alone.
+"""Time scope of a question: filters that select the documents of the time that the question names.
 
-Now is the date of the newest document, or what `now` of the settings says, so that an answer does not depend on the
-day it is asked. Where no document has a date, none is of that time, or none of that time says a name that the question
-says, all documents are read, and the answer tells so. Keep out: what a phrase means (`time_phrases.py`).
+"The last two weeks" reads only the documents of these weeks. Now is the date of the newest document, or `now` of the
+settings, so an answer does not depend on the day of the search. All documents are read, and a note in the answer says
+so, if no document has a date, if no document is of that time, or if no document of that time contains the entity that
+the question names. Keep out: the meaning of a phrase (`time_phrases.py`).
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ from graphrag_pipeline.query.understanding.document_dates import DocumentDates, 
 from graphrag_pipeline.query.understanding.time_phrases import TimePhrase, has_time_phrase, read_time_phrase
 
 ANY_DAY = date(2000, 1, 1)
-"""Where no document has a date, only the words of a phrase count."""
+"""Now, if no document has a date; then only the words of the phrase matter."""
 TimeAccount = dict[str, str | int | None]
 WIDER_DAYS = 365
-"""How far "latest news" about a name goes back where the first days say nothing of it."""
+"""Days that "latest news" about a name reads if the first `RECENT_DAYS` do not contain the name."""
 
 
 @dataclass(frozen=True)
 class TimeScope:
-    """What a question asks about the documents of a time.
+    """A question without its time phrase, and the filters for that time.
 
     Attributes:
-        question: without the time phrase, where documents are chosen by it.
-        filters: those that choose them.
-        account: {"time": {"phrase", "from", "to", "now", "documents"}}, with "dropped" where all documents are read;
-            empty without a phrase.
-        note: what the answer tells of it.
+        question: without the time phrase, if the filters select documents by it.
+        filters: those that select the documents.
+        account: {"time": {"phrase", "from", "to", "now", "documents"}}, with "dropped" if all documents are
+            read; empty without a phrase.
+        note: sentence about the time for the answer; "" for none.
     """
 
     question: str
@@ -48,11 +49,11 @@ class TimeScope:
 
 
 def read_time_scope(index: IndexReader, question: str, now: date | None = None) -> TimeScope:
-    """Which documents a question speaks of by its time phrase.
+    """Return the time scope of a question.
 
     Args:
-        index: as filters leave it.
-        now: None is the date of the newest document of the snapshot.
+        index: with the user's filters applied.
+        now: None: the date of the newest document.
     """
     if not has_time_phrase(question):
         return TimeScope(question)
@@ -62,8 +63,8 @@ def read_time_scope(index: IndexReader, question: str, now: date | None = None) 
     if phrase is None:
         return TimeScope(question)
     if dates is None or today is None:
-        asked = phrase.rest if phrase.is_all and not is_overview(question) else question
-        return _drop(asked, {"phrase": phrase.text}, "no document has a date", needs_note=phrase.is_all)
+        question_read = phrase.rest if phrase.is_all and not is_overview(question) else question
+        return _drop(question_read, {"phrase": phrase.text}, "no document has a date", needs_note=phrase.is_all)
     dropped = ""
     for span in _spans(phrase):
         filters = _filters_of(dates.field, span)
@@ -74,19 +75,19 @@ def read_time_scope(index: IndexReader, question: str, now: date | None = None) 
         if not dropped:
             note = f"Time: “{span.text}” is {_written(span)}{_since(dates, today)}; read: {_count(n_documents)}."
             return TimeScope(span.rest, filters, {"time": {**account, "documents": n_documents}}, note)
-    needs_note = phrase.is_all or dates.overlap(phrase.start, phrase.end)  # else the date is what the question is about
-    asked = phrase.rest if phrase.is_all or phrase.is_relative else question
-    return _drop(asked, account, f"{dropped}{_since(dates, today)}", needs_note)
+    needs_note = phrase.is_all or dates.overlap(phrase.start, phrase.end)  # else the date is the question's topic
+    question_read = phrase.rest if phrase.is_all or phrase.is_relative else question
+    return _drop(question_read, account, f"{dropped}{_since(dates, today)}", needs_note)
 
 
-def _drop(asked: str, account: TimeAccount, why: str, needs_note: bool) -> TimeScope:
-    """All documents are read."""
+def _drop(question: str, account: TimeAccount, why: str, needs_note: bool) -> TimeScope:
+    """Return the scope of all documents, with the reason."""
     note = f"Time: {why}; all documents were read." if needs_note else ""
-    return TimeScope(asked, account={"time": {**account, "dropped": why}}, note=note)
+    return TimeScope(question, account={"time": {**account, "dropped": why}}, note=note)
 
 
 def _spans(phrase: TimePhrase) -> Iterator[TimePhrase]:
-    """The days to try in turn."""
+    """Yield the phrase, and after it a wider one if it is not about certain days."""
     yield phrase
     if phrase.is_soft and phrase.end:
         yield replace(phrase, start=phrase.end - timedelta(days=WIDER_DAYS - 1))
@@ -104,16 +105,16 @@ def _phrase_account(phrase: TimePhrase, now: date) -> TimeAccount:
 
 
 def _why_not(index: IndexReader, view: IndexReader, phrase: TimePhrase, n_documents: int) -> str:
-    """Why the documents of a time are not read alone; "" where they are."""
+    """Return why the documents of a time are not read alone; "" if they are."""
     if not n_documents:
-        return f"no document is of {_written(phrase)} (“{phrase.text}”)"
+        return f"no document has a date of {_written(phrase)} (“{phrase.text}”)"
     if index.names.find(phrase.rest) and not view.names.find(phrase.rest):
-        return f"no document of {_written(phrase)} (“{phrase.text}”) says the name"
+        return f"no document of {_written(phrase)} (“{phrase.text}”) contains the name"
     return ""
 
 
 def _written(phrase: TimePhrase) -> str:
-    """Such as "2026-05-18 to 2026-05-31"."""
+    """Return the days of a phrase, such as "2026-05-18 to 2026-05-31"."""
     if phrase.start and phrase.end:
         return f"{phrase.start} to {phrase.end}" if phrase.start != phrase.end else str(phrase.start)
     return f"from {phrase.start} on" if phrase.start else f"up to {phrase.end}"

@@ -23,7 +23,7 @@ def test_text_has_a_question_a_line(tmp_path: Path) -> None:
     assert {(one.method, one.filters) for one in found} == {("local", ("year>=2024",))}
 
 
-def test_csv_and_json_lines_say_how_each_question_is_asked(tmp_path: Path) -> None:
+def test_csv_and_json_lines_have_options_for_each_question(tmp_path: Path) -> None:
     table = (
         "id, question,method,filters,options\n"
         'a,"Who, then?",basic,source=reuters,"{""budget"": 500}"\n'
@@ -41,15 +41,15 @@ def test_csv_and_json_lines_say_how_each_question_is_asked(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("{bad", "line 2: is no JSON: '{bad'"),
+        ("{bad", "line 2: is not JSON: '{bad'"),
         ("[1]", "line 2: is neither an object nor a string"),
         ('{"question": "Who?", "filter": "a=b"}', "unknown key 'filter'; did you mean 'filters'?"),
         ('{"question": "Who?", "shade": 1}', "unknown key 'shade'; valid: id, question"),
-        ('{"question": 7}', "its question is no text: 7"),
-        ('{"question": "Who?", "filters": [1]}', "its filters are no list of texts"),
-        ('{"question": "Who?", "options": [1]}', "its options are no object"),
-        ('{"question": "Who?", "options": {"on_token": "x"}}', "'on_token' is no option"),
-        ("[" * 100_000, "is no JSON"),
+        ('{"question": 7}', "its question is not text: 7"),
+        ('{"question": "Who?", "filters": [1]}', "its filters are not a list of texts"),
+        ('{"question": "Who?", "options": [1]}', "its options are not an object"),
+        ('{"question": "Who?", "options": {"on_token": "x"}}', "'on_token' is not an option"),
+        ("[" * 100_000, "is not JSON"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_a_question_with_a_problem(tmp_path: Path, line: str, problem: str) -> None:
@@ -59,9 +59,9 @@ def test_a_line_that_cannot_be_read_is_a_question_with_a_problem(tmp_path: Path,
 
 def test_a_row_of_csv_that_does_not_fit_is_a_question_with_a_problem(tmp_path: Path) -> None:
     rows = read(tmp_path, "q.csv", "question,options\nWho,is,he?\nWho?,{bad\n")
-    assert [row.problem.partition(": ")[2][:27] for row in rows] == [
-        "has more cells than the hea",
-        "its options are no JSON: '{",
+    assert [row.problem.partition(": ")[2][:28] for row in rows] == [
+        "has more cells than the head",
+        "its options are not JSON: '{",
     ]
 
 
@@ -80,7 +80,7 @@ def test_a_file_without_questions_is_refused(tmp_path: Path, name: str, content:
     assert str(tmp_path / name) in str(refused.value)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error_with_its_path(tmp_path: Path) -> None:
     for path in (tmp_path / "no.txt", tmp_path):
         with pytest.raises(PipelineError, match="cannot be read"):
             read_question_file(path, DEFAULT)

@@ -1,4 +1,4 @@
-"""Many questions to one index: in order, each by itself, and never asked twice."""
+"""Batches of questions: in order, independent of each other, and never answered twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from graphrag_pipeline_tests.support.model_index import open_with_model
 WHO = BatchQuestion("Who haunted Scrooge?", "local")
 LOVED = BatchQuestion("Whom did Bob Cratchit love?", "basic", id="loved")
 BAD = BatchQuestion("Who?", "hybrid")
-UNREAD = BatchQuestion("", problem="line 3: is no JSON: '{bad'")
+UNREAD = BatchQuestion("", problem="line 3: is not JSON: '{bad'")
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -41,7 +41,7 @@ def test_questions_are_answered_in_order_as_one_by_one(small: GraphIndex, concur
     assert without_time(answered[7].to_dict()) == without_time(alone)
 
 
-def test_a_question_that_fails_stops_no_other(small: GraphIndex) -> None:
+def test_a_question_that_fails_does_not_stop_the_others(small: GraphIndex) -> None:
     bad, unread, empty, good = answer_all(small, [BAD, UNREAD, "", WHO])
     assert "unknown search method 'hybrid'" in bad.error and bad.result is None
     assert unread.error == UNREAD.problem and "question is empty" in empty.error
@@ -51,7 +51,7 @@ def test_a_question_that_fails_stops_no_other(small: GraphIndex) -> None:
     }  # fmt: skip
 
 
-def test_a_file_of_answers_has_a_line_a_question_in_their_order(small: GraphIndex, tmp_path: Path) -> None:
+def test_an_answer_file_has_one_line_per_question_in_their_order(small: GraphIndex, tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     account = answer_into_file(small, [BAD, LOVED, WHO, LOVED], path)
     lines = read(path)
@@ -61,7 +61,7 @@ def test_a_file_of_answers_has_a_line_a_question_in_their_order(small: GraphInde
     assert account.to_text().splitlines()[0] == "4 questions: 3 answered, 1 failed"
 
 
-def test_what_is_answered_is_kept_and_what_failed_is_asked_again(small: GraphIndex, tmp_path: Path) -> None:
+def test_answers_are_kept_and_failed_questions_are_answered_again(small: GraphIndex, tmp_path: Path) -> None:
     path, reported = tmp_path / "answers.jsonl", list[BatchAnswer]()
     answer_into_file(small, [WHO, BAD], path)
     before = path.read_bytes().splitlines()
@@ -71,7 +71,7 @@ def test_what_is_answered_is_kept_and_what_failed_is_asked_again(small: GraphInd
     assert path.read_bytes().splitlines()[1:] == [before[1], before[0]]
 
 
-def test_a_batch_that_was_killed_goes_on(small: GraphIndex, tmp_path: Path) -> None:
+def test_a_batch_continues_after_a_crash(small: GraphIndex, tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     answer_into_file(small, [WHO, LOVED], path)
     whole = path.read_bytes()
@@ -85,22 +85,22 @@ def test_a_batch_that_was_killed_goes_on(small: GraphIndex, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("content", ["Who?\n", '{"question": "Who?"}\n', "Who?", '{"key": 1}\n', "[]\n"])
-def test_a_file_that_holds_something_else_is_left_alone(small: GraphIndex, tmp_path: Path, content: str) -> None:
+def test_a_file_with_other_content_is_not_changed(small: GraphIndex, tmp_path: Path, content: str) -> None:
     path = tmp_path / "questions.txt"
     path.write_text(content)
-    with pytest.raises(PipelineError, match="line 1 is no answer of a batch; name another file"):
+    with pytest.raises(PipelineError, match="line 1 is not an answer of a batch; choose another file"):
         answer_into_file(small, [WHO], path)
     assert path.read_text() == content
 
 
-def test_no_folder_is_made_for_a_file_of_answers(small: GraphIndex, tmp_path: Path) -> None:
-    with pytest.raises(PipelineError, match=r"there is no folder .*missing; make it, or name another file"):
+def test_a_missing_folder_is_an_error_and_is_not_created(small: GraphIndex, tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match=r"folder `.*missing` does not exist; create it, or choose another file"):
         answer_into_file(small, [WHO], tmp_path / "missing" / "answers.jsonl")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_that_another_batch_writes_is_left_alone(small: GraphIndex, tmp_path: Path) -> None:
-    with AnswerFile(tmp_path / "answers.jsonl"), pytest.raises(PipelineError, match="another batch writes it"):
+def test_a_file_that_another_batch_writes_is_refused(small: GraphIndex, tmp_path: Path) -> None:
+    with AnswerFile(tmp_path / "answers.jsonl"), pytest.raises(PipelineError, match="another batch is writing it"):
         answer_into_file(small, [WHO], tmp_path / "answers.jsonl")
 
 
@@ -127,7 +127,7 @@ def test_an_answer_depends_on_question_settings_prompts_and_snapshot(small: Grap
     assert answer_key(small, WHO) == answer_key(small, BatchQuestion(WHO.question, "local"))
 
 
-def test_the_account_tells_calls_and_tokens_by_model(small: GraphIndex, tmp_path: Path) -> None:
+def test_the_account_has_calls_and_tokens_by_model(small: GraphIndex, tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     refused: Callable[[Any], Any] = lambda call: (  # noqa: E731
         Fault("refused") if "haunted" in call.conversation.messages[-1][1] else "Tiny Tim."
@@ -145,7 +145,7 @@ def test_the_account_tells_calls_and_tokens_by_model(small: GraphIndex, tmp_path
     assert again.kept + again.answered == 2 and again.replaced == 0
 
 
-def test_errors_are_told_once() -> None:
+def test_each_error_is_listed_once() -> None:
     answered = BatchAnswer(BAD, "k", "s", None, "no such method")
     account = BatchAccount().add(answered).add(answered)
     assert (account.failed, account.errors) == (2, ("no such method",))

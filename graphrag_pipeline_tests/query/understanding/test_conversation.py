@@ -87,7 +87,7 @@ def test_a_file_of_turns_is_json_lines(tmp_path: Path) -> None:
 def test_a_line_that_is_no_turn_is_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "talk.jsonl"
     path.write_text(f'{{"role": "user", "content": "Who?"}}\n{line}\n')
-    with pytest.raises(PipelineError, match=r"talk\.jsonl, line 2: is no turn such as"):
+    with pytest.raises(PipelineError, match=r"talk\.jsonl, line 2: is not a turn such as"):
         read_history_file(path)
 
 
