@@ -1,4 +1,4 @@
-"""Filters over a handful of documents: what each operator lets through, and what is refused with its reason."""
+"""Filters over a few documents: the documents that pass each operator, and the errors with their reasons."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def names_that_pass(text: str, documents: dict[str, tuple[dict, str | None]] = N
         ("id=d", "d"),
     ],
 )
-def test_a_filter_lets_through(text: str, names: str) -> None:
+def test_documents_that_pass_a_filter(text: str, names: str) -> None:
     assert names_that_pass(text) == names
 
 
-def test_metadata_of_the_same_name_count_before_what_is_derived_and_behind_columns() -> None:
+def test_metadata_take_precedence_over_derived_fields_and_columns_over_metadata() -> None:
     documents = {"a": ({"year": 1843, "title": "Stave"}, "2024"), "b": ({"year": 2024, "title": "a"}, "2023")}
     assert names_that_pass("year=2024", documents) == "b"
     assert names_that_pass("title=a", documents) == "a"
@@ -87,7 +87,7 @@ def test_without_creation_dates_the_year_is_that_of_a_dated_field() -> None:
 
 
 @pytest.mark.parametrize("text", ["year>=2024", "Date!=2024"])
-def test_where_no_document_has_a_date_that_is_said(text: str) -> None:
+def test_without_any_date_the_error_says_so(text: str) -> None:
     with pytest.raises(PipelineError, match=r"no document has a date: .*published.*; there are id, title"):
         names_that_pass(text, {"a": ({"source": "BBC"}, None)})
 
@@ -105,18 +105,18 @@ def test_where_no_document_has_a_date_that_is_said(text: str) -> None:
         ("source>=7", "'7' cannot be compared with the values of 'source', such as 'reuters'"),
     ],
 )
-def test_what_cannot_be_answered_says_why(text: str, reason: str) -> None:
+def test_an_invalid_filter_is_an_error_with_its_reason(text: str, reason: str) -> None:
     with pytest.raises(PipelineError, match=reason):
         names_that_pass(text)
 
 
-def test_metadata_that_is_no_object_holds_no_field() -> None:
+def test_metadata_that_is_not_an_object_has_no_field() -> None:
     documents = {"a": (["x"], None), "b": ("x", None), "c": ({"source": "bbc"}, None)}
     assert names_that_pass("source=bbc", documents) == "c"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["2024-13", "2024-02-30", "20240301", "spring 2024", "2024-05-01 later", ""])
-def test_what_is_no_date_has_no_span(text: str) -> None:
+def test_text_that_is_not_a_date_has_no_span(text: str) -> None:
     assert read_span(text) is None
 
 

@@ -40,7 +40,7 @@ def ranked_titles(index, question, **limits):
     return [documents[document_id][0] for document_id in ids]
 
 
-def test_a_bridge_leads_from_the_film_to_its_director_not_to_its_actor(films):
+def test_a_question_about_the_director_leads_from_the_film_to_its_director_not_to_its_actor(films):
     found = ranked_titles(films, "Where was the director of film Blood Street born?")
     assert found[:2] == ["Blood Street", "Leo Fong"]
 
@@ -50,13 +50,13 @@ def test_another_relation_leads_elsewhere(films):
     assert found[:2] == ["Blood Street", "Richard Norton"]
 
 
-def test_a_comparison_hears_both_sides_and_their_directors(films):
+def test_a_comparison_finds_both_films_and_their_directors(films):
     found = ranked_titles(films, "Do the films Blood Street and Naked Tango have directors of the same country?")
     assert set(found[:2]) == {"Blood Street", "Naked Tango"}
     assert {"Leo Fong", "Leonard Schrader"} <= set(found[:4])
 
 
-def test_a_local_walk_ranks_as_the_full_walk_does(films):
+def test_local_pagerank_ranks_like_full_pagerank(films):
     for question in ("Where was the director of film Blood Street born?", "Was Leo Fong or Leonard Schrader older?"):
         full = ranked_titles(films, question, max_units=None)
         assert sorted(full) == sorted(FILMS)
@@ -64,7 +64,7 @@ def test_a_local_walk_ranks_as_the_full_walk_does(films):
         assert local[:2] == full[:2]
 
 
-def test_the_best_of_the_full_walk_are_in_the_neighbourhood(carol):
+def test_the_best_of_full_pagerank_are_in_the_neighbourhood(carol):
     for question in (
         "How does Bob Cratchit treat Tiny Tim?",
         "Who was Jacob Marley?",
@@ -81,7 +81,7 @@ def test_the_best_of_the_full_walk_are_in_the_neighbourhood(carol):
         assert set(local[:5].tolist()) == set(full[:5].tolist())
 
 
-def test_nothing_named_keeps_the_order_of_basic_search(films):
+def test_without_a_named_entity_the_order_is_that_of_basic_search(films):
     question = "where is the old drill?"
     ranked = rank_text_units(films, question, 30)
     rows = films.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked]).tolist()
@@ -91,7 +91,7 @@ def test_nothing_named_keeps_the_order_of_basic_search(films):
     assert found.tolist() == rows
 
 
-def test_nothing_found_is_nothing_ranked(films):
+def test_without_seeds_no_text_unit_is_ranked(films):
     rows, scores = pagerank.rank_by_pagerank(films, films.names.take_apart("!!!"), [])
     assert len(rows) == len(scores) == 0
 
@@ -105,7 +105,7 @@ def edges(draw):
 
 
 @given(edges=edges(), start=st.integers(0, 11))
-def test_the_walk_is_the_solution_of_personalised_pagerank(edges, start):
+def test_power_iteration_approaches_the_exact_personalised_pagerank(edges, start):
     units, entities, weights = edges
     to_unit = weights / np.bincount(entities, weights, minlength=6)[entities]
     to_entity = weights / np.bincount(units, weights, minlength=6)[units]

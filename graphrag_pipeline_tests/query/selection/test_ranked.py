@@ -19,7 +19,7 @@ def chosen(strategy, candidates, budget):
     return [pick.text_unit for pick in strategy(candidates, Limits(budget))]
 
 
-def test_graph_takes_what_the_walk_finds_most_relevant_whichever_entity_it_is_of():
+def test_graph_takes_the_most_relevant_text_units_also_without_a_matched_entity():
     candidates = make_candidates(relevance=[0.1, 0.9, 0.0, 0.5], entities=((0, 2),))
     assert [(pick.text_unit, pick.entity) for pick in graph(candidates, Limits(3))] == [(1, -1), (3, -1), (0, 0)]
 
@@ -32,23 +32,23 @@ def test_balanced_prefers_the_dense():
     assert chosen(balanced, make_candidates(n_relationships=(0, 1, 5, 2)), 1) == [2]
 
 
-def test_balanced_prefers_what_tells_of_an_entity_not_yet_heard():
+def test_balanced_prefers_a_text_unit_of_an_entity_that_has_none_yet():
     entities = ((0, 1, 2), (3,))
     assert set(chosen(balanced, make_candidates(relevance=[0.9, 0.8, 0.7, 0.6], entities=entities), 2)) == {0, 3}
 
 
-def test_balanced_passes_over_what_says_the_same():
+def test_balanced_skips_a_text_unit_that_repeats_another():
     vectors = [[1, 0], [1, 0], [0, 1], [1, 0]]
     candidates = make_candidates(relevance=[0.9, 0.8, 0.7, 0.0], vectors=vectors)
     assert chosen(balanced, candidates, 2) == [0, 2]
 
 
-def test_the_most_relevant_come_first_in_whatever_order_they_were_taken():
+def test_the_most_relevant_come_first_in_any_order_of_selection():
     relevance = [0.2, 0.9, 0.4, 0.8]
     assert chosen(balanced, make_candidates(relevance=relevance), 4) == [1, 3, 2, 0]
 
 
-def test_what_does_not_fit_is_passed_over():
+def test_a_text_unit_that_does_not_fit_is_skipped():
     candidates = make_candidates(relevance=[0.9, 0.8, 0.7, 0.6], costs=[5, 9, 4, 3])
     assert chosen(graph, candidates, 9) == [0, 2]
     assert set(chosen(balanced, candidates, 8)) == {0, 3}

@@ -10,13 +10,13 @@ def score(text, words, *names):
     return score_relations(words, places)
 
 
-def test_the_words_beside_a_name_tell_a_director_from_writer_and_actors():
+def test_the_words_beside_a_name_separate_the_director_from_writer_and_actors():
     scores = score(CAST, ["director", "born"], "Leo Fong", "Ann Lee", "Bob Ray", "Richard Norton")
     assert np.argmax(scores) == 0
     assert scores[0] > 1.2 * scores[1:].max()
 
 
-def test_a_synonym_will_do():
+def test_a_synonym_matches():
     text = "She married Min Dikkha and was a pupil of Saw Yan."
     husband, teacher = score(text, ["husband"], "Min Dikkha", "Saw Yan")
     assert husband > 0.7 > teacher
@@ -27,7 +27,7 @@ def test_words_of_another_sentence_do_not_count():
     assert score(text, ["director"], "Ann Lee")[0] < 0.3
 
 
-def test_nothing_asked_or_nothing_there_scores_nothing():
+def test_without_words_or_places_the_score_is_zero():
     assert score(CAST, [], "Leo Fong").tolist() == [0.0]
     assert score_relations(["director"], []).tolist() == []
     assert score("Leo Fong", ["director"], "Leo Fong").tolist() == [0.0]

@@ -15,7 +15,7 @@ from graphrag_pipeline_tests.support.popular_entities import GIVES_MAIN_ENTITY_M
 
 
 def make_candidates(*units_of_entities, similarity=(0.95, 0.82, 0.71), costs=None, n_relationships=None):
-    """Candidates from 1-based text unit numbers per entity, as methods.md section 7 writes them (TU1, TU2, ...)."""
+    """Return candidates from 1-based text unit numbers per entity: 1 is the first text unit."""
     n = max(max(units, default=0) for units in units_of_entities)
     return Candidates(
         text_units=tuple(np.array(units, dtype=np.int64) - 1 for units in units_of_entities),
@@ -73,7 +73,7 @@ def test_text_units_with_more_relationships_come_first_and_ties_in_reading_order
     assert selected("depth_first", candidates, 10) == [3, 2, 4, 1]
 
 
-def test_a_text_unit_that_does_not_fit_is_passed_over():
+def test_a_text_unit_that_does_not_fit_is_skipped():
     assert selected("depth_first", make_candidates([1, 2, 3], costs=[5, 9, 4]), 10) == [1, 3]
 
 
@@ -86,7 +86,7 @@ def test_quotas_are_rounded_by_largest_remainder():
     assert largest_remainder(np.array([0.95, 0.82, 0.71]), 39) == [15, 13, 11]
 
 
-def test_quotas_follow_similarity_and_unused_quota_passes_on():
+def test_quotas_follow_similarity_and_unused_quota_is_divided_again():
     wide = make_candidates(range(1, 51), range(51, 101), range(101, 151))
     assert count_per_entity(select_text_units("weighted_quota", wide, Limits(39)), 3) == [15, 13, 11]
     narrow = make_candidates(range(1, 51), [51], range(101, 151))
@@ -100,7 +100,7 @@ def test_equal_quotas_where_nothing_is_similar():
     assert count_per_entity(select_text_units("weighted_quota", candidates, Limits(6)), 2) == [3, 3]
 
 
-def test_an_unknown_strategy_names_the_valid_ones():
+def test_an_unknown_strategy_is_an_error_that_lists_the_valid_ones():
     with pytest.raises(PipelineError, match=r"'best'; valid: balanced, graph, depth_first, .*minimum_guarantee"):
         select_text_units("best", CHAMAZULENE, Limits(20))
     with pytest.raises(PipelineError, match=r"'depthfirst'; did you mean 'depth_first'\? Valid: balanced"):
@@ -161,13 +161,13 @@ def test_round_robin_gives_no_entity_two_more_than_one_that_still_has_some(candi
     ("strategy", "counts"),
     [("per_entity_cap", [2, 5, 5]), ("round_robin", [4, 6, 6]), ("weighted_quota", [4, 6, 6])],
 )
-def test_a_text_unit_that_has_its_place_already_uses_up_what_its_entity_gets(strategy, counts):
+def test_a_reserved_text_unit_uses_up_what_its_entity_gets(strategy, counts):
     wide = make_candidates(range(1, 51), range(51, 101), range(101, 151))
     limits = Limits(12 if strategy == "per_entity_cap" else 16, reserved=(3, 0, 0))
     assert count_per_entity(select_text_units(strategy, wide, limits), 3) == counts
 
 
-def test_a_guarantee_counts_what_has_its_place_already():
+def test_a_guarantee_counts_reserved_text_units():
     candidates = make_candidates([1, 2, 3], [4, 5, 6], [7, 8, 9])
     picks = select_text_units("minimum_guarantee", candidates, Limits(4, reserved=(2, 0, 0)))
     assert count_per_entity(picks, 3) == [0, 2, 2]

@@ -1,4 +1,4 @@
-"""Best windows of text units against a plain computation over split sentences."""
+"""Best windows of text units, compared with a plain computation over split sentences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUESTION = "Who carried Tiny Tim upon his shoulder?"
 
 
 def best_by_hand(text: str, vector: np.ndarray) -> float:
-    """Cosine of the best window by the definition, in exact vectors."""
+    """Return the cosine of the best window by its definition, with exact vectors."""
     spans = split_sentences(text)
     lengths = np.array([end - start for start, end in spans])
     weighted = load_static_embeddings().embed([text[start:end] for start, end in spans]) * lengths[:, None]

@@ -27,7 +27,7 @@ def ask(index, question):
     return analyze_question(index, question, units)
 
 
-def test_another_name_of_whom_the_question_names_stands_for_its_words(office):
+def test_other_forms_of_a_named_entity_count_as_the_words_of_the_question(office):
     analysis = ask(office, "Where did Ebenezer Scrooge work?")
     assert analysis.words == {"ebenezer", "scroog", "work"}
     assert analysis.name_words == {"ebenezer", "scroog"}
@@ -44,20 +44,20 @@ def test_another_name_of_whom_the_question_names_stands_for_its_words(office):
         ("When did the clerk stop?", "At seven he did.", "At night he did."),
     ],
 )
-def test_an_answer_names_somebody_somewhere_or_a_number_that_the_question_does_not(office, question, answers, does_not):
+def test_an_answer_names_a_person_a_place_or_a_number_that_the_question_does_not(office, question, answers, does_not):
     analysis = ask(office, question)
     assert analysis.is_answered_by(answers)
     assert not analysis.is_answered_by(does_not)
 
 
 @pytest.mark.parametrize("question", ["Who is Bob Cratchit?", "What did the clerk copy?", "Scrooge"])
-def test_nothing_can_be_told_of_other_questions(office, question):
+def test_other_questions_have_no_kind_of_answer(office, question):
     analysis = ask(office, question)
     assert analysis.answer is None
     assert analysis.is_answered_by("anything")
 
 
-def test_the_answer_to_who_names_somebody(office):
+def test_the_answer_to_who_names_a_person(office):
     answer = office.search("Who is Ebenezer Scrooge's clerk?").answer
     assert "there Bob Cratchit met him" in answer
 

@@ -1,4 +1,4 @@
-"""Time phrases in questions: which days they mean, given what day it is, and what of the question is left."""
+"""Time phrases in questions: the days that they mean, and the rest of the question."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_phrase_means_days(phrase: str, start: str | None, end: str) -> None:
         "Which team won in the past?", "What happened between 2024 and 2020?", "Wer war der letzte Kaiser?", "",
     ],
 )  # fmt: skip
-def test_names_and_numbers_are_no_time(question: str) -> None:
+def test_names_and_numbers_are_not_time_phrases(question: str) -> None:
     assert read_time_phrase(question, NOW) is None
 
 
@@ -98,7 +98,7 @@ def test_names_and_numbers_are_no_time(question: str) -> None:
         ("最近两周发生了什么？", OVERVIEWS["zh"]),
     ],
 )
-def test_what_is_left_is_asked_and_an_overview_where_nothing_is(question: str, rest: str) -> None:
+def test_the_rest_is_searched_for_or_an_overview_if_nothing_is_left(question: str, rest: str) -> None:
     found = read_time_phrase(question, NOW)
     assert found is not None and found.rest == rest
     assert found.is_all == is_overview(rest)

@@ -1,4 +1,4 @@
-"""Questions that speak of a time, over documents with dates: through every method only those of that time are read."""
+"""Questions with a time phrase, over documents with dates: every method reads only the documents of that time."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_question_about_a_time_alone_gets_an_overview_of_its_documents(
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_question_about_somebody_at_a_time_is_answered_from_that_time(dated: GraphIndex, method: str) -> None:
+def test_a_question_about_an_entity_at_a_time_is_answered_from_that_time(dated: GraphIndex, method: str) -> None:
     result = dated.search(TWO_WEEKS, method=method)
     assert titles(result) == {"Item 3"} and "flooded" in result.answer
     march = dated.search("What did Mayor Lund do in March?", method=method)
@@ -80,7 +80,7 @@ def test_a_question_about_somebody_at_a_time_is_answered_from_that_time(dated: G
     assert {unit.document_title for unit in march.context.text_units} <= {"Item 1"}
 
 
-def test_now_may_be_said(dated: GraphIndex) -> None:
+def test_now_may_be_set(dated: GraphIndex) -> None:
     result = dated.search("What happened in the last two weeks?", method="basic", now="2026-04-15")
     assert titles(result) == {"Item 2"} and result.selection["time"]["now"] == "2026-04-15"
     with pytest.raises(PipelineError, match="now: "):
@@ -117,7 +117,7 @@ def test_a_date_outside_all_documents_is_what_a_question_is_about(dated: GraphIn
     assert "all documents were read" in read_time_scope(dated, "What happened in 1998?").note
 
 
-def test_latest_news_goes_back_until_it_names_who_is_asked_about(dated: GraphIndex) -> None:
+def test_latest_news_goes_back_until_it_contains_the_named_entity(dated: GraphIndex) -> None:
     storm = dated.search("What is the latest news about Brantwick?")
     assert titles(storm) == {"Item 3"} and storm.selection["time"]["from"] == "2026-04-30"
     older = dated.search("What is the latest news about Piet Maas?")
@@ -125,7 +125,7 @@ def test_latest_news_goes_back_until_it_names_who_is_asked_about(dated: GraphInd
 
 
 @pytest.mark.parametrize("question", ["Who haunted Scrooge last year?", "Catch me up on the last two weeks"])
-def test_without_dates_a_question_is_asked_as_it_is(small: GraphIndex, question: str) -> None:
+def test_without_dates_a_question_is_not_changed(small: GraphIndex, question: str) -> None:
     scope = read_time_scope(small, question)
     assert scope.question == question and scope.filters == ()
     assert scope.account["time"]["dropped"] == "no document has a date"
