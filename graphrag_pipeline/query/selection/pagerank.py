@@ -48,7 +48,7 @@ from graphrag_pipeline.storage.arrays import Sentences, expand_rows
 from graphrag_pipeline.storage.mentions import Mentions
 
 DAMPING = 0.7
-"""Probability to follow an edge; with 1 - DAMPING the walk returns to a seed."""
+"""Probability to follow an edge; otherwise the step goes back to a seed."""
 SIMILARITY_WEIGHT = 16.0
 """How much similarity to the question strengthens an edge: by up to 17 times, for a cosine of 1."""
 N_STEPS = 16
