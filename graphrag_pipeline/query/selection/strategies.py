@@ -8,7 +8,8 @@ strategies share these rules:
       reading order. A text unit that does not fit the budget is skipped.
     - The budget is never exceeded. Apart from caps, no text unit that still fits is left out.
 `balanced` and `graph` (in `RANKED`) also choose text units that inform no matched entity, and put the most relevant
-first. To add a strategy, write a function here and add its name to `STRATEGIES`. Keep out: tables, texts, rendering.
+first. To add a strategy, write a function, add it to `STRATEGIES`, and add its name to `settings/search_names.py`. Keep
+out: tables, texts, rendering.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Question understanding: entities, time phrases, metadata filters and conversation history."""
+"""Question understanding: entities, kind of answer, time phrases, relevance and conversation history."""

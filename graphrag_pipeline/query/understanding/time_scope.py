@@ -44,7 +44,7 @@ class TimeScope:
     note: str = ""
 
     def add_note(self, answer: Answer) -> Answer:
-        """An answer with the note under it."""
+        """Return an answer with the note below its text."""
         return replace(answer, text=f"{answer.text}\n\n{self.note}") if answer.text and self.note else answer
 
 
