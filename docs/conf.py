@@ -46,6 +46,8 @@ autodoc_typehints_description_target = "documented"
 autodoc_member_order = "bysource"
 autodoc_class_signature = "mixed"
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+toc_object_entries = False
 # Types of other packages and of private modules have no page to link to.
 nitpick_ignore_regex = [("py:.*", r"(?!graphrag_pipeline\.[A-Z]).*")]
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from sphinx.application import Sphinx
 
-_MARKER = re.compile(r"^<!-- generated: (\w+) -->$", re.MULTILINE)
+_MARKER = re.compile(r"^<!-- generated: (\w+)(?: of ([\w, ]+))? -->$", re.MULTILINE)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -30,12 +30,17 @@ def _fill_page(_app: Sphinx, _page: str, source: list[str]) -> None:
 
 
 def fill(text: str) -> str:
-    """Return a page's text with its markers replaced.
+    """Return a page's text with its markers replaced; a marker may name what to render after `of`.
 
     Raises:
         KeyError: no generator has the name of a marker.
     """
-    return _MARKER.sub(lambda marker: "\n".join(GENERATORS[marker[1]]()), text)
+
+    def render(marker: re.Match[str]) -> str:
+        names = [name.strip() for name in marker[2].split(",")] if marker[2] else []
+        return "\n".join(GENERATORS[marker[1]](*names))
+
+    return _MARKER.sub(render, text)
 
 
 # ------------------------------------------------------------------------------------------------------------- commands
@@ -239,15 +244,15 @@ def render_prompts() -> Iterator[str]:
 # ----------------------------------------------------------------------------------------------------------- Python API
 
 
-def render_python() -> Iterator[str]:
-    """Directives that document each name that the package exports, by its docstring."""
+def render_python(*names: str) -> Iterator[str]:
+    """Directives that document exported names by their docstrings."""
     from pydantic import BaseModel
 
     import graphrag_pipeline
 
-    for name in sorted(graphrag_pipeline.__all__):
+    for name in names:
         value = getattr(graphrag_pipeline, name)
-        yield from (f"## {name}", "", "```{eval-rst}")
+        yield from (f"### {name}", "", "```{eval-rst}")
         if inspect.isclass(value):
             kind = "autoexception" if issubclass(value, BaseException) else "autoclass"
             yield f".. {kind}:: graphrag_pipeline.{name}"
@@ -315,7 +320,7 @@ def _type_name(annotation: Any) -> str:
     return getattr(annotation, "__name__", str(annotation))
 
 
-GENERATORS: dict[str, Callable[[], Iterator[str]]] = {
+GENERATORS: dict[str, Callable[..., Iterator[str]]] = {
     "commands": render_commands,
     "settings": render_settings,
     "contract_tables": render_contract_tables,

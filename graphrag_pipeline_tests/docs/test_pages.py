@@ -33,6 +33,7 @@ def run(story: Story, folder: Path, cache: Path, is_live: bool) -> DocRunner:
     return runner
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_a_story_runs_as_its_page_shows_it(story: Story, tmp_path: Path, cache: Path) -> None:
     for line in run(story, tmp_path, cache, is_live=False).skipped:

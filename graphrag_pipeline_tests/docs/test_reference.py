@@ -84,7 +84,7 @@ def test_every_prompt_has_its_placeholders_and_its_text(generators: ModuleType) 
 
 def test_every_exported_name_is_documented(generators: ModuleType) -> None:
     text = filled("python", generators)
-    assert [name for name in graphrag_pipeline.__all__ if f"\n## {name}\n" not in text] == []
+    assert [name for name in graphrag_pipeline.__all__ if f"\n### {name}\n" not in text] == []
 
 
 @pytest.mark.slow

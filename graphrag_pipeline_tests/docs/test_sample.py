@@ -1,6 +1,9 @@
+import pytest
+
 from graphrag_pipeline_tests.support.doc_sample import PAGE, index_sample, put_into_page, render_sample
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_the_product_prints(tmp_path):
     """After a change of what it prints: `python -m graphrag_pipeline_tests.support.doc_sample`."""
     with index_sample(tmp_path) as index:
