@@ -18,7 +18,7 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from graphrag_pipeline_tests.model_server import Asked
+    from graphrag_pipeline_tests.model_server import ReceivedRequest
     from graphrag_pipeline_tests.support.command_line import Call, Outcome
     from graphrag_pipeline_tests.support.model_roots import ModelIndex
     from graphrag_pipeline_tests.support.object_server import ObjectServer
@@ -36,8 +36,8 @@ def indexed_by_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model
     from graphrag_pipeline_tests.model_server import running_model_server
     from graphrag_pipeline_tests.support.model_roots import KEY, KEY_VARIABLE, ModelIndex, make_model_root
 
-    def reply(asked: Asked) -> object:
-        return index.script(asked) if index.script else None
+    def reply(request: ReceivedRequest) -> object:
+        return index.script(request) if index.script else None
 
     with running_model_server(reply) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv(KEY_VARIABLE, KEY)
@@ -60,7 +60,7 @@ def model_index(indexed_by_model: ModelIndex, tmp_path: Path, monkeypatch: pytes
     shutil.copytree(indexed_by_model.root.path, tmp_path / "root")
     indexed_by_model.server.reset()
     changed = ModelIndex(Root(tmp_path / "root"), indexed_by_model.server)
-    indexed_by_model.script = lambda asked: changed.script(asked) if changed.script else None
+    indexed_by_model.script = lambda request: changed.script(request) if changed.script else None
     yield changed
     indexed_by_model.script = None
 

@@ -147,14 +147,14 @@ def test_killed_during_a_model_call(model_index: ModelIndex, tmp_path: Path, mon
     variables = {KEY_VARIABLE: KEY, **{f"GRAPHRAG__{m}_MODEL__MAX_CONCURRENCY": "2" for m in ("CHAT", "EMBEDDING")}}
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    asked = model_index.server.count
+    count_calls = model_index.server.count
     course = follow(Root(model_index.root.path), tmp_path, variables)
-    n_undisturbed = asked() / 2  # it was indexed twice
+    n_undisturbed = count_calls() / 2  # it was indexed twice
     for number, moment in enumerate(draw_moments(course.changes, N_KILLS_BY_MODEL)):
-        before = asked()
+        before = count_calls()
         kill(course, moment, tmp_path / f"killed{number}", variables)
         # A reply on its way when its process dies is lost; a stored reply is never requested again.
-        assert asked() - before <= n_undisturbed + 2
+        assert count_calls() - before <= n_undisturbed + 2
 
 
 SECRET = "secret.txt"

@@ -13,7 +13,7 @@ from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline_tests.model_server import Asked, ModelServer, running_model_server
+from graphrag_pipeline_tests.model_server import ModelServer, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.command_line import run
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
@@ -31,8 +31,8 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root.path
 
 
-def is_answer(asked: Asked) -> bool:
-    return asked.kind == "answer"
+def is_answer(request: ReceivedRequest) -> bool:
+    return request.kind == "answer"
 
 
 def ask_model(root: Path, server: ModelServer) -> None:

@@ -26,7 +26,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline.tables import MODEL_STAGES
 from graphrag_pipeline_tests.bench.articles import iterate_articles
-from graphrag_pipeline_tests.model_server import Asked, Fault, running_model_server
+from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.model_server.server import ModelServer
 from graphrag_pipeline_tests.support.command_line import environment, run
 from graphrag_pipeline_tests.support.hostile_replies import HOSTILE_REPLIES
@@ -129,8 +129,8 @@ def test_under_all_faults_the_index_is_published_and_the_next_run_retries_only_f
 
 
 def test_a_refused_text_unit_is_a_failure_and_publishing_stops_above_the_allowed_share(tmp_path: Path) -> None:
-    def refuse_some(asked: Asked) -> str | None:
-        return "Sorry, I cannot help." if "Ada Lovelace" in asked.prompt and asked.kind == "extraction" else None
+    def refuse_some(request: ReceivedRequest) -> str | None:
+        return "Sorry, I cannot help." if "Ada Lovelace" in request.prompt and request.kind == "extraction" else None
 
     with running_model_server(script=refuse_some) as server:
         root = make_model_root(tmp_path / "root", server.base_url, n_articles=10)
@@ -152,15 +152,15 @@ def test_a_refused_text_unit_is_a_failure_and_publishing_stops_above_the_allowed
 
 
 def test_a_failed_summary_or_report_is_filled_by_the_embedded_engine_and_flagged(tmp_path: Path) -> None:
-    def fail_writing(asked: Asked) -> str | None:
-        return "{}" if asked.kind == "report" else "..." if asked.kind == "summary" else None
+    def fail_writing(request: ReceivedRequest) -> str | None:
+        return "{}" if request.kind == "report" else "..." if request.kind == "summary" else None
 
     with running_model_server(script=fail_writing) as server:
         root = make_model_root(tmp_path / "root", server.base_url, publishing={"max_failed_share": 1.0})
         index(root)
         reports, descriptions = root.tables.read("community_reports"), root.tables.read("descriptions")
-        asked = [row for row in reports.to_pylist() if not row["is_verbatim"]]
-        assert asked and all(row["is_fallback"] and row["summary"] for row in asked)
+        written = [row for row in reports.to_pylist() if not row["is_verbatim"]]
+        assert written and all(row["is_fallback"] and row["summary"] for row in written)
         several = [row for row in descriptions.to_pylist() if row["n_descriptions"] > 1]
         assert several and all(row["is_fallback"] and row["description"] for row in several)
     with running_model_server(port=server.port) as server:
@@ -171,7 +171,7 @@ def test_a_failed_summary_or_report_is_filled_by_the_embedded_engine_and_flagged
 
 
 def test_a_run_whose_first_text_units_yield_nothing_stops_and_shows_prompt_model_and_reply(tmp_path: Path) -> None:
-    with running_model_server(script=lambda asked: "I would rather talk about the weather.") as server:
+    with running_model_server(script=lambda request: "I would rather talk about the weather.") as server:
         root = make_model_root(tmp_path / "root", server.base_url, n_articles=40, chat_model={"max_concurrency": 4})
         with pytest.raises(PipelineError) as error:
             index(root)
@@ -228,8 +228,8 @@ def test_a_dry_run_after_a_changed_prompt_counts_its_own_calls_alone(tmp_path: P
 
 
 def test_verdicts_of_the_model_merge_entities_and_a_dry_run_shows_them_first(tmp_path: Path) -> None:
-    def judge(asked: Asked) -> str | None:
-        return '{"same": true, "reason": "One person."}' if "Entity A:" in asked.prompt else None
+    def judge(request: ReceivedRequest) -> str | None:
+        return '{"same": true, "reason": "One person."}' if "Entity A:" in request.prompt else None
 
     with running_model_server(script=judge) as server:
         root = make_model_root(tmp_path / "root", server.base_url, n_articles=4)
@@ -260,10 +260,10 @@ def test_fifty_hostile_replies_change_nothing_but_their_own_text_units(tmp_path:
     names = [article.name for article in iterate_articles(2 * n_hostile)]
     hostile = {unit_title(name): reply for name, reply in zip(names[::2], HOSTILE_REPLIES, strict=True)}
 
-    def spoil(asked: Asked) -> str | None:
-        if asked.kind not in ("extraction", "gleaning"):
+    def spoil(request: ReceivedRequest) -> str | None:
+        if request.kind not in ("extraction", "gleaning"):
             return None
-        return next((reply for title, reply in hostile.items() if title in asked.prompt), None)
+        return next((reply for title, reply in hostile.items() if title in request.prompt), None)
 
     mentions = []
     for name, script in (("calm", None), ("spoilt", spoil)):
@@ -316,7 +316,7 @@ def test_an_embedding_model_that_never_answers_stops_the_run_soon(tmp_path: Path
 
 
 def test_few_text_units_that_all_fail_stop_the_run(tmp_path: Path) -> None:
-    with running_model_server(script=lambda asked: "I am a teapot.") as server:
+    with running_model_server(script=lambda request: "I am a teapot.") as server:
         root = make_model_root(tmp_path / "root", server.base_url, n_articles=3)
         with pytest.raises(PipelineError, match="teapot"):
             index(root)

@@ -17,7 +17,7 @@ import numpy as np
 import openai
 import pytest
 
-from graphrag_pipeline_tests.model_server import Asked, Fault, ModelServer, Reply, running_model_server
+from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.model_server.__main__ import main
 from graphrag_pipeline_tests.support.openai_calls import KEY, ask, connect
 
@@ -122,10 +122,10 @@ def test_a_wrong_key_is_refused_and_no_key_is_recorded() -> None:
 
 
 def test_scripts_answer_by_kind_text_function_and_attempt(server: ModelServer) -> None:
-    def shout(asked: Asked) -> str:
-        return f"{asked.prompt.upper()} {asked.attempt}"
+    def shout(request: ReceivedRequest) -> str:
+        return f"{request.prompt.upper()} {request.attempt}"
 
-    server.push(("Hello", ("first", Fault("500"), shout)), (lambda asked: asked.model == "none", "never"))
+    server.push(("Hello", ("first", Fault("500"), shout)), (lambda request: request.model == "none", "never"))
     replies = [ask(connect(server, max_retries=1)).choices[0].message.content for _ in range(2)]
     assert replies == ["first", "HELLO THERE 3"] and [call.attempt for call in server.calls] == [1, 2, 3]
     server.push(("embedding", Reply(vectors=[[3.0, 4.0]], prompt_tokens=99)))
@@ -136,7 +136,7 @@ def test_scripts_answer_by_kind_text_function_and_attempt(server: ModelServer) -
 def test_an_exception_of_a_script_reaches_the_test() -> None:
     with (
         pytest.raises(ZeroDivisionError),
-        running_model_server(lambda asked: str(1 // 0)) as server,
+        running_model_server(lambda request: str(1 // 0)) as server,
         pytest.raises(openai.InternalServerError),
     ):
         ask(connect(server))

@@ -35,7 +35,7 @@ from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search.global_ import rate_reports
 from graphrag_pipeline_tests.bench.articles import TOPICS, iterate_topical_articles
 from graphrag_pipeline_tests.bench.measuring import Figure, measure_command, print_table
-from graphrag_pipeline_tests.model_server import Asked, running_model_server
+from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.model_index import open_with_model
 
 N_ARTICLES = 1_000
@@ -151,13 +151,13 @@ def _measure_tokens(index: GraphIndex, gold: Gold) -> list[Figure]:
     return figures
 
 
-def rate_carefully(asked: Asked) -> Any:
+def rate_carefully(request: ReceivedRequest) -> Any:
     """Rate a report by whether it names the topic; leave other requests to the server's rules."""
-    topic = next((topic for topic in TOPICS if ask_about(topic) in asked.prompt), None)
-    if topic is None or asked.kind not in ("rating", "ratings"):
+    topic = next((topic for topic in TOPICS if ask_about(topic) in request.prompt), None)
+    if topic is None or request.kind not in ("rating", "ratings"):
         return None
-    given = asked.prompt.replace(ask_about(topic), "")
-    if asked.kind == "rating":
+    given = request.prompt.replace(ask_about(topic), "")
+    if request.kind == "rating":
         return {"reason": "", "rating": 4 * (topic in given)}
     rows = re.findall(r"^\[(\d+)\](.*?)(?=^\[\d+\]|\Z)", given, re.MULTILINE | re.DOTALL)
     return {"ratings": [{"number": int(number), "rating": 4 * (topic in text)} for number, text in rows]}

@@ -99,9 +99,9 @@ def write_passages_root(root: Path, passages: Iterable[dict[str, str]]) -> None:
 
 def measure_recall(index: GraphIndex, questions: Iterable[dict], rank: Ranker, k: int = 5) -> tuple[float, float]:
     """Mean share of the gold passages in the first k, and share of questions with all of them there."""
-    asked = [Question(question["question"], tuple(question["gold"])) for question in questions]
-    evidence = find_evidence(index.snapshot, asked).rows
-    recall = recall_each(index, [question.question for question in asked], evidence, rank, k)
+    golden = [Question(question["question"], tuple(question["gold"])) for question in questions]
+    evidence = find_evidence(index.snapshot, golden).rows
+    recall = recall_each(index, [question.question for question in golden], evidence, rank, k)
     return float(np.mean(recall)), float(np.mean(np.array(recall) == 1))
 
 

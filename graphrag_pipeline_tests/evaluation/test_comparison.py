@@ -17,7 +17,7 @@ from graphrag_pipeline.evaluation.judging import CRITERIA, count_verdicts, read_
 from graphrag_pipeline.evaluation.questions import Question
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline_tests.model_server import Asked, running_model_server
+from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.model_index import open_with_model
 
 QUESTIONS = [Question("What becomes of Scrooge?"), Question("Who is Tiny Tim?")]
@@ -57,18 +57,18 @@ def test_a_verdict_is_0_1_or_2(winner: object, read: int | None) -> None:
         assert read_verdict(reply) == read
 
 
-def prefer_scrooge(asked: Asked) -> Any:
+def prefer_scrooge(request: ReceivedRequest) -> Any:
     """Global search says MORE. The judge prefers that answer; by directness it always prefers the first one."""
-    if "The criterion is" in asked.prompt:
-        first, second = asked.prompt.split("Answer 2:\n")
+    if "The criterion is" in request.prompt:
+        first, second = request.prompt.split("Answer 2:\n")
         says = ["MORE" in first.split("Answer 1:\n")[1], "MORE" in second]
-        if "The criterion is directness" in asked.prompt:
+        if "The criterion is directness" in request.prompt:
             return {"reason": "It stands first.", "winner": 1}
         return {"reason": "It says more.", "winner": 0 if says[0] == says[1] else 1 + says.index(True)}
-    if asked.kind == "answer":
-        is_global = "Analyst" in asked.prompt
-        return f"{'MORE' if is_global else 'Less'} {len(asked.prompt)} [Data: Reports (0)]."
-    if asked.kind == "map":
+    if request.kind == "answer":
+        is_global = "Analyst" in request.prompt
+        return f"{'MORE' if is_global else 'Less'} {len(request.prompt)} [Data: Reports (0)]."
+    if request.kind == "map":
         return {"points": [{"description": "Scrooge changes [Data: Reports (0)].", "score": 80}]}
     return None
 
@@ -106,9 +106,9 @@ def test_every_condition_answers(index: GraphIndex, tmp_path: Path, name: str) -
 def test_source_text_is_mapped_whole(index: GraphIndex, tmp_path: Path) -> None:
     mapped: list[str] = []
 
-    def note(asked: Asked) -> None:
-        if asked.kind == "map":
-            mapped.append(asked.prompt)
+    def note(request: ReceivedRequest) -> None:
+        if request.kind == "map":
+            mapped.append(request.prompt)
 
     with running_model_server(note) as server:
         asking = open_with_model(index, tmp_path, server, lazy_search={"max_context_tokens": 120})

@@ -16,7 +16,7 @@ from graphrag_pipeline.evaluation.generated_questions import generate_questions,
 from graphrag_pipeline.evaluation.questions import find_evidence
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline_tests.model_server import Asked, running_model_server
+from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.model_index import benchmark, open_with_model
 
 SMALL = {"evaluation": {"n_personas": 2, "n_tasks": 2}}
@@ -37,8 +37,8 @@ def test_questions_come_from_tasks_in_turn_and_local_ones_carry_evidence(index: 
 
 
 def test_missing_questions_are_requested_again_and_reported(index: GraphIndex, tmp_path: Path) -> None:
-    def same(asked: Asked) -> Any:
-        reply = benchmark(asked)
+    def same(request: ReceivedRequest) -> Any:
+        reply = benchmark(request)
         return {"questions": [{"question": "What is it all about?"}]} if reply and "questions" in reply else reply
 
     with running_model_server(same) as server:

@@ -21,8 +21,8 @@ def test_jsonl_and_csv_give_the_same_questions(tmp_path: Path) -> None:
     rows = [{"question": "Who, then?", "evidence": ["a.txt", "b.txt"]}, {"question": "What?", "evidence": ["c.txt"]}]
     jsonl = put(tmp_path, "gold.jsonl", "\n\n".join(json.dumps(row) for row in rows))
     csv = put(tmp_path, "gold.csv", 'question,evidence\n"Who, then?",a.txt | b.txt\nWhat?,"[""c.txt""]"\n')
-    asked = [[(q.question, q.evidence) for q in read_gold(path)] for path in (jsonl, csv)]
-    assert asked[0] == asked[1] == [("Who, then?", ("a.txt", "b.txt")), ("What?", ("c.txt",))]
+    found = [[(q.question, q.evidence) for q in read_gold(path)] for path in (jsonl, csv)]
+    assert found[0] == found[1] == [("Who, then?", ("a.txt", "b.txt")), ("What?", ("c.txt",))]
     assert [q.place for q in read_gold(jsonl)] == [f"{jsonl}, line 1", f"{jsonl}, line 3"]
 
 
@@ -51,11 +51,11 @@ def test_a_file_that_cannot_be_used_is_refused_with_its_line(
 
 
 def test_written_questions_are_read_back(tmp_path: Path) -> None:
-    asked = [Question("Who?", ("a", "b"), "Bob.", "local"), Question("Wozu? \u201cSo\u201d", kind="global")]
-    write_questions(tmp_path / "out.jsonl", asked)
+    found = [Question("Who?", ("a", "b"), "Bob.", "local"), Question("Wozu? \u201cSo\u201d", kind="global")]
+    write_questions(tmp_path / "out.jsonl", found)
     read = read_questions(tmp_path / "out.jsonl")
     assert [(q.question, q.evidence, q.answer, q.kind) for q in read] == [
-        (q.question, q.evidence, q.answer, q.kind) for q in asked
+        (q.question, q.evidence, q.answer, q.kind) for q in found
     ]
 
 

@@ -58,8 +58,8 @@ def test_calls_of_commands_have_a_cost_line_that_adds_up(model_index: ModelIndex
         assert done.status == 0, done.err
     known, *lines = read_costs(root)
     assert known == indexed and known["command"] == "index"
-    asked = [(line["command"], *line["stages"]) for line in lines]
-    assert asked == [("query", "basic"), ("batch", "answers"), ("try", "extracted_graph")]
+    logged = [(line["command"], *line["stages"]) for line in lines]
+    assert logged == [("query", "basic"), ("batch", "answers"), ("try", "extracted_graph")]
     paid = [figures["actual"] for line in lines for figures in line["stages"].values()]
     spent = model_index.root.models.spending.total()[0] - spent_before[0]
     assert sum(row["prompt_tokens"] + row["completion_tokens"] for row in paid) == spent

@@ -16,7 +16,7 @@ from graphrag_pipeline.pipeline.open_work import list_failures
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES, Stage
 from graphrag_pipeline.pipeline.staleness import find_stale
-from graphrag_pipeline_tests.model_server import Asked
+from graphrag_pipeline_tests.model_server import ReceivedRequest
 from graphrag_pipeline_tests.model_server.brains import reply_to
 from graphrag_pipeline_tests.support.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import build_tables, put
@@ -117,8 +117,8 @@ def test_a_changed_setting_of_summaries_changes_vectors_and_reports_too(model_in
     assert all(estimates[stage].n_calls for stage in BELOW_GRAPH)
     assert not estimates["summarized_descriptions"].is_scaled
 
-    def longer(asked: Asked) -> str | None:
-        return reply_to(asked.kind, asked.conversation) + " And more." if asked.kind == "summary" else None
+    def longer(request: ReceivedRequest) -> str | None:
+        return reply_to(request.kind, request.conversation) + " And more." if request.kind == "summary" else None
 
     model_index.script = longer
     assert_covers_what_is_paid(model_index, estimates)
@@ -144,7 +144,7 @@ def test_an_engine_without_a_model_keeps_the_estimate_of_the_others(model_index:
 def test_a_failed_text_unit_is_estimated_by_its_possible_mentions(model_index: ModelIndex) -> None:
     root = model_index.root
     add_document(root)
-    model_index.script = lambda asked: "Sorry." if asked.kind == "extraction" else None
+    model_index.script = lambda request: "Sorry." if request.kind == "extraction" else None
     build_tables(root, ["corpus_manifest", "documents", "text_units", "extracted_graph"])
     for stage in STAGES.values():
         if not stage.is_partitioned:

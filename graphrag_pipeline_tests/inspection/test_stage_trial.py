@@ -14,7 +14,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.stage_trial import EMBEDDED, find_tried_stage, spread, try_stage
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
-from graphrag_pipeline_tests.model_server import Asked
+from graphrag_pipeline_tests.model_server import ReceivedRequest
 from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error
 from graphrag_pipeline_tests.support.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import build_tables, make_root, table_bytes
@@ -22,8 +22,8 @@ from graphrag_pipeline_tests.support.roots import build_tables, make_root, table
 EXTRACTED = '("entity"<|>ADA LOVELACE<|>PERSON<|>Wrote the first program.)##<|COMPLETE|>'
 
 
-def extract_ada(asked: Asked) -> str | None:
-    return EXTRACTED if asked.kind in ("extraction", "gleaning") else None
+def extract_ada(request: ReceivedRequest) -> str | None:
+    return EXTRACTED if request.kind in ("extraction", "gleaning") else None
 
 
 @given(st.sets(st.text(max_size=3)), st.integers(1, 30))
@@ -56,9 +56,9 @@ def test_a_changed_extraction_prompt_shows_added_and_removed_records_and_the_bac
         assert "ADA LOVELACE (PERSON) Wrote the first program." in record.new and record.is_changed
         assert record.added == ("ADA LOVELACE",) and len(record.removed) > 3
         assert all(name in record.old for name in record.removed)
-    asked = model_index.server.count()
-    assert trial.sample and trial.sample.n_calls == asked and trial.sample.cost
-    assert trial.backfill and trial.backfill.n_calls == asked * trial.n_records // 2
+    n_calls = model_index.server.count()
+    assert trial.sample and trial.sample.n_calls == n_calls and trial.sample.cost
+    assert trial.backfill and trial.backfill.n_calls == n_calls * trial.n_records // 2
     assert trial.backfill.cost == pytest.approx(trial.sample.cost * trial.n_records / 2, rel=0.01)
     assert trial.estimate and trial.estimate.n_cached >= 2
     assert table_bytes(Root(model_index.root.path)) == before
@@ -75,7 +75,7 @@ def test_a_backfill_does_not_pay_for_the_sample_again(model_index: ModelIndex) -
 
 def test_a_failed_record_shows_the_reason(model_index: ModelIndex) -> None:
     model_index.change_prompt("community_report")
-    model_index.script = lambda asked: "No."
+    model_index.script = lambda request: "No."
     [record] = try_stage(model_index.root, STAGES["community_reports"], 1).records
     assert record.failure and record.old and not record.new
 
@@ -128,7 +128,7 @@ def test_a_stage_is_named_as_in_the_ui_or_in_the_settings() -> None:
 
 def test_the_command_shows_two_columns_and_costs(model_index: ModelIndex, call: Call) -> None:
     model_index.change_prompt("summarize_descriptions")
-    model_index.script = lambda asked: "A new summary." if asked.kind == "summary" else None
+    model_index.script = lambda request: "A new summary." if request.kind == "summary" else None
     shown = call("--root", model_index.root.path, "try", "descriptions", "--sample", "2").out
     assert "  prompt summarize_descriptions: " in shown and " | NEW\n" in shown and " | A new summary.\n" in shown
     assert "2 of 2 changed" in shown and "does not pay for them again" in shown

@@ -113,14 +113,14 @@ def test_a_mention_names_its_prompt_model_reply_and_run(indexed_by_model: ModelI
 def test_a_report_leads_to_its_community_and_its_citations(indexed_by_model: ModelIndex) -> None:
     root = indexed_by_model.root
     reports = root.snapshots.open().table("community_reports").to_pylist()
-    asked = next(report for report in reports if not report["is_verbatim"])
-    traced = trace(root, f"[Data: Reports ({asked['human_readable_id']})]", n_most=4)
+    written = next(report for report in reports if not report["is_verbatim"])
+    traced = trace(root, f"[Data: Reports ({written['human_readable_id']})]", n_most=4)
     [report] = traced.nodes
     assert report.origin and report.origin.request_key
     assert report.origin.prompts == {"community_report": root.prompt("community_report").sha256[:16]}
     [community] = [node for node in report.below if node.kind == "community"]
-    assert community.number == asked["community"] and community.facts["level"] == asked["level"]
-    cited = read_citation(asked["full_content"])
+    assert community.number == written["community"] and community.facts["level"] == written["level"]
+    cited = read_citation(written["full_content"])
     shown = {(node.kind, node.number) for node in report.below if node.kind in ("entity", "relationship")}
     assert shown and shown <= {
         (kind, number) for name, kind in (("Entities", "entity"), ("Relationships", "relationship"))

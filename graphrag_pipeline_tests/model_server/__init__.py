@@ -13,9 +13,9 @@ Without an API key, run `python -m graphrag_pipeline_tests.model_server --port 8
 """
 
 from graphrag_pipeline_tests.model_server.faults import Fault
-from graphrag_pipeline_tests.model_server.records import Asked, Call
+from graphrag_pipeline_tests.model_server.records import Call, ReceivedRequest
 from graphrag_pipeline_tests.model_server.running import running_model_server
 from graphrag_pipeline_tests.model_server.server import ModelServer, ServerSettings
 from graphrag_pipeline_tests.model_server.shapes import Reply
 
-__all__ = ["Asked", "Call", "Fault", "ModelServer", "Reply", "ServerSettings", "running_model_server"]
+__all__ = ["Call", "Fault", "ModelServer", "ReceivedRequest", "Reply", "ServerSettings", "running_model_server"]

@@ -10,13 +10,13 @@ from typing import Any
 from graphrag_pipeline_tests.model_server.brains import name_kind
 from graphrag_pipeline_tests.model_server.faults import Fault
 from graphrag_pipeline_tests.model_server.prompts import Conversation
-from graphrag_pipeline_tests.model_server.records import Asked
+from graphrag_pipeline_tests.model_server.records import ReceivedRequest
 from graphrag_pipeline_tests.model_server.wire import HttpRequest
 
 _DEPLOYMENT = "/openai/deployments/"
 
 
-def read_request(request: HttpRequest, is_chat: bool, attempt_of: Callable[[str], int]) -> Asked:
+def read_request(request: HttpRequest, is_chat: bool, attempt_of: Callable[[str], int]) -> ReceivedRequest:
     """The request as scripts and brains see it; `attempt_of` numbers the requests with one key.
 
     Raises:
@@ -40,17 +40,19 @@ def read_request(request: HttpRequest, is_chat: bool, attempt_of: Callable[[str]
     endpoint = "chat" if is_chat else "embedding"
     key = hashlib.blake2b(f"{endpoint}\0{model}\0".encode() + request.body, digest_size=16).hexdigest()
     kind = name_kind(conversation) if is_chat else "embedding"
-    return Asked(kind, request.path, model, body, key, attempt_of(key), request.headers, conversation, inputs)
+    return ReceivedRequest(kind, request.path, model, body, key, attempt_of(key), request.headers, conversation, inputs)
 
 
-def count_inputs(asked: Asked, count_tokens: Callable[[str], int]) -> list[int]:
+def count_inputs(request: ReceivedRequest, count_tokens: Callable[[str], int]) -> list[int]:
     """Tokens of each message or of each input; a list of token ids counts itself, a message 4 more for its role."""
-    if asked.kind == "embedding":
-        return [count_tokens(item) if isinstance(item, str) else len(item) for item in asked.inputs]
-    return [count_tokens(text) + 4 for _, text in asked.conversation.messages]
+    if request.kind == "embedding":
+        return [count_tokens(item) if isinstance(item, str) else len(item) for item in request.inputs]
+    return [count_tokens(text) + 4 for _, text in request.conversation.messages]
 
 
-def find_refusal(asked: Asked, n_tokens: Sequence[int], limits: tuple[int | None, int | None, int]) -> Fault | None:
+def find_refusal(
+    request: ReceivedRequest, n_tokens: Sequence[int], limits: tuple[int | None, int | None, int]
+) -> Fault | None:
     """Return why a real endpoint answers 400: too long, too many, or empty inputs.
 
     Args:
@@ -58,12 +60,14 @@ def find_refusal(asked: Asked, n_tokens: Sequence[int], limits: tuple[int | None
         limits: tokens of a chat request, tokens of one input, inputs of one request; None means no limit.
     """
     max_context_tokens, max_input_tokens, max_batch_items = limits
-    if asked.kind != "embedding":
+    if request.kind != "embedding":
         return _too_long(sum(n_tokens), max_context_tokens, "messages")
-    if len(asked.inputs) > max_batch_items:
-        message = f"Invalid 'input': array too long. Expected at most {max_batch_items} items, got {len(asked.inputs)}."
+    if len(request.inputs) > max_batch_items:
+        message = (
+            f"Invalid 'input': array too long. Expected at most {max_batch_items} items, got {len(request.inputs)}."
+        )
         return Fault("400", message=message, param="input", code="array_above_max_length")
-    if not asked.inputs or any(len(item) == 0 for item in asked.inputs):
+    if not request.inputs or any(len(item) == 0 for item in request.inputs):
         return Fault("400", message="Invalid 'input': it must not be empty.", param="input", code="invalid_value")
     return _too_long(max(n_tokens), max_input_tokens, "input")
 

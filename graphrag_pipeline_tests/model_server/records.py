@@ -16,7 +16,7 @@ HIDDEN = "***"
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReceivedRequest:
     """One request for a completion or for embeddings, as a script sees it.
 
     `kind` is a brain's name (`brains.py`) or `embedding`; `key` is the hash of endpoint, model and body, so a retry has

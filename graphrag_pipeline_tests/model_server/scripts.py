@@ -7,17 +7,19 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from graphrag_pipeline_tests.model_server.faults import Fault
-from graphrag_pipeline_tests.model_server.records import Asked
+from graphrag_pipeline_tests.model_server.records import ReceivedRequest
 from graphrag_pipeline_tests.model_server.shapes import Reply
 
-Answer: TypeAlias = "str | dict[str, Any] | Reply | Fault | Callable[[Asked], Answer] | Sequence[Answer] | None"
+Answer: TypeAlias = (
+    "str | dict[str, Any] | Reply | Fault | Callable[[ReceivedRequest], Answer] | Sequence[Answer] | None"
+)
 """A text, an object sent as JSON text, a reply, a fault, a function of the request; a list or tuple gives one answer
 per attempt at the same request, the last one for all later ones; None leaves it to the next rule, at last to the model.
 """
-Predicate: TypeAlias = "str | Callable[[Asked], bool]"
+Predicate: TypeAlias = "str | Callable[[ReceivedRequest], bool]"
 """Which requests a rule is for: a kind, or a text that the prompt contains, or a function."""
 Rule: TypeAlias = tuple[Predicate, Answer]
-Script: TypeAlias = "Callable[[Asked], Answer] | Sequence[Rule]"
+Script: TypeAlias = "Callable[[ReceivedRequest], Answer] | Sequence[Rule]"
 
 
 class Scripts:
@@ -30,27 +32,27 @@ class Scripts:
     def push(self, *rules: Rule) -> None:
         self._rules = (*rules, *self._rules)
 
-    def answer(self, asked: Asked) -> Reply | Fault | None:
+    def answer(self, request: ReceivedRequest) -> Reply | Fault | None:
         """Return the answer of the first rule that has one."""
         for predicate, answer in self._rules:
-            if _applies(predicate, asked):
-                resolved = _resolve(answer, asked)
+            if _applies(predicate, request):
+                resolved = _resolve(answer, request)
                 if resolved is not None:
                     return resolved
         return None
 
 
-def _always(asked: Asked) -> bool:
+def _always(request: ReceivedRequest) -> bool:
     return True
 
 
-def _applies(predicate: Predicate, asked: Asked) -> bool:
+def _applies(predicate: Predicate, request: ReceivedRequest) -> bool:
     if callable(predicate):
-        return predicate(asked)
-    return predicate == asked.kind or predicate in asked.prompt
+        return predicate(request)
+    return predicate == request.kind or predicate in request.prompt
 
 
-def _resolve(answer: Answer, asked: Asked) -> Reply | Fault | None:
+def _resolve(answer: Answer, request: ReceivedRequest) -> Reply | Fault | None:
     if answer is None or isinstance(answer, Reply | Fault):
         return answer
     if isinstance(answer, str):
@@ -58,5 +60,5 @@ def _resolve(answer: Answer, asked: Asked) -> Reply | Fault | None:
     if isinstance(answer, dict):
         return Reply(json.dumps(answer, ensure_ascii=False))
     if callable(answer):
-        return _resolve(answer(asked), asked)
-    return _resolve(answer[min(asked.attempt, len(answer)) - 1], asked)
+        return _resolve(answer(request), request)
+    return _resolve(answer[min(request.attempt, len(answer)) - 1], request)

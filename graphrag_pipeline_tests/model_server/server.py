@@ -22,7 +22,7 @@ from graphrag_pipeline_tests.model_server.faults import (
     spoil_reply,
 )
 from graphrag_pipeline_tests.model_server.reading import count_inputs, find_refusal, read_request
-from graphrag_pipeline_tests.model_server.records import Asked, Call, Log, approximate_tokens, hide_keys
+from graphrag_pipeline_tests.model_server.records import Call, Log, ReceivedRequest, approximate_tokens, hide_keys
 from graphrag_pipeline_tests.model_server.scripts import Rule, Script, Scripts
 from graphrag_pipeline_tests.model_server.shapes import Reply, Usage
 from graphrag_pipeline_tests.model_server.vectors import embed
@@ -140,26 +140,26 @@ class ModelServer:
         if request.method != "POST" or not is_known or (is_azure and "api-version=" not in request.query):
             return self._send_error(connection, Fault("404", message=f"Unknown URL: {request.method} {request.path}"))
         try:
-            asked = read_request(request, is_chat, log.next_attempt)
+            received = read_request(request, is_chat, log.next_attempt)
         except ValueError as error:
             return self._send_error(connection, Fault("400", message=str(error)))
-        call = Call(asked.kind, asked.path, asked.model, asked.key, asked.attempt,
-                    asked.headers if self.settings.keep_keys else hide_keys(asked.headers),
-                    asked.body if self.settings.keep_bodies else None, n_inputs=len(asked.inputs))  # fmt: skip
+        call = Call(received.kind, received.path, received.model, received.key, received.attempt,
+                    received.headers if self.settings.keep_keys else hide_keys(received.headers),
+                    received.body if self.settings.keep_bodies else None, n_inputs=len(received.inputs))  # fmt: skip
         log.calls.append(call)
-        await self._reply(asked, call, connection, log.n_in_flight)
+        await self._reply(received, call, connection, log.n_in_flight)
 
-    async def _reply(self, asked: Asked, call: Call, connection: Connection, n_in_flight: int) -> None:
+    async def _reply(self, request: ReceivedRequest, call: Call, connection: Connection, n_in_flight: int) -> None:
         settings = self.settings
-        n_tokens = count_inputs(asked, settings.count_tokens)
+        n_tokens = count_inputs(request, settings.count_tokens)
         limits = (settings.max_context_tokens, settings.max_input_tokens, settings.max_batch_items)
-        fault = find_refusal(asked, n_tokens, limits)
+        fault = find_refusal(request, n_tokens, limits)
         if fault is None and settings.max_in_flight is not None and n_in_flight > settings.max_in_flight:
             fault = Fault("429-retry-after-ms")
         if fault is not None:
             call.fault = fault.name
             return self._send_error(connection, fault, call)
-        reply, fault = self._decide(asked)
+        reply, fault = self._decide(request)
         call.fault = fault.name if fault else None
         await asyncio.sleep(settings.latency_s if reply.latency_s is None else reply.latency_s)
         if fault is not None and error_answer(fault, settings.retry_after_s) is not None:
@@ -174,54 +174,58 @@ class ModelServer:
                 call.status = 200
                 is_html = call.fault == "html"
                 return connection.send(200, _HTML_TYPE if is_html else _JSON, _HTML if is_html else _BROKEN_JSON)
-        await self._send_reply(asked, reply, sum(n_tokens), call, connection)
+        await self._send_reply(request, reply, sum(n_tokens), call, connection)
 
-    def _decide(self, asked: Asked) -> tuple[Reply, Fault | None]:
+    def _decide(self, request: ReceivedRequest) -> tuple[Reply, Fault | None]:
         """The reply, spoilt if the fault concerns its content, and the fault."""
         settings = self.settings
         try:
-            scripted = self._scripts.answer(asked)
+            scripted = self._scripts.answer(request)
         except Exception as error:  # test code: each exception must reach the test in the other thread
             self.script_errors.append(error)
             scripted = Fault("500", message=f"the test's script failed: {error!r}")
-        is_chat = asked.kind != "embedding"
+        is_chat = request.kind != "embedding"
         if isinstance(scripted, Fault):
             fault: Fault | None = scripted
         else:
-            fault = choose_fault(settings.faults, is_chat, settings.seed, asked.key, asked.attempt)
+            fault = choose_fault(settings.faults, is_chat, settings.seed, request.key, request.attempt)
         if isinstance(scripted, Reply):
             reply = scripted
         elif is_chat:
-            reply = Reply(reply_to(asked.kind, asked.conversation))
+            reply = Reply(reply_to(request.kind, request.conversation))
         else:
             n_missing = 1 if fault is not None and fault.name == "wrong-dimension" else 0
-            dimensions = int(asked.body.get("dimensions") or settings.dimensions) - n_missing
-            reply = Reply(vectors=[embed(item, dimensions) for item in asked.inputs])
+            dimensions = int(request.body.get("dimensions") or settings.dimensions) - n_missing
+            reply = Reply(vectors=[embed(item, dimensions) for item in request.inputs])
         return spoil_reply(fault, reply), fault
 
-    async def _send_reply(self, asked: Asked, reply: Reply, n_prompt: int, call: Call, connection: Connection) -> None:
+    async def _send_reply(
+        self, request: ReceivedRequest, reply: Reply, n_prompt: int, call: Call, connection: Connection
+    ) -> None:
         """Send a reply whole, streamed, or up to its middle, and book its tokens."""
         is_cut = call.fault == "drop-midway"
-        reply = self._limit(reply, asked.body)
+        reply = self._limit(reply, request.body)
         said = reply.text if reply.text is not None else reply.refusal or ""
         call.prompt_tokens = n_prompt if reply.prompt_tokens is None else reply.prompt_tokens
         counted = 0 if reply.vectors is not None else self.settings.count_tokens(said)
         call.completion_tokens = counted if reply.completion_tokens is None else reply.completion_tokens
         usage = Usage(call.prompt_tokens, call.completion_tokens)
         call.status = None if is_cut else 200  # before sending: a client may read it as soon as it has its answer
-        if asked.body.get("stream") and reply.vectors is None:
-            await self._stream(asked, reply, usage, is_cut, connection)
+        if request.body.get("stream") and reply.vectors is None:
+            await self._stream(request, reply, usage, is_cut, connection)
         else:
             if reply.vectors is not None:
-                encoding = asked.body.get("encoding_format") or "float"
-                body = shapes.embeddings(asked.model, reply.vectors, encoding, call.prompt_tokens)
+                encoding = request.body.get("encoding_format") or "float"
+                body = shapes.embeddings(request.model, reply.vectors, encoding, call.prompt_tokens)
             else:
-                body = shapes.completion(asked.key, asked.model, reply, usage, int(asked.body.get("n") or 1))
-            _send(connection, 200, body, {"x-request-id": f"req_{asked.key[:16]}-{asked.attempt}"}, is_cut)
+                body = shapes.completion(request.key, request.model, reply, usage, int(request.body.get("n") or 1))
+            _send(connection, 200, body, {"x-request-id": f"req_{request.key[:16]}-{request.attempt}"}, is_cut)
 
-    async def _stream(self, asked: Asked, reply: Reply, usage: Usage, is_cut: bool, connection: Connection) -> None:
-        wants_usage = (asked.body.get("stream_options") or {}).get("include_usage")
-        parts = list(shapes.stream_parts(asked.key, asked.model, reply, usage if wants_usage else None))
+    async def _stream(
+        self, request: ReceivedRequest, reply: Reply, usage: Usage, is_cut: bool, connection: Connection
+    ) -> None:
+        wants_usage = (request.body.get("stream_options") or {}).get("include_usage")
+        parts = list(shapes.stream_parts(request.key, request.model, reply, usage if wants_usage else None))
         connection.start_stream(200, {"content-type": "text/event-stream"})
         for part in parts[: len(parts) // 2] if is_cut else parts:
             connection.send_part(part)

@@ -203,8 +203,8 @@ def test_readers_questions_and_verdicts_have_the_requested_shape() -> None:
     readers = json.loads(reply("Name the readers.", system=system)[1])["personas"]
     assert [len(reader["tasks"]) for reader in readers] == [3, 3]
     kind, text = reply("Write the questions.", system=f'{{"questions": []}}\n- 2 questions\n{DATA}')
-    asked = json.loads(text)["questions"]
-    assert kind == "questions" and len(asked) == 2 and all(question["sources"] == [3] for question in asked)
+    questions = json.loads(text)["questions"]
+    assert kind == "questions" and len(questions) == 2 and all(question["sources"] == [3] for question in questions)
     judge = 'The criterion is {}.\n<data>\nBob.\n</data>\n<data>\nBob, who is a clerk.\n</data>\n{{"winner": 0}}'
     verdicts = [json.loads(reply("Who?", system=judge.format(by))[1]) for by in ("diversity", "directness")]
     assert [verdict["winner"] for verdict in verdicts] == [2, 1]

@@ -21,7 +21,7 @@ from graphrag_pipeline.models.pool import EarlyCheck, Work, complete_all, run_al
 from graphrag_pipeline.models.ports import CallFailedError, ChatReply, Failure
 from graphrag_pipeline.models.spending import BudgetExceededError
 from graphrag_pipeline.settings.models import BudgetSettings
-from graphrag_pipeline_tests.model_server import Asked, Fault, ModelServer, Reply, running_model_server
+from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.support.model_clients import ask, chat_model
 
 KEY = "sk-secret-4f1b9c7e2d8a6053"
@@ -29,9 +29,9 @@ SHOW_MIX = {"429": 0.1, "500": 0.05, "drop": 0.05, "hang": 0.02, "garbage": 0.05
             "refused": 0.02, "empty": 0.02}  # fmt: skip
 
 
-def answer(asked: Asked) -> Reply:
+def answer(request: ReceivedRequest) -> Reply:
     """The same fact for a question and for its corrected repetition."""
-    question = asked.conversation.messages[0][1].partition("\n")[0]
+    question = request.conversation.messages[0][1].partition("\n")[0]
     return Reply(f"fact about {question}", prompt_tokens=20, completion_tokens=5)
 
 

@@ -22,7 +22,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale
 from graphrag_pipeline_tests.bench.articles import write_articles
-from graphrag_pipeline_tests.model_server import Asked
+from graphrag_pipeline_tests.model_server import ReceivedRequest
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, Call, environment
 from graphrag_pipeline_tests.support.model_roots import ModelIndex, other_reports
 from graphrag_pipeline_tests.support.roots import put, table_bytes
@@ -178,7 +178,7 @@ class _Lines(SilentObserver):
 def test_an_index_reports_the_progress_of_every_stage(model_index: ModelIndex) -> None:
     model_index.change_prompt("summarize_descriptions")
     observer = _Lines()
-    model_index.script = lambda asked: "Another summary." if asked.kind == "summary" else None
+    model_index.script = lambda request: "Another summary." if request.kind == "summary" else None
     run_index(model_index.root, observer)
     done = {line.partition(":")[0] for line in observer.lines if " done: " in line}
     assert done == {"summarized_descriptions", "community_reports", "entity_embeddings", "relationship_embeddings",
@@ -191,8 +191,8 @@ def test_a_background_job_of_a_script_heeds_sigterm_and_ignores_ctrl_c(model_ind
     put(root.path, "new.txt", "Ada Lovelace wrote to Charles Babbage.")  # its bucket's stages run before extraction
     n_stored, _ = root.models.cache.mean_completion("extraction", "test-chat")
 
-    def send_signals(asked: Asked) -> None:
-        if asked.kind == "extraction" and server.count("extraction") in SENT:
+    def send_signals(request: ReceivedRequest) -> None:
+        if request.kind == "extraction" and server.count("extraction") in SENT:
             os.kill(process.pid, SENT[server.count("extraction")])
 
     model_index.script = send_signals

@@ -26,7 +26,7 @@ from graphrag_pipeline.settings.file import render_settings
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.tables import CONTRACT_TABLES
-from graphrag_pipeline_tests.model_server import Asked, running_model_server
+from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support import small_index
 from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error
 from graphrag_pipeline_tests.support.model_index import open_with_model
@@ -155,7 +155,7 @@ def injected(tmp_path_factory: pytest.TempPathFactory) -> GraphIndex:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_what_documents_say_is_data_to_a_model(injected: GraphIndex, tmp_path: Path, method: str) -> None:
-    asked: list[Asked] = []
+    asked: list[ReceivedRequest] = []
     sections = {"answers": {"engine": "model"}, "rating": {"engine": "model"}}
     with running_model_server(asked.append) as server:  # type: ignore[arg-type]
         open_with_model(injected, tmp_path, server, **sections).search(QUESTION, method)

@@ -16,7 +16,7 @@ from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import CONTRACT_TABLES
-from graphrag_pipeline_tests.model_server import Asked, running_model_server
+from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.model_server.brains import reply_to
 from graphrag_pipeline_tests.support import small_index
 from graphrag_pipeline_tests.support.citation_checks import check_citations
@@ -32,10 +32,10 @@ def test_what_the_embedded_engine_cites_is_there_word_for_word(carol: GraphIndex
     check_citations(carol, result)
 
 
-def _invent(asked: Asked) -> str:
+def _invent(request: ReceivedRequest) -> str:
     """The model's own reply, with citations of what it was not shown in each of its texts."""
-    told = reply_to(asked.kind, asked.conversation)
-    if asked.kind == "answer":
+    told = reply_to(request.kind, request.conversation)
+    if request.kind == "answer":
         return f"{told} As is well known [3][Data: Entities (999999)]."
     return re.sub(r"\.\"", ' [Data: Reports (888888)]."', told)
 

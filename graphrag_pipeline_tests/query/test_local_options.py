@@ -101,14 +101,14 @@ def test_columns_that_a_model_sees_can_be_left_out(carol: GraphIndex, tmp_path: 
     assert plain.to_markdown() == render_context(plain.context)
     assert "id|title|type|description|rank\n" in plain.to_markdown() and "(rank" not in plain.to_markdown()
     assert "description|weight\n" in plain.to_markdown()
-    with running_model_server(lambda asked: "Nobody.") as server:
+    with running_model_server(lambda request: "Nobody.") as server:
         open_with_model(carol, tmp_path, server).search(QUESTION, **options)
     [call] = server.calls
     assert call.body and shown.splitlines()[3] in call.body["messages"][0]["content"]
 
 
 def test_a_question_names_the_form_of_its_answer(small: GraphIndex, tmp_path: Path) -> None:
-    with running_model_server(lambda asked: "Nobody.") as server:
+    with running_model_server(lambda request: "Nobody.") as server:
         index = open_with_model(small, tmp_path, server, answers={"engine": "model", "response_type": "one line"})
         index.search(QUESTION)
         index.search(QUESTION, response_type="a list of 3 to 7 points")

@@ -70,7 +70,7 @@ def test_accounts_of_questions_at_once_do_not_mix(small: GraphIndex, tmp_path: P
     async def ask_at_once(index: GraphIndex) -> list[SearchResult]:
         return await asyncio.gather(*(index.asearch(question, "basic") for question in asked))
 
-    with running_model_server(lambda asked: asked.conversation.messages[-1][1][-2]) as server:
+    with running_model_server(lambda request: request.conversation.messages[-1][1][-2]) as server:
         together = asyncio.run(ask_at_once(open_with_model(small, tmp_path, server)))
     assert [result.answer[0] for result in together] == list("01234567")
     assert [result.usage.by_model["test-chat"].calls for result in together] == [1] * 8
@@ -80,7 +80,7 @@ def test_an_async_stream_is_the_stream(small: GraphIndex, tmp_path: Path) -> Non
     async def read(index: GraphIndex) -> list[str | SearchResult]:
         return [piece async for piece in index.astream(QUESTION)]
 
-    with running_model_server(lambda asked: "Old Marley did, it is said,\n\nand twice.") as server:
+    with running_model_server(lambda request: "Old Marley did, it is said,\n\nand twice.") as server:
         index = open_with_model(small, tmp_path, server)
         *pieces, result = asyncio.run(read(index))
         *again, _ = index.stream(QUESTION)
@@ -154,7 +154,7 @@ def test_callbacks_get_the_context_before_the_answer_and_then_its_pieces(small: 
 
 def test_callbacks_get_a_models_pieces(small: GraphIndex, tmp_path: Path) -> None:
     pieces: list[str] = []
-    with running_model_server(lambda asked: "Nobody did, so far as the data says.") as server:
+    with running_model_server(lambda request: "Nobody did, so far as the data says.") as server:
         result = open_with_model(small, tmp_path, server).search(QUESTION, on_token=pieces.append)
     assert len(pieces) > 2 and "".join(pieces) == result.answer
 

@@ -85,10 +85,10 @@ class MemoryVectorStore(VectorStore):
         ids: Collection[str] | None = None,
         where: Where | None = None,
     ) -> ScoredIds:
-        asked = _words(query)
+        words = _words(query)
         rows = self._chosen(collection, ids, where)
         scored = [
-            (record.id, len(asked & found) / len(found)) for record in rows if asked & (found := _words(record.text))
+            (record.id, len(words & found) / len(found)) for record in rows if words & (found := _words(record.text))
         ]
         return _best(scored, k)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline_tests.model_server import ModelServer
     from graphrag_pipeline_tests.model_server.scripts import Script
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline_tests.model_server import Asked
+from graphrag_pipeline_tests.model_server import ReceivedRequest
 from graphrag_pipeline_tests.model_server.brains import reply_to
 
 KEY_VARIABLE = "GRAPHRAG_TESTS_KEY"
@@ -59,8 +59,8 @@ class ModelIndex:
         self.root = Root(self.root.path)
 
 
-def other_reports(asked: Asked) -> str | None:
+def other_reports(request: ReceivedRequest) -> str | None:
     """Return the server's own reports with changed words."""
-    if asked.kind != "report":
+    if request.kind != "report":
         return None
-    return reply_to(asked.kind, asked.conversation).replace("The community of", "A community around")
+    return reply_to(request.kind, request.conversation).replace("The community of", "A community around")

@@ -111,22 +111,22 @@ def test_automation_follows_changed_data_and_stops_at_equal_data(indexed_root: R
             keys = list(definitions.resolve_asset_graph().materializable_asset_keys)
             return {(key.to_user_string(), part) for key in keys for part in chosen(key)}, result.cursor
 
-        asked, cursor = requested(None)
-        asked, cursor = requested(cursor)
-        assert asked == set()
+        runs, cursor = requested(None)
+        runs, cursor = requested(cursor)
+        assert runs == set()
         version = {"dagster/data_version": "new", "dagster/data_version_is_user_provided": "true"}
         instance.report_runless_asset_event(dg.AssetObservation("input_folder", partition="001", tags=version))
-        asked, cursor = requested(cursor)
-        assert asked == {("corpus_manifest", "001")}
+        runs, cursor = requested(cursor)
+        assert runs == {("corpus_manifest", "001")}
         same = instance.get_latest_data_version_record(dg.AssetKey("corpus_manifest"), partition_key="001")
         assert same is not None and same.asset_materialization is not None
         instance.report_runless_asset_event(same.asset_materialization)
-        asked, cursor = requested(cursor)
-        assert asked == set(), "it came out equal: no later stage runs"
+        runs, cursor = requested(cursor)
+        assert runs == set(), "it came out equal: no later stage runs"
         tags = {"dagster/data_version": "other"}
         instance.report_runless_asset_event(dg.AssetMaterialization("corpus_manifest", partition="001", tags=tags))
-        asked, cursor = requested(cursor)
-        assert asked == {("documents", "001")}, "not all stages above index_candidate have run"
+        runs, cursor = requested(cursor)
+        assert runs == {("documents", "001")}, "not all stages above index_candidate have run"
 
 
 def test_a_lost_run_does_not_stop_the_sensor_forever(indexed_root: Root, monkeypatch: pytest.MonkeyPatch) -> None:

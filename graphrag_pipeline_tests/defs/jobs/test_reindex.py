@@ -24,7 +24,7 @@ from graphrag_pipeline.pipeline.root import ROOT_VARIABLE, Root, find_root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline.settings.settings import Settings, settings_for_model
-from graphrag_pipeline_tests.model_server import Asked
+from graphrag_pipeline_tests.model_server import ReceivedRequest
 from graphrag_pipeline_tests.support.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import make_root, put
 
@@ -199,8 +199,8 @@ def test_a_terminated_job_ends_at_once_and_keeps_paid_replies(
     root, server = Root(model_index.root.path), model_index.server
     before, _ = root.models.cache.mean_completion(section, "test-chat")
 
-    def stop_at_third(asked: Asked) -> None:
-        if asked.kind in kinds and sum(server.count(kind) for kind in kinds) == 3:
+    def stop_at_third(request: ReceivedRequest) -> None:
+        if request.kind in kinds and sum(server.count(kind) for kind in kinds) == 3:
             terminate()
 
     model_index.script = stop_at_third

@@ -91,9 +91,9 @@ def test_vectors_merge_from_the_least_cosine_on_and_leave_the_rest_to_the_model(
     made = graph()
     found = propose(made, 0.5)
     settings = ResolutionSettings(engine="model", min_similarity=0.999, min_asked_similarity=0.9, max_asked=1)
-    merged, asked = merge_similar(made.entities, found, settings), choose_verdict_pairs(found, settings)
+    merged, undecided = merge_similar(made.entities, found, settings), choose_verdict_pairs(found, settings)
     assert merged == [] or all(merge.score >= 0.999 and merge.rule == "embedding" for merge in merged)
-    assert len(asked) == 1 and 0.9 <= asked[0].similarity < 0.999
+    assert len(undecided) == 1 and 0.9 <= undecided[0].similarity < 0.999
 
 
 def test_the_order_of_a_pair_does_not_change_the_prompt() -> None:
@@ -115,7 +115,7 @@ def test_a_verdict_merges_keeps_apart_or_fails_alone(
 ) -> None:
     made = graph()
     found = propose(made, 0.99)
-    with running_model_server(script=lambda asked: reply) as server:
+    with running_model_server(script=lambda request: reply) as server:
         model = chat_model(server.base_url, tmp_path)
         merges, failures = request_verdicts(made.entities, found[:1], load_prompt(None, "resolve_entities"), model)
     assert (len(merges), len(failures)) == (n_merges, n_failures)

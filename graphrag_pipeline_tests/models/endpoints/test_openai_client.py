@@ -18,7 +18,7 @@ from graphrag_pipeline.models.ports import CallFailedError, ChatRequest
 from graphrag_pipeline.models.spending import BudgetExceededError, Spending
 from graphrag_pipeline.models.structured import json_schema_format, parse_reply
 from graphrag_pipeline.settings.models import BudgetSettings
-from graphrag_pipeline_tests.model_server import Asked, Fault, Reply, running_model_server
+from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.support.model_clients import ask, chat_model, complete, in_loop, open_cache
 
 FACT = "fact: Marley was dead"
@@ -49,7 +49,7 @@ def test_a_reply_is_paid_once_and_found_again_by_another_process(tmp_path: Path)
 
 
 def test_the_key_is_of_all_that_decides_the_reply_and_not_of_the_address(tmp_path: Path) -> None:
-    with running_model_server(lambda asked: FACT) as one, running_model_server(lambda asked: FACT) as other:
+    with running_model_server(lambda request: FACT) as one, running_model_server(lambda request: FACT) as other:
         chat = chat_model(one.base_url, tmp_path)
         complete(chat, ask("Who?"))
         assert complete(chat_model(other.base_url, tmp_path), ask("Who?")).is_cached
@@ -65,7 +65,7 @@ def test_the_key_is_of_all_that_decides_the_reply_and_not_of_the_address(tmp_pat
 
 
 def test_parameters_reach_the_endpoint(tmp_path: Path) -> None:
-    with running_model_server(lambda asked: FACT) as server:
+    with running_model_server(lambda request: FACT) as server:
         complete(chat_model(server.base_url, tmp_path, parameters={"temperature": 0, "top_k": 5}), ask("Who?"))
     body = server.calls[0].body
     assert body is not None
@@ -77,7 +77,7 @@ def test_an_identical_request_under_way_is_sent_once(tmp_path: Path) -> None:
         replies = await asyncio.gather(*(chat.complete(ask("Who?")) for _ in range(20)))
         return [reply.is_cached for reply in replies]
 
-    with running_model_server(lambda asked: FACT, latency_s=0.05) as server:
+    with running_model_server(lambda request: FACT, latency_s=0.05) as server:
         chat = chat_model(server.base_url, tmp_path)
         assert in_loop(all_at_once()).count(False) == 1
     assert server.count() == 1
@@ -87,7 +87,7 @@ def test_an_identical_request_under_way_that_fails_fails_once(tmp_path: Path) ->
     async def all_at_once() -> list[object]:
         return list(await asyncio.gather(*(chat.complete(ask("Who?")) for _ in range(5)), return_exceptions=True))
 
-    with running_model_server(lambda asked: Fault("refused"), latency_s=0.05) as server:
+    with running_model_server(lambda request: Fault("refused"), latency_s=0.05) as server:
         chat = chat_model(server.base_url, tmp_path)
         assert all(isinstance(result, CallFailedError) for result in in_loop(all_at_once()))
     assert server.count() == 1
@@ -106,7 +106,7 @@ def test_the_model_receives_the_reason_its_reply_was_refused(tmp_path: Path) -> 
 
 
 def test_a_reply_that_stays_unusable_is_a_failure_and_is_not_stored(tmp_path: Path) -> None:
-    with running_model_server(lambda asked: "gossip " * 200) as server:
+    with running_model_server(lambda request: "gossip " * 200) as server:
         for _ in range(2):
             with pytest.raises(CallFailedError, match=r"no fact in 'gossip .* \(asked twice\)") as caught:
                 complete(chat_model(server.base_url, tmp_path), ask("Who?"))
@@ -146,7 +146,7 @@ def test_a_cut_or_empty_reply_is_requested_once_more(tmp_path: Path, fault: str)
 def test_a_reply_that_stays_cut_empty_or_refused_is_a_failure_with_its_reason(
     tmp_path: Path, fault: str, reason: str
 ) -> None:
-    with running_model_server(lambda asked: Fault(fault)) as server, pytest.raises(CallFailedError, match=reason):
+    with running_model_server(lambda request: Fault(fault)) as server, pytest.raises(CallFailedError, match=reason):
         complete(chat_model(server.base_url, tmp_path), ask("fact"))
     assert server.count() == (1 if fault == "refused" else 2)
 
@@ -155,7 +155,7 @@ def test_a_reply_that_stays_cut_empty_or_refused_is_a_failure_with_its_reason(
     "fault", ["429", "429-retry-after-ms", "408", "409", "500", "503", "drop", "drop-midway", "garbage", "html"]
 )
 def test_a_temporary_error_is_retried(tmp_path: Path, fault: str) -> None:
-    with running_model_server(lambda asked: [Fault(fault), Fault(fault), FACT], retry_after_s=0.01) as server:
+    with running_model_server(lambda request: [Fault(fault), Fault(fault), FACT], retry_after_s=0.01) as server:
         chat = chat_model(server.base_url, tmp_path)
         assert complete(chat, ask("Who?")).value == FACT
     assert server.count() == 3
@@ -163,12 +163,12 @@ def test_a_temporary_error_is_retried(tmp_path: Path, fault: str) -> None:
 
 
 def test_a_hanging_request_times_out_and_is_retried(tmp_path: Path) -> None:
-    with running_model_server(lambda asked: [Fault("hang"), FACT]) as server:
+    with running_model_server(lambda request: [Fault("hang"), FACT]) as server:
         assert complete(chat_model(server.base_url, tmp_path, timeout_s=0.3), ask("Who?")).value == FACT
 
 
 def test_retry_after_is_honoured(tmp_path: Path) -> None:
-    with running_model_server(lambda asked: [Fault("429-retry-after-ms", retry_after_s=0.4), FACT]) as server:
+    with running_model_server(lambda request: [Fault("429-retry-after-ms", retry_after_s=0.4), FACT]) as server:
         started = time.monotonic()
         complete(chat_model(server.base_url, tmp_path), ask("Who?"))
         assert time.monotonic() - started >= 0.4
@@ -176,7 +176,7 @@ def test_retry_after_is_honoured(tmp_path: Path) -> None:
 
 def test_a_retry_after_of_an_hour_ends_the_run(tmp_path: Path) -> None:
     with (
-        running_model_server(lambda asked: Fault("429-retry-after", retry_after_s=3600)) as server,
+        running_model_server(lambda request: Fault("429-retry-after", retry_after_s=3600)) as server,
         pytest.raises(PipelineError, match="asks to wait 3600 s"),
     ):
         complete(chat_model(server.base_url, tmp_path), ask("Who?"))
@@ -184,7 +184,7 @@ def test_a_retry_after_of_an_hour_ends_the_run(tmp_path: Path) -> None:
 
 def test_an_endpoint_that_only_fails_is_a_failure_of_the_record(tmp_path: Path) -> None:
     with (
-        running_model_server(lambda asked: Fault("503")) as server,
+        running_model_server(lambda request: Fault("503")) as server,
         pytest.raises(CallFailedError, match="no answer in 3 attempts; the last said: 503"),
     ):
         complete(chat_model(server.base_url, tmp_path, max_attempts=3), ask("Who?"))
@@ -194,7 +194,7 @@ def test_an_endpoint_that_only_fails_is_a_failure_of_the_record(tmp_path: Path) 
 @pytest.mark.parametrize("fault", ["401", "403", "404", "429-quota"])
 def test_a_lasting_error_ends_the_run_and_names_the_setting(tmp_path: Path, fault: str) -> None:
     with (
-        running_model_server(lambda asked: Fault(fault)) as server,
+        running_model_server(lambda request: Fault(fault)) as server,
         pytest.raises(PipelineError, match=r"'test-chat' at 127\.0\.0\.1: 4.* OPENAI_API_KEY") as caught,
     ):
         complete(chat_model(server.base_url, tmp_path), ask("Who?"))
@@ -213,7 +213,7 @@ def test_a_missing_server_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_a_server_that_has_answered_is_retried_as_often_as_set(tmp_path: Path) -> None:
-    with running_model_server(lambda asked: FACT) as server:
+    with running_model_server(lambda request: FACT) as server:
         chat = chat_model(server.base_url, tmp_path, max_attempts=5)
         complete(chat, ask("Who?"))
     with pytest.raises(CallFailedError, match="no answer in 5 attempts"):
@@ -229,7 +229,7 @@ def test_a_prompt_that_is_too_long_fails_alone(tmp_path: Path) -> None:
 
 
 def test_a_schema_is_requested_and_read(tmp_path: Path) -> None:
-    with running_model_server(lambda asked: {"rating": 7, "why": "ghosts"}) as server:
+    with running_model_server(lambda request: {"rating": 7, "why": "ghosts"}) as server:
         assert complete(chat_model(server.base_url, tmp_path), rate("Rate it")).value == Rating(rating=7, why="ghosts")
     body = server.calls[0].body
     assert body is not None
@@ -240,8 +240,8 @@ def test_a_schema_is_requested_and_read(tmp_path: Path) -> None:
 def test_an_endpoint_without_schemas_gets_the_schema_in_words_from_then_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def answer(asked: Asked) -> object:
-        if "response_format" in asked.body:
+    def answer(request: ReceivedRequest) -> object:
+        if "response_format" in request.body:
             return Fault("unsupported-format")
         return '```json\n{"rating": 3, "why": "it fits",}\n```'
 
@@ -252,19 +252,19 @@ def test_an_endpoint_without_schemas_gets_the_schema_in_words_from_then_on(
         assert complete(chat_model(server.base_url, tmp_path), rate("One")).is_cached
     assert (first.value.rating, second.value.rating) == (3, 3)
     assert server.count() == 3
-    asked = server.calls[2].body
-    assert asked is not None
-    assert '"rating"' in asked["messages"][-1]["content"]
+    body = server.calls[2].body
+    assert body is not None
+    assert '"rating"' in body["messages"][-1]["content"]
     assert len([record for record in caplog.records if "response_format" in record.message]) == 1
 
 
 def test_a_parameter_that_the_model_does_not_take_is_left_out(tmp_path: Path) -> None:
-    def answer(asked: Asked) -> object:
-        if "temperature" in asked.body:
+    def answer(request: ReceivedRequest) -> object:
+        if "temperature" in request.body:
             return Fault(
                 "400", message="Unsupported value: 'temperature'", code="unsupported_value", param="temperature"
             )
-        if "max_tokens" in asked.body:
+        if "max_tokens" in request.body:
             message = "Unsupported parameter: 'max_tokens' is not supported, use 'max_completion_tokens' instead."
             return Fault("400", message=message, code="unsupported_parameter", param="max_tokens")
         return FACT
@@ -280,14 +280,14 @@ def test_a_parameter_that_the_model_does_not_take_is_left_out(tmp_path: Path) ->
 
 
 def test_azure_is_called_at_its_deployment(tmp_path: Path) -> None:
-    with running_model_server(lambda asked: FACT) as server:
+    with running_model_server(lambda request: FACT) as server:
         complete(chat_model(server.root_url, tmp_path, api_version="2024-10-21", model="my-deployment"), ask("Who?"))
     assert server.calls[0].path == "/openai/deployments/my-deployment/chat/completions"
 
 
 def test_text_that_json_and_databases_cannot_carry_is_sent_and_stored_repaired(tmp_path: Path) -> None:
     hostile = "fact \x00 \u202e\u200b '; DROP TABLE responses; --"
-    with running_model_server(lambda asked: hostile) as server:
+    with running_model_server(lambda request: hostile) as server:
         chat = chat_model(server.base_url, tmp_path)
         reply = complete(chat, ask("lone \ud800 surrogate \x00"))
         assert complete(chat, ask("lone \ud800 surrogate \x00")).is_cached
@@ -319,11 +319,11 @@ def test_the_budget_stops_before_the_call_that_would_break_it(tmp_path: Path) ->
 
 
 def test_under_a_budget_a_reply_is_bounded_by_its_reservation(tmp_path: Path) -> None:
-    with running_model_server(lambda asked: FACT) as server:
+    with running_model_server(lambda request: FACT) as server:
         complete(chat_model(server.base_url, tmp_path), ask("free?"))
         complete(chat_model(server.base_url, tmp_path, BudgetSettings(max_tokens=10_000)), ask("bounded?"))
-        asked = [call.body or {} for call in server.calls]
-    assert "max_tokens" not in asked[0] and asked[1]["max_tokens"] == BOUNDED_COMPLETION
+        bodies = [call.body or {} for call in server.calls]
+    assert "max_tokens" not in bodies[0] and bodies[1]["max_tokens"] == BOUNDED_COMPLETION
 
 
 def test_a_money_budget_needs_a_price(tmp_path: Path) -> None:
@@ -333,7 +333,9 @@ def test_a_money_budget_needs_a_price(tmp_path: Path) -> None:
 
 
 def test_a_reply_has_its_cost(tmp_path: Path) -> None:
-    with running_model_server(lambda asked: Reply(FACT, prompt_tokens=1_000_000, completion_tokens=500_000)) as server:
+    with running_model_server(
+        lambda request: Reply(FACT, prompt_tokens=1_000_000, completion_tokens=500_000)
+    ) as server:
         chat = chat_model(server.base_url, tmp_path, prompt_price=1.0, completion_price=2.0)
         assert complete(chat, ask("Who?")).cost == pytest.approx(2.0)
         assert complete(chat, ask("Who?")).cost == pytest.approx(2.0)  # the earlier cost
@@ -350,5 +352,5 @@ def test_an_endpoint_that_needs_a_key_names_the_variable(tmp_path: Path, monkeyp
 
 
 def test_the_thoughts_of_a_reasoning_model_are_not_its_reply(tmp_path: Path) -> None:
-    with running_model_server(lambda asked: f"<think>\nHm.\n</think>\n\n{FACT}") as server:
+    with running_model_server(lambda request: f"<think>\nHm.\n</think>\n\n{FACT}") as server:
         assert complete(chat_model(server.base_url, tmp_path), ask("Who?")).text == FACT

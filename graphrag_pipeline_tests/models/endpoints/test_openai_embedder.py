@@ -11,7 +11,7 @@ import pytest
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.endpoints.embedding_replies import read_vectors
 from graphrag_pipeline.models.ports import ReplyFormatError
-from graphrag_pipeline_tests.model_server import Asked, Fault, ModelServer, Reply, running_model_server
+from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.support.model_clients import embedder
 
 
@@ -86,8 +86,8 @@ def test_a_batch_with_too_many_items_is_sent_in_halves(tmp_path: Path) -> None:
 
 
 def test_a_failed_text_is_reported_and_the_others_are_kept(tmp_path: Path) -> None:
-    def answer(asked: Asked) -> Fault | None:
-        return Fault("400", message="this text is not allowed") if "poison" in asked.prompt else None
+    def answer(request: ReceivedRequest) -> Fault | None:
+        return Fault("400", message="this text is not allowed") if "poison" in request.prompt else None
 
     with running_model_server(answer) as server:
         model = embedder(server.base_url, tmp_path)
@@ -101,8 +101,8 @@ def test_a_failed_text_is_reported_and_the_others_are_kept(tmp_path: Path) -> No
 
 
 def test_an_endpoint_that_sends_numbers_instead_of_base64_is_understood(tmp_path: Path) -> None:
-    def answer(asked: Asked) -> Fault | None:
-        if "encoding_format" in asked.body:
+    def answer(request: ReceivedRequest) -> Fault | None:
+        if "encoding_format" in request.body:
             return Fault("400", message="Unrecognized request argument supplied: 'encoding_format'")
         return None
 

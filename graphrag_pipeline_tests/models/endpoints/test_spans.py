@@ -52,7 +52,7 @@ def attributes_of(span: ReadableSpan) -> dict[str, object]:
 
 
 def test_each_attempt_shows_its_tokens_cost_and_error(tmp_path: Path, sent: InMemorySpanExporter) -> None:
-    with running_model_server(lambda asked: [Fault("500"), FACT]) as server:
+    with running_model_server(lambda request: [Fault("500"), FACT]) as server:
         chat = chat_model(server.base_url, tmp_path, use_spans=True, prompt_price=1.0, completion_price=1.0)
         complete(chat, ask("Who?"))
         complete(chat, ask("Who?"))  # from the store: no request, no span
@@ -89,7 +89,7 @@ def test_vectors_are_a_separate_operation(tmp_path: Path, sent: InMemorySpanExpo
 def test_a_failed_attempt_names_the_kind_of_error(
     tmp_path: Path, sent: InMemorySpanExporter, fault: str, kind: str
 ) -> None:
-    with running_model_server(lambda asked: Fault(fault)) as server, pytest.raises((CallFailedError, PipelineError)):
+    with running_model_server(lambda request: Fault(fault)) as server, pytest.raises((CallFailedError, PipelineError)):
         complete(chat_model(server.base_url, tmp_path, use_spans=True, timeout_s=0.2, max_attempts=1), ask("Who?"))
     [span] = sent.get_finished_spans()
     assert (attributes_of(span)["error.type"], span.status.status_code) == (kind, StatusCode.ERROR)
@@ -98,7 +98,7 @@ def test_a_failed_attempt_names_the_kind_of_error(
 def test_an_abandoned_attempt_is_an_error_and_no_span_holds_key_or_text(
     tmp_path: Path, sent: InMemorySpanExporter
 ) -> None:
-    with running_model_server(lambda asked: Fault("hang")) as server, pytest.raises(TimeoutError):
+    with running_model_server(lambda request: Fault("hang")) as server, pytest.raises(TimeoutError):
         chat = chat_model(server.base_url, tmp_path, use_spans=True)
         in_loop(asyncio.wait_for(chat.complete(ask("Who is Marley?")), 0.3))
     [span] = sent.get_finished_spans()
@@ -110,7 +110,7 @@ def test_requests_are_children_of_the_stage_or_query_that_makes_them(
     tmp_path: Path, sent: InMemorySpanExporter
 ) -> None:
     with (
-        running_model_server(lambda asked: FACT) as server,
+        running_model_server(lambda request: FACT) as server,
         parent_span(True, "stage extracted_graph", partition="003"),
     ):
         complete(chat_model(server.base_url, tmp_path, use_spans=True), ask("Who?"))
@@ -130,7 +130,7 @@ def test_a_query_has_a_span_if_a_model_has(tmp_path: Path, sent: InMemorySpanExp
 
 
 def test_spans_are_sent_only_if_enabled(tmp_path: Path, sent: InMemorySpanExporter) -> None:
-    with running_model_server(lambda asked: FACT) as server, parent_span(False, "stage graph"):
+    with running_model_server(lambda request: FACT) as server, parent_span(False, "stage graph"):
         complete(chat_model(server.base_url, tmp_path), ask("Who?"))
     assert not sent.get_finished_spans()
 
@@ -139,7 +139,7 @@ def test_spans_need_no_opentelemetry(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     spans._find_tracer.cache_clear()
     try:
-        with running_model_server(lambda asked: FACT) as server, parent_span(True, "stage graph"):
+        with running_model_server(lambda request: FACT) as server, parent_span(True, "stage graph"):
             assert complete(chat_model(server.base_url, tmp_path, use_spans=True), ask("Who?")).value
     finally:
         spans._find_tracer.cache_clear()

@@ -21,7 +21,7 @@ def stream(chat: OpenAIChatModel, request: ChatRequest[str]) -> list[str]:
 
 
 def test_pieces_come_in_order_and_the_whole_is_stored_under_the_same_key(tmp_path: Path) -> None:
-    with running_model_server(lambda asked: Reply(FACT, prompt_tokens=11, completion_tokens=4)) as server:
+    with running_model_server(lambda request: Reply(FACT, prompt_tokens=11, completion_tokens=4)) as server:
         chat = chat_model(server.base_url, tmp_path)
         pieces = stream(chat, ask("Who?"))
         assert len(pieces) > 3 and "".join(pieces) == FACT
@@ -34,18 +34,18 @@ def test_pieces_come_in_order_and_the_whole_is_stored_under_the_same_key(tmp_pat
 
 @pytest.mark.parametrize("fault", ["429", "500", "drop", "garbage", "html"])
 def test_a_failure_before_the_first_piece_is_retried(tmp_path: Path, fault: str) -> None:
-    with running_model_server(lambda asked: [Fault(fault), FACT], retry_after_s=0.01) as server:
+    with running_model_server(lambda request: [Fault(fault), FACT], retry_after_s=0.01) as server:
         assert "".join(stream(chat_model(server.base_url, tmp_path), ask("Who?"))) == FACT
 
 
 def test_a_silence_before_the_first_piece_times_out_and_is_retried(tmp_path: Path) -> None:
-    with running_model_server(lambda asked: [Fault("hang"), FACT]) as server:
+    with running_model_server(lambda request: [Fault("hang"), FACT]) as server:
         assert "".join(stream(chat_model(server.base_url, tmp_path, timeout_s=0.3), ask("Who?"))) == FACT
 
 
 def test_a_broken_stream_is_a_failure_that_keeps_the_received_text(tmp_path: Path) -> None:
     pieces: list[str] = []
-    with running_model_server(lambda asked: [Fault("drop-midway"), FACT]) as server:
+    with running_model_server(lambda request: [Fault("drop-midway"), FACT]) as server:
         chat = chat_model(server.base_url, tmp_path)
         with pytest.raises(CallFailedError, match="broke off") as caught:
             for piece in iterate_in_loop(chat.stream(ask("Who?"))):
@@ -57,7 +57,7 @@ def test_a_broken_stream_is_a_failure_that_keeps_the_received_text(tmp_path: Pat
 
 def test_a_reply_that_was_read_and_does_not_parse_is_a_failure(tmp_path: Path) -> None:
     with (
-        running_model_server(lambda asked: "gossip " * 9) as server,
+        running_model_server(lambda request: "gossip " * 9) as server,
         pytest.raises(CallFailedError, match="there is no fact"),
     ):
         stream(chat_model(server.base_url, tmp_path), ask("Who?"))
@@ -66,38 +66,38 @@ def test_a_reply_that_was_read_and_does_not_parse_is_a_failure(tmp_path: Path) -
 
 @pytest.mark.parametrize("fault", ["truncated", "refused"])
 def test_a_cut_or_refused_stream_is_a_failure(tmp_path: Path, fault: str) -> None:
-    with running_model_server(lambda asked: Fault(fault)) as server, pytest.raises(CallFailedError):
+    with running_model_server(lambda request: Fault(fault)) as server, pytest.raises(CallFailedError):
         stream(chat_model(server.base_url, tmp_path), ask("Who?"))
     assert server.count() == 1
 
 
 def test_an_empty_stream_is_requested_once_more(tmp_path: Path) -> None:
-    with running_model_server(lambda asked: None if asked.body.get("stream") is None else Fault("empty")) as server:
-        server.push(("Who", lambda asked: None if asked.body.get("stream") else FACT))
+    with running_model_server(lambda request: None if request.body.get("stream") is None else Fault("empty")) as server:
+        server.push(("Who", lambda request: None if request.body.get("stream") else FACT))
         assert stream(chat_model(server.base_url, tmp_path), ask("Who?")) == [FACT]
 
 
 def test_an_endpoint_without_streams_answers_whole(tmp_path: Path) -> None:
-    with running_model_server(lambda asked: Fault("400", message="unknown: 'stream_options'")
-                              if "stream" in asked.body else FACT) as server:  # fmt: skip
+    with running_model_server(lambda request: Fault("400", message="unknown: 'stream_options'")
+                              if "stream" in request.body else FACT) as server:  # fmt: skip
         assert stream(chat_model(server.base_url, tmp_path), ask("Who?")) == [FACT]
     assert server.count() == 2
 
 
 def test_thoughts_are_not_streamed(tmp_path: Path) -> None:
-    with running_model_server(lambda asked: f"<think>hm, a fact? {FACT}</think>\n\n{FACT}") as server:
+    with running_model_server(lambda request: f"<think>hm, a fact? {FACT}</think>\n\n{FACT}") as server:
         chat = chat_model(server.base_url, tmp_path)
         assert "".join(stream(chat, ask("Who?"))) == FACT
         assert complete(chat, ask("Who?")).text == FACT
 
 
 def test_a_lasting_error_ends_the_stream(tmp_path: Path) -> None:
-    with running_model_server(lambda asked: Fault("401")) as server, pytest.raises(PipelineError, match="401"):
+    with running_model_server(lambda request: Fault("401")) as server, pytest.raises(PipelineError, match="401"):
         stream(chat_model(server.base_url, tmp_path), ask("Who?"))
 
 
 def test_a_reader_may_stop_early(tmp_path: Path) -> None:
-    with running_model_server(lambda asked: FACT, chunk_latency_s=0.05) as server:
+    with running_model_server(lambda request: FACT, chunk_latency_s=0.05) as server:
         pieces = iterate_in_loop(chat_model(server.base_url, tmp_path).stream(ask("Who?")))
         assert FACT.startswith(next(pieces))
         pieces.close()  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.model_requests import as_data
 from graphrag_pipeline.query.search_result import SearchResult
-from graphrag_pipeline_tests.model_server import Asked, Fault, Reply, running_model_server
+from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.support.model_index import open_with_model
 
 QUESTION = "Who haunted Scrooge?"
@@ -30,7 +30,7 @@ def number_of(index: GraphIndex, title: str) -> int:
 def test_a_citation_resolves_to_record_text_unit_document_and_offsets(small: GraphIndex, tmp_path: Path) -> None:
     source, marley = source_of(small, "Marley haunted"), number_of(small, "MARLEY")
     reply = f"It was Marley [Data: Sources ({source}); Entities ({marley}, 999)]. He came at night."
-    with running_model_server(lambda asked: reply) as server:
+    with running_model_server(lambda request: reply) as server:
         result = open_with_model(small, tmp_path, server).search(QUESTION)
     assert result.answer == "It was Marley [1][2]. He came at night."
     by_source, by_entity = result.citations
@@ -47,7 +47,7 @@ def test_a_citation_resolves_to_record_text_unit_document_and_offsets(small: Gra
 def test_the_model_is_shown_the_context_as_data_and_the_question_as_its_own_turn(
     small: GraphIndex, tmp_path: Path
 ) -> None:
-    with running_model_server(lambda asked: "Nobody.") as server:
+    with running_model_server(lambda request: "Nobody.") as server:
         index = open_with_model(
             small, tmp_path, server, answers={"engine": "model", "response_type": "one line", "language": "German"}
         )
@@ -70,7 +70,7 @@ def test_what_the_documents_say_cannot_end_the_data() -> None:
 def test_the_pieces_of_a_stream_are_the_answer(small: GraphIndex, tmp_path: Path, method: str) -> None:
     source = source_of(small, "Marley haunted")
     reply = f"Old Marley did, it is said [Data: Sources ({source})], and\n\n- twice [Data: Sources (998)]."
-    with running_model_server(lambda asked: reply) as server:
+    with running_model_server(lambda request: reply) as server:
         index = open_with_model(small, tmp_path, server)
         *pieces, result = index.stream(QUESTION, method=method)
         again = index.search(QUESTION, method=method)
@@ -92,7 +92,7 @@ def test_asking_from_async_code(small: GraphIndex) -> None:
 
 
 def test_what_the_data_does_not_answer_is_not_in_the_index(small: GraphIndex, tmp_path: Path) -> None:
-    with running_model_server(lambda asked: "NOT IN THE INDEX\nIt only speaks of Scrooge.") as server:
+    with running_model_server(lambda request: "NOT IN THE INDEX\nIt only speaks of Scrooge.") as server:
         index = open_with_model(small, tmp_path, server)
         *pieces, result = index.stream("Who painted the ceiling?")
     assert isinstance(result, SearchResult)
@@ -101,7 +101,7 @@ def test_what_the_data_does_not_answer_is_not_in_the_index(small: GraphIndex, tm
 
 
 def test_an_answer_that_cites_nothing_says_so(small: GraphIndex, tmp_path: Path) -> None:
-    with running_model_server(lambda asked: "Surely Hamlet [Data: Sources (77)].") as server:
+    with running_model_server(lambda request: "Surely Hamlet [Data: Sources (77)].") as server:
         *pieces, result = open_with_model(small, tmp_path, server).stream(QUESTION)
     assert isinstance(result, SearchResult)
     assert result.answer == "Surely Hamlet.\n\n(No statement of this answer cites a record of the index.)"
@@ -109,7 +109,7 @@ def test_an_answer_that_cites_nothing_says_so(small: GraphIndex, tmp_path: Path)
 
 
 def test_a_model_that_gives_no_answer_is_replaced_and_that_is_said(small: GraphIndex, tmp_path: Path) -> None:
-    with running_model_server(lambda asked: Fault("refused")) as server:
+    with running_model_server(lambda request: Fault("refused")) as server:
         result = open_with_model(small, tmp_path, server).search(QUESTION)
     extractive = small.search(QUESTION)
     assert result.answer.startswith("The model gave no answer (the model refused")
@@ -118,7 +118,7 @@ def test_a_model_that_gives_no_answer_is_replaced_and_that_is_said(small: GraphI
 
 
 def test_a_stream_that_breaks_off_ends_with_the_extractive_answer(small: GraphIndex, tmp_path: Path) -> None:
-    with running_model_server(lambda asked: Fault("drop-midway")) as server:
+    with running_model_server(lambda request: Fault("drop-midway")) as server:
         *pieces, result = open_with_model(small, tmp_path, server).stream(QUESTION)
     assert isinstance(result, SearchResult) and "broke off" in result.answering["failure"]
     assert len(pieces) > 1 and str(pieces[-1]).strip() == result.answer
@@ -135,7 +135,7 @@ def test_a_wrong_key_is_an_error_not_an_answer(small: GraphIndex, tmp_path: Path
 
 def test_the_account_tells_calls_tokens_and_money_by_model(small: GraphIndex, tmp_path: Path) -> None:
     priced = {"prompt_price": 1.0, "completion_price": 2.0}
-    with running_model_server(lambda asked: Reply("Marley.", prompt_tokens=900, completion_tokens=50)) as server:
+    with running_model_server(lambda request: Reply("Marley.", prompt_tokens=900, completion_tokens=50)) as server:
         index = open_with_model(small, tmp_path, server, answers={"engine": "model", "model": priced})
         usage = index.search(QUESTION).usage
     assert usage.to_dict()["by_model"]["test-chat"] | {"seconds": 0} == {
@@ -176,7 +176,7 @@ def test_the_default_model_of_the_server_cites_what_it_was_shown(small: GraphInd
 
 
 def test_full_width_brackets_ranges_and_singulars_are_citations(small: GraphIndex, tmp_path: Path) -> None:
-    def reply(asked: Asked) -> str:
+    def reply(request: ReceivedRequest) -> str:
         return "他死了【Data：Source （1-2）】。[see above] [Data: nothing]"
 
     with running_model_server(reply) as server:

@@ -15,7 +15,7 @@ from graphrag_pipeline.query.model_requests import as_asked
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.drift import DriftStep
 from graphrag_pipeline.query.search_result import SearchResult
-from graphrag_pipeline_tests.model_server import Asked, Fault, running_model_server
+from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.model_index import open_with_model
 
 QUESTION = "Who haunted Scrooge?"
@@ -45,12 +45,12 @@ def test_a_step_of_score_zero_says_nothing() -> None:
 
 
 def replying(source: int) -> Any:
-    def reply(asked: Asked) -> str | None:
-        if "You have not seen the documents" in asked.prompt:
+    def reply(request: ReceivedRequest) -> str | None:
+        if "You have not seen the documents" in request.prompt:
             return "Marley haunted somebody."
-        if "begin an investigation" in asked.prompt:
+        if "begin an investigation" in request.prompt:
             return step("Open [Data: Reports (1)].", 40, "Who is Marley?")
-        if "one question of an investigation" in asked.prompt:
+        if "one question of an investigation" in request.prompt:
             return step(f"Marley did [Data: Sources ({source}, 999)].", 90, "Who is Bob Cratchit?", "Who is Marley?")
         return f"It was Marley [Data: Sources ({source})]."
 
@@ -81,7 +81,7 @@ def test_a_follow_up_question_cannot_end_its_marks() -> None:
 
 
 def test_where_every_step_fails_the_embedded_engine_answers(small: GraphIndex, tmp_path: Path) -> None:
-    with running_model_server(lambda asked: Fault("400")) as server:
+    with running_model_server(lambda request: Fault("400")) as server:
         result = open_with_model(small, tmp_path, server).search(QUESTION, method="drift")
     assert result.answering["engine"] == "embedded" and result.answering["failure"]
     assert "Marley haunted Scrooge." in result.answer

@@ -11,7 +11,7 @@ import pytest
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.query.answers.model_lazy import read_subqueries
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline_tests.model_server import Asked, Fault, running_model_server
+from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.model_index import open_with_model
 
 QUESTION = "Who haunted Scrooge?"
@@ -33,10 +33,10 @@ def test_subqueries_are_read_each_once() -> None:
 def replying(numbers: dict[int, int]) -> Any:
     """Ratings by number; other prompts as they come."""
 
-    def reply(asked: Asked) -> str | None:
-        if "split the user's question" in asked.prompt:
+    def reply(request: ReceivedRequest) -> str | None:
+        if "split the user's question" in request.prompt:
             return json.dumps({"subqueries": ["Who is Marley?", "Who is Scrooge?"]})
-        if asked.kind == "ratings":
+        if request.kind == "ratings":
             return json.dumps({"ratings": [{"number": n, "rating": rating} for n, rating in numbers.items()]})
         return None
 

@@ -18,7 +18,7 @@ from graphrag_pipeline.query.search import global_ as global_search
 from graphrag_pipeline.query.search import model_rating
 from graphrag_pipeline.query.search.model_rating import read_rating, read_ratings
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
-from graphrag_pipeline_tests.model_server import Asked, Fault, running_model_server
+from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.model_index import open_with_model
 
 QUESTION = "What becomes of Scrooge?"
@@ -92,14 +92,14 @@ def test_batches_hold_everything_once_in_order_and_within_the_budget(costs: list
 # ----------------------------------------------------------------------------------------------------------- end to end
 
 
-def is_map(asked: Asked) -> bool:
-    return asked.kind == "map"
+def is_map(request: ReceivedRequest) -> bool:
+    return request.kind == "map"
 
 
-def answer_all(asked: Asked) -> Any:
+def answer_all(request: ReceivedRequest) -> Any:
     """Rates by the default rule; one point for each batch; an answer that keeps the points' citations."""
-    if asked.kind == "map":
-        number = asked.prompt.partition("# Reports\n[")[2].partition("]")[0]
+    if request.kind == "map":
+        number = request.prompt.partition("# Reports\n[")[2].partition("]")[0]
         return points((f"Scrooge changes [Data: Reports ({number})].", 80), ("Nothing.", 0))
     return None
 
@@ -182,9 +182,9 @@ def test_of_very_many_tiny_communities_the_most_relevant_are_rated(
 def test_repeats_are_independent_and_the_majority_counts(carol: GraphIndex, tmp_path: Path) -> None:
     seen: dict[str, int] = {}
 
-    def rate(asked: Asked) -> dict[str, object]:
-        seen[asked.prompt] = seen.get(asked.prompt, 0) + 1
-        return {"reason": "x", "rating": (0, 3, 3)[seen[asked.prompt] - 1]}
+    def rate(request: ReceivedRequest) -> dict[str, object]:
+        seen[request.prompt] = seen.get(request.prompt, 0) + 1
+        return {"reason": "x", "rating": (0, 3, 3)[seen[request.prompt] - 1]}
 
     reports = {"min_report_size": 1}
     with running_model_server(rate) as server:
@@ -212,9 +212,9 @@ def test_an_overview_question_keeps_what_a_model_rates_best(carol: GraphIndex, t
     row = int(carol.rows_of_numbers("community_reports", "community", [roots[3]])[0])
     [record] = carol.snapshot.take("community_reports", [row], ["full_content"])
 
-    def rate(asked: Asked) -> Any:
-        is_best = record["full_content"][:100] in asked.prompt
-        return {"reason": "x", "rating": (4 if is_best else 0) if best else 3} if asked.kind == "rating" else None
+    def rate(request: ReceivedRequest) -> Any:
+        is_best = record["full_content"][:100] in request.prompt
+        return {"reason": "x", "rating": (4 if is_best else 0) if best else 3} if request.kind == "rating" else None
 
     with running_model_server(rate) as server:
         index = open_with_model(carol, tmp_path, server, **RATING, reports={"min_report_size": 1})
@@ -242,10 +242,10 @@ def test_without_a_point_nothing_is_written_and_what_was_read_is_told(carol: Gra
 def test_a_batch_that_fails_is_counted_and_the_others_answer(carol: GraphIndex, tmp_path: Path) -> None:
     n_maps = 0
 
-    def fail_first(asked: Asked) -> Any:
+    def fail_first(request: ReceivedRequest) -> Any:
         nonlocal n_maps
-        n_maps += asked.kind == "map"
-        return Fault("refused") if asked.kind == "map" and n_maps == 1 else answer_all(asked)
+        n_maps += request.kind == "map"
+        return Fault("refused") if request.kind == "map" and n_maps == 1 else answer_all(request)
 
     with running_model_server(fail_first) as server:
         index = open_with_model(carol, tmp_path, server, global_search={"max_context_tokens": 3000})
@@ -259,7 +259,7 @@ def test_where_a_step_fails_the_embedded_engine_answers_and_says_so(
     carol: GraphIndex, tmp_path: Path, kind: str
 ) -> None:
     with running_model_server(
-        [(lambda asked: asked.kind == kind, Fault("refused")), (is_map, points(("Scrooge changes.", 50)))]
+        [(lambda request: request.kind == kind, Fault("refused")), (is_map, points(("Scrooge changes.", 50)))]
     ) as server:
         result = open_with_model(carol, tmp_path, server).search(QUESTION, method="global")
     assert result.answer.startswith("The model gave no answer (the model refused")

@@ -55,9 +55,9 @@ def kill_at(server: ObjectServer, root: Root, method: str, part: str, n: int) ->
     process = start_index(root)
     seen = 0
 
-    def kill(asked: str, path: str) -> int | None:
+    def kill(sent: str, path: str) -> int | None:
         nonlocal seen
-        seen += asked == method and part in path
+        seen += sent == method and part in path
         if seen < n or process.returncode is not None:
             return None
         process.send_signal(signal.SIGKILL)

@@ -132,14 +132,14 @@ def test_one_writer_if_the_store_overwrites_existing_objects(s3: ObjectServer, s
 
 
 def test_whether_a_store_refuses_is_found_out_once(s3: ObjectServer, s3_url: str, tmp_path: Path) -> None:
-    asked = []
+    methods = []
     for _ in range(2):
         s3.requests.clear()
         lease = Lease(open_object_store(s3_url), tmp_path / "token", 60)
         lease.acquire()
-        asked.append([method for method, _ in s3.requests])
+        methods.append([method for method, _ in s3.requests])
         lease.release()
-    assert asked == [["GET", "PUT", "PUT"], ["PUT"]]
+    assert methods == [["GET", "PUT", "PUT"], ["PUT"]]
 
 
 # ------------------------------------------------------------------------------------------------------- open snapshots
