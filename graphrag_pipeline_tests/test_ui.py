@@ -114,8 +114,8 @@ def test_an_edited_document_makes_its_bucket_unsynced_until_a_backfill_from_the_
     backfill = wait_until(lambda: backfills(server), 30)[0]["id"]
     answered = 0
     while "COMPLETED" not in backfills(server)[0]["status"]:
-        answered = run("query", "Who is Scrooge's clerk?", "--root", root.path)
-        assert answered.returncode == 0 and "preface" not in answered.stdout, answered.stderr
+        result = run("query", "Who is Scrooge's clerk?", "--root", root.path)
+        assert result.returncode == 0 and "preface" not in result.stdout, result.stderr
         answered += 1
     assert answered
     show(browser, f"{server}/runs/b/{backfill}", f"{N_BUCKETS} partitions", "Succeeded", "100% completed")

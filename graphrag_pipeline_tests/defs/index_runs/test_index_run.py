@@ -247,5 +247,5 @@ def test_every_pipeline_error_keeps_its_message(root: Root) -> None:
         try:
             raise RuntimeError("Error occurred while executing op") from error
         except RuntimeError:
-            error = explain_error("graph", serializable_error_info_from_exc_info(sys.exc_info()))
-        assert isinstance(error, PipelineError) and str(error) == f"graph failed: {words}"
+            explained = explain_error("graph", serializable_error_info_from_exc_info(sys.exc_info()))
+        assert isinstance(explained, PipelineError) and str(explained) == f"graph failed: {words}"
