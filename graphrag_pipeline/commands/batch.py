@@ -50,7 +50,7 @@ def batch(
     default = BatchQuestion("", method, filters=tuple(filters or ()))
     questions = read_question_file(file, default)
     project = open_root(root)
-    with GraphIndex.open(project.path) as index, logging_costs(project, "batch", "answers"):
+    with logging_costs(project, "batch", "answers") as counted, GraphIndex.of_root(counted) as index:
         index.where(default.filters)  # an invalid filter is one error, not one per question
         try:
             account = (

@@ -70,13 +70,13 @@ def evaluate(
     ids = [find_snapshot(project.snapshots, start) if start else None for start in (snapshot, against)]
     path = _find_questions(project, questions, bool(generate))
     about = "questions" if generate else "comparison" if compare else "recall"
-    with GraphIndex.open(project.path, ids[0]) as index, logging_costs(project, "evaluate", about):
+    with logging_costs(project, "evaluate", about) as counted, GraphIndex.of_root(counted, ids[0]) as index:
         if generate:
             _generate(index, path, generate, kind)
         elif compare:
-            _compare(project, index, path, compare, as_json)
+            _compare(counted, index, path, compare, as_json)
         else:
-            _measure(project, index, path, methods, k, ids[1], as_json)
+            _measure(counted, index, path, methods, k, ids[1], as_json)
 
 
 def _find_questions(root: Root, named: Path | None, is_new: bool) -> Path:
@@ -142,7 +142,7 @@ def _figures_of_other(
     kept = load_retrieval(root.path, snapshot, name_retrieval(questions, k, root.settings))
     if all(condition.name in kept for condition in conditions):
         return [kept[condition.name] for condition in conditions]
-    with GraphIndex.open(root.path, snapshot) as index:
+    with GraphIndex.of_root(root, snapshot) as index:
         return _measure_and_save(root, index, questions, conditions, k)[0]
 
 

@@ -168,8 +168,8 @@ def merges(
 
     project = open_root(root)
     project.pull()
-    with logging_costs(project, "merges", "resolution"):
-        report = preview_merges(project) if dry_run else list_merges(project)
+    with logging_costs(project, "merges", "resolution") as counted:
+        report = preview_merges(counted) if dry_run else list_merges(counted)
     if as_json:
         print_json(asdict(report))
         return

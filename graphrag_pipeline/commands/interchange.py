@@ -33,8 +33,8 @@ def import_index(
         raise PipelineError("`import` needs `--root DIR`: the directory that becomes the root of the imported index")
     init_root(root)
     project = open_root(root)
-    with project.writing(), logging_costs(project, "import", "embeddings"):
-        report = import_graphrag(directory, project.path, project.embedder, project.settings, keep_vectors)
+    with project.writing(), logging_costs(project, "import", "embeddings") as counted:
+        report = import_graphrag(directory, project.path, counted.embedder, project.settings, keep_vectors)
     for note in report.notes:
         typer.echo(f"repaired: {note}")
     typer.echo(", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.rows.items()))

@@ -82,8 +82,9 @@ def query(
     project = open_root(root)
     if snapshot:
         project.follow()
-    index = GraphIndex.open(project.path, find_snapshot(project.snapshots, snapshot) if snapshot else None)
-    with logging_costs(project, "query", "explain" if explain else method):
+    found = find_snapshot(project.snapshots, snapshot) if snapshot else None
+    with logging_costs(project, "query", "explain" if explain else method) as counted:
+        index = GraphIndex.of_root(counted, found)
         if explain:
             _explain(index, request, as_json)
             return

@@ -54,8 +54,8 @@ def open_root(root: Path | None) -> Root:
     return opened
 
 
-def logging_costs(root: Root, command: str, about: str) -> AbstractContextManager[None]:
-    """Log the model calls of a command for `costs` (see `inspection.costs.costs_logged`)."""
+def logging_costs(root: Root, command: str, about: str) -> AbstractContextManager[Root]:
+    """Give the root whose model calls are logged for `costs` (see `inspection.costs.costs_logged`)."""
     from graphrag_pipeline.inspection.costs import costs_logged
 
     return costs_logged(root, command, about, lambda line: typer.echo(line, err=True))

@@ -54,8 +54,8 @@ def try_stage(
 
     project, tried = open_root(root), find_tried_stage(stage)
     project.pull()
-    with logging_costs(project, "try", tried.name):
-        trial = run_trial(project, tried, sample)
+    with logging_costs(project, "try", tried.name) as counted:
+        trial = run_trial(counted, tried, sample)
     if as_json:
         print_json(asdict(trial))
         return

@@ -16,7 +16,7 @@ from typing import Any
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.inspection.estimates import StageEstimate
-from graphrag_pipeline.models.accounting import CallStats, booked_by_process
+from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.pipeline.root import Root
 
 _FILE = "costs.jsonl"
@@ -38,23 +38,23 @@ def append_costs(root: Root, estimates: Iterable[StageEstimate], actual: Mapping
 
 
 @contextmanager
-def costs_logged(root: Root, command: str, about: str, report: Callable[[str], object]) -> Iterator[None]:
-    """Add the model calls of a command to the log, from any thread, if not all replies were stored.
+def costs_logged(root: Root, command: str, about: str, report: Callable[[str], object]) -> Iterator[Root]:
+    """Give the root whose model calls are counted; add them to the log if not all replies were stored.
 
     Args:
         about: subject of the calls, such as a stage.
         report: called with a message if the log cannot be written; that is not an error, since the replies are kept.
     """
-    with booked_by_process() as account:
-        try:
-            yield
-        finally:
-            if account.n_calls:
-                try:
-                    _append(root, command, {about: {"estimated": None, "actual": account.as_metadata()}})
-                except PipelineError as error:
-                    spent = _render_account(account.as_metadata())
-                    report(f"{command}: {spent}; not in `graphrag-pipeline costs`: {error}")
+    account = CallStats()
+    try:
+        yield root.counted_in(account)
+    finally:
+        if account.n_calls:
+            try:
+                _append(root, command, {about: {"estimated": None, "actual": account.as_metadata()}})
+            except PipelineError as error:
+                spent = _render_account(account.as_metadata())
+                report(f"{command}: {spent}; not in `graphrag-pipeline costs`: {error}")
 
 
 def _append(root: Root, command: str, stages: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from typing import TypeVar
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.estimates import StageEstimate, estimate_index
 from graphrag_pipeline.inspection.trial_samples import SAMPLERS, Result, Sample
-from graphrag_pipeline.models.accounting import CallStats, booked_to
+from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.pool import run_all
 from graphrag_pipeline.models.ports import ChatModel, ChatReply, ChatRequest, Failure
 from graphrag_pipeline.models.prices import find_price
@@ -145,9 +145,9 @@ def try_stage(root: Root, stage: Stage, n_sample: int) -> Trial:
     changes, above = _find_changes(root, stage), _find_stale_above(root, stage)
     if not uses_chat_model(stage, root.settings):
         return Trial(stage.name, EMBEDDED, changes, above, sample.n_records, _compare(sample, sample.make_by_rule()))
-    model, account = MeteredModel(root.models.chat_model(stage.engine)), CallStats()
-    with booked_to(account):
-        results = run_all(stage.name, sample.works(model), model.max_concurrency)
+    account = CallStats()
+    model = MeteredModel(root.counted_in(account).models.chat_model(stage.engine))
+    results = run_all(stage.name, sample.works(model), model.max_concurrency)
     made = [result if isinstance(result, Failure) else sample.read(result) for result in results]
     return Trial(
         stage.name,

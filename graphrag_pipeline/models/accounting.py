@@ -1,8 +1,7 @@
 """Call statistics: calls, tokens, cost and latency of each model, stage and run.
 
 Latencies are counted in logarithmic classes 5 % apart, so that statistics add up and percentiles are exact to 5 %.
-A call counts in three places: in the statistics of its client, in each account that its thread or task opened with
-`booked_to`, and in each account opened with `booked_by_process`.
+A call counts in the statistics of its client, and in each account of its caller (`caller.py`).
 
 Keep out: prices, limits, spans (`endpoints/spans.py`), and the content of calls.
 """
@@ -12,16 +11,11 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 _CLASS = math.log(1.05)
 _SHORTEST_S = 1e-4
-_lock = threading.Lock()
-_accounts: ContextVar[tuple[CallStats, ...]] = ContextVar("accounts", default=())
-_of_process: list[CallStats] = []
+_lock = threading.Lock()  # one for all statistics: it is held for a microsecond, and statistics stay plain data
 
 
 @dataclass
@@ -52,29 +46,23 @@ class CallStats:
         """Count one answered call."""
         latency = round(math.log(max(seconds, _SHORTEST_S)) / _CLASS)
         with _lock:
-            for stats in self._accounts_to_update():
-                stats.n_calls += 1
-                stats.prompt_tokens += prompt_tokens
-                stats.completion_tokens += completion_tokens
-                stats.cost += cost or 0.0
-                stats.seconds += seconds
-                stats.n_unpriced += cost is None
-                stats.latencies[latency] += 1
+            self.n_calls += 1
+            self.prompt_tokens += prompt_tokens
+            self.completion_tokens += completion_tokens
+            self.cost += cost or 0.0
+            self.seconds += seconds
+            self.n_unpriced += cost is None
+            self.latencies[latency] += 1
 
     def add_retry(self) -> None:
         """Count one attempt that will be repeated."""
         with _lock:
-            for stats in self._accounts_to_update():
-                stats.n_retries += 1
+            self.n_retries += 1
 
     def add_cached(self, n: int = 1) -> None:
         """Count requests answered from the store."""
         with _lock:
-            for stats in self._accounts_to_update():
-                stats.n_cached += n
-
-    def _accounts_to_update(self) -> Iterator[CallStats]:
-        yield from (self, *_accounts.get(), *_of_process)
+            self.n_cached += n
 
     def merge(self, other: CallStats) -> CallStats:
         """Return the sum of both statistics."""
@@ -112,26 +100,3 @@ class CallStats:
             "latency_p50_s": round(self.latency_s(0.5), 4),
             "latency_p95_s": round(self.latency_s(0.95), 4),
         }
-
-
-@contextmanager
-def booked_to(account: CallStats) -> Iterator[None]:
-    """Count calls in `account` too that this thread or task, or a task that it starts, makes inside the block."""
-    token = _accounts.set((*_accounts.get(), account))
-    try:
-        yield
-    finally:
-        _accounts.reset(token)
-
-
-@contextmanager
-def booked_by_process() -> Iterator[CallStats]:
-    """Count the calls that any thread of this process makes before the block ends."""
-    account = CallStats()
-    with _lock:
-        _of_process.append(account)
-    try:
-        yield account
-    finally:
-        with _lock:
-            _of_process[:] = [other for other in _of_process if other is not account]

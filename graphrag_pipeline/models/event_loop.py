@@ -1,8 +1,8 @@
 """Event loop of a process for model calls, in a separate thread, for use from synchronous code.
 
 HTTP connections and running requests belong to this loop, so that stages, queries and embedders share them. Signals
-and interrupts reach the waiting main thread and never a running call. A caller that may cancel its calls makes them
-in a `CallScope`.
+and interrupts reach the waiting main thread and never a running call. A caller that may cancel its calls hands a
+`CallScope` along.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ import atexit
 import functools
 import threading
 import weakref
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from concurrent.futures import CancelledError, Future
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -27,7 +25,7 @@ CLOSING_S = 5.0
 
 
 class CallScope:
-    """A group of model calls, from any thread that entered it, that can be cancelled together.
+    """A group of model calls, from any thread, that can be cancelled together.
 
     Attributes:
         is_cancelled: whether a further model call in this scope raises CancelledError.
@@ -37,15 +35,6 @@ class CallScope:
         self.is_cancelled = False
         self._under_way: set[Future[Any]] = set()
         self._lock = threading.Lock()
-
-    @contextmanager
-    def entered(self) -> Iterator[None]:
-        """Add the calls that this thread makes inside the block to this scope."""
-        token = _scope.set(self)
-        try:
-            yield
-        finally:
-            _scope.reset(token)
 
     def cancel(self) -> None:
         """Cancel the running calls and refuse further ones."""
@@ -71,21 +60,17 @@ class CallScope:
         return future
 
 
-_scope: ContextVar[CallScope | None] = ContextVar("call_scope", default=None)
-
-
-def start_in_loop(work: Coroutine[Any, Any, T]) -> Future[T]:
-    """Start a coroutine in the loop of model calls.
+def start_in_loop(work: Coroutine[Any, Any, T], scope: CallScope | None = None) -> Future[T]:
+    """Start a coroutine in the loop of model calls; `scope` can cancel it.
 
     Raises:
         RuntimeError: called from inside that loop, where waiting for the result would never end.
-        CancelledError: the scope of the caller was cancelled.
+        CancelledError: `scope` was cancelled.
     """
     loop, thread = _loop()
     if threading.current_thread() is thread:
         work.close()
         raise RuntimeError("called from a model call's own event loop; await the coroutine instead")
-    scope = _scope.get()
     return scope.start(work, loop) if scope else asyncio.run_coroutine_threadsafe(work, loop)
 
 
@@ -103,6 +88,7 @@ def http_client() -> openai.DefaultAioHttpClient:
     return client
 
 
+# A connection pool belongs to its loop, and a process has one loop for model calls. It holds connections, no results.
 _clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = weakref.WeakKeyDictionary()
 
 

@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Any, Generic, TypeVar
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.models.event_loop import start_in_loop
+from graphrag_pipeline.models.event_loop import CallScope, start_in_loop
 from graphrag_pipeline.models.ports import CallFailedError, ChatModel, ChatReply, ChatRequest, Failure
 
 T = TypeVar("T")
@@ -63,11 +63,13 @@ def complete_all(
     progress: Progress | None = None,
     early_check: EarlyCheck[ChatReply[T]] | None = None,
     max_concurrency: int | None = None,
+    scope: CallScope | None = None,
 ) -> list[ChatReply[T] | Failure]:
     """Answer all requests, in order: look up stored replies together, and send the other requests.
 
     Args:
         max_concurrency: most calls at once, if lower than the limit of the model.
+        scope: cancels the calls, if given.
 
     Raises:
         PipelineError: no request can be answered, the budget is spent, or `first_look` stops the run.
@@ -80,7 +82,7 @@ def complete_all(
     n_known = len(requests) - len(missing)
     report = (lambda done, _: progress(n_known + done, len(requests))) if progress else None
     n_at_once = min(chat.max_concurrency, max_concurrency or chat.max_concurrency)
-    sent = run_all(chat.stage, works, n_at_once, report, early_check)
+    sent = run_all(chat.stage, works, n_at_once, report, early_check, scope)
     for index, result in zip(missing, sent, strict=True):
         results[index] = result
     return [result for result in results if result is not None]
@@ -92,8 +94,12 @@ def run_all(
     max_concurrency: int,
     progress: Progress | None = None,
     early_check: EarlyCheck[T] | None = None,
+    scope: CallScope | None = None,
 ) -> list[T | Failure]:
     """Run all works, `max_concurrency` at once; a CallFailedError becomes a Failure of its record.
+
+    Args:
+        scope: cancels the works, if given.
 
     Raises:
         PipelineError: an error that concerns all works; see the module.
@@ -102,7 +108,7 @@ def run_all(
         return []
     run = _Run(stage, works, early_check)
     with _terminated_as_interrupt():
-        future = start_in_loop(run.do(min(max_concurrency, len(works))))
+        future = start_in_loop(run.do(min(max_concurrency, len(works))), scope)
         try:
             while not wait([future], PROGRESS_S).done:
                 if progress:

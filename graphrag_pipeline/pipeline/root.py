@@ -7,15 +7,18 @@ out: Dagster.
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.ports import Embedder
 from graphrag_pipeline.models.prompts import Prompt, default_prompts, load_prompt
 from graphrag_pipeline.pipeline.stage_code import code_of, embeds, prompts_of
@@ -107,11 +110,23 @@ class Root:
 
     Args:
         path: a folder that holds settings.yaml.
+
+    Attributes:
+        accounts: statistics that count the calls of its models (see `counted_in`).
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.tables = TableStore(path)
+        self.accounts: tuple[CallStats, ...] = ()
+
+    def counted_in(self, *accounts: CallStats) -> Self:
+        """Return this root with models whose calls also count in these accounts."""
+        root = copy.copy(self)
+        root.accounts = (*self.accounts, *accounts)
+        for name in ("models", "embedder"):
+            root.__dict__.pop(name, None)
+        return root
 
     @functools.cached_property
     def settings(self) -> Settings:
@@ -191,7 +206,7 @@ class Root:
         """The clients of the models; opens the cache of replies."""
         from graphrag_pipeline.models.endpoints.clients import open_clients
 
-        return open_clients(self.settings, self.path)
+        return open_clients(self.settings, self.path).for_caller(Caller(self.accounts))
 
     @functools.cached_property
     def embedder(self) -> Embedder:

@@ -7,21 +7,26 @@ anything.
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.models.caller import Caller, embedder_for
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.filtering.document_mask import DocumentMask, document_rows, find_document_mask
 from graphrag_pipeline.query.filtering.filters import DocumentFields
 from graphrag_pipeline.query.names import NameIndex
-from graphrag_pipeline.query.usage import EMBEDDINGS, booked
+from graphrag_pipeline.query.token_budget import TokenBudget
+from graphrag_pipeline.query.usage import EMBEDDINGS, Account
 from graphrag_pipeline.settings.settings import Settings
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.models.event_loop import CallScope
     from graphrag_pipeline.models.ports import Embedder, StreamingChatModel
     from graphrag_pipeline.models.prompts import Prompt
     from graphrag_pipeline.pipeline.root import Root
@@ -30,6 +35,25 @@ if TYPE_CHECKING:
 MAX_VIEWS = 4
 """Sets of filters whose masks an index keeps: a few megabytes each, and the mention graph where PageRank needs it."""
 EMPTY_INDEX = "The index has no documents: put some into the input folder and run `graphrag-pipeline index`."
+
+
+@dataclass(frozen=True)
+class QuestionCalls:
+    """What the model calls of one question share.
+
+    Attributes:
+        account: counts the calls.
+        budget: limits their tokens.
+        scope: cancels them; None if they are never cancelled.
+    """
+
+    account: Account = field(default_factory=Account)
+    budget: TokenBudget = field(default_factory=TokenBudget)
+    scope: CallScope | None = None
+
+    def caller(self, section: str) -> Caller:
+        """Return the caller whose calls count in a section of the account."""
+        return Caller((self.account.section(section),), self.scope)
 
 
 class IndexReader:
@@ -43,6 +67,7 @@ class IndexReader:
 
     Attributes:
         document_mask: the records that may be read where filters were given (`where`); None: all.
+        calls: account, token budget and scope of the question that is answered (`for_question`).
 
     Raises:
         PipelineError: the snapshot's vectors come from another embedding model.
@@ -58,6 +83,8 @@ class IndexReader:
         self._columns: dict[tuple[str, str], np.ndarray] = {}
         self._views: dict[tuple[str, ...], Self] = {}
         self._whole: Self | None = None
+        self._unasked: Self | None = None
+        self.calls = QuestionCalls()
 
     def close(self) -> None:
         """Forget what was loaded and let the snapshot go; the index is not usable afterwards."""
@@ -86,6 +113,8 @@ class IndexReader:
         wanted = tuple(dict.fromkeys(text.strip() for text in listed))
         if not wanted:
             return self
+        if self._unasked:
+            return self._unasked.where(wanted).for_question(self.calls)
         if self._whole and self.document_mask:
             return self._whole.where([*self.document_mask.filters, *wanted])
         view = self._views.get(wanted)
@@ -103,6 +132,12 @@ class IndexReader:
         view = type(self)(RestrictedSnapshot(self.snapshot, mask), self.settings, self.embedder, self._root)
         view._columns, view._whole, view.document_mask = self._columns, self, mask
         return view
+
+    def for_question(self, calls: QuestionCalls) -> Self:
+        """Return this index for one question: the same loaded data, but its own account, token budget and scope."""
+        index = copy.copy(self)
+        index._unasked, index.calls = self._unasked or self, calls
+        return index
 
     @functools.cached_property
     def document_fields(self) -> DocumentFields:
@@ -126,8 +161,7 @@ class IndexReader:
 
     def embed(self, texts: list[str]) -> np.ndarray:
         """float32 (len(texts), dimensions)."""
-        with booked(EMBEDDINGS):
-            return self.embedder.embed(texts)
+        return embedder_for(self.embedder, self.calls.caller(EMBEDDINGS)).embed(texts)
 
     def embed_passages(self, texts: list[str]) -> np.ndarray:
         """Vectors by which passages are compared with a question: the bundled ones, so that nothing is paid for it."""
@@ -140,7 +174,7 @@ class IndexReader:
 
     def chat_model(self, section: str) -> StreamingChatModel:
         """The chat model that a section of the settings asks."""
-        return self._models_of_root.models.chat_model(section)
+        return self._models_of_root.models.chat_model(section).for_caller(self.calls.caller(section))
 
     def prompt(self, name: str) -> Prompt:
         """A prompt of the root."""
@@ -185,6 +219,8 @@ class IndexReader:
     @functools.cached_property
     def names(self) -> NameIndex:
         """Entities by their names."""
+        if self._unasked:
+            return self._unasked.names  # loaded once, for all questions
         arrays = self.snapshot.lookups
         hashes, rows = arrays.array("name_hashes"), arrays.array("name_rows")
         if self.document_mask is not None:

@@ -13,8 +13,7 @@ from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, Mess
 from graphrag_pipeline.models.prompts import AUTO, Prompt, instruct_language
 from graphrag_pipeline.models.reply_json import clean_text
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.token_budget import admit, refuse, reply_tokens, settle
-from graphrag_pipeline.query.usage import booked
+from graphrag_pipeline.query.token_budget import reply_tokens
 
 T = TypeVar("T")
 
@@ -75,10 +74,9 @@ def ask_all(
     """
     from graphrag_pipeline.models.pool import complete_all
 
-    n_sent = admit(requests, reply_tokens(index.settings, section), reserve)
-    replies: list[ChatReply[T] | Failure] = []
-    if n_sent:
-        with booked(section):
-            replies = complete_all(index.chat_model(section), requests[:n_sent], max_concurrency=max_concurrency)
-        settle(requests[:n_sent], [reply.reply if isinstance(reply, Failure) else reply.text for reply in replies])
-    return replies + [refuse(section, request) for request in requests[n_sent:]]
+    budget = index.calls.budget
+    n_sent = budget.admit(requests, reply_tokens(index.settings, section), reserve)
+    sent, model = requests[:n_sent], index.chat_model(section)
+    replies = complete_all(model, sent, max_concurrency=max_concurrency, scope=index.calls.scope) if sent else []
+    budget.settle(sent, [reply.reply if isinstance(reply, Failure) else reply.text for reply in replies])
+    return replies + [budget.refuse(section, request) for request in requests[n_sent:]]

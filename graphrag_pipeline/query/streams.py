@@ -72,21 +72,21 @@ class Listener:
             self._receive(text)
 
 
-def iterate_tokens(work: Callable[[OnToken], T]) -> Iterator[str | T]:
+def iterate_tokens(work: Callable[[OnToken, CallScope], T]) -> Iterator[str | T]:
     """Yield the pieces that `work` hands on, and at last what it returns.
 
     Raises:
         Exception: what `work` raises.
     """
     pieces: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-    with _started(lambda: work(pieces.put)) as result:
+    with _started(lambda scope: work(pieces.put, scope)) as result:
         result.add_done_callback(lambda _: pieces.put(None))
         while (text := pieces.get()) is not None:
             yield text
         yield result.result()
 
 
-async def aiterate_tokens(work: Callable[[OnToken], T]) -> AsyncIterator[str | T]:
+async def aiterate_tokens(work: Callable[[OnToken, CallScope], T]) -> AsyncIterator[str | T]:
     """`iterate_said` for code that is async."""
     loop = asyncio.get_running_loop()
     pieces: asyncio.Queue[str | None] = asyncio.Queue()
@@ -96,7 +96,7 @@ async def aiterate_tokens(work: Callable[[OnToken], T]) -> AsyncIterator[str | T
         if is_read:  # the loop may be closed otherwise
             loop.call_soon_threadsafe(pieces.put_nowait, text)
 
-    with _started(lambda: work(pass_on)) as result:
+    with _started(lambda scope: work(pass_on, scope)) as result:
         result.add_done_callback(lambda _: pass_on(None))
         try:
             while (text := await pieces.get()) is not None:
@@ -106,7 +106,7 @@ async def aiterate_tokens(work: Callable[[OnToken], T]) -> AsyncIterator[str | T
             is_read = False
 
 
-async def await_search(work: Callable[[], T]) -> T:
+async def await_search(work: Callable[[CallScope], T]) -> T:
     """What `work` returns, for code that is async.
 
     Raises:
@@ -117,15 +117,11 @@ async def await_search(work: Callable[[], T]) -> T:
 
 
 @contextmanager
-def _started(work: Callable[[], T]) -> Iterator[Future[T]]:
+def _started(work: Callable[[CallScope], T]) -> Iterator[Future[T]]:
     """Work in a thread, with the caller's context; at the end its calls to models are given up, if any are left."""
     scope = CallScope()
-
-    def work_in_scope() -> T:
-        with scope.entered():
-            return work()
-
-    result = _searches().submit(contextvars.copy_context().run, work_in_scope)
+    spans = contextvars.copy_context()  # the span around the search is the parent of its spans
+    result = _searches().submit(spans.run, work, scope)
     try:
         yield result
     finally:

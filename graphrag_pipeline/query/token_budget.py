@@ -1,18 +1,17 @@
 """The most tokens that one question may spend with chat models.
 
-Whoever answers a query limits it (`limited`); whoever asks a model asks first what the budget admits (`admit`) and
-says what came back (`settle`). The budget follows the thread, as accounts do. Tokens are those of prompts and replies
-as our tokenizer counts them, stored replies like new ones, so that the same question has the same answer whatever the
-store holds. A call is made only where its prompt and the reply that it asks for fit into what is left (a model that
-writes more than it was asked for goes over by that); one that is not made is a `Failure` like any other, so each method
-goes on with what it has. Keep out: the budget of a root (`models/spending.py`).
+Each step of a search has a `TokenBudget`, which `IndexReader.for_question` carries. Code that calls a model first asks
+the budget how many requests it admits (`admit`), and then adds the replies (`settle`). A call is made only if its
+prompt and the longest reply that it allows fit into what is left. A model that writes more than allowed exceeds the budget by
+the rest. A call that is not made is a `Failure` like any other, so each method continues with what it has.
+
+Tokens are those of prompts and replies as our tokenizer counts them. Stored replies count like new ones, so that a
+question has the same answer with any store. Keep out: the budget of a root (`models/spending.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,28 +32,44 @@ FRAME_TOKENS = 500
 
 @dataclass
 class TokenBudget:
-    """What one question may spend and has spent; None is no limit."""
+    """Tokens that one question may spend and has spent; without a limit if `most` is None."""
 
-    most: int | None
+    most: int | None = None
     spent: int = 0
 
     @property
     def left(self) -> int | None:
         return None if self.most is None else max(0, self.most - self.spent)
 
+    def is_affordable(self, n_tokens: int) -> bool:
+        """Return whether so many tokens are left."""
+        return self.left is None or n_tokens <= self.left
 
-_budget: ContextVar[TokenBudget | None] = ContextVar("token_budget", default=None)
+    def admit(self, requests: Sequence[ChatRequest[Any]], n_reply: int, reserve: int = 0) -> int:
+        """Return how many requests, the first in order, fit into what is left.
 
+        Args:
+            n_reply: tokens that each reply may take.
+            reserve: tokens that are kept for later calls.
+        """
+        if self.left is None:
+            return len(requests)
+        left = self.left - reserve
+        for n_admitted, cost in enumerate(_count_prompts(requests)):
+            left -= cost + n_reply
+            if left < 0:
+                return n_admitted
+        return len(requests)
 
-@contextmanager
-def limited(most: int | None, spent: int = 0) -> Iterator[TokenBudget]:
-    """Keep a budget meanwhile, of which some may be spent already."""
-    budget = TokenBudget(most, spent)
-    token = _budget.set(budget)
-    try:
-        yield budget
-    finally:
-        _budget.reset(token)
+    def settle(self, requests: Sequence[ChatRequest[Any]], replies: Sequence[str]) -> None:
+        """Subtract the tokens of requests and their replies."""
+        if self.most is not None:
+            self.spent += sum(_count_prompts(requests)) + sum(count_tokens_each(list(replies)))
+
+    def refuse(self, section: str, request: ChatRequest[Any]) -> Failure:
+        """Return the failure of a request that was not sent."""
+        reason = f"the budget of {self.most or 0:,} tokens for this question does not allow it"
+        return Failure(section, request.record, reason, "", "")
 
 
 def reply_tokens(settings: Settings, section: str) -> int:
@@ -74,45 +89,6 @@ def fit_context(settings: Settings, most: int, max_context_tokens: int) -> int:
     """
     room = most - answer_cost(settings, 0)
     return min(max_context_tokens, room) if room > settings.text_units.size + FRAME_TOKENS else max_context_tokens
-
-
-def is_affordable(n_tokens: int) -> bool:
-    """Whether so many tokens are left."""
-    budget = _budget.get()
-    return budget is None or budget.left is None or n_tokens <= budget.left
-
-
-def admit(requests: Sequence[ChatRequest[Any]], n_reply: int, reserve: int = 0) -> int:
-    """How many of some requests, the first in order, fit into what is left.
-
-    Args:
-        n_reply: tokens that each reply may take.
-        reserve: tokens that stay for what comes after.
-    """
-    budget = _budget.get()
-    if budget is None or budget.left is None:
-        return len(requests)
-    left = budget.left - reserve
-    for n_admitted, cost in enumerate(_count_prompts(requests)):
-        left -= cost + n_reply
-        if left < 0:
-            return n_admitted
-    return len(requests)
-
-
-def settle(requests: Sequence[ChatRequest[Any]], replies: Sequence[str]) -> None:
-    """Book what was asked and what came back."""
-    budget = _budget.get()
-    if budget is not None and budget.most is not None:
-        budget.spent += sum(_count_prompts(requests)) + sum(count_tokens_each(list(replies)))
-
-
-def refuse(section: str, request: ChatRequest[Any]) -> Failure:
-    """What stands for a reply where a request was not sent."""
-    budget = _budget.get()
-    most = budget.most if budget and budget.most is not None else 0
-    reason = f"the budget of {most:,} tokens for this question does not allow it"
-    return Failure(section, request.record, reason, "", "")
 
 
 def _count_prompts(requests: Sequence[ChatRequest[Any]]) -> list[int]:

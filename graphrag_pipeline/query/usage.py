@@ -1,19 +1,15 @@
 """What the models did for one question: calls, tokens, money and seconds, by model.
 
-Code that calls a model books the call to a section of the settings (`booked`); code that answers a question opens an
-account around it (`accounted`). Both follow the thread, so that questions answered side by side do not mix. The JSON
-form of `QueryUsage` is part of the contract of a search's result. Keep out: what was sent to a model.
+An `Account` counts the calls of one question by section of the settings; `IndexReader.for_question` hands it to the
+models. The JSON form of `QueryUsage` is part of the contract of a search's result. Keep out: what was sent to a model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
 
-from graphrag_pipeline.models.accounting import CallStats, booked_to
+from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.settings.settings import Settings
 
 EMBEDDINGS = "embeddings"
@@ -95,6 +91,10 @@ class Account:
 
     by_section: dict[str, CallStats] = field(default_factory=dict)
 
+    def section(self, name: str) -> CallStats:
+        """Return the statistics that count the calls of a section."""
+        return self.by_section.setdefault(name, CallStats())
+
     def by_model(self, settings: Settings) -> dict[str, ModelUsage]:
         """What each model did, by its name; models that did nothing are left out."""
         used: dict[str, ModelUsage] = {}
@@ -104,31 +104,6 @@ class Account:
                 name = (settings.embedding_model if is_embedder else settings.chat_model_for(section)).model
                 used[name] = used.get(name, ModelUsage()) + _usage_of(stats)
         return used
-
-
-_account: ContextVar[Account | None] = ContextVar("query_account", default=None)
-
-
-@contextmanager
-def accounted() -> Iterator[Account]:
-    """Keep an account of what is booked meanwhile."""
-    account = Account()
-    token = _account.set(account)
-    try:
-        yield account
-    finally:
-        _account.reset(token)
-
-
-@contextmanager
-def booked(section: str) -> Iterator[None]:
-    """Book the calls made meanwhile to a section, if somebody keeps an account."""
-    account = _account.get()
-    if account is None:
-        yield
-        return
-    with booked_to(account.by_section.setdefault(section, CallStats())):
-        yield
 
 
 def _usage_of(stats: CallStats) -> ModelUsage:

@@ -40,7 +40,7 @@ _BUNDLED = Path(__file__).parents[1] / "bundled" / "tiktoken"
 _RANKS = _BUNDLED / "fb374d419588a4632f3f557e76b4b70aebbca790"  # the file name of o200k_base in tiktoken's cache
 _RANKS_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 _CACHE_VARIABLE = "TIKTOKEN_CACHE_DIR"
-_definition_lock = threading.Lock()
+_definition_lock = threading.Lock()  # while tiktoken reads our ranks in place of a download
 
 
 def load_encoding(name: str = DEFAULT_ENCODING) -> tiktoken.Encoding:

@@ -91,8 +91,9 @@ def test_parallel_commands_lose_no_line_and_a_truncated_line_loses_only_itself(t
 def test_an_unwritable_log_is_reported_and_the_answer_is_kept(tmp_path: Path) -> None:
     root, said = make_root(tmp_path / "root", {}), []
     root.cache_folder.write_text("no folder")
-    with costs_logged(root, "query", "local", said.append):
-        CallStats().add_call(10, 5, 0.25, 0.1)
+    with costs_logged(root, "query", "local", said.append) as counted:
+        [account] = counted.accounts
+        account.add_call(10, 5, 0.25, 0.1)
     [line] = said
     assert line.startswith("query: calls 1, tokens 15, USD 0.2500; not in `graphrag-pipeline costs`: ")
     assert "costs.jsonl` cannot be written" in line

@@ -12,7 +12,7 @@ from typing import NoReturn
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.models.event_loop import start_in_loop
+from graphrag_pipeline.models.event_loop import CallScope, start_in_loop
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.results import Context
@@ -33,15 +33,15 @@ class EndlessSearch:
         self.is_asking = threading.Event()
         self.is_given_up = threading.Event()
 
-    def run(self, on_token: OnToken = lambda text: None) -> NoReturn:
+    def run(self, on_token: OnToken, scope: CallScope) -> NoReturn:
         on_token("A piece.")
-        future = start_in_loop(asyncio.Event().wait())
+        future = start_in_loop(asyncio.Event().wait(), scope)
         self.is_asking.set()
         try:
             future.result()
         except CancelledError:
             with pytest.raises(CancelledError):
-                start_in_loop(asyncio.sleep(0))  # nor is another call made
+                start_in_loop(asyncio.sleep(0), scope)  # nor is another call made
             self.is_given_up.set()
             raise
         raise AssertionError("it never ends")
@@ -104,7 +104,7 @@ def test_a_search_that_is_cancelled_gives_up_its_calls() -> None:
     search = EndlessSearch()
 
     async def cancel() -> None:
-        task = asyncio.create_task(await_search(search.run))
+        task = asyncio.create_task(await_search(lambda scope: search.run(lambda text: None, scope)))
         assert await asyncio.to_thread(search.is_asking.wait, SAFE_S)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.models.ports import ChatRequest
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.query.token_budget import admit, fit_context, limited, refuse, settle
+from graphrag_pipeline.query.token_budget import TokenBudget, fit_context
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.text.tokens import count_tokens
 from graphrag_pipeline_tests.model_server import running_model_server
@@ -26,31 +26,31 @@ def request(n_words: int) -> ChatRequest[str]:
 
 
 def test_without_a_limit_everything_is_asked() -> None:
-    assert admit([request(5)] * 3, 1000) == 3
-    with limited(None) as budget:
-        settle([request(5)], ["a reply"])
-        assert admit([request(5)] * 3, 1000) == 3 and budget.left is None
+    budget = TokenBudget()
+    assert budget.admit([request(5)] * 3, 1000) == 3
+    budget.settle([request(5)], ["a reply"])
+    assert budget.admit([request(5)] * 3, 1000) == 3 and budget.left is None
 
 
 def test_replies_and_what_is_kept_back_count() -> None:
     cost = count_tokens("word " * 10)
-    with limited(3 * (cost + 5)) as budget:
-        assert admit([request(10)] * 5, 5) == 3
-        assert admit([request(10)] * 5, 5, reserve=cost) == 2
-        settle([request(10)], ["one two three"])
-        assert budget.spent == cost + 3
-        assert "budget of" in refuse("answers", request(1)).reason
+    budget = TokenBudget(3 * (cost + 5))
+    assert budget.admit([request(10)] * 5, 5) == 3
+    assert budget.admit([request(10)] * 5, 5, reserve=cost) == 2
+    budget.settle([request(10)], ["one two three"])
+    assert budget.spent == cost + 3
+    assert "budget of" in budget.refuse("answers", request(1)).reason
 
 
 @given(st.lists(st.integers(1, 40), max_size=8), st.integers(0, 200), st.integers(0, 20))
 def test_what_is_admitted_fits(n_words: list[int], most: int, n_reply: int) -> None:
     requests = [request(n) for n in n_words]
-    with limited(most) as budget:
-        n_admitted = admit(requests, n_reply)
-        settle(requests[:n_admitted], [""] * n_admitted)
-        assert budget.spent + n_admitted * n_reply <= most
-        cost_of_one_more = sum(count_tokens("word " * n) + n_reply for n in n_words[: n_admitted + 1])
-        assert n_admitted == len(requests) or cost_of_one_more > most
+    budget = TokenBudget(most)
+    n_admitted = budget.admit(requests, n_reply)
+    budget.settle(requests[:n_admitted], [""] * n_admitted)
+    assert budget.spent + n_admitted * n_reply <= most
+    cost_of_one_more = sum(count_tokens("word " * n) + n_reply for n in n_words[: n_admitted + 1])
+    assert n_admitted == len(requests) or cost_of_one_more > most
 
 
 def test_a_context_is_lowered_to_what_a_budget_can_pay() -> None:

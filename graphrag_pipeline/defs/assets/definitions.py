@@ -20,7 +20,6 @@ from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, calls_endpoint, retrying
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.identity import WHOLE, bucket_keys
-from graphrag_pipeline.models.accounting import booked_to
 from graphrag_pipeline.models.endpoints.spans import parent_span
 from graphrag_pipeline.pipeline.data_versions import stage_data_version
 from graphrag_pipeline.pipeline.root import Root
@@ -125,8 +124,7 @@ def _run_stage(
         else:
             run.pin_inputs()
             try:
-                span = parent_span(root.settings.use_spans, f"stage {stage.name}", partition=partition)
-                with booked_to(run.account), span:
+                with parent_span(root.settings.use_spans, f"stage {stage.name}", partition=partition):
                     BODIES[stage.name](run)
             finally:
                 session.costs.book(stage.name, run.account)

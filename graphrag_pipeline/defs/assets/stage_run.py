@@ -33,7 +33,7 @@ class StageRun:
     """The argument of a stage's body.
 
     Attributes:
-        root: the project.
+        root: the project; its models count their calls in `account` and in the accounts of the session.
         stage: the stage.
         partition: the partition; "all" for a stage over the whole corpus.
         details: metadata the step adds to what is always shown.
@@ -52,15 +52,15 @@ class StageRun:
         log: Callable[[str], None] = lambda line: None,
         session: IndexSession | None = None,
     ) -> None:
-        self.root = root
+        self.session = session or IndexSession()
+        self.account = CallStats()
+        self.root = root.counted_in(self.account, *self.session.accounts)
         self.stage = stage
         self.partition = partition
         self.settings = root.settings
         self.code = root.code_of(stage)
         self.details: dict[str, Any] = {}
-        self.account = CallStats()
         self.log = log
-        self.session = session or IndexSession()
         self.is_reclustering = False
         self.is_withheld = False
         self._heads: dict[str, list[Head]] = {}

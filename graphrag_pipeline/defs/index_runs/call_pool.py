@@ -6,15 +6,13 @@ takes them. A stage without pooled results, as in a run from the UI, calls the m
 vector cache.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
-from functools import partial
-from typing import TypeVar
+from collections.abc import Iterable
 
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.indexing.extraction.model import UnitMentions
 from graphrag_pipeline.indexing.model_stages import extract_text_units, extraction_works
-from graphrag_pipeline.models.accounting import CallStats, booked_to
+from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.spans import parent_span
 from graphrag_pipeline.models.pool import Work
 from graphrag_pipeline.pipeline.plans import is_extraction_proven, plan_extraction
@@ -23,8 +21,6 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import uses_chat_model
 from graphrag_pipeline.pipeline.stages import STAGES, Stage
 from graphrag_pipeline.pipeline.staleness import why_stale
-
-T = TypeVar("T")
 
 EXTRACTION, EMBEDDING = STAGES["extracted_graph"], STAGES["text_unit_embeddings"]
 
@@ -57,28 +53,23 @@ def _stale(root: Root, stage: Stage, buckets: list[str]) -> list[str]:
 
 
 def _extract_from_units(root: Root, buckets: list[str], session: IndexSession) -> None:
-    plan, model = plan_extraction(root), root.models.chat_model(EXTRACTION.engine)
+    together = CallStats()
+    plan, model = plan_extraction(root), root.counted_in(together).models.chat_model(EXTRACTION.engine)
     works: list[tuple[str, Work[UnitMentions]]] = []
     for bucket in buckets:
         account = session.pooled.account(bucket, EXTRACTION.name)
-        units = extraction_works(root.tables.read("text_units", bucket), plan, model)
-        works += [(bucket, replace(work, start=partial(_booked, account, work.start))) for work in units]
-    together = CallStats()
+        units = root.tables.read("text_units", bucket)
+        works += [(bucket, work) for work in extraction_works(units, plan, model.for_caller(Caller((account,))))]
     model_name = root.settings.chat_model_for(EXTRACTION.engine).model
     progress = _progress(EXTRACTION, together, session)
     try:
-        with booked_to(together), parent_span(root.settings.use_spans, f"stage {EXTRACTION.name}"):
+        with parent_span(root.settings.use_spans, f"stage {EXTRACTION.name}"):
             requests = [work for _, work in works]
             results = extract_text_units(requests, plan, model, model_name, progress, is_extraction_proven(root))
     finally:
         session.costs.book(EXTRACTION.name, together)
     for (bucket, work), result in zip(works, results, strict=True):
         session.pooled.add(bucket, work.record, result)
-
-
-async def _booked(account: CallStats, start: Callable[[], Awaitable[T]]) -> T:
-    with booked_to(account):
-        return await start()
 
 
 def _embed_units(root: Root, buckets: list[str], session: IndexSession) -> None:
@@ -89,9 +80,8 @@ def _embed_units(root: Root, buckets: list[str], session: IndexSession) -> None:
         return
     account = session.pooled.account(needing[0], EMBEDDING.name)
     try:
-        with booked_to(account):
-            progress = _progress(EMBEDDING, account, session)
-            root.embedder.try_embed([text for bucket in needing for text in texts[bucket]], progress)
+        embedder, progress = root.counted_in(account).embedder, _progress(EMBEDDING, account, session)
+        embedder.try_embed([text for bucket in needing for text in texts[bucket]], progress)
     finally:
         session.costs.book(EMBEDDING.name, account)
 

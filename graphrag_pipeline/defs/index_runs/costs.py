@@ -9,17 +9,13 @@ from contextlib import contextmanager
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.inspection.costs import append_costs, render_estimates
 from graphrag_pipeline.inspection.estimates import StageEstimate, asks_any_model, estimate_index
-from graphrag_pipeline.models.accounting import booked_by_process
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.staleness import StalePartition
 
 
 @contextmanager
 def log_costs(root: Root, session: IndexSession) -> Iterator[Callable[[list[StalePartition]], None]]:
-    """Give a function that estimates stale partitions; at the end log the estimate and what was paid, also on errors.
-
-    The session's `costs.total` counts all calls of the process inside the block.
-    """
+    """Give a function that estimates stale partitions; at the end, also on errors, log the estimate and the cost."""
     if not asks_any_model(root.settings):
         yield lambda stale: None
         return
@@ -31,7 +27,6 @@ def log_costs(root: Root, session: IndexSession) -> Iterator[Callable[[list[Stal
             session.observer.progress(line)
 
     try:
-        with booked_by_process() as session.costs.total:
-            yield estimate
+        yield estimate
     finally:
         append_costs(root, estimates, session.costs.by_stage)

@@ -177,7 +177,8 @@ def _materialize(root: Root, stale: list[StalePartition], observer: RunObserver,
     from graphrag_pipeline.defs.index_runs.costs import log_costs
     from graphrag_pipeline.defs.runs.session import IndexSession
 
-    session = IndexSession(observer)
+    session = IndexSession(observer, caller_accounts=root.accounts)
+    root = root.counted_in(session.costs.total)
     whole = [item for item in stale if item.partition == WHOLE]
     pooled = pooled_stages(root)
     buckets = [item for item in stale if item.partition != WHOLE]

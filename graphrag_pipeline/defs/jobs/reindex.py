@@ -20,7 +20,7 @@ from graphrag_pipeline.defs.runs.names import EMBEDDINGS_ONLY, LOADED_TAG, REIND
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, retrying
 from graphrag_pipeline.inspection.estimates import asks_any_model
-from graphrag_pipeline.models.accounting import booked_by_process
+from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.pipeline.progress import SilentObserver
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT
@@ -61,8 +61,9 @@ def _build_job(root: Root, name: str, body: Body, description: str) -> dg.JobDef
         if has_old_definitions(context, opened):
             context.log.warning(f"{RELOAD}: this run follows the files on disk, the UI does not yet")
         trying = retrying(context, RETRY_POLICY) if is_retried else contextlib.nullcontext()
-        with trying, booked_by_process() as account:
-            shown = body(context, opened)
+        account = CallStats()
+        with trying:
+            shown = body(context, opened.counted_in(account))
         context.add_output_metadata(shown | of_calls(account) | describe_definitions(context, opened))
 
     @dg.job(name=name, description=description, tags={LOADED_TAG: code_version_of_all(root)})

@@ -44,7 +44,7 @@ class RunCosts:
 
     Attributes:
         by_stage: calls that each stage booked, failed ones too.
-        total: all calls of this process since the run began.
+        total: all calls since the run began.
     """
 
     by_stage: dict[str, CallStats] = field(default_factory=dict)
@@ -63,8 +63,15 @@ class IndexSession:
         observer: receives progress.
         pooled: results of calls made ahead of the stages that need them.
         costs: calls so far.
+        caller_accounts: accounts of the code that started the index run, which count all its calls.
     """
 
     observer: RunObserver = field(default_factory=SilentObserver)
     pooled: PooledCalls = field(default_factory=PooledCalls)
     costs: RunCosts = field(default_factory=RunCosts)
+    caller_accounts: tuple[CallStats, ...] = ()
+
+    @property
+    def accounts(self) -> tuple[CallStats, ...]:
+        """The accounts that count every call of the index run."""
+        return (self.costs.total, *self.caller_accounts)

@@ -8,10 +8,13 @@ Keep out: which step uses which model.
 
 from __future__ import annotations
 
+import copy
 import functools
 from pathlib import Path
+from typing import Self
 
 from graphrag_pipeline.models.cache import ResponseCache
+from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.database import SharedDatabase
 from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.openai_embedder import OpenAIEmbedder
@@ -35,6 +38,8 @@ class ModelClients:
     def __init__(self, settings: Settings, location: Path | str) -> None:
         self._settings = settings
         self._chat_models: dict[str, OpenAIChatModel] = {}
+        self._embedders: list[OpenAIEmbedder] = []
+        self._caller = Caller()
         database, self.cache = _open_cache(location)
         self.spending = Spending(database, settings.budget)
 
@@ -43,12 +48,21 @@ class ModelClients:
         if section not in self._chat_models:
             settings = self._settings.chat_model_for(section)
             self._chat_models[section] = OpenAIChatModel(section, settings, self.cache, self.spending)
-        return self._chat_models[section]
+        return self._chat_models[section].for_caller(self._caller)
 
-    @functools.cached_property
+    @property
     def embedder(self) -> OpenAIEmbedder:
         """The embedding model."""
-        return OpenAIEmbedder("embeddings", self._settings.embedding_model, self.cache, self.spending)
+        if not self._embedders:
+            settings = self._settings.embedding_model
+            self._embedders.append(OpenAIEmbedder("embeddings", settings, self.cache, self.spending))
+        return self._embedders[0].for_caller(self._caller)
+
+    def for_caller(self, caller: Caller) -> Self:
+        """Return these clients for a caller whose accounts count their calls, too."""
+        clients = copy.copy(self)
+        clients._caller = self._caller.joined_by(caller)
+        return clients
 
 
 def open_clients(settings: Settings, root: Path) -> ModelClients:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from graphrag_pipeline.errors import PipelineError, SettingsError
-from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.limits import AdaptiveLimit, backoff_s
 from graphrag_pipeline.models.endpoints.parameters import ModelParameters
 from graphrag_pipeline.models.endpoints.problems import Problem, attempt_errors, describe_problem
@@ -71,7 +71,6 @@ class Endpoint:
     Args:
         stage: the stage that uses the model, for spans and messages.
         spending: the budget and rate limits of the root.
-        stats: statistics that count the calls.
         defaults: parameters of every request; those of the settings replace them.
 
     Raises:
@@ -83,7 +82,6 @@ class Endpoint:
         stage: str,
         settings: ModelSettings,
         spending: Spending,
-        stats: CallStats,
         defaults: Mapping[str, Any] | None = None,
     ) -> None:
         self.host = urlsplit(settings.base_url).hostname or settings.base_url
@@ -97,7 +95,6 @@ class Endpoint:
             )
         self._stage = stage
         self._spending = spending
-        self._stats = stats
         self._limit = AdaptiveLimit(settings.max_concurrency)
         self._rate = Rate(f"{self.host} {settings.model}", settings.requests_per_minute, settings.tokens_per_minute)
         parameters = {**(defaults or {}), **settings.parameters}
@@ -119,6 +116,7 @@ class Endpoint:
         key: str,
         expected: TokenUsage,
         read: Callable[[object], T],
+        caller: Caller,
         on_token: OnToken | None = None,
     ) -> Sent[T]:
         """Send a request, and retry it, until it is answered.
@@ -129,6 +127,7 @@ class Endpoint:
             key: request key, for failures and for the jitter of retries.
             expected: the most tokens that the call should use, for budget and rate limit.
             read: reads the JSON body of the response; raises ReplyFormatError if it is not an answer.
+            caller: its accounts count the calls.
             on_token: receives streamed text; None requests a whole response.
 
         Raises:
@@ -140,7 +139,7 @@ class Endpoint:
         post = make_post(path, key, self._settings.timeout_s, on_token)
         while True:
             n_attempt = n_failed + n_limited + n_adapted + 1
-            outcome = await self._attempt(post, body, expected, read, n_attempt)
+            outcome = await self._attempt(post, body, expected, read, caller, n_attempt)
             if isinstance(outcome, Sent):
                 return outcome
             if n_adapted < MAX_ADAPTED and self._parameters.adapt(outcome):
@@ -153,7 +152,7 @@ class Endpoint:
                 n_failed += 1
             if n_failed >= self._most_attempts(outcome) or n_limited >= MAX_LIMITED:
                 raise self._give_up(outcome, n_failed + n_limited, key)
-            self._stats.add_retry()
+            caller.add_retry()
             pause = backoff_s(n_failed + n_limited - 1, self._settings.backoff_s, key)
             await asyncio.sleep(max(pause, outcome.retry_after_s or 0.0))
 
@@ -166,7 +165,13 @@ class Endpoint:
         return problem.is_unreachable and not self._has_answered
 
     async def _attempt(
-        self, post: Post, body: Mapping[str, Any], expected: TokenUsage, read: Callable[[object], T], number: int
+        self,
+        post: Post,
+        body: Mapping[str, Any],
+        expected: TokenUsage,
+        read: Callable[[object], T],
+        caller: Caller,
+        number: int,
     ) -> Sent[T] | Problem:
         client = self._connect()  # first, because a missing key must fail before anything is reserved
         await self._spending.wait_for_turn(self._rate, expected.tokens)
@@ -178,7 +183,7 @@ class Endpoint:
                     outcome = await self._send(client, post, body, expected, read)
                     _record_outcome(span, outcome)
             finally:
-                self._book(outcome, expected, reservation)
+                self._book(outcome, expected, reservation, caller)
             if isinstance(outcome, Sent):
                 self._limit.grow()
             elif outcome.is_overload:
@@ -214,10 +219,10 @@ class Endpoint:
         most = self._cost(expected) or 0.0
         return await self._spending.reserve(expected.tokens, most, self._settings.timeout_s + SETTLE_S)
 
-    def _book(self, outcome: Sent[Any] | Problem, expected: TokenUsage, reservation: str) -> None:
+    def _book(self, outcome: Sent[Any] | Problem, expected: TokenUsage, reservation: str, caller: Caller) -> None:
         if isinstance(outcome, Sent):
             usage, cost = outcome.usage, outcome.cost
-            self._stats.add_call(usage.prompt_tokens, usage.completion_tokens, outcome.cost, outcome.seconds)
+            caller.add_call(usage.prompt_tokens, usage.completion_tokens, outcome.cost, outcome.seconds)
         else:
             usage = TokenUsage(expected.prompt_tokens if outcome.may_be_paid else 0)
             cost = self._cost(usage)

@@ -12,14 +12,16 @@ Neither this nor a corrective turn changes the key of the reply.
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.cache import ResponseCache, StoredReply
+from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
 from graphrag_pipeline.models.endpoints.replies import (
     Completion,
@@ -52,7 +54,7 @@ class OpenAIChatModel:
         stage: the stage that uses the model; stored with its replies and failures.
 
     Attributes:
-        stats: calls, tokens and cost of this instance.
+        stats: calls, tokens and cost of this model, for all callers.
     """
 
     def __init__(self, stage: str, settings: ChatModelSettings, cache: ResponseCache, spending: Spending) -> None:
@@ -66,9 +68,15 @@ class OpenAIChatModel:
         self._most = next((int(most) for most in limits if most), BOUNDED_COMPLETION if spending.has_ceiling else None)
         # A budget holds only if no reply can be longer than its reservation.
         defaults = {"max_tokens": self._most} if spending.has_ceiling and not any(limits) else {}
-        self._endpoint = Endpoint(stage, settings, spending, self.stats, defaults)
-        self._has_response_format = True
-        self._longest_completion = EXPECTED_COMPLETION
+        self._endpoint = Endpoint(stage, settings, spending, defaults)
+        self._caller = Caller((self.stats,))
+        self._learned = _Learned()
+
+    def for_caller(self, caller: Caller) -> Self:
+        """See `caller.CallingModel.for_caller`."""
+        model = copy.copy(self)  # shares all state, which is in `stats`, `_cache`, `_endpoint` and `_learned`
+        model._caller = self._caller.joined_by(caller)
+        return model
 
     async def complete(self, request: ChatRequest[T]) -> ChatReply[T]:
         """See `ports.ChatModel.complete`."""
@@ -97,7 +105,7 @@ class OpenAIChatModel:
         while True:
             [reply] = self._recall([key], [request])
             if reply is not None:
-                self.stats.add_cached()
+                self._caller.add_cached()
                 return reply
             if key not in under_way:
                 break
@@ -119,7 +127,7 @@ class OpenAIChatModel:
     def recall(self, requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
         """See `ports.ChatModel.recall`."""
         replies = self._recall([self._key_of(request) for request in requests], requests)
-        self.stats.add_cached(sum(reply is not None for reply in replies))
+        self._caller.add_cached(sum(reply is not None for reply in replies))
         return replies
 
     def _key_of(self, request: ChatRequest[Any]) -> str:
@@ -174,15 +182,15 @@ class OpenAIChatModel:
     async def _send(
         self, messages: Sequence[Message], response_format: Mapping[str, Any] | None, key: str
     ) -> Sent[Completion]:
-        if response_format is not None and self._has_response_format:
+        if response_format is not None and self._learned.accepts_response_format:
             try:
                 return await self._post(messages, {"response_format": response_format}, key)
             except RejectedError as error:
                 if not error.problem.is_about_format:
                     raise
                 reason = error.reason
-            if self._has_response_format:
-                self._has_response_format = False
+            if self._learned.accepts_response_format:
+                self._learned.accepts_response_format = False
                 _LOG.warning("%s at %s does not accept response_format (%s): the prompt holds the schema from now on",
                              self._settings.model, self._endpoint.host, reason)  # fmt: skip
         if response_format is not None:
@@ -194,10 +202,19 @@ class OpenAIChatModel:
     ) -> Sent[Completion]:
         turns = [{"role": message["role"], "content": sendable(message["content"])} for message in messages]
         prompt_tokens = sum(estimate_tokens(turn["content"]) for turn in turns)
-        expected = TokenUsage(prompt_tokens, self._most or self._longest_completion)
-        sent = await self._endpoint.post(_PATH, {"messages": turns, **more}, key, expected, read_completion, on_token)
-        self._longest_completion = max(self._longest_completion, sent.usage.completion_tokens)
+        expected = TokenUsage(prompt_tokens, self._most or self._learned.longest_completion)
+        body = {"messages": turns, **more}
+        sent = await self._endpoint.post(_PATH, body, key, expected, read_completion, self._caller, on_token)
+        self._learned.longest_completion = max(self._learned.longest_completion, sent.usage.completion_tokens)
         return sent
+
+
+@dataclass
+class _Learned:
+    """What answers showed about a model."""
+
+    accepts_response_format: bool = True
+    longest_completion: int = EXPECTED_COMPLETION
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,12 @@ Keep out: which texts are embedded, and search in vectors.
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash, text_hash
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.cache import ResponseCache
+from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.embedding_replies import read_vectors
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError
 from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
@@ -69,7 +72,7 @@ class OpenAIEmbedder:
 
     Attributes:
         fingerprint: hash of model, parameters, requested dimensions, and the length at which texts are split.
-        stats: calls, tokens and cost of this instance.
+        stats: calls, tokens and cost of this model, for all callers.
     """
 
     def __init__(self, stage: str, settings: EmbeddingModelSettings, cache: ResponseCache, spending: Spending) -> None:
@@ -81,8 +84,15 @@ class OpenAIEmbedder:
         defaults: dict[str, Any] = {"encoding_format": "base64"}
         if settings.dimensions is not None:
             defaults["dimensions"] = settings.dimensions
-        self._endpoint = Endpoint(stage, settings, spending, self.stats, defaults)
-        self._dimensions = settings.dimensions
+        self._endpoint = Endpoint(stage, settings, spending, defaults)
+        self._caller = Caller((self.stats,))
+        self._learned = _Learned(settings.dimensions)
+
+    def for_caller(self, caller: Caller) -> Self:
+        """See `caller.CallingModel.for_caller`."""
+        model = copy.copy(self)  # shares all state, which is in `stats`, `_cache`, `_endpoint` and `_learned`
+        model._caller = self._caller.joined_by(caller)
+        return model
 
     @property
     def dimensions(self) -> int:
@@ -91,10 +101,10 @@ class OpenAIEmbedder:
         Raises:
             PipelineError: a request is needed and fails.
         """
-        if self._dimensions is None:
+        if self._learned.dimensions is None:
             stored = self._cache.read_any_vector(self.fingerprint)
-            self._dimensions = len(stored) if stored is not None else len(self._request_one())
-        return self._dimensions
+            self._learned.dimensions = len(stored) if stored is not None else len(self._request_one())
+        return self._learned.dimensions
 
     def _request_one(self) -> np.ndarray:
         vectors: dict[str, np.ndarray] = {}
@@ -132,7 +142,7 @@ class OpenAIEmbedder:
         text_of = {key: text for key, text in zip(keys, texts, strict=True) if text.strip()}
         vectors = self._cache.read_vectors(self.fingerprint, text_of)
         self._check_length(list(vectors.values()))
-        self.stats.add_cached(len(vectors))
+        self._caller.add_cached(len(vectors))
         missing = {key: text for key, text in text_of.items() if key not in vectors}
         failures = self._embed_missing(missing, vectors, progress)
         matrix = np.zeros((len(texts), self.dimensions), dtype=np.float32)
@@ -153,7 +163,7 @@ class OpenAIEmbedder:
         ]
         works = [Work(batch[0].key, partial(self._embed_batch, batch, texts, vectors)) for batch in batches]
         failed: dict[str, Failure] = {}
-        for result in run_all(self.stage, works, self._settings.max_concurrency, progress):
+        for result in run_all(self.stage, works, self._settings.max_concurrency, progress, scope=self._caller.scope):
             if isinstance(result, dict):
                 failed |= result
         return list(failed.values())
@@ -215,25 +225,32 @@ class OpenAIEmbedder:
         expected = TokenUsage(sum(piece.n_tokens for piece in pieces))
         read = partial(read_vectors, n=len(pieces))
         for _ in range(MAX_REQUESTS):
-            vectors = (await self._endpoint.post(_PATH, {"input": texts}, key, expected, read)).value
+            vectors = (await self._endpoint.post(_PATH, {"input": texts}, key, expected, read, self._caller)).value
             if self._have_right_length(vectors):
                 break
         self._check_length(vectors)
         return vectors
 
     def _have_right_length(self, vectors: Sequence[np.ndarray]) -> bool:
-        if self._dimensions is None and vectors:
-            self._dimensions = len(vectors[0])
-        return all(len(vector) == self._dimensions for vector in vectors)
+        if self._learned.dimensions is None and vectors:
+            self._learned.dimensions = len(vectors[0])
+        return all(len(vector) == self._learned.dimensions for vector in vectors)
 
     def _check_length(self, vectors: Sequence[np.ndarray]) -> None:
         if not self._have_right_length(vectors):
-            wrong = next(len(vector) for vector in vectors if len(vector) != self._dimensions)
+            wrong = next(len(vector) for vector in vectors if len(vector) != self._learned.dimensions)
             raise PipelineError(
                 f"embedding model {self._settings.model!r} at {self._endpoint.host} gives vectors of {wrong} numbers "
-                f"where {self._dimensions} are expected (from the settings or stored vectors); set `model` to the one "
-                "that made the stored vectors, or set `dimensions` and rebuild the vectors"
+                f"where {self._learned.dimensions} are expected (from the settings or stored vectors); set `model` to "
+                "the one that made the stored vectors, or set `dimensions` and rebuild the vectors"
             )
+
+
+@dataclass
+class _Learned:
+    """The length of a model's vectors; None until it is known."""
+
+    dimensions: int | None
 
 
 @functools.cache

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.models.endpoints.problems import attempt_errors, describe_problem
 from graphrag_pipeline.models.endpoints.replies import THOUGHTS
-from graphrag_pipeline.models.event_loop import start_in_loop
+from graphrag_pipeline.models.event_loop import CallScope, start_in_loop
 from graphrag_pipeline.models.ports import CallFailedError, ReplyFormatError
 from graphrag_pipeline.models.requests import sendable
 
@@ -184,8 +184,12 @@ class _ThoughtFilter:
         return held[thoughts.end() :] if thoughts else held
 
 
-def iterate_in_loop(items: AsyncIterator[T]) -> Iterator[T]:
-    """Yield the items of an async generator in synchronous code; close it when the caller stops early."""
+def iterate_in_loop(items: AsyncIterator[T], scope: CallScope | None = None) -> Iterator[T]:
+    """Yield the items of an async generator in synchronous code; close it when the caller stops early.
+
+    Args:
+        scope: cancels the generator, if given.
+    """
     found: queue.SimpleQueue[Any] = queue.SimpleQueue()
     is_closed = threading.Event()
 
@@ -197,7 +201,7 @@ def iterate_in_loop(items: AsyncIterator[T]) -> Iterator[T]:
         finally:
             is_closed.set()
 
-    future = start_in_loop(pump())
+    future = start_in_loop(pump(), scope)
     future.add_done_callback(lambda _: found.put(_END))
     try:
         while (item := found.get()) is not _END:

@@ -19,9 +19,8 @@ from graphrag_pipeline.query.model_requests import as_data, ask_all, open_questi
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Answer, Context
 from graphrag_pipeline.query.streams import OnToken
-from graphrag_pipeline.query.token_budget import admit, reply_tokens, settle
+from graphrag_pipeline.query.token_budget import reply_tokens
 from graphrag_pipeline.query.understanding.conversation import read_history
-from graphrag_pipeline.query.usage import booked
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline.text.tokens import count_tokens_each
 
@@ -113,13 +112,13 @@ class AnswerWriter:
         """Yield the reply as it comes where it is streamed, else in one piece."""
         from graphrag_pipeline.models.endpoints.streaming import iterate_in_loop
 
-        if self._on_token and admit([request], reply_tokens(self._index.settings, "answers")):
+        calls = self._index.calls
+        if self._on_token and calls.budget.admit([request], reply_tokens(self._index.settings, "answers")):
             written = []
-            with booked("answers"):
-                for piece in iterate_in_loop(self._index.chat_model("answers").stream(request)):
-                    written.append(piece)
-                    yield piece
-            settle([request], ["".join(written)])
+            for piece in iterate_in_loop(self._index.chat_model("answers").stream(request), calls.scope):
+                written.append(piece)
+                yield piece
+            calls.budget.settle([request], ["".join(written)])
             return
         [reply] = ask_all(self._index, "answers", [request])
         if isinstance(reply, Failure):

@@ -19,7 +19,6 @@ from graphrag_pipeline.query.search.drift import Drift
 from graphrag_pipeline.query.search.global_ import Selection, map_points
 from graphrag_pipeline.query.search.lazy import LazySelection, select_lazy_context
 from graphrag_pipeline.query.streams import OnToken
-from graphrag_pipeline.query.token_budget import is_affordable
 from graphrag_pipeline.settings.settings import (
     DriftSearchSettings,
     GlobalSearchSettings,
@@ -113,7 +112,7 @@ class ModelAnswerer:
         read = self._read_text_units(selection, settings).text_units
         if len(read) == len(selection.relevant):
             return MappedPoints(())
-        if read and not is_affordable(estimate_map(self._index, selection, settings)):
+        if read and not self._index.calls.budget.is_affordable(estimate_map(self._index, selection, settings)):
             return MappedPoints(())
         return map_text_units(self._index, question, selection, settings)
 

@@ -30,7 +30,7 @@ from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.drift import DriftStep, Primer, read_locally, read_primer
 from graphrag_pipeline.query.search.global_ import NO_REPORT, Point, Selection, select_global_context
-from graphrag_pipeline.query.token_budget import admit, answer_cost, reply_tokens
+from graphrag_pipeline.query.token_budget import answer_cost, reply_tokens
 from graphrag_pipeline.settings.settings import DriftSearchSettings
 
 IMAGINED_WORDS = 150
@@ -107,7 +107,8 @@ class ModelFollower:
         """
         pairs = [(q, read_locally(self._index, q, self._settings.max_context_tokens)) for q in questions]
         requests = [self._build_request("drift_follow_up", q, context, as_asked(q)) for q, context in pairs]
-        n_admitted = admit(requests, reply_tokens(self._index.settings, "answers"), self._reserve)
+        n_reply = reply_tokens(self._index.settings, "answers")
+        n_admitted = self._index.calls.budget.admit(requests, n_reply, self._reserve)
         return self._ask(requests[:n_admitted], pairs[:n_admitted], depth)
 
     def _ask(

@@ -217,10 +217,9 @@ def _answer(index: GraphIndex, question: BatchQuestion, key: str, scope: CallSco
     if question.problem:
         return failed
     try:
-        with scope.entered():
-            result = index.search(
-                question.question, question.method, question.strategy, filters=question.filters, **question.options
-            )
+        result = index.within(scope).search(
+            question.question, question.method, question.strategy, filters=question.filters, **question.options
+        )
     except PipelineError as error:
         return replace(failed, error=str(error))
     return replace(failed, result=result)

@@ -12,16 +12,20 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from graphrag_pipeline.models.endpoints.spans import parent_span
 from graphrag_pipeline.query.index.running import prepare_query, run_search
-from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.index_reader import IndexReader, QuestionCalls
 from graphrag_pipeline.query.methods.state import SearchRequest
 from graphrag_pipeline.query.question import valid_unicode
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.query.streams import Listener, OnToken, aiterate_tokens, await_search, iterate_tokens
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.models.event_loop import CallScope
+    from graphrag_pipeline.pipeline.root import Root
 
 
 class GraphIndex(IndexReader):
@@ -41,7 +45,11 @@ class GraphIndex(IndexReader):
         """
         from graphrag_pipeline.pipeline.root import Root, find_root
 
-        project = Root(find_root(root))
+        return cls.of_root(Root(find_root(root)), snapshot)
+
+    @classmethod
+    def of_root(cls, project: Root, snapshot: str | None = None) -> Self:
+        """Open the published snapshot of an opened root, or the one named, with the root's models; see `open`."""
         settings = project.settings
         if snapshot is None or not project.snapshots.path_of(snapshot).exists():
             project.follow()
@@ -116,12 +124,20 @@ class GraphIndex(IndexReader):
 
     def stream(self, question: str, method: str = "local", **options: Any) -> Iterator[str | SearchResult]:
         """Answer a question: the answer in pieces as they come, and at last the result (see `search`)."""
-        return iterate_tokens(lambda on_token: self.search(question, method, on_token=on_token, **options))
+        return iterate_tokens(
+            lambda on_token, scope: self.within(scope).search(question, method, on_token=on_token, **options)
+        )
 
     async def asearch(self, question: str, method: str = "local", **options: Any) -> SearchResult:
         """`search` for code that is async; cancelled, it gives up its calls to models."""
-        return await await_search(lambda: self.search(question, method, **options))
+        return await await_search(lambda scope: self.within(scope).search(question, method, **options))
 
     def astream(self, question: str, method: str = "local", **options: Any) -> AsyncIterator[str | SearchResult]:
         """`stream` for code that is async."""
-        return aiterate_tokens(lambda on_token: self.search(question, method, on_token=on_token, **options))
+        return aiterate_tokens(
+            lambda on_token, scope: self.within(scope).search(question, method, on_token=on_token, **options)
+        )
+
+    def within(self, scope: CallScope) -> Self:
+        """Return this index with model calls that `scope` can cancel."""
+        return self.for_question(QuestionCalls(scope=scope))

@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from graphrag_pipeline.query.answers.answering import choose_answerer
-from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.index_reader import IndexReader, QuestionCalls
 from graphrag_pipeline.query.methods.method import SearchStep
 from graphrag_pipeline.query.methods.registry import METHODS, look_up_method
 from graphrag_pipeline.query.methods.state import Query, SearchRequest, SearchState
 from graphrag_pipeline.query.question import read_question
 from graphrag_pipeline.query.results import Answer, Context
 from graphrag_pipeline.query.streams import Listener, OnToken
-from graphrag_pipeline.query.token_budget import limited
+from graphrag_pipeline.query.token_budget import TokenBudget
 from graphrag_pipeline.query.understanding.time_scope import TimeScope, read_time_scope
-from graphrag_pipeline.query.usage import QueryUsage, accounted
+from graphrag_pipeline.query.usage import Account, QueryUsage
 
 
 def prepare_query(index: IndexReader, request: SearchRequest) -> Query:
@@ -100,12 +100,13 @@ def run_step(index: IndexReader, step: SearchStep, state: SearchState, on_token:
         PipelineError: no call to a model can be answered, or the budget of the root is spent.
     """
     started = time.perf_counter()
-    with accounted() as account, limited(state.query.budget, state.spent) as budget:
-        after = step.run(index, state, choose_answerer(index, on_token))
-    usage = QueryUsage(account.by_model(index.settings))
+    calls = QuestionCalls(Account(), TokenBudget(state.query.budget, state.spent), index.calls.scope)
+    counted = index.for_question(calls)
+    after = step.run(counted, state, choose_answerer(counted, on_token))
+    usage = QueryUsage(calls.account.by_model(index.settings))
     return replace(
         after,
-        spent=budget.spent,
+        spent=calls.budget.spent,
         usage=state.usage + usage,
         step_usage=usage,
         seconds=state.seconds + time.perf_counter() - started,

@@ -30,7 +30,11 @@ from graphrag_pipeline.tables import INDEX_CANDIDATE
 
 _log = logging.getLogger(__name__)
 _sessions: dict[tuple[Path, str], WriteSession] = {}
-"""Write sessions of this process, by root and URL."""
+"""Write sessions of this process, by root and URL.
+
+The lease belongs to the process, as a lock does. This registry makes it re-entrant: an index run holds the lease, and
+the assets that Dagster runs for it in the same process open their own `Root`.
+"""
 
 
 class SharedStore:

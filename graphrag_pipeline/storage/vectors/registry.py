@@ -30,6 +30,7 @@ def _open_lance_store(folder: Path, options: Mapping[str, Any]) -> VectorStore:
 
 LANCEDB = "lancedb"
 _FACTORIES: dict[str, StoreFactory] = {LANCEDB: _open_lance_store}
+"""Filled by `register_vector_store`, which the user's module calls when it is imported."""
 
 
 def register_vector_store(kind: str, factory: StoreFactory) -> None:

@@ -1,0 +1,63 @@
+"""Callers of models: the accounts that count a caller's calls, and the scope in which they can be cancelled.
+
+Code that opens an account hands it to the models that it calls: `Root.counted_in` for all models of a root,
+`IndexReader.for_question` for those of one question. A model made by `for_caller` shares connections, limits and the
+cache with the model that it was made from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+
+from graphrag_pipeline.models.accounting import CallStats
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.models.event_loop import CallScope
+    from graphrag_pipeline.models.ports import Embedder
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A caller of models.
+
+    Attributes:
+        accounts: statistics that count each call.
+        scope: the group of calls to cancel together; None if they are never cancelled.
+    """
+
+    accounts: tuple[CallStats, ...] = ()
+    scope: CallScope | None = None
+
+    def joined_by(self, other: Caller) -> Caller:
+        """Return a caller whose calls count in the accounts of both; the scope of `other` comes first."""
+        return Caller((*self.accounts, *other.accounts), other.scope or self.scope)
+
+    def add_call(self, prompt_tokens: int, completion_tokens: int, cost: float | None, seconds: float) -> None:
+        """Count one answered call in each account."""
+        for account in self.accounts:
+            account.add_call(prompt_tokens, completion_tokens, cost, seconds)
+
+    def add_retry(self) -> None:
+        """Count one attempt that will be repeated in each account."""
+        for account in self.accounts:
+            account.add_retry()
+
+    def add_cached(self, n: int = 1) -> None:
+        """Count requests answered from the store in each account."""
+        for account in self.accounts:
+            account.add_cached(n)
+
+
+@runtime_checkable
+class CallingModel(Protocol):
+    """A model that sends requests, unlike the bundled embeddings."""
+
+    def for_caller(self, caller: Caller) -> Self:
+        """Return this model for a caller whose accounts count its calls, too."""
+        ...
+
+
+def embedder_for(embedder: Embedder, caller: Caller) -> Embedder:
+    """Return an embedder for a caller; one that sends no request stays the same."""
+    return embedder.for_caller(caller) if isinstance(embedder, CallingModel) else embedder
