@@ -2,8 +2,8 @@
 
 Each step of a search has a `TokenBudget`, which `IndexReader.for_question` carries. Code that calls a model first asks
 the budget how many requests it admits (`admit`), and then adds the replies (`settle`). A call is made only if its
-prompt and the longest reply that it allows fit into what is left. A model that writes more than allowed exceeds the budget by
-the rest. A call that is not made is a `Failure` like any other, so each method continues with what it has.
+prompt and the longest reply that it allows fit into what is left. A model that writes more than allowed exceeds the
+budget. A call that is not made is a `Failure` like any other, so each method continues with what it has.
 
 Tokens are those of prompts and replies as our tokenizer counts them. Stored replies count like new ones, so that a
 question has the same answer with any store. Keep out: the budget of a root (`models/spending.py`).
