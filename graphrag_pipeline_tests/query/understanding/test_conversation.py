@@ -1,4 +1,4 @@
-"""Which turns of a conversation are read, and what they change."""
+"""Conversations: the turns that are read, and their effect on a search."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ def test_what_is_read_fits_its_part_of_the_budget_and_is_the_end(
 ) -> None:
     talk = read_conversation(history, max_turns, max_tokens)
     assert count_tokens(talk.render()) <= talk.n_tokens <= MAX_SHARE * max_tokens
-    folded = [(role, " ".join(said.split())) for role, said in history]
+    folded = [(role, " ".join(content.split())) for role, content in history]
     assert list(talk.turns) == folded[len(folded) - len(talk.turns) :]
     assert sum(role == "user" for role, _ in talk.turns) <= max_turns
 
 
-def test_a_question_that_names_nobody_is_about_whom_the_last_one_named(carol: GraphIndex) -> None:
+def test_a_question_without_a_name_is_about_the_entity_of_the_last_question(carol: GraphIndex) -> None:
     question = "And what became of him?"
     alone = carol.search(question, context_only=True).context.entities
-    told = carol.search(question, context_only=True, conversation_history=TALK[:2]).context.entities
+    with_history = carol.search(question, context_only=True, conversation_history=TALK[:2]).context.entities
     assert all(entity.match == "vector" for entity in alone)
-    assert (told[0].title, told[0].match) == ("TINY TIM", "name")
+    assert (with_history[0].title, with_history[0].match) == ("TINY TIM", "name")
     written = [{"role": role, "content": content} for role, content in TALK[:2]]
-    assert carol.search(question, context_only=True, conversation_history=written).context.entities == told
-    assert len(told) == len(alone) == 10
+    assert carol.search(question, context_only=True, conversation_history=written).context.entities == with_history
+    assert len(with_history) == len(alone) == 10
 
 
-def test_history_is_off_the_budget_first(carol: GraphIndex) -> None:
+def test_history_is_taken_off_the_budget_first(carol: GraphIndex) -> None:
     long = [("user", "Who is Tiny Tim? " * 100), ("assistant", "A son. " * 200)]
     talk = read_conversation(long, 5, 3_000)
     context = carol.search("Who?", context_only=True, conversation_history=long, max_context_tokens=3_000).context
@@ -84,13 +84,13 @@ def test_a_file_of_turns_is_json_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["[]", "Who?", '{"role": "system", "content": ""}', '{"role": "user", "content": 3}'])
-def test_a_line_that_is_no_turn_is_named(tmp_path: Path, line: str) -> None:
+def test_a_line_that_is_not_a_turn_is_an_error_with_its_place(tmp_path: Path, line: str) -> None:
     path = tmp_path / "talk.jsonl"
     path.write_text(f'{{"role": "user", "content": "Who?"}}\n{line}\n')
-    with pytest.raises(PipelineError, match=r"talk\.jsonl, line 2: is no turn such as"):
+    with pytest.raises(PipelineError, match=r"talk\.jsonl, line 2: is not a turn such as"):
         read_history_file(path)
 
 
-def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error_with_its_path(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match=r"none\.jsonl: cannot be read"):
         read_history_file(tmp_path / "none.jsonl")
