@@ -55,7 +55,7 @@ def test_the_report_names_stale_stages_and_reasons(indexed_root: Root) -> None:
     assert started == [] and indexed_root.snapshots.current() == before, "nothing ran"
     assert shown["stale partitions"] == len(stale(indexed_root))
     assert "| corpus_manifest | " in shown["stale"] and "input folder changed" in shown["stale"]
-    assert "no calls of models" in shown["estimate"]
+    assert "no model calls" in shown["estimate"]
     assert shown["definitions"] == "as on disk"
 
 
