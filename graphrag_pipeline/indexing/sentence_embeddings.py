@@ -42,13 +42,13 @@ def embed_sentences(text_units: pa.Table, embedder: Embedder) -> pa.Table:
     return SENTENCE_EMBEDDINGS.sort(pa.concat_tables(parts)) if parts else SENTENCE_EMBEDDINGS.empty()
 
 
-_Sentence = tuple[str, int, int, int, str]
+_SentenceRow = tuple[str, int, int, int, str]
 """Text unit id, position, start, end, text."""
 
 
-def _split_text_units(text_units: pa.Table) -> Iterator[list[_Sentence]]:
+def _split_text_units(text_units: pa.Table) -> Iterator[list[_SentenceRow]]:
     """Yield sentences in batches of about `_BATCH_SENTENCES`."""
-    batch: list[_Sentence] = []
+    batch: list[_SentenceRow] = []
     columns = (text_units[name].to_pylist() for name in ("id", "start", "text"))
     for unit_id, unit_start, text in zip(*columns, strict=True):
         first = unit_start or 0
@@ -61,7 +61,7 @@ def _split_text_units(text_units: pa.Table) -> Iterator[list[_Sentence]]:
         yield batch
 
 
-def _embed_batch(batch: list[_Sentence], embedder: Embedder) -> pa.Table:
+def _embed_batch(batch: list[_SentenceRow], embedder: Embedder) -> pa.Table:
     ids, positions_, starts, ends, texts = zip(*batch, strict=True)
     vectors = _to_int8(embedder.embed(texts))
     columns = {"text_unit_id": ids, "position": positions_, "start": starts, "end": ends, "vector": _to_binary(vectors)}

@@ -81,7 +81,7 @@ class Trial:
     estimate: StageEstimate | None = None
 
 
-class MeteredModel:
+class TrialModel:
     """Chat model that counts replies, including stored ones; implements `ports.ChatModel`."""
 
     def __init__(self, model: ChatModel) -> None:
@@ -146,7 +146,7 @@ def try_stage(root: Root, stage: Stage, n_sample: int) -> Trial:
     if not uses_chat_model(stage, root.settings):
         return Trial(stage.name, EMBEDDED, changes, above, sample.n_records, _compare(sample, sample.make_by_rule()))
     account = CallStats()
-    model = MeteredModel(root.counted_in(account).models.chat_model(stage.engine))
+    model = TrialModel(root.counted_in(account).models.chat_model(stage.engine))
     results = run_all(stage.name, sample.works(model), model.max_concurrency)
     made = [result if isinstance(result, Failure) else sample.read(result) for result in results]
     return Trial(
@@ -199,7 +199,7 @@ def _paid(stage: Stage, account: CallStats) -> StageEstimate:
     return StageEstimate(stage.name, account.n_calls, account.n_cached, *tokens, cost)
 
 
-def _scale(root: Root, stage: Stage, model: MeteredModel, sample: Sample) -> StageEstimate:
+def _scale(root: Root, stage: Stage, model: TrialModel, sample: Sample) -> StageEstimate:
     """Scale the calls of the sample to all records."""
     share = sample.n_records / len(sample.records)
     counts = (model.n_replies, model.prompt_tokens, model.completion_tokens)

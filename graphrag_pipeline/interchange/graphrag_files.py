@@ -23,7 +23,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class _Column:
+class _SourceColumn:
     """Rule for reading a column.
 
     Attributes:
@@ -111,82 +111,82 @@ def _json(value: Any) -> Any:
     return json.loads(json.dumps(value, default=str))
 
 
-_ID, _NUMBER_OF_ROW = _Column(_text), _Column(_integer)
-_TABLES: dict[str, dict[str, _Column]] = {
+_ID, _NUMBER_OF_ROW = _SourceColumn(_text), _SourceColumn(_integer)
+_TABLES: dict[str, dict[str, _SourceColumn]] = {
     "documents": {
-        "id": _Column(_text, True, True),
+        "id": _SourceColumn(_text, True, True),
         "human_readable_id": _NUMBER_OF_ROW,
-        "title": _Column(_text),
-        "text": _Column(_text, True, aliases=("raw_content",)),
-        "text_unit_ids": _Column(_texts),
-        "creation_date": _Column(_text),
-        "metadata": _Column(_json),
-        "raw_data": _Column(_json),
+        "title": _SourceColumn(_text),
+        "text": _SourceColumn(_text, True, aliases=("raw_content",)),
+        "text_unit_ids": _SourceColumn(_texts),
+        "creation_date": _SourceColumn(_text),
+        "metadata": _SourceColumn(_json),
+        "raw_data": _SourceColumn(_json),
     },
     "text_units": {
-        "id": _Column(_text, True, True),
+        "id": _SourceColumn(_text, True, True),
         "human_readable_id": _NUMBER_OF_ROW,
-        "text": _Column(_text, True, True),
-        "n_tokens": _Column(_integer),
-        "document_ids": _Column(_texts, True, aliases=("document_id",)),
-        "entity_ids": _Column(_texts),
-        "relationship_ids": _Column(_texts, aliases=("relationships_ids",)),
+        "text": _SourceColumn(_text, True, True),
+        "n_tokens": _SourceColumn(_integer),
+        "document_ids": _SourceColumn(_texts, True, aliases=("document_id",)),
+        "entity_ids": _SourceColumn(_texts),
+        "relationship_ids": _SourceColumn(_texts, aliases=("relationships_ids",)),
     },
     "entities": {
-        "id": _Column(_text, True),
+        "id": _SourceColumn(_text, True),
         "human_readable_id": _NUMBER_OF_ROW,
-        "title": _Column(_text, True, aliases=("name",)),
-        "type": _Column(_text),
-        "description": _Column(_text, True),
-        "text_unit_ids": _Column(_texts, True),
-        "frequency": _Column(_integer),
-        "degree": _Column(_integer, aliases=("node_degree",)),
+        "title": _SourceColumn(_text, True, aliases=("name",)),
+        "type": _SourceColumn(_text),
+        "description": _SourceColumn(_text, True),
+        "text_unit_ids": _SourceColumn(_texts, True),
+        "frequency": _SourceColumn(_integer),
+        "degree": _SourceColumn(_integer, aliases=("node_degree",)),
     },
     "relationships": {
         "id": _ID,
         "human_readable_id": _NUMBER_OF_ROW,
-        "source": _Column(_text, True),
-        "target": _Column(_text, True),
-        "description": _Column(_text, True),
-        "weight": _Column(_number),
-        "text_unit_ids": _Column(_texts, True),
+        "source": _SourceColumn(_text, True),
+        "target": _SourceColumn(_text, True),
+        "description": _SourceColumn(_text, True),
+        "weight": _SourceColumn(_number),
+        "text_unit_ids": _SourceColumn(_texts, True),
     },
     "communities": {
         "id": _ID,
-        "community": _Column(_integer, True, True),
-        "level": _Column(_integer, True, True),
-        "parent": _Column(_integer),
-        "title": _Column(_text),
-        "entity_ids": _Column(_texts, True),
-        "relationship_ids": _Column(_texts),
-        "text_unit_ids": _Column(_texts),
-        "period": _Column(_text),
+        "community": _SourceColumn(_integer, True, True),
+        "level": _SourceColumn(_integer, True, True),
+        "parent": _SourceColumn(_integer),
+        "title": _SourceColumn(_text),
+        "entity_ids": _SourceColumn(_texts, True),
+        "relationship_ids": _SourceColumn(_texts),
+        "text_unit_ids": _SourceColumn(_texts),
+        "period": _SourceColumn(_text),
     },
     "community_reports": {
         "id": _ID,
-        "community": _Column(_integer, True),
-        "title": _Column(_text, True),
-        "summary": _Column(_text, True),
-        "full_content": _Column(_text, True),
-        "rank": _Column(_number, aliases=("rating",)),
-        "rating_explanation": _Column(_text, aliases=("rank_explanation",)),
-        "findings": _Column(_findings),
-        "full_content_json": _Column(_text),
-        "period": _Column(_text),
+        "community": _SourceColumn(_integer, True),
+        "title": _SourceColumn(_text, True),
+        "summary": _SourceColumn(_text, True),
+        "full_content": _SourceColumn(_text, True),
+        "rank": _SourceColumn(_number, aliases=("rating",)),
+        "rating_explanation": _SourceColumn(_text, aliases=("rank_explanation",)),
+        "findings": _SourceColumn(_findings),
+        "full_content_json": _SourceColumn(_text),
+        "period": _SourceColumn(_text),
     },
     "covariates": {
         "id": _ID,
         "human_readable_id": _NUMBER_OF_ROW,
-        "covariate_type": _Column(_text),
-        "type": _Column(_text),
-        "description": _Column(_text, True),
-        "subject_id": _Column(_text, True),
-        "object_id": _Column(_text),
-        "status": _Column(_text),
-        "start_date": _Column(_text),
-        "end_date": _Column(_text),
-        "source_text": _Column(_text),
-        "text_unit_id": _Column(_text, True),
+        "covariate_type": _SourceColumn(_text),
+        "type": _SourceColumn(_text),
+        "description": _SourceColumn(_text, True),
+        "subject_id": _SourceColumn(_text, True),
+        "object_id": _SourceColumn(_text),
+        "status": _SourceColumn(_text),
+        "start_date": _SourceColumn(_text),
+        "end_date": _SourceColumn(_text),
+        "source_text": _SourceColumn(_text),
+        "text_unit_id": _SourceColumn(_text, True),
     },
 }
 _OPTIONAL = {"covariates"}
@@ -234,7 +234,7 @@ def _read_table(folder: Path, table: str) -> list[Row]:
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
-def _read_column(path: Path, content: pa.Table, name: str, column: _Column) -> list[Any]:
+def _read_column(path: Path, content: pa.Table, name: str, column: _SourceColumn) -> list[Any]:
     found = next((alias for alias in (name, *column.aliases) if alias in content.column_names), None)
     if found is None:
         if column.is_required:

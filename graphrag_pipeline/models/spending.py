@@ -45,7 +45,7 @@ class Rate:
     tokens_per_minute: int | None
 
 
-class _Verdict(Enum):
+class _ReservationResult(Enum):
     RESERVED = 1
     WAIT = 2
     SPENT = 3
@@ -109,9 +109,9 @@ class Spending:
                 lambda connection: self._try_reserve(connection, reservation, tokens, cost, timeout_s)
             )
             verdict = await asyncio.wrap_future(change)
-            if verdict is _Verdict.RESERVED:
+            if verdict is _ReservationResult.RESERVED:
                 return reservation
-            if verdict is _Verdict.SPENT:
+            if verdict is _ReservationResult.SPENT:
                 raise BudgetExceededError(self._explain())
             await asyncio.sleep(wait_s)
             wait_s = min(MAX_WAIT_S, wait_s * 2)
@@ -138,17 +138,21 @@ class Spending:
 
     def _try_reserve(
         self, connection: Connection, reservation: str, tokens: int, cost: float, timeout_s: float
-    ) -> _Verdict:
+    ) -> _ReservationResult:
         now = time.time()
         spent_tokens, spent_cost, held_tokens, held_cost = connection.execute(self._totals).one()
         if self._allows(spent_tokens + held_tokens + tokens, spent_cost + held_cost + cost):
             expires_at = now + timeout_s
             row = {"id": reservation, "scope": self._scope, "tokens": tokens, "cost": cost, "expires_at": expires_at}
             connection.execute(_RESERVE, row)
-            return _Verdict.RESERVED
+            return _ReservationResult.RESERVED
         self._book_expired(connection, now)
         spent_tokens, spent_cost, *_ = connection.execute(self._totals).one()
-        return _Verdict.WAIT if self._allows(spent_tokens + tokens, spent_cost + cost) else _Verdict.SPENT
+        return (
+            _ReservationResult.WAIT
+            if self._allows(spent_tokens + tokens, spent_cost + cost)
+            else _ReservationResult.SPENT
+        )
 
     def _allows(self, tokens: int, cost: float) -> bool:
         max_tokens, max_cost = self.budget.max_tokens, self.budget.max_cost

@@ -21,7 +21,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEY = re.compile(r"(?:sk|pk|rk|gsk|hf|xai|nvapi)_\w*\d|AIza|(?:.*_)?(?=[A-Za-z]*\d)[A-Za-z0-9]{20}")
 
 
-class _Endpoint(BaseModel):
+class _EndpointSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str = Field("", description="Name of the model (Azure: of the deployment).")
@@ -87,11 +87,11 @@ class _Endpoint(BaseModel):
         return name
 
 
-class ChatModelSettings(_Endpoint):
+class ChatModelSettings(_EndpointSettings):
     """A chat model behind an OpenAI-compatible endpoint."""
 
 
-class EmbeddingModelSettings(_Endpoint):
+class EmbeddingModelSettings(_EndpointSettings):
     """An embedding model behind an OpenAI-compatible endpoint."""
 
     max_concurrency: int = Field(

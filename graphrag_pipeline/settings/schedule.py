@@ -8,11 +8,11 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class _Section(BaseModel):
+class _ScheduleSection(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class ScheduleSettings(_Section):
+class ScheduleSettings(_ScheduleSection):
     """Automatic indexing by Dagster, and retention of its run records; all off by default."""
 
     watch_input: bool = Field(
@@ -49,7 +49,7 @@ class ScheduleSettings(_Section):
     )
 
 
-class NotificationsSettings(_Section):
+class NotificationsSettings(_ScheduleSection):
     """Notification at the end of an indexing run."""
 
     webhook: str = Field(

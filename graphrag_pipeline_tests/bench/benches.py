@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from graphrag_pipeline_tests.bench.articles import write_articles
-from graphrag_pipeline_tests.bench.measuring import Figure, Usage, figures_of, measure_command, measure_module
+from graphrag_pipeline_tests.bench.measuring import Figure, ProcessUsage, figures_of, measure_command, measure_module
 from graphrag_pipeline_tests.bench.model_engine import ask_many, index_by_model
 from graphrag_pipeline_tests.support.mention_generator import write_mentions
 from graphrag_pipeline_tests.support.paths import SAMPLE_ROOT
@@ -40,7 +40,7 @@ class Workspace:
         shutil.rmtree(folder, ignore_errors=True)
         return folder
 
-    def _index_articles(self, n_articles: int) -> Usage:
+    def _index_articles(self, n_articles: int) -> ProcessUsage:
         root = self.root_of(n_articles)
         shutil.rmtree(root, ignore_errors=True)
         write_articles(root / "input", n_articles)
@@ -145,7 +145,7 @@ def graph_merge(workspace: Workspace) -> list[Figure]:
     ]
 
 
-def _merge_mentions(workspace: Workspace, n_entity_mentions: int) -> Usage:
+def _merge_mentions(workspace: Workspace, n_entity_mentions: int) -> ProcessUsage:
     folder = workspace.empty_folder("mentions")
     write_mentions(folder, n_entity_mentions, 5 * n_entity_mentions, n_entity_mentions * 3 // 10)
     return measure_module("graphrag_pipeline_tests.bench.graph_merge", str(folder))

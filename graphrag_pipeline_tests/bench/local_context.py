@@ -36,7 +36,7 @@ RECALL_AT = (5, 10, 20)
 
 
 @dataclass(frozen=True)
-class Limits:
+class SizeLimits:
     """Limits for an index of some size; None is no limit."""
 
     median_ms: float
@@ -45,8 +45,8 @@ class Limits:
     cold_s: float | None
 
 
-USUAL = Limits(25.0, 60.0, 0.6, 4.0)
-LARGE = Limits(60.0, None, 3.0, None)
+USUAL = SizeLimits(25.0, 60.0, 0.6, 4.0)
+LARGE = SizeLimits(60.0, None, 3.0, None)
 """Limits for a million entities."""
 LARGE_FROM = 300_000
 
@@ -75,7 +75,7 @@ def time_contexts(index: GraphIndex, strategy: str, questions: Sequence[str]) ->
     return wall, cpu
 
 
-def measure_contexts(root: Path, n_entities: int, limits: Limits) -> Iterator[Figure]:
+def measure_contexts(root: Path, n_entities: int, limits: SizeLimits) -> Iterator[Figure]:
     """Figures of every strategy, and of opening."""
     questions = ask_about(n_entities)
     started = time.perf_counter()

@@ -17,7 +17,7 @@ class CommandFailedError(Exception):
 
 
 @dataclass(frozen=True)
-class Usage:
+class ProcessUsage:
     """Cost of a process: seconds of wall time, seconds of processor, peak memory in bytes."""
 
     wall_s: float
@@ -60,7 +60,7 @@ class Figure:
         return "" if value is None else f"{word}{value:g} {self.unit}".rstrip()
 
 
-def measure_command(root: Path, *arguments: str) -> Usage:
+def measure_command(root: Path, *arguments: str) -> ProcessUsage:
     """Run `graphrag-pipeline --root ROOT ...` in a separate process.
 
     Raises:
@@ -69,7 +69,7 @@ def measure_command(root: Path, *arguments: str) -> Usage:
     return measure_module("graphrag_pipeline", "--root", str(root), *arguments)
 
 
-def measure_module(module: str, *arguments: str) -> Usage:
+def measure_module(module: str, *arguments: str) -> ProcessUsage:
     """Run `python -m MODULE ...` in a separate process.
 
     Raises:
@@ -88,10 +88,10 @@ def measure_module(module: str, *arguments: str) -> Usage:
             tail = printed.read()[-2000:].decode(errors="replace")
             raise CommandFailedError(f"{' '.join(command)} exited with {process.returncode}:\n{tail}")
     n_bytes = used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return Usage(wall_s, used.ru_utime + used.ru_stime, n_bytes)
+    return ProcessUsage(wall_s, used.ru_utime + used.ru_stime, n_bytes)
 
 
-def figures_of(what: str, usage: Usage, max_wall_s: float | None, max_gb: float | None) -> list[Figure]:
+def figures_of(what: str, usage: ProcessUsage, max_wall_s: float | None, max_gb: float | None) -> list[Figure]:
     """Rows for one command."""
     return [
         Figure(f"{what}: time", usage.wall_s, "s", max_wall_s),

@@ -33,7 +33,7 @@ from graphrag_pipeline_tests.model_server.extraction import (
     extract_graph,
     split_sentences,
 )
-from graphrag_pipeline_tests.model_server.prompts import Conversation, Record, number_of, read_records
+from graphrag_pipeline_tests.model_server.prompts import PromptMessages, PromptRecord, number_of, read_records
 from graphrag_pipeline_tests.model_server.schemas import fit_schema
 
 _WORD = re.compile(r"\w+")
@@ -54,7 +54,7 @@ _N_FINDINGS = 5
 _N_POINTS = 3
 
 
-def name_kind(conversation: Conversation) -> str:
+def name_kind(conversation: PromptMessages) -> str:
     """Return the kind of a prompt, from the table above."""
     prompt, last = conversation.opening, conversation.last
     names = set(conversation.schema.get("properties", ())) if conversation.schema else set()
@@ -87,7 +87,7 @@ def name_kind(conversation: Conversation) -> str:
     return "answer" if "[data:" in lowered else "echo"
 
 
-def reply_to(kind: str, conversation: Conversation) -> str:
+def reply_to(kind: str, conversation: PromptMessages) -> str:
     """Return the text of the reply; JSON if the kind, the schema or `json_object` requires it."""
     value = _BRAINS[kind](conversation)
     if conversation.schema is not None:
@@ -98,7 +98,7 @@ def reply_to(kind: str, conversation: Conversation) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _report(conversation: Conversation) -> dict[str, Any]:
+def _report(conversation: PromptMessages) -> dict[str, Any]:
     text = conversation.input_text
     records = read_records(text, "Entities")
     names = [_first_field(record) for record in records if record.section == "Entities"]
@@ -117,7 +117,7 @@ def _report(conversation: Conversation) -> dict[str, Any]:
     }
 
 
-def _rating(conversation: Conversation) -> dict[str, Any]:
+def _rating(conversation: PromptMessages) -> dict[str, Any]:
     question = _content_words(conversation.question)
     given = conversation.opening.replace(conversation.question, " ")
     shared = sorted(question & _content_words(given))
@@ -127,7 +127,7 @@ def _rating(conversation: Conversation) -> dict[str, Any]:
     }
 
 
-def _ratings(conversation: Conversation) -> dict[str, Any]:
+def _ratings(conversation: PromptMessages) -> dict[str, Any]:
     question = _content_words(conversation.question)
     return {
         "ratings": [
@@ -141,7 +141,7 @@ def _rate(shared: Iterable[str], question: set[str]) -> int:
     return min(5, -(-5 * len(list(shared)) // max(1, len(question))))
 
 
-def _map(conversation: Conversation) -> dict[str, Any]:
+def _map(conversation: PromptMessages) -> dict[str, Any]:
     question = _content_words(conversation.question)
     records = _best_records(read_records(_data_of(conversation), "Reports"), conversation.question, _N_POINTS)
     scores = [100 * len(question & _content_words(record.text)) // max(1, len(question)) for record in records]
@@ -153,7 +153,7 @@ def _map(conversation: Conversation) -> dict[str, Any]:
     }
 
 
-def _primer(conversation: Conversation) -> dict[str, Any]:
+def _primer(conversation: PromptMessages) -> dict[str, Any]:
     answer = _answer(conversation)
     names = [_first_field(record) for record in read_records(_data_of(conversation), "Reports")][:3]
     questions = [f"What is known about {name}?" for name in names] or [f"What else concerns {conversation.question}"]
@@ -161,7 +161,7 @@ def _primer(conversation: Conversation) -> dict[str, Any]:
     return {"intermediate_answer": answer, "response": answer, "score": score, "follow_up_queries": questions}
 
 
-def _summary(conversation: Conversation) -> str:
+def _summary(conversation: PromptMessages) -> str:
     found = _DESCRIPTIONS.search(conversation.opening)
     block = found[1].strip() if found else conversation.input_text
     try:
@@ -173,7 +173,7 @@ def _summary(conversation: Conversation) -> str:
     return _cut(" ".join(distinct), int(limit[1]) if limit else 100)
 
 
-def _answer(conversation: Conversation) -> str:
+def _answer(conversation: PromptMessages) -> str:
     data = _data_of(conversation)
     records = _best_records(read_records(data), conversation.question, _N_POINTS)
     if records:
@@ -182,11 +182,11 @@ def _answer(conversation: Conversation) -> str:
     return "\n\n".join(cited[:5]) or "I do not know: the data tables hold no record."
 
 
-def _echo(conversation: Conversation) -> str:
+def _echo(conversation: PromptMessages) -> str:
     return f"Echo: {' '.join(conversation.last.split())[:200]}"
 
 
-def _data_of(conversation: Conversation) -> str:
+def _data_of(conversation: PromptMessages) -> str:
     """Return the data of a query prompt: between tags, from its heading to the next one, or all of it."""
     tagged = _DATA_TAGS.search(conversation.opening)
     if tagged:
@@ -195,7 +195,7 @@ def _data_of(conversation: Conversation) -> str:
     return found[1] if found and found[1].strip() else conversation.opening
 
 
-def _best_records(records: list[Record], question: str, n: int) -> list[Record]:
+def _best_records(records: list[PromptRecord], question: str, n: int) -> list[PromptRecord]:
     """Return the `n` records that share most words with the question; ties keep their order."""
     wanted = _content_words(question)
     return sorted(records, key=lambda record: -len(wanted & _content_words(record.text)))[:n]
@@ -206,7 +206,7 @@ def _content_words(text: str) -> set[str]:
     return {word[:6] for word in _WORD.findall(text.lower()) if len(word) > 3 or not word.isascii()}
 
 
-def _cite(records: list[Record]) -> str:
+def _cite(records: list[PromptRecord]) -> str:
     sections: dict[str, list[str]] = {}
     for record in records:
         sections.setdefault(record.section, []).append(str(record.number))
@@ -214,7 +214,7 @@ def _cite(records: list[Record]) -> str:
     return f"[Data: {inner}]" if inner else ""
 
 
-def _first_field(record: Record) -> str:
+def _first_field(record: PromptRecord) -> str:
     return re.split(r"[,|\t]", record.text, maxsplit=1)[0].strip('" ')[:80]
 
 
@@ -222,7 +222,7 @@ def _cut(text: str, n_words: int) -> str:
     return " ".join(text.split()[:n_words]).rstrip(".")
 
 
-_BRAINS: dict[str, Callable[[Conversation], Any]] = {
+_BRAINS: dict[str, Callable[[PromptMessages], Any]] = {
     "extraction": extract_graph,
     "gleaning": extract_graph,
     "loop": answer_loop_question,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from graphrag_pipeline_tests.model_server.prompts import Conversation, Record
+from graphrag_pipeline_tests.model_server.prompts import PromptMessages, PromptRecord
 
 _DATA_TAGS = re.compile(r"^<data>$(.*?)^</data>$", re.MULTILINE | re.DOTALL)
 _NUMBER = re.compile(r"^- (\d{1,4}) (?:readers|questions)", re.MULTILINE)
@@ -15,7 +15,7 @@ _NAME = re.compile(r"[A-Z][\w'-]+(?: [A-Z][\w'-]+)+|[A-Z][\w'-]+")
 _WORD = re.compile(r"\w+")
 
 
-def reply_verdict(conversation: Conversation) -> dict[str, Any]:
+def reply_verdict(conversation: PromptMessages) -> dict[str, Any]:
     """The answer with more distinct words is better by every criterion but directness."""
     n_words = [len(set(_WORD.findall(text.lower()))) for text in _DATA_TAGS.findall(conversation.opening)[:2]]
     if len(n_words) < 2 or n_words[0] == n_words[1]:
@@ -25,7 +25,7 @@ def reply_verdict(conversation: Conversation) -> dict[str, Any]:
     return {"reason": f"Answer {longer} has more words.", "winner": winner}
 
 
-def reply_personas(conversation: Conversation, records: Sequence[Record]) -> dict[str, Any]:
+def reply_personas(conversation: PromptMessages, records: Sequence[PromptRecord]) -> dict[str, Any]:
     """Readers, each interested in what another record begins with."""
     n, n_tasks = _count(_NUMBER, conversation), _count(_N_TASKS, conversation)
     names = [_name_of(record) for record in records] or ["everything"]
@@ -40,7 +40,7 @@ def reply_personas(conversation: Conversation, records: Sequence[Record]) -> dic
     }
 
 
-def reply_questions(conversation: Conversation, records: Sequence[Record]) -> dict[str, Any]:
+def reply_questions(conversation: PromptMessages, records: Sequence[PromptRecord]) -> dict[str, Any]:
     """As many questions as are wanted, each about a name in a record, which is its source."""
     n = _count(_NUMBER, conversation)
     found = [
@@ -52,11 +52,11 @@ def reply_questions(conversation: Conversation, records: Sequence[Record]) -> di
     return {"questions": [*found[start:], *found[:start]][:n]}
 
 
-def _count(pattern: re.Pattern[str], conversation: Conversation) -> int:
+def _count(pattern: re.Pattern[str], conversation: PromptMessages) -> int:
     found = pattern.search(conversation.opening)
     return int(found[1]) if found else 1
 
 
-def _name_of(record: Record) -> str:
+def _name_of(record: PromptRecord) -> str:
     found = _NAME.search(record.text)
     return found[0] if found else record.text[:40]

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator
 
 from graphrag_pipeline_tests.model_server.prompts import (
-    Conversation,
     Marks,
+    PromptMessages,
     number_of,
     read_entity_types,
     read_marks,
@@ -40,7 +40,7 @@ _CLAIM_TYPES = ("REPORTED ACTION", "STATEMENT", "DISPUTE")
 _CLAIM_STATES = ("TRUE", "SUSPECTED", "FALSE")
 
 
-def extract_graph(conversation: Conversation) -> str:
+def extract_graph(conversation: PromptMessages) -> str:
     """Return records of entities and relationships of the input text; the ones kept back for a gleaning prompt."""
     marks = read_marks(conversation)
     found = list(_find_names(conversation.input_text))
@@ -54,7 +54,7 @@ def extract_graph(conversation: Conversation) -> str:
     return _join([*_entity_records(found, wanted, types, marks), *_pair_records(found, wanted, titles, marks)], marks)
 
 
-def extract_claims(conversation: Conversation) -> str:
+def extract_claims(conversation: PromptMessages) -> str:
     """Return claim records of about a third of the sentences with two names; none for a gleaning prompt."""
     marks = read_marks(conversation)
     records: list[str] = []
@@ -69,7 +69,7 @@ def extract_claims(conversation: Conversation) -> str:
     return _join(records, marks)
 
 
-def answer_loop_question(conversation: Conversation) -> str:
+def answer_loop_question(conversation: PromptMessages) -> str:
     """Y once for about half of the texts, then N."""
     return "Y" if conversation.n_replies == 1 and number_of(conversation.input_text, 2) else "N"
 

@@ -35,7 +35,7 @@ _DEFAULT_TYPES = ("PERSON", "ORGANIZATION", "GEO", "EVENT")
 
 
 @dataclass(frozen=True)
-class Conversation:
+class PromptMessages:
     """The messages of a chat request as (role, text) pairs, and the JSON schema that the reply must meet, if any."""
 
     messages: tuple[tuple[str, str], ...]
@@ -106,7 +106,7 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class PromptRecord:
     """One numbered row of a table in a prompt; `section` is its heading, capitalised ("Entities")."""
 
     section: str
@@ -114,7 +114,7 @@ class Record:
     text: str
 
 
-def read_marks(conversation: Conversation) -> Marks:
+def read_marks(conversation: PromptMessages) -> Marks:
     """Delimiters of a graph or claim extraction prompt; `<|>`, `##` and `<|COMPLETE|>` where it names none."""
     field = _FIELD_DELIMITER.search(conversation.lowered) or _CLAIM_DELIMITER.search(conversation.lowered)
     record = _RECORD_DELIMITER.search(conversation.lowered)
@@ -122,7 +122,7 @@ def read_marks(conversation: Conversation) -> Marks:
     return Marks(field[1] if field else "<|>", record[1] if record else "##", end[0] if end else "<|COMPLETE|>")
 
 
-def read_entity_types(conversation: Conversation) -> list[str]:
+def read_entity_types(conversation: PromptMessages) -> list[str]:
     """The last list of entity types in the prompt, in upper case; four usual ones if it has none."""
     start = max(conversation.lowered.rfind(label) for label in _TYPE_LABELS)
     line = conversation.opening[start:].partition("\n")[0].partition(":")[2] if start >= 0 else ""
@@ -130,7 +130,7 @@ def read_entity_types(conversation: Conversation) -> list[str]:
     return [name for name in types if name and "{" not in name] or list(_DEFAULT_TYPES)
 
 
-def read_records(text: str, default_section: str = "Sources") -> list[Record]:
+def read_records(text: str, default_section: str = "Sources") -> list[PromptRecord]:
     """Numbered rows under their headings, in order.
 
     A row runs to the next row, heading or blank line; one that begins with a number in brackets has paragraphs of its
@@ -144,7 +144,7 @@ def read_records(text: str, default_section: str = "Sources") -> list[Record]:
         ),
         (len(text), len(text), "", None, False),
     ]
-    records: list[Record] = []
+    records: list[PromptRecord] = []
     section = default_section
     ordered = sorted(marks, key=lambda mark: mark[0])
     for (_, start, heading, number, is_block), (end, *_) in itertools.pairwise(ordered):
@@ -152,7 +152,7 @@ def read_records(text: str, default_section: str = "Sources") -> list[Record]:
             section = heading
         else:
             row = text[start:end] if is_block else text[start:end].partition("\n\n")[0]
-            records.append(Record(section, number, row.strip()))
+            records.append(PromptRecord(section, number, row.strip()))
     return records
 
 

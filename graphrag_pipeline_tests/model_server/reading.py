@@ -9,7 +9,7 @@ from typing import Any
 
 from graphrag_pipeline_tests.model_server.brains import name_kind
 from graphrag_pipeline_tests.model_server.faults import Fault
-from graphrag_pipeline_tests.model_server.prompts import Conversation
+from graphrag_pipeline_tests.model_server.prompts import PromptMessages
 from graphrag_pipeline_tests.model_server.records import ReceivedRequest
 from graphrag_pipeline_tests.model_server.wire import HttpRequest
 
@@ -36,7 +36,7 @@ def read_request(request: HttpRequest, is_chat: bool, attempt_of: Callable[[str]
         if not isinstance(body.get(name), int | None) or body.get(name) == 0:
             raise ValueError(f"Invalid '{name}': it must be a whole number above 0")
     inputs = () if is_chat else _read_inputs(body.get("input"))
-    conversation = _read_conversation(body) if is_chat else Conversation(())
+    conversation = _read_conversation(body) if is_chat else PromptMessages(())
     endpoint = "chat" if is_chat else "embedding"
     key = hashlib.blake2b(f"{endpoint}\0{model}\0".encode() + request.body, digest_size=16).hexdigest()
     kind = name_kind(conversation) if is_chat else "embedding"
@@ -99,7 +99,7 @@ def _is_token_list(item: Any) -> bool:
     return isinstance(item, list) and all(isinstance(token, int) for token in item)
 
 
-def _read_conversation(body: dict[str, Any]) -> Conversation:
+def _read_conversation(body: dict[str, Any]) -> PromptMessages:
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(message, dict) for message in messages):
         raise ValueError("'messages' must be an array of at least one message")
@@ -110,7 +110,7 @@ def _read_conversation(body: dict[str, Any]) -> Conversation:
     if kind == "json_schema" and not isinstance(schema, dict):
         raise ValueError("Missing required parameter: 'response_format.json_schema.schema'")
     pairs = tuple((str(message.get("role")), _text_of(message.get("content"))) for message in messages)
-    return Conversation(pairs, schema, wants_json=kind == "json_object")
+    return PromptMessages(pairs, schema, wants_json=kind == "json_object")
 
 
 def _text_of(content: Any) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from graphrag_pipeline_tests.model_server.prompts import Conversation
+from graphrag_pipeline_tests.model_server.prompts import PromptMessages
 
 _SECRET_HEADERS = ("authorization", "api-key")
 HIDDEN = "***"
@@ -30,7 +30,7 @@ class ReceivedRequest:
     key: str
     attempt: int
     headers: dict[str, str]
-    conversation: Conversation
+    conversation: PromptMessages
     inputs: tuple[str | Sequence[int], ...] = ()
 
     @cached_property

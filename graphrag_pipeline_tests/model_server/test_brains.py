@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from graphrag_pipeline_tests.model_server.brains import name_kind, reply_to
-from graphrag_pipeline_tests.model_server.prompts import Conversation
+from graphrag_pipeline_tests.model_server.prompts import PromptMessages
 
 TEXT = (
     "Ada Lovelace wrote to Charles Babbage in London. The Royal Society met Charles Babbage in 1834.\n\n"
@@ -41,7 +41,7 @@ def prompt(text: str = TEXT, field: str = "<|>", record: str = "##", end: str = 
 def reply(*messages: str, schema: dict[str, Any] | None = None, system: str | None = None) -> tuple[str, str]:
     """Kind and text of the reply to messages of user and assistant in turn."""
     pairs = tuple((("user", "assistant")[i % 2], text) for i, text in enumerate(messages))
-    conversation = Conversation((("system", system), *pairs) if system else pairs, schema)
+    conversation = PromptMessages((("system", system), *pairs) if system else pairs, schema)
     kind = name_kind(conversation)
     return kind, reply_to(kind, conversation)
 

@@ -14,7 +14,7 @@ class Finding(BaseModel):
     explanation: str = ""
 
 
-class Report(BaseModel):
+class RatedReply(BaseModel):
     title: str
     rating: float = Field(ge=0, le=10)
     findings: list[Finding]
@@ -36,7 +36,7 @@ WHOLE = '{"title": "The Cratchits", "rating": 7, "findings": [{"summary": "s", "
     ],
 )
 def test_a_report_is_read_in_any_wrapping(text: str) -> None:
-    report = parse_reply(text, Report)
+    report = parse_reply(text, RatedReply)
     assert (report.title, report.rating, report.findings[0].summary) == ("The Cratchits", 7, "s")
 
 
@@ -58,15 +58,15 @@ def test_a_report_is_read_in_any_wrapping(text: str) -> None:
 )
 def test_an_invalid_report_is_refused_with_the_reason(text: str, reason: str) -> None:
     with pytest.raises(ReplyFormatError, match=reason):
-        parse_reply(text, Report)
+        parse_reply(text, RatedReply)
 
 
 def test_an_example_before_the_report_is_skipped() -> None:
-    assert parse_reply(f'As in {{"title": "..."}}, here is mine [Data: Reports (1)]:\n{WHOLE}', Report).rating == 7
+    assert parse_reply(f'As in {{"title": "..."}}, here is mine [Data: Reports (1)]:\n{WHOLE}', RatedReply).rating == 7
 
 
 def test_a_strict_schema_requires_all_keys_and_allows_no_others_at_any_depth() -> None:
-    format = json_schema_format(Report, "report")["json_schema"]
+    format = json_schema_format(RatedReply, "report")["json_schema"]
     finding = format["schema"]["$defs"]["Finding"]
     assert (format["name"], format["strict"]) == ("report", True)
     assert (finding["required"], finding["additionalProperties"]) == (["summary", "explanation"], False)
@@ -75,7 +75,7 @@ def test_a_strict_schema_requires_all_keys_and_allows_no_others_at_any_depth() -
 
 
 def test_a_schema_in_words_is_the_same_schema() -> None:
-    words = describe_schema(json_schema_format(Report))
+    words = describe_schema(json_schema_format(RatedReply))
     assert words.startswith("Answer with one JSON object")
-    assert parse_json(words.partition("\n")[2]) == json_schema_format(Report)["json_schema"]["schema"]
+    assert parse_json(words.partition("\n")[2]) == json_schema_format(RatedReply)["json_schema"]["schema"]
     assert describe_schema({"type": "json_object"}) == "Answer with one JSON object and nothing else."

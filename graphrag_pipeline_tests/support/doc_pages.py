@@ -35,7 +35,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Block:
+class PageBlock:
     """A fenced block, or the shell lines of a `prepare` mark, whose language is bash.
 
     Attributes:
@@ -77,7 +77,7 @@ class Story:
     name: str
     setups: tuple[str, ...] = ()
     replacements: dict[str, str] = field(default_factory=dict)
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[PageBlock] = field(default_factory=list)
 
     @property
     def is_live(self) -> bool:
@@ -105,7 +105,7 @@ def read_stories(page: Path) -> list[Story]:
     stories: list[Story] = []
     current = Story(f"{name_of(page)} 1")
     for item in _read_items(page):
-        if isinstance(item, Block):
+        if isinstance(item, PageBlock):
             current.blocks.append(item)
         elif item.name == "story":
             if current.blocks:
@@ -117,7 +117,7 @@ def read_stories(page: Path) -> list[Story]:
     return [*stories, current] if current.blocks else stories
 
 
-def all_blocks() -> Iterator[Block]:
+def all_blocks() -> Iterator[PageBlock]:
     """Every block of every page."""
     for page in pages():
         for story in read_stories(page):
@@ -136,7 +136,7 @@ def find_sequence(name: str) -> list[str]:
     return found[0].text.splitlines()
 
 
-def sequence_name(block: Block) -> str | None:
+def sequence_name(block: PageBlock) -> str | None:
     """The name in a block's `sequence` mark, without the remark after the comma."""
     value = block.value("sequence")
     return None if value is None else value.partition(",")[0].strip()
@@ -147,7 +147,7 @@ def find_blocks(language: str, first_line: str = "") -> list[str]:
     return [b.text for b in all_blocks() if b.language == language and b.text.startswith(first_line)]
 
 
-def _read_items(page: Path) -> Iterator[Block | Mark]:
+def _read_items(page: Path) -> Iterator[PageBlock | Mark]:
     """Blocks with their marks, and the `story` and `replace` marks that hold for a story."""
     text = page.read_text(encoding="utf-8")
     position, after_story = 0, False
@@ -158,7 +158,7 @@ def _read_items(page: Path) -> Iterator[Block | Mark]:
                 yield mark
                 after_story = True
             elif mark.name == "prepare":
-                yield Block(f"{name_of(page)}:{line}", "bash", mark.value + "\n", (mark,))
+                yield PageBlock(f"{name_of(page)}:{line}", "bash", mark.value + "\n", (mark,))
             else:
                 waiting.append(mark)
         position = fence.end()
@@ -171,7 +171,7 @@ def _read_items(page: Path) -> Iterator[Block | Mark]:
         after_story = False
         indent = len(fence[1])
         lines = [line[indent:] if line[:indent].isspace() else line for line in fence[4].splitlines()]
-        yield Block(place, language, "\n".join(lines) + "\n", tuple(waiting))
+        yield PageBlock(place, language, "\n".join(lines) + "\n", tuple(waiting))
 
 
 def _marks(text: str, start: int, end: int, page: Path) -> Iterator[tuple[int, Mark]]:

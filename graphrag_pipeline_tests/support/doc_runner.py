@@ -33,7 +33,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, environment
-from graphrag_pipeline_tests.support.doc_pages import Block, Story
+from graphrag_pipeline_tests.support.doc_pages import PageBlock, Story
 from graphrag_pipeline_tests.support.live_dagster import wait_until
 
 _SHELL_SIGNS = re.compile(r"[|&;<>$`(){}*~]")
@@ -95,7 +95,7 @@ class DocRunner:
         finally:
             self._stop()
 
-    def _run_block(self, block: Block, text: str, words: Mapping[str, str]) -> None:
+    def _run_block(self, block: PageBlock, text: str, words: Mapping[str, str]) -> None:
         if block.has("skip") or (block.has("live") and not self.is_live):
             self.skipped.append(f"{block.place}: {block.value('skip') or block.value('live')}")
             return
@@ -132,7 +132,7 @@ class DocRunner:
 
     # -------------------------------------------------------------------------------------------------------- commands
 
-    def _run_console(self, block: Block, text: str) -> None:
+    def _run_console(self, block: PageBlock, text: str) -> None:
         """Run the lines after `$ ` and compare what each prints with the lines below it."""
         command, shown = "", ""
         for line in [*text.splitlines(), "$ "]:
@@ -146,7 +146,7 @@ class DocRunner:
             else:
                 shown += line + "\n"
 
-    def _run_command(self, block: Block, command: str) -> CommandEnd:
+    def _run_command(self, block: PageBlock, command: str) -> CommandEnd:
         """Run a command; it must end as its comment says.
 
         Raises:
@@ -246,7 +246,7 @@ class DocRunner:
 
     # ---------------------------------------------------------------------------------------------------------- Python
 
-    def _run_python(self, block: Block, text: str) -> None:
+    def _run_python(self, block: PageBlock, text: str) -> None:
         """Run Python in the story's namespace; `index` is opened where a block uses it and none made it."""
         code = compile(text, block.place, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         root = self.folder / "my_root"
@@ -260,7 +260,7 @@ class DocRunner:
 
     # -------------------------------------------------------------------------------------------------------- settings
 
-    def _apply(self, block: Block, text: str) -> None:
+    def _apply(self, block: PageBlock, text: str) -> None:
         """Merge the shown settings into those of the root."""
         path = self._place / (block.value("apply") or "my_root") / "settings.yaml"
         values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
@@ -305,7 +305,7 @@ def _without_trailing_blanks(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
-def _check_form(block: Block, text: str) -> None:
+def _check_form(block: PageBlock, text: str) -> None:
     """Fail unless a block of data is well formed, and settings are settings."""
     if block.language == "yaml":
         values = yaml.safe_load(text)

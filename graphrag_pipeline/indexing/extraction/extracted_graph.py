@@ -73,7 +73,7 @@ class _About:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sentence:
+class _TaggedSentence:
     start: int
     end: int
     description: str  # "" for a heading or a fragment
@@ -130,7 +130,7 @@ def extract_graph(documents: pa.Table, text_units: pa.Table, settings: Extractio
     }
 
 
-def read_document(title: str, text: str) -> tuple[list[_Sentence], _About | None]:
+def read_document(title: str, text: str) -> tuple[list[_TaggedSentence], _About | None]:
     """Return the sentences of a document that contain names, with these names, and the entity it is about, or None."""
     spans = split_sentences(text)
     headings = [is_heading(text, start, end) for start, end in spans]
@@ -143,7 +143,7 @@ def read_document(title: str, text: str) -> tuple[list[_Sentence], _About | None
             _Occurrence(title_of(form), form, types[form], name.start, name.end, text[name.start : name.end])
         )
     sentences = [
-        _Sentence(*spans[n], "" if headings[n] else _fold(text, spans[n]), tuple(by_sentence[n]))
+        _TaggedSentence(*spans[n], "" if headings[n] else _fold(text, spans[n]), tuple(by_sentence[n]))
         for n in sorted(by_sentence)
     ]
     if about is None:
@@ -217,7 +217,7 @@ def _units_by_document(text_units: pa.Table) -> dict[str, list[tuple[str, int, i
     return units
 
 
-def _add_entities(unit_id: str, start: int, end: int, sentences: list[_Sentence], entities: _Columns) -> int:
+def _add_entities(unit_id: str, start: int, end: int, sentences: list[_TaggedSentence], entities: _Columns) -> int:
     """Add a mention per sentence and written form; return their number."""
     n_entities = 0
     for sentence in sentences:
@@ -237,7 +237,7 @@ def _add_relationships(
     unit_id: str,
     start: int,
     end: int,
-    sentences: list[_Sentence],
+    sentences: list[_TaggedSentence],
     text: str,
     settings: ExtractionSettings,
     relationships: _Columns,
@@ -256,5 +256,5 @@ def _add_relationships(
             n_relationships += 1
 
 
-def _inside(sentence: _Sentence, start: int, end: int) -> Iterator[_Occurrence]:
+def _inside(sentence: _TaggedSentence, start: int, end: int) -> Iterator[_Occurrence]:
     return (o for o in sentence.occurrences if start <= o.start and o.end <= end)

@@ -26,7 +26,7 @@ from graphrag_pipeline.indexing.extraction.reply_fields import (
     ExtractedRelationship,
     read_type,
 )
-from graphrag_pipeline.indexing.extraction.reply_records import Reply, parse_claims_reply, parse_graph_reply
+from graphrag_pipeline.indexing.extraction.reply_records import ExtractionReply, parse_claims_reply, parse_graph_reply
 from graphrag_pipeline.models.ports import EXCERPT, ChatModel, ChatReply, ChatRequest, Message, ReplyFormatError
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
 
@@ -97,7 +97,7 @@ async def extract_text_unit(unit_id: str, text: str, plan: ExtractionPlan, model
     follow_up = plan.continue_prompt.render()
     opening = build_graph_prompt(text, plan)
     replies = await _converse(unit_id, opening, follow_up, parse_graph_reply, plan.max_gleanings, model)
-    claim_replies: list[ChatReply[Reply]] = []
+    claim_replies: list[ChatReply[ExtractionReply]] = []
     if plan.claims:
         opening = build_claims_prompt(text, [e.name for reply in replies for e in reply.value.entities], plan)
         follow_up = plan.claims.continue_prompt.render()
@@ -127,7 +127,7 @@ def build_claims_prompt(text: str, names: Sequence[str], plan: ExtractionPlan) -
     )
 
 
-def refuse_empty(reply: Reply, text: str) -> Reply:
+def refuse_empty(reply: ExtractionReply, text: str) -> ExtractionReply:
     """Return `reply` if it holds records, or only an end mark or empty JSON.
 
     Raises:
@@ -146,10 +146,10 @@ async def _converse(
     unit_id: str,
     opening: list[Message],
     follow_up: str,
-    parse: Callable[[str], Reply],
+    parse: Callable[[str], ExtractionReply],
     max_gleanings: int,
     model: ChatModel,
-) -> list[ChatReply[Reply]]:
+) -> list[ChatReply[ExtractionReply]]:
     """Return the replies of one conversation; the last one may add no record."""
     request = ChatRequest(unit_id, opening, lambda text: refuse_empty(parse(text), text))
     replies = [await model.complete(request)]
@@ -164,13 +164,13 @@ async def _converse(
     return replies
 
 
-def _adds_something(replies: Sequence[ChatReply[Reply]]) -> bool:
+def _adds_something(replies: Sequence[ChatReply[ExtractionReply]]) -> bool:
     """Whether the last reply holds a record that no earlier reply holds."""
     before = {record for reply in replies[:-1] for record in _records(reply.value)}
     return not before.issuperset(_records(replies[-1].value))
 
 
-def _records(reply: Reply) -> list[_Record]:
+def _records(reply: ExtractionReply) -> list[_Record]:
     return [*reply.entities, *reply.relationships, *reply.claims]
 
 
@@ -179,8 +179,8 @@ def _records(reply: Reply) -> list[_Record]:
 
 def collect_mentions(
     unit_id: str,
-    replies: Sequence[ChatReply[Reply]],
-    claim_replies: Sequence[ChatReply[Reply]],
+    replies: Sequence[ChatReply[ExtractionReply]],
+    claim_replies: Sequence[ChatReply[ExtractionReply]],
     entity_types: Sequence[str],
 ) -> UnitMentions:
     """Return the rows of a text unit, numbered over all its replies; the first of equal records is kept."""

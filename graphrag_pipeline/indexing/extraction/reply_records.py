@@ -64,7 +64,7 @@ R = TypeVar("R", ExtractedEntity, ExtractedRelationship, ExtractedClaim)
 
 
 @dataclass(frozen=True)
-class Reply:
+class ExtractionReply:
     """The records of one reply.
 
     Attributes:
@@ -86,17 +86,17 @@ class Reply:
         return len(self.entities) + len(self.relationships) + len(self.claims)
 
 
-def parse_graph_reply(reply: str) -> Reply:
+def parse_graph_reply(reply: str) -> ExtractionReply:
     """Read entities and relationships from one reply."""
     return _parse(reply, ("entity", "relationship"))
 
 
-def parse_claims_reply(reply: str) -> Reply:
+def parse_claims_reply(reply: str) -> ExtractionReply:
     """Read claims from one reply; the first word "claim" may be missing, as in Microsoft GraphRAG's format."""
     return _parse(reply, ("claim",))
 
 
-def _parse(reply: str, kinds: tuple[str, ...]) -> Reply:
+def _parse(reply: str, kinds: tuple[str, ...]) -> ExtractionReply:
     problems: Counter[str] = Counter()
     text = strip_fences(clean_text(reply)).translate(_FULL_WIDTH)
     for name, mark in _PLACEHOLDERS.items():
@@ -114,7 +114,7 @@ def _parse(reply: str, kinds: tuple[str, ...]) -> Reply:
         record = _read_record(kind, fields, problems)
         if record is not None:
             found[kind].append(record)
-    return Reply(
+    return ExtractionReply(
         _drop_repeats(found["entity"], problems),
         _drop_repeats(found["relationship"], problems),
         _drop_repeats(found["claim"], problems),

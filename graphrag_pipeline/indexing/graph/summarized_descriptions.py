@@ -132,7 +132,7 @@ def _summarize(subjects: pa.Table, texts: _Texts, max_sentences: int, embedder: 
         descriptions = _read_descriptions(rows["row"].to_numpy(), texts)
         summaries = [found[0] if len(found) == 1 else "" for found in descriptions]
         titles = rows["title"].to_pylist()
-        several = (_Subject(i, titles[i], _collect_sentences(descriptions[i])) for i in _several(descriptions))
+        several = (_DescribedRow(i, titles[i], _collect_sentences(descriptions[i])) for i in _several(descriptions))
         for batch in _batch(several):
             for subject, picked in zip(batch, _pick(batch, max_sentences, embedder), strict=True):
                 summaries[subject.position] = _join(picked)
@@ -140,7 +140,7 @@ def _summarize(subjects: pa.Table, texts: _Texts, max_sentences: int, embedder: 
 
 
 @dataclass(frozen=True)
-class _Subject:
+class _DescribedRow:
     """An entity or relationship with several descriptions: its row in the slice, title and distinct sentences."""
 
     position: int
@@ -158,8 +158,8 @@ def _collect_sentences(descriptions: Sequence[str]) -> list[str]:
     return [sentence for sentence in sentences if is_sentence(sentence)] or sentences
 
 
-def _batch(subjects: Iterator[_Subject]) -> Iterator[list[_Subject]]:
-    batch: list[_Subject] = []
+def _batch(subjects: Iterator[_DescribedRow]) -> Iterator[list[_DescribedRow]]:
+    batch: list[_DescribedRow] = []
     n_sentences = 0
     for subject in subjects:
         batch.append(subject)
@@ -171,7 +171,7 @@ def _batch(subjects: Iterator[_Subject]) -> Iterator[list[_Subject]]:
         yield batch
 
 
-def _pick(subjects: Sequence[_Subject], max_sentences: int, embedder: Embedder) -> Iterator[list[str]]:
+def _pick(subjects: Sequence[_DescribedRow], max_sentences: int, embedder: Embedder) -> Iterator[list[str]]:
     """Yield the chosen sentences of each subject; only subjects with too many sentences need vectors."""
     has_choice = [len(subject.sentences) > max_sentences for subject in subjects]
     texts = [s for subject, choice in zip(subjects, has_choice, strict=True) if choice for s in subject.sentences]
@@ -188,7 +188,7 @@ def _pick(subjects: Sequence[_Subject], max_sentences: int, embedder: Embedder) 
         yield [subject.sentences[i] for i in order]
 
 
-def _weigh(subject: _Subject) -> np.ndarray:
+def _weigh(subject: _DescribedRow) -> np.ndarray:
     """Return the weight of each sentence; 1 for all sentences of a relationship, which has no name."""
     words = frozenset(_WORD.findall(subject.title.casefold()))
     return np.array([_weigh_sentence(sentence, words) for sentence in subject.sentences])

@@ -145,7 +145,7 @@ class OpenAIChatModel:
         first = await self._send_first(request, key, on_token)
         judged = _judge(request, first.value)
         calls = [first]
-        if isinstance(judged, _Fault):
+        if isinstance(judged, _ReplyFault):
             has_readers = on_token is not None and bool(first.value.text.strip())
             messages = None if has_readers else correct_messages(request.messages, first.value, judged.reason)
             if messages is None:
@@ -153,7 +153,7 @@ class OpenAIChatModel:
             calls.append(await self._send(messages, request.response_format, key))
             judged = _judge(request, calls[-1].value)
         answer = calls[-1].value
-        if isinstance(judged, _Fault):
+        if isinstance(judged, _ReplyFault):
             raise CallFailedError(f"{judged.reason} (asked twice)", key, answer.text or answer.refusal)
         costs = [call.cost for call in calls if call.cost is not None]
         stored = StoredReply(
@@ -218,27 +218,27 @@ class _Learned:
 
 
 @dataclass(frozen=True)
-class _Fault:
+class _ReplyFault:
     reason: str
 
 
-def _judge(request: ChatRequest[T], answer: Completion) -> T | _Fault:
+def _judge(request: ChatRequest[T], answer: Completion) -> T | _ReplyFault:
     """Return the parsed value of a completion, or why it cannot be used."""
     fault = find_fault(answer)
     if fault:
-        return _Fault(fault)
+        return _ReplyFault(fault)
     try:
         return request.parse(answer.text)
     except RecursionError:
-        return _Fault("the reply is nested too deeply")
+        return _ReplyFault("the reply is nested too deeply")
     except (ReplyFormatError, ValueError) as error:
-        return _Fault(str(error))
+        return _ReplyFault(str(error))
 
 
 def _revive(request: ChatRequest[T], key: str, stored: StoredReply) -> ChatReply[T] | None:
     """Return a stored reply, or None if the `parse` of the request rejects it now."""
     value = _judge(request, Completion(stored.text, stored.finish_reason))
-    return None if isinstance(value, _Fault) else _reply_of(stored, value, key, is_cached=True)
+    return None if isinstance(value, _ReplyFault) else _reply_of(stored, value, key, is_cached=True)
 
 
 def _reply_of(stored: StoredReply, value: T, key: str, is_cached: bool) -> ChatReply[T]:

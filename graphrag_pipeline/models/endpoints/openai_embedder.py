@@ -86,7 +86,7 @@ class OpenAIEmbedder:
             defaults["dimensions"] = settings.dimensions
         self._endpoint = Endpoint(stage, settings, spending, defaults)
         self._caller = Caller((self.stats,))
-        self._learned = _Learned(settings.dimensions)
+        self._learned = _VectorLength(settings.dimensions)
 
     def for_caller(self, caller: Caller) -> Self:
         """See `caller.CallingModel.for_caller`."""
@@ -247,7 +247,7 @@ class OpenAIEmbedder:
 
 
 @dataclass
-class _Learned:
+class _VectorLength:
     """The length of a model's vectors; None until it is known."""
 
     dimensions: int | None

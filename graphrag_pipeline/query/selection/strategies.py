@@ -48,7 +48,7 @@ def check_strategy(strategy: object) -> None:
         raise PipelineError(f"unknown text unit selection strategy {strategy!r}{guess}: {', '.join(STRATEGIES)}")
 
 
-class _Selection:
+class _TextUnitSelection:
     """State of a selection: text units taken, budget left, and the position in each entity's offer."""
 
     def __init__(self, candidates: Candidates, limits: Limits) -> None:
@@ -99,7 +99,7 @@ def _offer(units: np.ndarray, n_relationships: np.ndarray) -> Iterator[int]:
 
 def depth_first(candidates: Candidates, limits: Limits) -> list[Pick]:
     """Take all text units of the first entity, then of the second; a frequent entity can take the whole budget."""
-    selection = _Selection(candidates, limits)
+    selection = _TextUnitSelection(candidates, limits)
     for entity in selection.entities:
         selection.take_all(entity)
     return selection.picks
@@ -107,7 +107,7 @@ def depth_first(candidates: Candidates, limits: Limits) -> list[Pick]:
 
 def per_entity_cap(candidates: Candidates, limits: Limits) -> list[Pick]:
     """Take at most `cap` text units per entity, depth first; budget above the caps stays unused."""
-    selection = _Selection(candidates, limits)
+    selection = _TextUnitSelection(candidates, limits)
     for entity in selection.entities:
         for _ in range(limits.cap):
             if not selection.take_next(entity):
@@ -117,7 +117,7 @@ def per_entity_cap(candidates: Candidates, limits: Limits) -> list[Pick]:
 
 def round_robin(candidates: Candidates, limits: Limits) -> list[Pick]:
     """Take one text unit per entity and round, until the budget or the text units end."""
-    selection = _Selection(candidates, limits)
+    selection = _TextUnitSelection(candidates, limits)
     while selection.take_round():
         pass
     return selection.picks
@@ -130,7 +130,7 @@ def weighted_quota(candidates: Candidates, limits: Limits) -> list[Pick]:
     entities that still have text units. If costs are tokens, n is the number of text units that fit at their mean cost;
     depth first fills the rest of the budget.
     """
-    selection = _Selection(candidates, limits)
+    selection = _TextUnitSelection(candidates, limits)
     is_open = np.ones(len(candidates.text_units), dtype=bool)
     left = _n_affordable(candidates.costs, limits.budget) + sum(limits.reserved or ())
     while left > 0 and is_open.any():
@@ -171,7 +171,7 @@ def largest_remainder(weights: np.ndarray, n: int, is_open: np.ndarray | None = 
 
 def minimum_guarantee(candidates: Candidates, limits: Limits) -> list[Pick]:
     """Take `guaranteed` text units per entity in rounds, so that a small budget is shared; then depth first."""
-    selection = _Selection(candidates, limits)
+    selection = _TextUnitSelection(candidates, limits)
     for _ in range(limits.guaranteed):
         selection.take_round()
     for entity in selection.entities:
