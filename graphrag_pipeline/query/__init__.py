@@ -1,1 +1,1 @@
-"""Searches over a published snapshot: one file per method, index reader, context packing, text unit selection."""
+"""Searches over a published snapshot: the reader of an index, the searches, answers and methods."""

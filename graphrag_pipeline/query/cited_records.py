@@ -1,4 +1,4 @@
-"""From a citation down: the records that it names, the records that a report cites, and their text units.
+"""Resolution of citations: the records that a citation names, the records that a report cites, and their text units.
 
     [Data: Reports (3)] -> report -> the records that its text cites -> text units -> document and offsets
 
@@ -15,9 +15,9 @@ from graphrag_pipeline.citations import KIND_OF_RECORD, parse_citations
 from graphrag_pipeline.query.index_reader import IndexReader
 
 MAX_OF_COMMUNITY = 200
-"""Text units of a community that stand for a report that cites nothing."""
+"""Number of a community's text units that a report without citations resolves to."""
 _TABLE_OF_KIND = {
-    # Kind in a citation -> (kind of record, contract table, adjacency to its text units); the most telling kind first.
+    # Kind in a citation -> (kind of record, contract table, adjacency to its text units); the most specific kind first.
     "Relationships": ("relationship", "relationships", "relationship_text_units"),
     "Claims": ("claim", "covariates", ""),
     "Entities": ("entity", "entities", "entity_text_units"),
@@ -32,7 +32,7 @@ class CitedRecord:
 
     Attributes:
         kind: entity, relationship, claim, report or text_unit.
-        through: of a report the records that its text cites, whose text units its own are.
+        through: of a report: the records that its text cites. The report's text units are theirs.
     """
 
     kind: str
@@ -43,20 +43,20 @@ class CitedRecord:
 
 
 class CitedRecords:
-    """Looks up what citations name.
+    """Lookup of the records that citations name.
 
     Args:
-        index: the index whose human-readable ids they speak of.
+        index: the index whose human-readable ids the citations use.
     """
 
     def __init__(self, index: IndexReader) -> None:
         self._index = index
 
     def read_cited(self, citations: str, below_level: int = -1) -> list[CitedRecord]:
-        """The records that a text's citations name by human-readable id, the most telling kind first.
+        """Return the records that a text's citations name by human-readable id, the most specific kind first.
 
-        Numbers that name nothing, and records without text units, are left out, and so are reports on communities that
-        are not below a level: a report never leads to itself.
+        Unknown numbers and records without text units are left out. So are reports on communities that are not below
+        `below_level`: a report never leads to itself.
         """
         cited: dict[str, list[int]] = {}
         for kind, numbers in parse_citations(citations):
@@ -70,12 +70,12 @@ class CitedRecords:
         ]
 
     def read_record(self, kind: str, record_id: str) -> CitedRecord:
-        """A record by its kind and id, with the text units it comes from."""
+        """Return a record by its kind and id, with the text units it comes from."""
         _, table, _ = _TABLE_OF_KIND[KIND_OF_RECORD[kind]]
         return self._read_row(KIND_OF_RECORD[kind], int(self._index.snapshot.rows_of(table, [record_id])[0]))
 
     def read_report(self, row: int) -> CitedRecord:
-        """A report: its text units are those of the records that it cites, or, if it cites none, of its community."""
+        """Return a report with the text units of the records that it cites; without any, those of its community."""
         columns = ["id", "human_readable_id", "community", "level", "full_content"]
         [report] = self._index.snapshot.take("community_reports", [row], columns)
         through = tuple(self.read_cited(report["full_content"], report["level"]))

@@ -1,8 +1,8 @@
 """Token budgets: how a context is divided between its parts and packed.
 
-The law: a packed context never exceeds its budget, and no row is left out that would still have fitted. Token counts
-are those stored with the records; nothing is tokenised here. A row costs `ROW_OVERHEAD` more than its stored count
-(numbers, separators, a source heading), a part that has rows `PART_OVERHEAD` once (its heading and column names).
+Invariant: a packed context never exceeds its budget, and no row is left out that would still have fitted. Token counts
+are those stored with the records; nothing is tokenized here. A row costs `ROW_OVERHEAD` more than its stored count
+(numbers, separators, a source heading). A part with rows costs `PART_OVERHEAD` once (its heading and column names).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ ROW_OVERHEAD = 16
 PART_OVERHEAD = 24
 
 Chooser = Callable[[int], list[int]]
-"""Tokens it may spend -> rows it takes, in order, never dearer than that."""
+"""Token budget -> the rows to take, in order; they never cost more than the budget."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Part:
     """One table of a context.
 
     Attributes:
-        share: of the budget that is its own, 0-1; what it leaves goes to the other parts.
+        share: of the budget, 0-1; what the part leaves unused goes to the other parts.
         costs: tokens of each candidate row, best first, with `ROW_OVERHEAD`.
         choose: which rows to take; None takes them in order (`pack_rows`).
     """
@@ -34,16 +34,17 @@ class Part:
 
 
 def row_costs(n_tokens: Sequence[int]) -> list[int]:
-    """Tokens of rows as they stand in a context, from their stored counts."""
+    """Return the tokens that rows take in a context, from their stored counts."""
     return [int(n) + ROW_OVERHEAD for n in n_tokens]
 
 
 def pack_parts(parts: Sequence[Part], max_tokens: int) -> dict[str, list[int]]:
     """Choose rows of every part within one budget.
 
-    Each part first gets its share, or less if all its rows cost less; what is over goes to the parts that want more, in
-    proportion to their shares. Parts are then packed in the order given, each with what the ones before it left
-    unspent, and at last the rest goes round once more. A part with its own `choose` belongs last: it is asked once.
+    Each part first gets its share, or less if all its rows cost less. The rest goes to the parts that want more, in
+    proportion to their shares. Parts are then packed in the order given; each gets what the parts before it left
+    unspent. At last the parts are offered once more what is still left. A part with its own `choose` belongs last: its
+    function is called once.
 
     Returns:
         Positions into each part's `costs`, in order.
@@ -71,14 +72,14 @@ def pack_parts(parts: Sequence[Part], max_tokens: int) -> dict[str, list[int]]:
 
 
 def divide_budget(wanted: Sequence[int], shares: Sequence[float], budget: int) -> list[int]:
-    """Give each part its share of a budget, never more than it wants; what it leaves goes to the others by theirs.
+    """Give each part its share of a budget, but never more than it wants; the rest goes to the others by their shares.
 
     Args:
         wanted: tokens each part could use.
         shares: non-negative weights; parts with weight zero come last, in equal parts.
 
     Returns:
-        Tokens per part; their sum is at most `budget`, and less only if every wish is met.
+        Tokens per part. Their sum is at most `budget`, and less only if every part has all that it wants.
     """
     given = [0] * len(wanted)
     left = budget
@@ -92,7 +93,7 @@ def divide_budget(wanted: Sequence[int], shares: Sequence[float], budget: int) -
         total = sum(weights.values())
         grants = {i: min(wanted[i] - given[i], int(left * weights[i] / total)) for i in open_parts}
         if not any(grants.values()):
-            # Less than one token each by proportion: what is left goes to the first that wants it.
+            # Each would get less than one token by proportion: the first part that wants tokens gets the rest.
             first = max(open_parts, key=lambda i: (weights[i], -i))
             grants = {first: min(left, wanted[first] - given[first])}
         for i, grant in grants.items():
@@ -102,7 +103,7 @@ def divide_budget(wanted: Sequence[int], shares: Sequence[float], budget: int) -
 
 
 def pack_rows(costs: Sequence[int], budget: int, skip: Sequence[int] = ()) -> list[int]:
-    """Take rows in order while they fit; one that does not is passed over, and smaller ones behind it may still fit."""
+    """Take rows in order while they fit; a row that does not fit is skipped, a smaller one behind it may fit."""
     skipped = set(skip)
     taken = []
     for row, cost in enumerate(costs):

@@ -1,6 +1,6 @@
-"""Questions to chat models about an index: a prompt that holds the data, then the user's question as its own turn.
+"""Requests to chat models about an index: a prompt that holds the data, then the user's question as its own turn.
 
-Text from documents is data: it stands between the prompt's <data> marks, which it cannot close.
+Text from documents is data: it is placed between the prompt's <data> marks, which it cannot close.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from graphrag_pipeline.query.token_budget import reply_tokens
 T = TypeVar("T")
 
 MAX_QUESTION_CHARS = 500
-"""Characters of a question that a model asks."""
+"""Most characters of a question that a model writes."""
 
 _CLOSING = re.compile(r"<\s*/(?=\s*(?:data|question))", re.IGNORECASE)
 _ANSWER_LANGUAGE = "Write in the language of the user's question; leave names as the data writes them."
 
 
 def open_question(prompt: Prompt, language: str, question: str, **values: str) -> list[Message]:
-    """The turns that ask about data: the prompt as the system's, the question as the user's.
+    """Return the turns of a request about data: the prompt as the system's turn, the question as the user's.
 
-    A prompt without `{language}` (Microsoft GraphRAG's) gets a named language as a line of its own.
+    If the prompt has no `{language}` (Microsoft GraphRAG's have none), a named language is added as a line.
     """
     is_auto = language.strip().lower() == AUTO
     told = _ANSWER_LANGUAGE if is_auto else instruct_language(language)
@@ -38,17 +38,17 @@ def open_question(prompt: Prompt, language: str, question: str, **values: str) -
 
 
 def as_data(text: str) -> str:
-    """Text that cannot end the part of a prompt that holds it."""
+    """Return a text that cannot end the part of a prompt that holds it."""
     return _CLOSING.sub(r"<\\/", text).strip()
 
 
 def as_asked(question: str) -> str:
-    """The user's turn for a question that a model wrote, after documents: marked, since it is data too."""
+    """Return the user's turn for a question that a model wrote from documents: it is marked, since it is data too."""
     return f"<question>\n{as_data(question)}\n</question>"
 
 
 def read_questions(listed: Sequence[object]) -> tuple[str, ...]:
-    """The texts of a list that can be asked, each once, on one line."""
+    """Return the texts of a list that can be used as questions, each once, on one line."""
     texts = [" ".join(clean_text(item).split()) for item in listed if isinstance(item, str)]
     fit = (text for text in texts if re.search(r"\w", text) and len(text) <= MAX_QUESTION_CHARS)
     return tuple(dict.fromkeys(fit))
@@ -61,13 +61,13 @@ def ask_all(
     reserve: int = 0,
     max_concurrency: int | None = None,
 ) -> list[ChatReply[T] | Failure]:
-    """Ask the chat model of a section, all at once, results in order; booked to the section.
+    """Send requests to the chat model of a section, all at once; results in order, booked to the section.
 
-    A request that the token budget of the question does not admit is a Failure.
+    A request that the token budget of the question does not admit becomes a Failure.
 
     Args:
-        reserve: tokens of that budget that stay for what comes after.
-        max_concurrency: most calls under way at once; None and more than the model's settings allow: as they say.
+        reserve: tokens of that budget that stay for later calls.
+        max_concurrency: most calls under way at once, if fewer than the model's settings allow.
 
     Raises:
         PipelineError: no request can be answered, or the budget of the root is spent.

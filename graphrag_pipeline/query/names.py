@@ -1,7 +1,7 @@
-"""Entities by the names that a question says.
+"""Entities by the names in a question.
 
-Static vectors blur single names, so a name that a question says in full counts before any vector, in any script. Keep
-out: vectors, and what a name's entity is about.
+Static vectors blur single names. So a name that a question contains in full counts before any vector, in any script.
+Keep out: vectors, and what a name's entity is about.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class NamedSpan:
 
     Attributes:
         start, end: of the words, end exclusive.
-        rows: of the entities that bear the name.
+        rows: of the entities with this name.
         is_capital: one of the words starts with a capital, a digit or a letter of a script without capitals.
     """
 
@@ -42,11 +42,11 @@ class NamedSpan:
 
 @dataclass(frozen=True)
 class NamedQuestion:
-    """A question taken apart: whom it names, and what it asks about them.
+    """A question split into the names of entities and the other words.
 
     Attributes:
-        names: rows of the entities that bear each name, in reading order.
-        words: what else it says, folded, in order: no name and no function word.
+        names: rows of the entities with each name, in reading order.
+        words: the other words, folded, in order; without function words.
     """
 
     names: tuple[tuple[int, ...], ...]
@@ -63,17 +63,17 @@ class NameIndex:
 
     def __init__(self, titles: Sequence[str], names: Iterable[Sequence[str]]) -> None:
         self._hashes, self._rows = name_arrays(titles, names)
-        self._spans_of = functools.lru_cache(maxsize=64)(self._read)  # the steps of a search ask for the same one
+        self._spans_of = functools.lru_cache(maxsize=64)(self._read)  # the steps of a search read the same question
 
     @classmethod
     def stored(cls, hashes: np.ndarray, rows: np.ndarray) -> NameIndex:
-        """The index of a snapshot, from its arrays (see `storage.lookups`)."""
+        """Return the index of a snapshot, from its arrays (see `storage.lookups`)."""
         index = cls([], [])
         index._hashes, index._rows = hashes, rows
         return index
 
     def find(self, question: str) -> list[int]:
-        """Rows of the entities whose name the question says in full, longest name first, then in reading order.
+        """Return the rows of the entities that the question names in full: longest name first, then in reading order.
 
         A name inside a longer one that is found (CHRISTMAS in GHOST OF CHRISTMAS PAST) does not count, and neither does
         one made of stop words. A leading article and a possessive make no difference.
@@ -81,10 +81,10 @@ class NameIndex:
         return list(dict.fromkeys(row for span in self._spans_of(question)[1] for row in span.rows))
 
     def take_apart(self, question: str) -> NamedQuestion:
-        """Whom a question names, and what else it says.
+        """Split a question into the names of entities and its other words.
 
-        Where it writes a name with a capital, a word in small letters is none: "the director of film Blood Street" asks
-        for a director, it does not name the concept DIRECTOR. Names do not overlap.
+        If the question writes one name with a capital, words in small letters are not names: "the director of film
+        Blood Street" wants a director, it does not name the concept DIRECTOR. Names do not overlap.
         """
         words, found = self._spans_of(question)
         is_covered = [False] * len(words)
@@ -105,7 +105,7 @@ class NameIndex:
         return words, self.find_spans(words)
 
     def find_spans(self, written: Sequence[str]) -> list[NamedSpan]:
-        """Names among the words of a question, as it writes them: longest first, then in reading order."""
+        """Return the names among the words of a question as it writes them: longest first, then in reading order."""
         words = [normalize_title(word).casefold() for word in written]
         spans = [
             (start, start + length)
@@ -124,7 +124,7 @@ class NameIndex:
         return found
 
     def _look_up(self, names: Sequence[list[str]]) -> list[tuple[int, ...]]:
-        """Rows of the entities that bear each name, else of those that bear it without its possessive."""
+        """Return the rows of the entities with each name, else of those with the name without its possessive."""
         bare = [[*name[:-1], name[-1].removesuffix("'s").removesuffix("'")] for name in names]
         keys = [" ".join(name) for name in (*names, *bare)]
         is_known = find_rows(self._hashes, self._rows, keys) >= 0
@@ -142,6 +142,6 @@ def _cannot_be_name(word: str) -> bool:
 
 
 def _read_words(question: str) -> list[str]:
-    """Words as they are written, with quotes and compatibility characters folded as in names."""
+    """Return words as they are written, with quotes and compatibility characters folded as in names."""
     folded = unicodedata.normalize("NFKC", question).translate(_APOSTROPHES)
     return NAME_WORD.findall(_SPACE.sub(" ", folded))

@@ -33,7 +33,9 @@ quien qué cuál cual cuándo cuando dónde donde cómo como cuánto el los las 
 il lo gli della quem onde porque qual wat waar wanneer waarom welke het een
 """
 _FOREIGN_WORDS = frozenset(_FOREIGN_TEXT.split())
-"""Question words and articles of some neighbours; a name may look like one, so they count where nothing else does."""
+"""Question words and articles of some neighbouring languages; they count only where a text has no other words, since a
+name may look like one.
+"""
 _ASKING_TEXT = "explain describe list name say said tell show give get let make made mean find know think happen play"
 _OVERVIEW_TEXT = """
 main major key top important central overall general overview summary summarize summarise outline theme topic
@@ -46,13 +48,13 @@ wichtige ereignisse événements acontecimientos importantes 主 要 事 件
 
 
 def read_question(question: str) -> str:
-    """What of a question is searched for: valid Unicode without NUL and outer white space, its two ends if it is long.
+    """Return the part of a question that is searched for: valid Unicode without NUL and outer white space.
 
-    Of a question over `MAX_QUESTION_CHARS` characters (a pasted page, say) the first and the last half of that many are
-    read: people ask before or after what they paste.
+    Of a question over `MAX_QUESTION_CHARS` characters (such as a pasted page) the first and the last half of that many
+    are read: people write their question before or after what they paste.
 
     Raises:
-        PipelineError: it is no text, or nothing is left.
+        PipelineError: the question is not a text, or nothing is left of it.
     """
     if not isinstance(question, str):
         raise PipelineError(f"the question is {question!r:.80}: ask something in words")
@@ -66,35 +68,35 @@ def read_question(question: str) -> str:
 
 
 def valid_unicode(text: str) -> str:
-    """A text that can be written out: a lone surrogate, as a bad byte on the command line makes, becomes "?"."""
+    """Return a text that can be written out: a lone surrogate, as a bad byte on the command line makes, becomes "?"."""
     return text.encode("utf-8", "replace").decode()
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Stems of the words that are not function words; single characters where words are not spaced."""
+    """Return the stems of the words that are not function words; single characters in scripts without spaces."""
     return frozenset(stem(word) for word in words_of(text) if word not in _FUNCTION_WORDS)
 
 
 def topic_words(question: str) -> frozenset[str]:
-    """The content words that say what a question is about; words that ask ("describe", "wer") if none is left."""
+    """Return the content words that a question is about; its asking words ("describe", "wer") if it has no others."""
     words = content_words(question)
     return words - _ASKING_STEMS or words
 
 
 @functools.lru_cache(maxsize=65_536)
 def is_searched(word: str) -> bool:
-    """Whether full text looks for a word of a question: all but function words."""
+    """Return whether full text looks for a word of a question: all but function words."""
     return bool(content_words(word)) and word.casefold() not in _FOREIGN_WORDS
 
 
 def stem(word: str) -> str:
-    """A folded word without possessive, plural and common verb endings; at least three letters stay."""
+    """Return a folded word without possessive, plural and common verb endings; at least three letters stay."""
     word = word.removesuffix("'s").removesuffix("'")
     for ending, replacement in (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", "")):
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
             word = word[: -len(ending)] + replacement
             break
-    return word.removesuffix("e") if len(word) > 3 and word[-2] != word[-3] else word  # belle is no bell
+    return word.removesuffix("e") if len(word) > 3 and word[-2] != word[-3] else word  # belle is not bell
 
 
 _ASKING_STEMS = frozenset(stem(word) for word in _ASKING_TEXT.split()) | {stem(word) for word in _FOREIGN_WORDS}
@@ -102,22 +104,22 @@ _OVERVIEW_STEMS = frozenset(stem(word) for word in _OVERVIEW_TEXT.split())
 
 
 def is_function_word(word: str) -> bool:
-    """Whether a folded word only holds a sentence together, in English or Chinese."""
+    """Return whether a folded word is a function word of English or Chinese."""
     return word in _FUNCTION_WORDS
 
 
 def is_asking_word(word: str) -> bool:
-    """Whether a folded word only asks, such as "describe" or "wer"."""
+    """Return whether a folded word only asks, such as "describe" or "wer"."""
     return stem(word) in _ASKING_STEMS
 
 
 def is_latin(question: str) -> bool:
-    """Whether at least half of the letters are of the Latin script."""
+    """Return whether at least half of the letters are of the Latin script."""
     letters = [character for character in question if character.isalpha()]
     n_latin = sum(character < "\u0250" or "\u1e00" <= character < "\u1f00" for character in letters)
     return 2 * n_latin >= len(letters)
 
 
 def is_overview(question: str) -> bool:
-    """Whether a question names nothing that could tell one report from another, such as "What are the main themes?"."""
+    """Return whether a question names nothing specific, such as "What are the main themes?"."""
     return bool(words_of(question)) and topic_words(question) <= _OVERVIEW_STEMS

@@ -1,4 +1,4 @@
-"""From rows of a snapshot to the records of a result: the only place that knows the contract tables' columns.
+"""Records of results, read from rows of a snapshot: the only module that knows the contract tables' columns.
 
 Every function takes rows in the order wanted and returns frozen records in that order.
 """
@@ -54,7 +54,7 @@ def read_reports(index: IndexReader, rows: np.ndarray, scores: np.ndarray) -> tu
 
 
 def read_summaries(index: IndexReader, rows: np.ndarray, scores: np.ndarray) -> tuple[ReportRecord, ...]:
-    """Reports of which no more is read than the summary: it is their `content`, and they cost its tokens."""
+    """Return reports with their summary as `content`, and with the tokens of title and summary."""
     reports = read_reports(index, rows, scores)
     counts = count_tokens_each([f"{report.title}\n{report.summary}" for report in reports])
     return tuple(replace(report, content=report.summary, n_tokens=n) for report, n in zip(reports, counts, strict=True))
@@ -94,7 +94,7 @@ def _renamed(record: dict, **names: str) -> dict:
 
 
 def root_mask(index: IndexReader) -> np.ndarray:
-    """Which communities are roots: those without a parent that may be read. bool (n,)."""
+    """Return which communities are roots: those without a parent that may be read. bool (n,)."""
     is_root = index.column("communities", "level") == 0
     if index.document_mask is None:
         return is_root
@@ -104,9 +104,9 @@ def root_mask(index: IndexReader) -> np.ndarray:
 
 
 def frontier_mask(index: IndexReader, level: int) -> np.ndarray:
-    """Which communities are the frontier at a level: those at it, and those above it without children. bool (n,).
+    """Return which communities are the frontier at a level: those at it, and those above without children. bool (n,).
 
-    Where filters keep back reports, those below the level whose parent is kept back stand in for it.
+    If filters hide a report, the readable roots below the level replace it.
     """
     levels = index.column("communities", "level")
     n_children = np.asarray(pc.list_value_length(index.snapshot.table("communities")["children"]))

@@ -14,22 +14,22 @@ from graphrag_pipeline.query.results import Citation, Context
 MAX_QUOTE_SHOWN = 160
 """Characters of a quote in a list of sources; the citation holds all of it."""
 SHOWN_COLUMNS = ("entity_rank", "relationship_weight")
-"""Columns of the tables that a model sees by default, of those that can be left out."""
+"""Optional columns of the tables that a model sees by default."""
 
 
 def render_answer(text: str, citations: Sequence[Citation]) -> str:
-    """The text in markdown, and under it where each marker points."""
+    """Return the text in markdown, and under it the source of each marker."""
     return f"{text}\n\n{render_sources(citations)}".strip()
 
 
 def render_sources(citations: Sequence[Citation]) -> str:
-    """One line for each marker of an answer: where it points."""
+    """Return one line for each marker of an answer: its document, offsets, record and quote."""
     return "\n".join(_source_line(citation) for citation in citations)
 
 
 def _source_line(citation: Citation) -> str:
     place = "" if citation.start is None else f", characters {citation.start:,}-{citation.end:,}"
-    kind = "source" if citation.kind == "text_unit" else citation.kind  # as `trace` takes it
+    kind = "source" if citation.kind == "text_unit" else citation.kind  # the name that `trace` takes
     record = f"({kind} {citation.human_readable_id})"
     quote = " ".join(citation.quote.split())
     shown = quote if len(quote) <= MAX_QUOTE_SHOWN else f"{quote[:MAX_QUOTE_SHOWN].rsplit(' ', 1)[0]} ..."
@@ -37,14 +37,13 @@ def _source_line(citation: Citation) -> str:
 
 
 def render_context(context: Context, shown: Collection[str] = SHOWN_COLUMNS) -> str:
-    """The context as a model reads it: one table or list of sources per part, `human_readable_id` first.
+    """Return the context as a model reads it: one table or list of sources per part, `human_readable_id` first.
 
     Cells keep to one line and hold no `|`; reports and sources keep their own lines under a heading. Text from
-    documents is data, whatever it says.
+    documents is data, whatever it contains.
 
     Args:
-        shown: which of the columns that may be left out are there: `entity_rank`, `community_rank`,
-            `relationship_weight`.
+        shown: the optional columns to include: `entity_rank`, `community_rank`, `relationship_weight`.
     """
     rank = ("rank",) if "entity_rank" in shown else ()
     weight = ("weight",) if "relationship_weight" in shown else ()
@@ -85,7 +84,7 @@ def citation_to_dict(citation: Citation) -> dict[str, Any]:
 
 
 def context_to_dict(context: Context, candidates: Context | None = None) -> dict[str, list[dict[str, Any]]]:
-    """The records of each table; where there are candidates they follow, and `in_context` tells both apart."""
+    """Return the records of each table; candidates follow the context, and `in_context` separates both."""
     chosen = _tables_of(context)
     if candidates is None:
         return chosen

@@ -17,7 +17,7 @@ class EntityRecord:
     Attributes:
         rank: number of its relationships.
         score: cosine similarity to the question.
-        match: how it was found: "name" (the question says its name) or "vector".
+        match: how it was found: "name" (the question contains its name) or "vector".
     """
 
     id: str
@@ -57,8 +57,8 @@ class ReportRecord:
     """A community report.
 
     Attributes:
-        content: the whole report in markdown, or its summary where no more is read; citations in it speak of
-            human-readable ids.
+        content: the whole report in markdown, or its summary if only that is read; its citations use human-readable
+            ids.
         rank: the report's own rating, 0-10.
         score: local search: number of matched entities inside; global search: rating against the question, 0-5.
     """
@@ -100,9 +100,9 @@ class TextUnitRecord:
     """A text unit; `start` and `end` are character offsets into its document, null where an import has none.
 
     Attributes:
-        score: local search: the walk's relevance, 0-1, where the strategy ranks by it, else the similarity of the
-            entity it was taken for, 0 where only basic search found it; basic search: the fused score.
-        entities: titles of the matched entities that it informs.
+        score: local search: the PageRank relevance, 0-1, if the strategy ranks by it; else the similarity of the entity
+            that the text unit was taken for, 0 if only basic search found it. Basic search: the fused score.
+        entities: titles of the matched entities that it mentions.
     """
 
     id: str
@@ -134,7 +134,7 @@ class Context:
 
     @property
     def n_tokens(self) -> int:
-        """Stored token counts of all records."""
+        """The sum of the records' stored token counts."""
         return sum(record.n_tokens for records in vars(self).values() for record in records)
 
     @property
@@ -145,7 +145,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Citation:
-    """Where one statement of an answer comes from; `[number]` marks it in the answer.
+    """The source of one statement of an answer; `[number]` marks it in the answer.
 
     Attributes:
         kind: of the record: entity, relationship, claim, report or text_unit.
@@ -176,13 +176,13 @@ class Citation:
 
 @dataclass(frozen=True)
 class Answer:
-    """Text with `[n]` markers and the citations they stand for, in that order.
+    """Text with `[n]` markers, and their citations in that order.
 
     Attributes:
-        engine: which wrote it: "embedded" or "model".
-        n_invented: citations of a model that were of nothing it was shown, and were removed.
-        failure: why the model that was asked gave no answer, empty if it did or none was.
-        text_units: what it read that was not in the context; they belong to the context of the result.
+        engine: "embedded" or "model", whichever wrote it.
+        n_invented: number of removed citations: a model cited records that it was not shown.
+        failure: why the model gave no answer; "" if it did, or if no model was used.
+        text_units: text units that were read besides the context; they belong to the context of the result.
     """
 
     text: str

@@ -27,13 +27,13 @@ class SearchResult:
     """The answer to a question and everything needed to check it.
 
     Attributes:
-        answer: markdown; "" where only the context was asked for.
+        answer: markdown; "" if only the context was wanted.
         seconds: from question to answer, with the index open.
         snapshot: id of the index that answered.
         selection: how the context was chosen: the strategy, or the reports rated, kept and pruned.
-        answering: who wrote the answer (`engine`), how many citations it invented, and why a model gave none.
-        candidates: what local search could have chosen too, where that was asked for (`return_candidate_context`); the
-            JSON form lists it behind the context, each record marked by `in_context`.
+        answering: the engine that wrote the answer, the number of invented citations, and why a model gave no answer.
+        candidates: the other records that local search could have chosen, if `return_candidate_context` is set. The
+            JSON form lists them behind the context and marks each record by `in_context`.
     """
 
     answer: str
@@ -49,7 +49,7 @@ class SearchResult:
     candidates: Context | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists, dictionaries, strings and numbers."""
+        """Return plain lists, dictionaries, strings and numbers."""
         return {
             "answer": self.answer,
             "citations": [citation_to_dict(citation) for citation in self.citations],
@@ -64,7 +64,7 @@ class SearchResult:
         }
 
     def to_markdown(self) -> str:
-        """The answer with its sources; the context, as a model reads it, where only that was asked for."""
+        """Return the answer with its sources; if only the context was wanted, the context as a model reads it."""
         if self.answer:
             return render_answer(self.answer, self.citations)
         filters = self.selection.get("filters", [])
@@ -73,7 +73,7 @@ class SearchResult:
         return shown or f"The context is empty: nothing in the index{where} matches the question."
 
     def sources_to_markdown(self) -> str:
-        """Where each marker of the answer points, one line each."""
+        """Return the source of each marker of the answer, one line each."""
         return render_sources(self.citations)
 
     def to_json(self, indent: int | None = 2) -> str:

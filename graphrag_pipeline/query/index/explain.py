@@ -1,7 +1,7 @@
-"""What every text unit selection strategy would pick for a question, token by token: `query --explain`.
+"""The picks of every text unit selection strategy for a question, with their tokens: `query --explain`.
 
-Each strategy selects a whole context, by the very function that answers a question, so the table shows what a model
-would read. Keep out: how a strategy picks.
+Each strategy selects a whole context with the function that answers a question, so the table shows what a model would
+read. Keep out: how a strategy picks.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def explain_question(index: IndexReader, request: SearchRequest) -> list[Explain
 
 
 def explain_strategies(index: IndexReader, question: str, settings: LocalSearchSettings) -> list[ExplainedPick]:
-    """The picks of every strategy, the settings' own first, then in the order of the registry."""
+    """Return the picks of every strategy: that of the settings first, then the others in the order of the registry."""
     text = read_question(question)
     names = [settings.strategy, *(name for name in STRATEGIES if name != settings.strategy)]
     return [pick for name in names for pick in _explain(index, text, settings, name)]
@@ -83,12 +83,12 @@ def _explain(index: IndexReader, question: str, settings: LocalSearchSettings, s
 
 
 def to_records(picks: list[ExplainedPick]) -> list[dict[str, Any]]:
-    """Plain dictionaries, for JSON."""
+    """Return plain dictionaries, for JSON."""
     return [{**asdict(pick), "entities": list(pick.entities)} for pick in picks]
 
 
 def render_explanation(picks: list[ExplainedPick]) -> str:
-    """One markdown table per strategy."""
+    """Return one markdown table per strategy."""
     strategies = list(dict.fromkeys(pick.strategy for pick in picks))
     tables = [_render_table(name, [pick for pick in picks if pick.strategy == name]) for name in strategies]
     return "\n\n".join(tables) or "No strategy picks a text unit: nothing in the index matches the question."
@@ -117,6 +117,6 @@ def _line(cells: tuple[str, ...] | list[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """On one line, without a bar, cut where it is long."""
+    """Return a text on one line, without a bar, cut where it is long."""
     plain = " ".join(text.replace("|", "/").split())
     return plain if len(plain) <= MAX_SHOWN else f"{plain[: MAX_SHOWN - 3]}..."

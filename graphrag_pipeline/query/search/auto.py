@@ -1,15 +1,15 @@
-"""Automatic choice of the search method, by rules on the question and by what the index holds; no model is asked.
+"""Automatic choice of the search method, by rules on the question and on the index; no model is called.
 
     no entities in the index                                     basic
-    nothing specific is named, or the wording is corpus-wide     global; lazy where the index has no reports
+    nothing specific is named, or the wording is corpus-wide     global; lazy if the index has no reports
     two questions in one, about a name                           drift; local without reports
     two names or more, or a comparison                           local by the graph strategy
     a name, or a question for a person, place, number or date    local
     else                                                         basic
 
-A method that the settings do not allow, or that cannot work on the index, gives way to the next that can; `basic`
-always works. A model would cost a call for each question and be asked what the rules see for nothing. Wording is
-English, with a few words of German, French, Spanish and Chinese. Keep out: how a method searches.
+If the settings do not allow a method, or the index has nothing for it to read, the next one is taken; `basic` always
+works. A model would cost a call per question for what these rules find at no cost. Wording is English, with a few words
+of German, French, Spanish and Chinese. Keep out: how a method searches.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ASKS_FOR_RECORD = re.compile(r"\W*(?:which|whose|when)\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Choice:
-    """A method, why, and options over the settings of its section."""
+    """A method, the reason for it, and options over the settings of its section."""
 
     method: str
     reason: str
@@ -57,7 +57,7 @@ class Choice:
 
 
 def choose_method(index: IndexReader, question: str, possible: Collection[str]) -> Choice:
-    """The first method that fits the question and is possible; else `basic`.
+    """Return the first method that fits the question and is possible; else `basic`.
 
     Args:
         possible: methods that the settings allow and that find something to read in the index.
@@ -69,7 +69,7 @@ def choose_method(index: IndexReader, question: str, possible: Collection[str]) 
 
 
 def _by_question(index: IndexReader, question: str) -> list[Choice]:
-    """Methods for a question, the most fitting first."""
+    """Return the methods for a question, the best fit first."""
     names = _names_in(index, question)
     told = ", ".join(names[:MAX_NAMES_TOLD])
     graph = {"strategy": "graph"}
@@ -91,6 +91,6 @@ def _by_question(index: IndexReader, question: str) -> list[Choice]:
 
 
 def _names_in(index: IndexReader, question: str) -> Sequence[str]:
-    """Titles of the entities that a question names, one for each name, in reading order."""
+    """Return the titles of the entities that a question names, one for each name, in reading order."""
     rows = [rows[0] for rows in index.names.take_apart(question).names]
     return [record["title"] for record in index.snapshot.take("entities", rows, ["title"])]

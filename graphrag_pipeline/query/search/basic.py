@@ -1,4 +1,4 @@
-"""Basic search: full text and vectors over text units, no graph; what no graph method may fall below.
+"""Basic search: full text and vectors over text units, without the graph; the baseline of the other searches.
 
 Keep out: how text units are ranked (`selection/hybrid_ranking.py`).
 """
@@ -16,7 +16,7 @@ from graphrag_pipeline.settings.settings import BasicSearchSettings
 
 
 def select_basic_context(index: IndexReader, question: str, settings: BasicSearchSettings) -> Context:
-    """The best `top_k` text units that fit `max_context_tokens`, best first; of equal texts the best only."""
+    """Return the best `top_k` text units that fit `max_context_tokens`, best first; of equal texts the best only."""
     ranked = rank_text_units(index, question, 2 * settings.top_k)
     rows = index.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked])
     found = records.read_text_units(index, rows, np.array([score for _, score in ranked]))
@@ -30,6 +30,6 @@ def select_basic_context(index: IndexReader, question: str, settings: BasicSearc
 
 
 def read_within(index: IndexReader, question: str, max_tokens: int) -> Context:
-    """The context of a basic search, as the settings of basic search say, within a budget."""
+    """Return the context of a basic search within a budget; its other options are those of the settings."""
     settings = index.settings.basic_search.model_copy(update={"max_context_tokens": max_tokens})
     return select_basic_context(index, question, settings)

@@ -1,12 +1,13 @@
 """DRIFT search: from the reports nearest to the question, by follow-up questions, into the graph around it.
 
 The idea of Microsoft's DRIFT (Dynamic Reasoning and Inference with Flexible Traversal, 2024): a global start, local
-steps. Steps: `find_primer` (the reports that it starts from), a first `Step` that says what they leave open,
-`follow_up` (rounds of follow-up questions, each with a local search of its own), then one answer from all steps.
-Nothing is drawn at random: of the questions that are open those of the best step come first. Without a model
-(`GraphFollower`) the steps answer nothing: a follow-up question asks what the entities, which the findings and
-relationships nearest to the question name and nobody has asked about, have to do with it; the answer is quoted from
-what all contexts hold. A chat model (`model_drift.py`) answers each step and says what to ask next.
+steps. `find_primer` finds the reports to start from. The first `DriftStep` lists the questions that they leave open.
+`follow_up` runs rounds of follow-up questions, each with a local search. The answer is written from all steps. Nothing
+is drawn at random: of the open questions, those of the best step come first.
+
+Without a model (`drift_follow_ups.GraphFollower`) the steps have no answers. A follow-up question is about an entity
+that a finding or relationship near the question names and that no question has named yet. The answer is quoted from all
+contexts. A chat model (`model_drift.py`) answers each step and writes the next questions.
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ from graphrag_pipeline.query.search.report_rating import REPORT_VECTORS, Relevan
 from graphrag_pipeline.settings.settings import DriftSearchSettings
 
 REPORTS_PER_PRIMER = 8
-"""Reports looked at for each that is taken: of the nearest many are above or below the frontier."""
+"""Reports found for each that is taken: many of the nearest are above or below the frontier."""
 
 
 @dataclass(frozen=True)
 class DriftStep:
-    """One question asked on the way.
+    """One question of the search, with what was read for it.
 
     Attributes:
-        depth: 0 for the question itself, then the round.
-        context: what was read for it.
+        depth: 0 for the user's question, then the round.
+        context: the records read for it.
         answer: a model's, citing human-readable ids; "" without one.
-        score: 0-100, how much the answer helps; best steps are followed first.
-        follow_ups: what it leaves open, the most useful first.
-        failure: why it has no answer where a model was asked.
-        n_invented: citations of what it was not shown, which were removed.
+        score: 0-100, how much the answer helps; the questions of the best step are followed first.
+        follow_ups: the questions that it leaves open, the most useful first.
+        failure: why the model gave no answer; "" if it did, or if no model was used.
+        n_invented: number of removed citations of records that the model was not shown.
     """
 
     question: str
@@ -56,7 +57,7 @@ class DriftStep:
 
 @dataclass(frozen=True)
 class Primer:
-    """Where a search starts: reports, and the first steps, those of the question itself."""
+    """The start of a search: reports, and the steps of the question itself."""
 
     selection: Selection
     steps: tuple[DriftStep, ...]
@@ -64,10 +65,10 @@ class Primer:
 
 @dataclass(frozen=True)
 class Drift:
-    """All that was asked on the way.
+    """All steps of a search.
 
     Attributes:
-        selection: the reports that it started from.
+        selection: the reports of the start.
         stopped_by: "depth", "budget", "nothing open", or "failure" of all steps.
     """
 
@@ -77,21 +78,21 @@ class Drift:
 
     @property
     def context(self) -> Context:
-        """What all steps read, each record once, in the order of the steps."""
+        """The records that all steps read, each once, in the order of the steps."""
         return merge_contexts(step.context for step in self.steps)
 
     @property
     def failures(self) -> list[str]:
-        """Why steps have no answer, each reason once."""
+        """The reasons why steps have no answer, each once."""
         return list(dict.fromkeys(step.failure for step in self.steps if step.failure))
 
     @property
     def has_failed(self) -> bool:
-        """No step was answered."""
+        """Whether no step was answered."""
         return all(step.failure for step in self.steps)
 
     def describe(self) -> str:
-        """Such as "10 community reports and 6 follow-up questions"."""
+        """Return a summary such as "10 community reports and 6 follow-up questions"."""
         n_reports, n_asked = len(self.selection.kept), sum(step.depth > 0 for step in self.steps)
         reports = "1 community report" if n_reports == 1 else f"{n_reports} community reports"
         return f"{reports} and {n_asked} follow-up question{'s' * (n_asked != 1)}"
@@ -112,14 +113,14 @@ class Drift:
 
 
 class Follower(Protocol):
-    """Makes the steps of a search: the first, and those of the follow-up questions."""
+    """Maker of the steps of a search: the first, and those of the follow-up questions."""
 
     def start(self, selection: Selection) -> Primer:
-        """The reports that a search starts from, and the first steps."""
+        """Return the reports of the start and the first steps."""
         ...
 
     def follow(self, questions: Sequence[str], depth: int, steps: Sequence[DriftStep]) -> list[DriftStep]:
-        """A step for each of the first questions that the budget allows, in order.
+        """Return a step for each of the first questions that the budget allows, in order.
 
         Args:
             steps: those made so far.
@@ -131,12 +132,13 @@ class Follower(Protocol):
 
 
 def find_primer(index: IndexReader, question: str, vector: np.ndarray, settings: DriftSearchSettings) -> Selection:
-    """The reports of the frontier at `settings.level` nearest to a vector; of a question that names nothing specific
-    those of the root communities ranked highest.
+    """Return the reports of the frontier at `settings.level` that are nearest to a vector.
+
+    For a question that names nothing specific, return the reports of the root communities with the highest rank.
 
     Args:
-        question: by which the embedded engine rates them.
-        vector: of the question, or of what an answer may look like.
+        question: by which the embedded engine rates the reports.
+        vector: of the question, or of an answer that a model imagined.
     """
     rater = RelevanceRater(index, question)
     if rater.is_overview:
@@ -149,7 +151,7 @@ def find_primer(index: IndexReader, question: str, vector: np.ndarray, settings:
 
 
 def _nearest_communities(index: IndexReader, vector: np.ndarray, settings: DriftSearchSettings) -> np.ndarray:
-    """Rows of communities."""
+    """Return rows of communities."""
     if not index.snapshot.n_rows("community_reports"):
         return np.zeros(0, dtype=np.int64)
     n_read = REPORTS_PER_PRIMER * settings.primer_reports
@@ -165,7 +167,7 @@ def _nearest_communities(index: IndexReader, vector: np.ndarray, settings: Drift
 
 
 def follow_up(primer: Primer, follower: Follower, settings: DriftSearchSettings) -> Drift:
-    """Rounds of follow-up questions, `breadth` in each, until `depth`, the budget, or nothing is open."""
+    """Run rounds of follow-up questions, `breadth` in each, until `depth`, the budget, or no question is open."""
     steps = list(primer.steps)
     for depth in range(1, settings.depth + 1):
         questions = open_questions(steps)[: settings.breadth]
@@ -179,7 +181,7 @@ def follow_up(primer: Primer, follower: Follower, settings: DriftSearchSettings)
 
 
 def open_questions(steps: Sequence[DriftStep]) -> list[str]:
-    """Follow-up questions that nobody has asked yet, those of the best step first, each once."""
+    """Return the follow-up questions that were not asked yet, those of the best step first, each once."""
     asked = {fold(step.question) for step in steps}
     found: dict[str, str] = {}
     for step in sorted(steps, key=lambda step: -step.score):
@@ -190,20 +192,21 @@ def open_questions(steps: Sequence[DriftStep]) -> list[str]:
 
 
 def fold(question: str) -> str:
-    """What two ways to write a question have in common."""
+    """Return a question in the form that its spellings share."""
     return " ".join(question.casefold().split()).rstrip("?!. ")
 
 
 def read_locally(index: IndexReader, question: str, max_tokens: int) -> Context:
-    """The context of a local search, as the settings of local search say, within fewer tokens."""
+    """Return the context of a local search within a smaller budget; its other options are those of the settings."""
     local = index.settings.local_search
     limit = min(max_tokens, local.max_context_tokens)
     return select_local_context(index, question, local.model_copy(update={"max_context_tokens": limit}))
 
 
 def read_primer(index: IndexReader, question: str, selection: Selection, max_tokens: int) -> Context:
-    """The reports that a search starts from; where filters leave none, the texts: local search finds them, an overview
-    question reads those that stand for all.
+    """Return the reports of the start; if filters leave none, text units.
+
+    Text units come from local search, or for an overview question from `read_overview`.
     """
     if selection.kept:
         return select_global_context(index, selection)
@@ -213,7 +216,7 @@ def read_primer(index: IndexReader, question: str, selection: Selection, max_tok
 
 
 def merge_contexts(contexts: Iterable[Context]) -> Context:
-    """The records of several contexts, each once, in the order in which they first come."""
+    """Return the records of several contexts, each once, in the order in which they first come."""
     merged: dict[str, dict[str, Any]] = {field.name: {} for field in fields(Context)}
     for context in contexts:
         for name, found in vars(context).items():

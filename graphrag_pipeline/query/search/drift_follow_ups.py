@@ -1,9 +1,9 @@
-"""DRIFT search without a model: follow-up questions from what the graph says near the question.
+"""DRIFT search without a model: follow-up questions from the parts of the graph that are near the question.
 
-A finding of a report, and the description of a relationship that a step has read, are as near to the question as
-`relevance.py` says. Where one that is near names an entity that no question has named yet, the follow-up question asks
-what that entity has to do with the other one: of the relationship, or the first that the question names. Keep out: how
-many are asked, and what becomes of the contexts.
+Findings of reports, and descriptions of relationships that a step has read, are compared with the question by
+`relevance.py`. If one that is near names an entity that no question has named yet, the follow-up question asks for the
+connection of that entity with another one: the other end of the relationship, or the first entity that the question
+names. Keep out: how many questions are followed, and what is done with the contexts.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from graphrag_pipeline.query.understanding.relevance import make_background, sco
 from graphrag_pipeline.settings.settings import DriftSearchSettings
 
 MAX_FOLLOW_UPS = 10
-"""Kept of one step."""
+"""Follow-up questions kept of one step."""
 
 
 @dataclass(frozen=True)
 class _Lead:
-    """Something near the question, 1-100, and the rows of the entities that it is about, one or two."""
+    """A finding or relationship near the question, with its score of 1-100 and the rows of its entities, one or two."""
 
     score: int
     entities: tuple[int, ...]
 
 
 class GraphFollower:
-    """Follows names through the graph (see the module); a `drift_search.Follower`.
+    """Follows names through the graph (see the module); a `drift.Follower`.
 
     Args:
-        question: the one that is to be answered.
+        question: the user's.
     """
 
     def __init__(self, index: IndexReader, question: str, settings: DriftSearchSettings) -> None:
@@ -49,9 +49,9 @@ class GraphFollower:
         self._named = index.names.find(question)
 
     def start(self, selection: Selection) -> Primer:
-        """The first step: the local search of the question itself, and what its records and the findings leave open.
+        """Return the first step: a local search of the question, and what it and the findings leave open.
 
-        Of a question that names nothing specific nothing can be followed: only the reports are read.
+        Nothing can be followed for a question that names nothing specific: then only the reports are read.
         """
         limit = min(self._settings.budget, self._index.settings.local_search.max_context_tokens)
         if selection.is_overview:
@@ -63,7 +63,7 @@ class GraphFollower:
         return Primer(selection, (self._step(self._question, 0, merge_contexts([context, primer]), leads),))
 
     def follow(self, questions: Sequence[str], depth: int, steps: Sequence[DriftStep]) -> list[DriftStep]:
-        """See `drift_search.Follower.follow`."""
+        """Make steps as `drift.Follower.follow` says."""
         left = self._settings.budget - sum(step.context.n_tokens for step in steps)
         made = []
         for question in questions:
@@ -82,7 +82,7 @@ class GraphFollower:
         return DriftStep(question, depth, context, score=new[0].score if new else 0, follow_ups=follow_ups)
 
     def _ask_about(self, lead: _Lead) -> str:
-        """Names stand in the order of their rows, so that two leads to the same entities ask the same."""
+        """Return the question about a lead; names are in row order, so that equal leads give equal questions."""
         rows = lead.entities if len(lead.entities) > 1 else sorted({*lead.entities, *self._named[:1]})
         names = list(dict.fromkeys(self._names_of(rows)))
         if not is_latin(self._question):
@@ -90,7 +90,7 @@ class GraphFollower:
         return f"What does {names[0]} have to do with {names[1]}?" if len(names) > 1 else f"What is said of {names[0]}?"
 
     def _names_of(self, rows: Sequence[int]) -> Iterator[str]:
-        """As the texts write them."""
+        """Yield names as the texts write them."""
         for entity in self._index.snapshot.take("entities", list(rows), ["title", "names"]):
             written = entity["names"] or [entity["title"]]
             yield next((name for name in written if normalize_title(name) == entity["title"]), written[0])
@@ -118,11 +118,11 @@ class GraphFollower:
         return [lead for lead in leads if self._has_names(lead)]
 
     def _ends_of(self, ids: Sequence[str]) -> list[tuple[int, ...]]:
-        """Rows of the two entities of each relationship."""
+        """Return the rows of the two entities of each relationship."""
         rows, adjacency = self._index.snapshot.rows_of("relationships", list(ids)), self._index.snapshot.adjacency
         ends = np.sort([adjacency.array("relationship_source")[rows], adjacency.array("relationship_target")[rows]], 0)
         return [tuple(pair) for pair in ends.T.tolist()]
 
     def _has_names(self, lead: _Lead) -> bool:
-        """Whether all are names: not "door", and not "Scrooge's clerk", which is somebody else's word for one."""
+        """Return whether all entities have names; "door" and "Scrooge's clerk" are not names."""
         return not any(name.islower() or "'s " in name.casefold() for name in self._names_of(lead.entities))

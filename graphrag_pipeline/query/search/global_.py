@@ -1,11 +1,14 @@
-"""Global search: community reports rated from the roots down, their findings mapped to points, points reduced.
+"""Global search: community reports rated from the roots down, their findings mapped to points, the points reduced.
 
-Steps (methods.md section 8): `rate_reports` -> `map_points` -> `reduce_points` -> `answers.write_global_answer`; each
-result is a frozen value. In the embedded engine a report's rating is its relevance to the question
-(`report_rating.py`), a point is a finding, and its score is its relevance above `POINT_FLOOR` on a scale of 0 to 100;
-of a question that names nothing specific ("What are the main themes?") the reports' own ranks count. A chat model may
-rate (`model_rating.py`), map (`model_points.py`) and answer (`model_answers.py`) instead. Where filters leave too few
-reports for an overview none is kept: `answering.py` reads the texts.
+Map-reduce over community reports is that of the GraphRAG paper (Edge et al. 2024, arXiv 2404.16130); the rating from
+the roots down is GraphRAG's dynamic community selection (Microsoft Research, 2024). Steps: `rate_reports`,
+`map_points`, `reduce_points`; each result is a frozen value.
+
+In the embedded engine a report's rating is its relevance to the question (`report_rating.py`). A point is a finding,
+with score = 100 (relevance - POINT_FLOOR) / (1 - POINT_FLOOR), from 0 to 100. For a question that names nothing
+specific ("What are the main themes?") the reports' own ranks count. A chat model may rate (`model_rating.py`), map
+(`model_points.py`) and answer (`model_answerer.py`) instead. If filters leave too few reports for an overview, none is
+kept, and `methods/global_.py` reads the texts. Keep out: who maps and answers.
 """
 
 from __future__ import annotations
@@ -40,30 +43,30 @@ from graphrag_pipeline.text.extractive import is_near_repeat, words_of
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 POINT_FLOOR = 0.3
-"""Relevance below which a finding says nothing about the question: score 0."""
+"""A finding with a relevance below this gets score 0."""
 REPORT_SHARE = 0.2
-"""How much of a finding's relevance is that of the whole report it stands in."""
+"""Share of the whole report's relevance in the relevance of each of its findings."""
 OVERVIEW_SHARE = 0.4
-"""Of an overview question: what a report's first finding scores beside its summary."""
+"""For an overview question: score of a report's first finding, as a share of its summary's."""
 MAX_UNSEPARATED_ROOTS = 8
-"""How many roots stay where no root reaches the threshold or nothing separates them."""
+"""Number of roots that are kept if no root reaches the threshold or nothing separates them."""
 MAX_NEAR_REPORTS = {"embedded": 200, "model": 60}
-"""How many reports nearest to the question are rated although those above them say too little, by who rates."""
+"""By rating engine: number of reports nearest to the question that are rated although their parents rate too low."""
 REPEAT_COSINE = 0.9
 NO_REPORT = -1
 MAX_DATED = 200
-"""Of how many roots that are alike by rating and size the newest document is looked up."""
+"""Most roots, equal by rating and size, for which the newest document is looked up."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which reports are read, and the account of how they were chosen.
+    """The reports to read, and how they were chosen.
 
     Attributes:
         rated: all reports that were rated, by level, then best first.
-        is_separated: False where no root stood out, so the best were kept all the same.
-        rating: how ratings were had, where a model was asked (`model_rating.py`).
-        background: what relevance to the question is told by.
+        is_separated: False if no root stood out, so that the best were kept.
+        rating: counts of ratings, if a model rated (`model_rating.py`).
+        background: of the question, for the relevance of findings.
     """
 
     method: str
@@ -76,11 +79,11 @@ class Selection:
 
     @property
     def kept(self) -> list[RatedReport]:
-        """Best first; ties to the larger community, then to the one with the newest documents."""
+        """The kept reports, best first; ties to the larger community, then to the one with the newest documents."""
         return sorted((r for r in self.rated if r.is_kept), key=worth(self.is_overview, bool(self.rating)))
 
     def account(self) -> dict[str, Any]:
-        """What was rated; that is kept, or pruned with what gave way to its children."""
+        """Return the counts of reports that were rated, kept and pruned; replaced parents count as pruned."""
         n_kept = sum(report.is_kept for report in self.rated)
         return {
             "method": self.method,
@@ -95,9 +98,10 @@ class Selection:
 
 @dataclass(frozen=True)
 class Point:
-    """One finding of a report and how much it says about the question, 1-100; its texts cite human-readable ids.
+    """One finding of a report, and how relevant it is to the question, 1-100; its texts cite human-readable ids.
 
-    A model's point has no summary; its report is the first that it cites, or `NO_REPORT` where none was read for it.
+    A model's point has no summary; its report is the first that it cites, or `NO_REPORT` if it was made from text
+    units.
     """
 
     report_row: int
@@ -107,7 +111,7 @@ class Point:
 
 
 def select_global_context(index: IndexReader, selection: Selection) -> Context:
-    """The kept reports as records, best first."""
+    """Return the kept reports as records, best first."""
     kept = selection.kept
     rows, ratings = np.array([r.row for r in kept], dtype=np.int64), np.array([r.rating for r in kept])
     return Context(reports=records.read_reports(index, rows, ratings))
@@ -134,24 +138,24 @@ def rate_reports(index: IndexReader, question: str, settings: GlobalSearchSettin
 
 
 def _model_rater(by_relevance: RelevanceRater, settings: GlobalSearchSettings) -> ModelRater:
-    """Ratings by a chat model, which leave tokens enough for a call about reports and one for the answer."""
+    """Return a model's rater that leaves enough tokens for a call about reports and one for the answer."""
     index, needed = by_relevance.index, (settings.max_context_tokens, settings.max_answer_tokens)
     reserve = sum(answer_cost(index.settings, n_data) for n_data in needed)
     return ModelRater(index, by_relevance.question, by_relevance, settings, reserve)
 
 
 def _select_static(index: IndexReader, rater: Rater, settings: GlobalSearchSettings) -> Selection:
-    """All reports of the frontier at a level: never a parent and its child."""
+    """Keep all reports of the frontier at a level: never a parent and its child."""
     communities = np.flatnonzero(records.frontier_mask(index, settings.level))
     rated = [_kept(report, True) for report in rater.rate(communities)]
     return Selection("static", tuple(rated), settings.threshold, rater.is_overview, True)
 
 
 def _select_dynamic(index: IndexReader, rater: Rater, settings: GlobalSearchSettings, opened: set[int]) -> Selection:
-    """From the roots down: a report at or above the threshold is kept and its children are rated, below it is pruned.
+    """Rate from the roots down: keep a report at or above the threshold and rate its children, prune the others.
 
-    Unless `keep_parent`, a report gives way to its children that are kept. Where nothing separates the roots, the best
-    stay and nothing below them is rated.
+    Unless `keep_parent` is set, a report is replaced by its children that are kept. If nothing separates the roots, the
+    best are kept and nothing below them is rated.
 
     Args:
         opened: communities that are rated although the report above them is not kept.
@@ -183,7 +187,7 @@ def _select_dynamic(index: IndexReader, rater: Rater, settings: GlobalSearchSett
 
 
 def _are_separated(roots: list[RatedReport], rater: Rater, threshold: int) -> bool:
-    """Whether the ratings tell roots apart: not of an overview question, unless a model rates them differently."""
+    """Return whether ratings separate roots; for an overview question only a model's ratings can."""
     ratings = {report.rating for report in roots}
     if rater.is_overview and (not rater.account or len(ratings) == 1):
         return False
@@ -191,11 +195,11 @@ def _are_separated(roots: list[RatedReport], rater: Rater, threshold: int) -> bo
 
 
 def _find_opened(relevance: RelevanceRater, threshold: int, n_near: int) -> set[int]:
-    """Relevant reports among those nearest to the question by vector, and all communities above them.
+    """Return relevant communities among those nearest to the question by vector, and all communities above them.
 
-    A report on hundreds of entities names few of them: by its own words alone it hides reports below it that answer.
-    Measured by `graphrag_pipeline_tests/bench/global_tokens.py`: without them 0.74 of the reports that matter are kept,
-    with them 0.92; where a model rates, 0.73 and 0.86.
+    A report on hundreds of entities names few of them, so its own words may hide reports below it that answer. Share of
+    the reports that matter which are kept, measured by `graphrag_pipeline_tests/bench/global_tokens.py`: 0.74 without
+    these communities and 0.92 with them; 0.73 and 0.86 if a model rates.
     """
     if relevance.is_overview:
         return set()
@@ -215,19 +219,19 @@ def _find_opened(relevance: RelevanceRater, threshold: int, n_near: int) -> set[
 
 
 def _with_children(index: IndexReader, communities: set[int]) -> set[int]:
-    """Communities and those right below them: the embedded engine's ratings cost nothing."""
+    """Return communities and their children: the embedded engine's ratings cost nothing."""
     is_child = np.isin(index.column("communities", "parent"), list(communities))
     return communities.union(index.column("communities", "community")[is_child].tolist())
 
 
 def _community_rows(index: IndexReader, numbers: Iterable[int]) -> np.ndarray:
-    """Rows of communities that may be read, by number."""
+    """Return the rows of communities that may be read, by number."""
     rows = index.rows_of_numbers("communities", "community", numbers)
     return rows[rows >= 0]
 
 
 def _keep_best_roots(index: IndexReader, roots: list[RatedReport], rater: Rater, threshold: int) -> Selection:
-    """The best by rating, size and recency; the newest documents are looked up of those that it decides between."""
+    """Keep the best roots by rating, size and recency; dates are looked up only for roots that are equal otherwise."""
     key = worth(rater.is_overview, bool(rater.account))
     best = sorted(roots, key=key)
     bound = key(best[min(MAX_UNSEPARATED_ROOTS, len(best)) - 1])[:-2] if best else ()
@@ -247,11 +251,11 @@ def _kept(report: RatedReport, is_kept: bool) -> RatedReport:
 
 
 def map_points(index: IndexReader, question: str, selection: Selection) -> tuple[Point, ...]:
-    """Score the findings of the kept reports; those that say nothing about the question (score 0) are dropped.
+    """Score the findings of the kept reports; findings of score 0 are dropped.
 
     Returns:
-        Best first. Of an overview question every report's title and summary is a point, scored by the report's rank,
-        so that an answer goes through the communities; a finding scores less.
+        Points, best first. For an overview question every report's title and summary is a point with the report's rank
+        as its score, so that an answer covers the communities; findings score less.
     """
     kept = selection.kept
     rows = np.array([report.row for report in kept], dtype=np.int64)
@@ -266,7 +270,7 @@ def map_points(index: IndexReader, question: str, selection: Selection) -> tuple
 
 
 _Scored = Iterator[tuple[int, dict[str, str], int]]
-"""Place of a report, one of its findings, and the finding's score."""
+"""Position of a report, one of its findings, and the finding's score."""
 
 
 def _score_overview(kept: Sequence[RatedReport], reports: Sequence[dict[str, Any]]) -> _Scored:
@@ -289,17 +293,17 @@ def _score_findings(
 
 
 def _findings(report: dict[str, Any]) -> list[dict[str, str]]:
-    """A report's findings; its summary where it has none, as a report on a tiny community may."""
+    """Return a report's findings; if it has none, as on a tiny community, its title and summary."""
     return report["findings"] or [{"summary": report["title"], "explanation": report["summary"]}]
 
 
 def point_score(relevance: float) -> int:
-    """0-100 from a relevance of 0-1."""
+    """Return the score, 0-100, of a relevance of 0-1."""
     return max(0, min(100, round(100 * (float(relevance) - POINT_FLOOR) / (1 - POINT_FLOOR))))
 
 
 def reduce_points(index: IndexReader, points: tuple[Point, ...], max_tokens: int, max_points: int) -> tuple[Point, ...]:
-    """The best points that fit the budget; none that repeats one before it, as a parent's finding may its child's."""
+    """Return the best points that fit the budget, without those that repeat an earlier one."""
     texts = [strip_citations(f"{point.summary} {point.explanation}") for point in points]
     vectors = index.embed_passages(texts)
     chosen: list[int] = []

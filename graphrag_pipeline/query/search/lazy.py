@@ -1,18 +1,17 @@
 """Lazy search: text units tested for relevance, best first by community; no community report is read.
 
-The idea of LazyGraphRAG: all that an index must hold are text units and the graph's communities, and one `budget`, the
-number of relevance tests, trades cost for quality (100, 500 and 1,500 in the publication). Steps: `rank_candidates`
-(full text and vectors, over all subqueries), `find_relevant_units` (`relevance_tests.py`), `select_lazy_context`, then
-an answer from the relevant text units. In the embedded engine a text unit's rating is the relevance of its best passage
-(`relevance.py`) on a scale of 0 to 5, `report_rating.RATING_STEPS`; a chat model may split the question, rate, map and
-answer instead (`model_lazy.py`).
+The idea of LazyGraphRAG (Microsoft Research, 2024): the index needs only text units and communities, and one `budget`,
+the number of relevance tests, trades cost for quality (100, 500 and 1,500 in the publication). Steps: `rank_candidates`
+(full text and vectors, over all subqueries), `find_relevant` (`relevance_tests.py`), `select_lazy_context`, then an
+answer from the relevant text units. In the embedded engine a text unit's rating, 0 to 5, is the relevance of its best
+passage (`unit_rating.py`). A chat model may split the question, rate, map and answer instead (`model_lazy.py`).
 
-Measured on 51 questions of 2WikiMultihopQA as `bench/retrieval.py` does, recall@5 / all evidence in the first 5: by
-passages alone 0.426 / 0.157, with the walk's nearness 0.701 / 0.392, with the `N_BASIC` nearest besides 0.956 / 0.902
-(basic search 0.691 / 0.392).
+Measured on 51 questions of 2WikiMultihopQA by `graphrag_pipeline_tests/bench/retrieval.py`, recall@5 / all evidence in
+the first 5: 0.426 / 0.157 by passages alone, 0.701 / 0.392 with PageRank relevance, 0.956 / 0.902 with the `N_BASIC`
+nearest as well (basic search 0.691 / 0.392).
 
-A question that names nothing specific has no relevance to test by: without a model the text unit with most
-relationships of each of the largest root communities is read.
+No text unit is more relevant than another to a question that names nothing specific. Without a model, the text unit
+with most relationships of each of the largest root communities is then read.
 """
 
 from __future__ import annotations
@@ -41,15 +40,15 @@ from graphrag_pipeline.settings.settings import LazySearchSettings
 
 @dataclass(frozen=True)
 class LazySelection:
-    """Which text units are relevant, and the account of how they were found.
+    """The relevant text units, and how they were found.
 
     Attributes:
         tested: in the order of the tests.
         n_candidates: text units that could have been tested.
-        n_entered: communities in which something was tested; `n_pruned` of them were given up.
+        n_entered: communities in which a text unit was tested; `n_pruned` of them were given up.
         n_tokens: of the text units tested.
         stopped_by: "budget", or "nothing left" to test.
-        rating: how ratings were had, where a model was asked.
+        rating: counts of ratings, if a model rated.
     """
 
     subqueries: tuple[str, ...]
@@ -66,12 +65,12 @@ class LazySelection:
 
     @property
     def relevant(self) -> list[RatedUnit]:
-        """Best first: by a model's rating, else by similarity, which orders better than what is tested without one."""
+        """The relevant text units, best first: by a model's rating, else by similarity, which orders better."""
         found = [unit for unit in self.tested if unit.rating >= self.threshold]
         return sorted(found, key=lambda unit: (-unit.rating if self.rating else 0, unit.place))
 
     def describe(self) -> str:
-        """Such as "100 text units tested, 12 of them relevant"."""
+        """Return a summary such as "100 text units tested, 12 of them relevant"."""
         return f"{len(self.tested)} text units tested, {len(self.relevant)} of them relevant"
 
     def account(self) -> dict[str, Any]:
@@ -91,7 +90,7 @@ class LazySelection:
 
 
 def select_lazy_context(index: IndexReader, selection: LazySelection, max_tokens: int | None) -> Context:
-    """The relevant text units, best first, as far as they fit; all of them without a limit."""
+    """Return the relevant text units, best first, that fit the limit; all of them without a limit."""
     found = selection.relevant
     rows, scores = np.array([unit.row for unit in found], dtype=np.int64), np.array([unit.rating for unit in found])
     if max_tokens is not None:
@@ -101,14 +100,14 @@ def select_lazy_context(index: IndexReader, selection: LazySelection, max_tokens
 
 
 def needs_no_test(index: IndexReader, question: str) -> bool:
-    """Whether a question names nothing specific, so that without a model no text unit is more relevant than another."""
+    """Return whether no text unit is more relevant than another, since the question names nothing specific."""
     return is_overview(question) and index.settings.rating.engine == "embedded"
 
 
 def find_relevant(
     index: IndexReader, question: str, subqueries: Sequence[str], settings: LazySearchSettings
 ) -> LazySelection:
-    """The text units that pass the relevance tests; `rating.engine` says who rates.
+    """Return the text units that pass the relevance tests; `rating.engine` names the rater.
 
     Args:
         subqueries: the question, and simpler ones that it was split into.
@@ -162,7 +161,7 @@ def find_relevant_units(
 
 
 def _add_documents(index: IndexReader, chosen: list[int], n_relationships: np.ndarray) -> list[int]:
-    """The text units chosen, then that with most relationships of each other document, then the next."""
+    """Return the chosen text units, then of each other document that with most relationships, then the next."""
     rows = np.flatnonzero(index.row_mask("text_units"))
     rows = rows[np.argsort(-n_relationships[rows], kind="stable")]
     documents = document_rows(index.snapshot)
@@ -176,15 +175,15 @@ def _add_documents(index: IndexReader, chosen: list[int], n_relationships: np.nd
 
 
 def read_overview(index: IndexReader, question: str, max_tokens: int) -> Context:
-    """The text units that stand for what may be read, within a budget: without a report, and without a test."""
+    """Return text units that represent all that may be read, within a budget; no report is read and no test is made."""
     selection = select_overview(index, question, index.settings.lazy_search)
     return select_lazy_context(index, selection, max_tokens)
 
 
 def select_overview(index: IndexReader, question: str, settings: LazySearchSettings) -> LazySelection:
-    """Of each of the largest root communities the text unit with most relationships; no test is made.
+    """Select the text unit with most relationships of each of the largest root communities; no test is made.
 
-    Where filters leave few communities, the documents that pass stand in for them.
+    If filters leave few communities, text units of the documents that match are added.
     """
     n_relationships = index.snapshot.adjacency.counts("text_unit_relationships")
     roots = np.flatnonzero(records.root_mask(index))

@@ -1,7 +1,7 @@
-"""What a lazy search may test: text units by similarity to its subqueries, and the communities that hold them.
+"""Candidates of a lazy search: text units by similarity to its subqueries, and the communities that hold them.
 
-Similarity is the walk's of local search's `graph` strategy from the names that a subquery says, then basic search's:
-neither reads a report. Keep out: the tests.
+Text units that personalized PageRank reaches from the names in a subquery come first, as in local search's `graph`
+strategy. Those of basic search follow. Neither reads a report. Keep out: the tests.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from graphrag_pipeline.query.selection.local_text_units import N_SEEDS
 from graphrag_pipeline.query.selection.pagerank import rank_by_pagerank
 
 CANDIDATES_PER_TEST = 4
-"""Text units ranked for each relevance test that the budget has: communities that give nothing leave some untested."""
+"""Text units ranked for each test of the budget: communities that are given up leave some untested."""
 MIN_CANDIDATES = 100
 
 
@@ -28,7 +28,7 @@ class RankedUnits:
 
     Attributes:
         rows: int64 (n,).
-        nearness: 0 to 1 by a walk over the graph from the names that are asked about, float (n,); 0 without names.
+        nearness: PageRank relevance to the names in a subquery, 0 to 1, float (n,); 0 without names.
     """
 
     rows: np.ndarray
@@ -36,7 +36,7 @@ class RankedUnits:
 
 
 def rank_candidates(index: IndexReader, subqueries: Sequence[str], budget: int) -> RankedUnits:
-    """Enough text units for so many tests, by their best place among those that answer a subquery, then by nearness."""
+    """Return enough text units for so many tests, by their best rank for any subquery, then by nearness."""
     n = max(MIN_CANDIDATES, CANDIDATES_PER_TEST * budget)
     place: dict[int, int] = {}
     nearness: dict[int, float] = {}
@@ -50,7 +50,7 @@ def rank_candidates(index: IndexReader, subqueries: Sequence[str], budget: int) 
 
 
 def _rank(index: IndexReader, subquery: str, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and nearness: those that the walk from its names reaches, then what basic search finds besides."""
+    """Return rows and nearness: text units that PageRank reaches from its names, then the others of basic search."""
     ranked = rank_text_units(index, subquery, n)
     rows = index.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked])
     named = index.names.take_apart(subquery)
@@ -65,9 +65,9 @@ def _rank(index: IndexReader, subquery: str, n: int) -> tuple[np.ndarray, np.nda
 
 
 def group_by_community(index: IndexReader, rows: np.ndarray) -> Communities:
-    """The communities of the entities that text units mention, on all levels.
+    """Return the communities, on all levels, of the entities that text units mention.
 
-    A text unit that mentions none belongs to its document, which is numbered behind the communities.
+    A text unit without entities belongs to its document; documents are numbered behind the communities.
     """
     adjacency, n_communities = index.snapshot.adjacency, index.snapshot.n_rows("communities")
     places, entities = adjacency.of_all("text_unit_entities", rows)
@@ -90,5 +90,5 @@ def group_by_community(index: IndexReader, rows: np.ndarray) -> Communities:
 
 
 def _parent_rows(index: IndexReader) -> np.ndarray:
-    """The row of each community's parent; -1 for a root. int64 (n communities,)."""
+    """Return the row of each community's parent; -1 for a root. int64 (n communities,)."""
     return index.rows_of_numbers("communities", "community", index.column("communities", "parent").tolist())

@@ -1,10 +1,10 @@
-"""Local search: the entities a question is about, and what surrounds them (methods.md section 7).
+"""Local search: the entities of a question and the records around them.
 
-Steps: the entities (`entity_matching.py`), then communities, relationships, claims and text units around them by the
-snapshot's adjacency arrays (row numbers; no table is scanned per query), packed into one token budget by
-`select_local_context`. Never below basic search: its best text units have a part of the budget, whatever the entities
-(`local_text_units.py` says where they come last). The answer is written by `answers.write_answer`. "Row" means the
-position of a record in its contract table.
+The method of GraphRAG's local search (Edge et al. 2024, arXiv 2404.16130, and microsoft/graphrag). Entities are matched
+(`entity_matching.py`). The communities, relationships, claims and text units around them come from the snapshot's
+adjacency arrays (row numbers; no table is scanned per query). `select_local_context` packs all into one token budget.
+The best text units of basic search always have a part of the budget, so the context is not below basic search's
+(`local_text_units.py`). "Row" means the position of a record in its contract table. Keep out: writing the answer.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from graphrag_pipeline.storage.arrays import distinct
 
 N_PARTS = 5
 RELATIONSHIPS_TO_CLAIMS = 2.0
-"""How many tokens relationships get for each that claims get, of what the entities leave of the local part."""
+"""Tokens of relationships for each token of claims, of what entities leave of the local part."""
 
 
 def select_local_context(index: IndexReader, question: str, settings: LocalSearchSettings) -> Context:
-    """Steps 1 to 5: matched entities and the records around them, packed into `max_context_tokens`.
+    """Return matched entities and the records around them, packed into `max_context_tokens`.
 
-    The conversation is off the budget first. Of the rest `community_share` is for reports, `text_unit_share` for text
-    units, what is left for entities first, then relationships and claims; what one part leaves unused goes to the
-    others. Text units are packed last, by `settings.strategy` (`local_text_units.py`). The context of basic search
-    where no entity matches.
+    The conversation is taken off the budget first. Of the rest `community_share` is for reports and `text_unit_share`
+    for text units. The remainder is for entities first, then relationships and claims. Parts that need less leave
+    tokens to the others. Text units are packed last, by `settings.strategy` (`local_text_units.py`). If no entity
+    matches, the context is that of basic search.
     """
     alone = settings.model_copy(update={"return_candidate_context": False})
     return select_with_candidates(index, question, alone)[0]
@@ -53,7 +53,7 @@ def select_local_context(index: IndexReader, question: str, settings: LocalSearc
 def select_with_candidates(
     index: IndexReader, question: str, settings: LocalSearchSettings
 ) -> tuple[Context, Context | None]:
-    """The context of a question, and what else it was chosen from if `return_candidate_context` asks for that."""
+    """Return the context, and with `return_candidate_context` the other records that it was chosen from."""
     talk = read_history(settings)
     limit = settings.max_context_tokens - talk.n_tokens
     named = name_entities(index, talk.join(question), settings)
@@ -61,7 +61,7 @@ def select_with_candidates(
     if not matches:
         return read_within(index, question, limit), Context() if settings.return_candidate_context else None
     if settings.strategy == DEPTH_FIRST:
-        matches.sort(key=lambda match: -match.score)  # as in the reference: a name does not come before similarity
+        matches.sort(key=lambda match: -match.score)  # as in microsoft/graphrag: a name does not come before similarity
     around = _surround(index, question, matches, named, settings)
     kept, picks = _pack(around, settings, limit)
     chosen = _read(index, around, kept, picks)
@@ -75,11 +75,11 @@ def select_with_candidates(
 
 @dataclass(frozen=True)
 class _Around:
-    """What may come into the context: rows of each table, best first, and what goes with them, row by row.
+    """Candidates of the context: rows of each table, best first, with one value per row of each array.
 
     Attributes:
         rows: `entities`, `relationships`, `claims` and `reports`.
-        costs: tokens of each row of these.
+        costs: tokens of each of these rows.
         n_touched, is_inside: of relationships (`rank_relationships`).
         claimant: of claims, the position of the entity that each is about.
         n_inside: of reports, the number of matched entities inside.
@@ -114,7 +114,7 @@ def _surround(
 
 
 def _pack(around: _Around, settings: LocalSearchSettings, limit: int) -> tuple[dict[str, np.ndarray], list[Pick]]:
-    """Positions in `_Around.rows` that fit the budget, and the text units."""
+    """Return the positions in `_Around.rows` that fit the budget, and the picked text units."""
     picks: list[Pick] = []
 
     def choose(budget: int) -> list[int]:
@@ -132,7 +132,7 @@ def _pack(around: _Around, settings: LocalSearchSettings, limit: int) -> tuple[d
 
 
 def _read(index: IndexReader, around: _Around, kept: dict[str, np.ndarray], picks: list[Pick]) -> Context:
-    """The records at some positions in `_Around.rows`, and of some text units."""
+    """Return the records at positions in `_Around.rows`, and those of picked text units."""
     at = {name: around.rows[name][places] for name, places in kept.items()}
     matches = [around.matches[place] for place in kept["entities"]]
     scores = np.array([match.score for match in around.matches])
@@ -168,7 +168,7 @@ def _how(match: Match) -> str:
 
 
 def _divide_shares(settings: LocalSearchSettings, limit: int, entity_tokens: int) -> dict[str, float]:
-    """Shares of the parts but the text units; the entities' is what they cost, at most the whole local part."""
+    """Return the shares of all parts but text units; entities get what they cost, at most the whole local part."""
     local = max(1 - settings.community_share - settings.text_unit_share, 0.0)
     budget = max(limit - PART_OVERHEAD * N_PARTS, 1)
     entities = min(local, (entity_tokens + 1) / budget)
@@ -187,10 +187,10 @@ def _divide_shares(settings: LocalSearchSettings, limit: int, entity_tokens: int
 def rank_reports(
     index: IndexReader, entity_rows: np.ndarray, level: int, min_rank: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Reports of the entities' communities, by (number of matched entities inside, rank), both descending.
+    """Rank reports of the entities' communities, by (number of matched entities inside, rank), both descending.
 
-    Of each branch the deepest community at or above `level` is read, so that no report repeats its parent's content.
-    Those ranked below `min_rank` are left out.
+    In each branch the deepest community at or above `level` is read, so that no report repeats its parent's content.
+    Reports ranked below `min_rank` are left out.
 
     Returns:
         Rows of reports, and the number of matched entities in each.
@@ -214,13 +214,14 @@ def rank_reports(
 def rank_relationships(
     index: IndexReader, entity_rows: np.ndarray, max_outside: int, attribute: str = "rank"
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Relationships of the matched entities: those between two of them first, by rank; then those that lead outside.
+    """Rank relationships of the matched entities: first those between two of them, then those that lead outside.
 
-    The latter come by (number of matched entities that the outside entity touches, rank), at most `max_outside`. Rank
-    is `combined_degree`, or by `attribute` the weight; ties go to the heavier relationship, then to the lower row.
+    The former come by rank, the latter by (number of matched entities that the outside entity touches, rank), at most
+    `max_outside`. Rank is `combined_degree`, or the weight if `attribute` says so. Ties go to the heavier relationship,
+    then to the lower row.
 
     Returns:
-        Rows, number of matched entities touched (2 inside; outside, by the outside entity), whether it is inside.
+        Rows; the number of matched entities touched (2 inside; outside, by the outside entity); whether it is inside.
     """
     adjacency = index.snapshot.adjacency
     rows = distinct(adjacency.of_all("entity_relationships", entity_rows)[1]).astype(np.int64)
@@ -240,14 +241,14 @@ def rank_relationships(
 
 
 def _rank_by(index: IndexReader, rows: np.ndarray, attribute: str) -> np.ndarray:
-    """Whole numbers that order relationships by an attribute."""
+    """Return integers that order relationships by an attribute."""
     if attribute == "weight":
         return np.unique(index.column("relationships", "weight")[rows], return_inverse=True)[1]
     return index.column("relationships", "combined_degree")[rows]
 
 
 def _preselect(is_inside: np.ndarray, n_touched: np.ndarray, rank: np.ndarray, n: int) -> np.ndarray:
-    """Positions inside, and of the best n outside by (touched, rank) with all their ties, so that few are sorted."""
+    """Return positions inside, and of the best n outside by (touched, rank) with their ties: few to sort."""
     outside = np.flatnonzero(~is_inside)
     if len(outside) > n > 0:
         worth = (n_touched[outside] << 32) + rank[outside]
@@ -259,7 +260,7 @@ def _preselect(is_inside: np.ndarray, n_touched: np.ndarray, rank: np.ndarray, n
 
 
 def rank_claims(index: IndexReader, entity_rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Claims about the matched entities, one per entity in turn so that each is heard, in record order.
+    """Rank claims about the matched entities: one per entity in turn, so that each entity has one, in record order.
 
     Returns:
         Rows of claims, and the position of the entity in `entity_rows` that each is about.

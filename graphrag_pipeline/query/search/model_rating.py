@@ -1,9 +1,9 @@
-"""Ratings of community reports by a chat model, for dynamic community selection (methods.md section 8).
+"""Ratings of community reports by a chat model, for dynamic community selection (Microsoft Research, 2024).
 
-Each report is rated 0 to 5 against the question, `num_repeats` times; what comes most often counts. A rating that
-cannot be had loses itself alone: the embedded engine's rating stands in for it. Reports on tiny communities, of which
-there may be thousands, are rated many at a time, and of one level the `MAX_TINY` that the embedded engine finds most
-relevant: reading all of them took a third of the tokens of static search. Keep out: what a rating leads to.
+Each report is rated 0 to 5 against the question, `num_repeats` times; the most frequent rating counts. A failed rating
+affects only its report, which keeps the embedded engine's rating. There may be thousands of reports on tiny
+communities, so many of them are rated in one call. Of one level only the `MAX_TINY` that the embedded engine finds most
+relevant are rated: reading all of them took a third of the tokens of static search. Keep out: what a rating leads to.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from graphrag_pipeline.settings.settings import GlobalSearchSettings
 MAX_RATING = 5
 MAX_TINY = 100
 BATCH = 20
-"""Reports on communities under `reports.min_report_size` that are rated in one call."""
+"""Number of reports on communities under `reports.min_report_size` that are rated in one call."""
 _NUMBER = re.compile(r"\s*(\d(?:[.,]\d{1,6})?)\s*(?:/\s*5)?\s*")
 
 
@@ -65,11 +65,11 @@ Ratings = dict[int, int]
 
 
 class ModelRater:
-    """A chat model's ratings over those of another rater, which also knows an overview question.
+    """A chat model's ratings over those of another rater, which also recognizes an overview question.
 
     Args:
-        embedded: rates where the model does not.
-        settings: how to rate; what they leave open is said by the section `rating`.
+        embedded: its ratings count where the model gives none.
+        settings: how to rate; the section `rating` has the defaults.
         reserve: tokens of the question's budget that stay for the answer.
     """
 
@@ -87,7 +87,7 @@ class ModelRater:
         self._reserve = reserve
 
     def rate(self, communities: np.ndarray) -> list[RatedReport]:
-        """See `Rater.rate`; ties in the model's rating by the embedded engine's relevance.
+        """Rate as `Rater.rate` says; ties in the model's rating are broken by the embedded engine's relevance.
 
         Raises:
             PipelineError: no rating can be had, or the budget is spent.
@@ -104,7 +104,7 @@ class ModelRater:
         return sorted(by_model, key=lambda r: (-r.rating, -r.relevance, -r.size, r.row))
 
     def _ask(self, reports: Sequence[ReportRecord]) -> dict[int, list[int]]:
-        """The ratings that each report got, by its human-readable id; `reports` are most relevant first."""
+        """Return the ratings of each report, by its human-readable id; `reports` are most relevant first."""
         is_tiny = [report.size < self._index.settings.reports.min_report_size for report in reports]
         tiny = list(compress(reports, is_tiny))[:MAX_TINY]
         requests = [self._ask_about(report) for report, tiny_one in zip(reports, is_tiny, strict=True) if not tiny_one]
@@ -133,11 +133,11 @@ class ModelRater:
 def ratings_request(
     index: IndexReader, question: str, prompt: str, kind: str, context: Context
 ) -> ChatRequest[Ratings]:
-    """Asks for a rating of every report or text unit of a context.
+    """Return the request for a rating of every report or text unit of a context.
 
     Args:
         prompt: its name.
-        kind: what the context shows, such as "reports".
+        kind: of the context's records, such as "reports".
     """
     numbers = context.record_numbers
     data = as_data(render_context(context))
@@ -147,10 +147,10 @@ def ratings_request(
 
 
 def read_rating(reply: str) -> int:
-    """The rating in a reply: 4, "4", "4/5", 3.6 (4).
+    """Return the rating in a reply: 4, "4", "4/5", 3.6 (4).
 
     Raises:
-        ReplyFormatError: there is none from 0 to 5.
+        ReplyFormatError: the reply has no rating from 0 to 5.
     """
     for value in read_json(reply):
         fields = {str(key).strip().casefold(): item for key, item in value.items()} if isinstance(value, dict) else {}
@@ -160,10 +160,10 @@ def read_rating(reply: str) -> int:
 
 
 def read_ratings(reply: str, numbers: Sequence[int]) -> Ratings:
-    """The ratings of several reports; one that cannot be read, or is of another report, is lost alone.
+    """Return the ratings of several reports; one that cannot be read, or is of another report, is left out alone.
 
     Raises:
-        ReplyFormatError: there is none.
+        ReplyFormatError: the reply has no rating.
     """
     found: Ratings = {}
     for value in read_json(reply):
@@ -187,6 +187,6 @@ def _read_number(value: Any) -> int:
 
 
 def _majority(votes: Sequence[int]) -> int:
-    """What comes most often; of several the highest: a report read in vain costs less than one missed."""
+    """Return the most frequent rating; of several the highest: an irrelevant report costs less than a missed one."""
     counts = Counter(votes)
     return max(counts, key=lambda rating: (counts[rating], rating))

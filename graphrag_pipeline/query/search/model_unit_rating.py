@@ -21,7 +21,7 @@ from graphrag_pipeline.query.search.unit_rating import RatedUnit, RelevanceUnitR
 
 
 class ModelUnitRater:
-    """A chat model's ratings over the embedded engine's, which stand in where it gives none.
+    """A chat model's ratings over the embedded engine's, which count where the model gives none.
 
     Args:
         embedded: rates where the model does not, and breaks ties.
@@ -36,7 +36,7 @@ class ModelUnitRater:
         self._reserve = reserve
 
     def rate(self, batches: Sequence[Sequence[int]]) -> list[list[RatedUnit]]:
-        """See `unit_rating.UnitRater.rate`; one call per batch.
+        """Rate as `unit_rating.UnitRater.rate` says; one call per batch.
 
         Raises:
             PipelineError: no rating can be had, or the budget of the root is spent.

@@ -1,10 +1,10 @@
-"""Best-first relevance tests under one budget: which text units are tested next, and when a community is given up.
+"""Best-first relevance tests under one budget: the order of the tests, and when a community is given up.
 
-The idea of LazyGraphRAG (Microsoft Research, 2024): similarity says where to look first, the communities of the graph
-say where looking further pays. Of the communities that hold an untested text unit the `WIDTH` best (by their best
-untested one) are tested a batch each; a community that gave relevant text units gives way to its children, one that
-gave `max_failures` irrelevant ones in a row is given up with what it has left. A text unit of several communities is
-tested once. Pure: positions in, positions out; keep out what a test asks.
+The idea of LazyGraphRAG (Microsoft Research, 2024): similarity gives the first text units to test, and the communities
+of the graph show where more tests pay. In each round the `WIDTH` best communities, by their best untested text unit,
+are tested a batch each. A community with relevant text units is replaced by its children. A community with
+`max_failures` irrelevant ones in a row is given up with its untested rest. A text unit of several communities is tested
+once. Pure functions of positions. Keep out: what a test reads.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 WIDTH = 8
-"""Communities tested side by side, so that a model's calls are."""
+"""Communities tested at once, so that a model's calls run side by side."""
 
 Test = Callable[[list[list[int]]], list[list[bool]]]
 """Batches of candidates -> for each whether it is relevant."""
@@ -22,7 +22,7 @@ Test = Callable[[list[list[int]]], list[list[bool]]]
 
 @dataclass(frozen=True)
 class Communities:
-    """Who holds which candidates; a candidate is its place in the order of similarity, 0 the best.
+    """The candidates of each community; a candidate is its rank by similarity, 0 the best.
 
     Attributes:
         members: community -> its candidates, ascending.
@@ -37,13 +37,13 @@ class Communities:
 
 @dataclass(frozen=True)
 class Explored:
-    """Candidates in the order in which they were tested, and what came of the communities.
+    """Candidates in the order in which they were tested, and the outcome for communities.
 
     Attributes:
         is_relevant: of each in `tested`.
-        entered: communities in which something was tested.
+        entered: communities in which a candidate was tested.
         pruned: those of them that were given up.
-        is_exhausted: nothing was left to test; else the budget was.
+        is_exhausted: True if nothing was left to test; False if the budget was used.
     """
 
     tested: tuple[int, ...]
@@ -55,7 +55,7 @@ class Explored:
 
 @dataclass
 class _State:
-    """What is known so far; `queue` holds (best untested candidate, community)."""
+    """The tests so far; `queue` holds (best untested candidate, community)."""
 
     communities: Communities
     verdicts: dict[int, bool] = field(default_factory=dict)
@@ -64,13 +64,13 @@ class _State:
     queue: list[tuple[int, int]] = field(default_factory=list)
 
     def push(self, community: int) -> None:
-        """Put a community in line, if it has anything untested."""
+        """Queue a community, if it has an untested candidate."""
         best = next((c for c in self.communities.members[community] if c not in self.verdicts), None)
         if best is not None:
             heapq.heappush(self.queue, (best, community))
 
     def judge(self, community: int, batch: Sequence[int], relevant: Sequence[bool], max_failures: int) -> None:
-        """Take in the verdicts on a batch of a community, and put in line what comes after it."""
+        """Record the verdicts on a batch of a community, and queue the communities that follow."""
         failures = self.failures.get(community, 0)
         for candidate, is_relevant in zip(batch, relevant, strict=True):
             self.verdicts[candidate] = is_relevant
@@ -89,7 +89,7 @@ def explore(communities: Communities, test: Test, budget: int, max_failures: int
 
     Args:
         budget: most candidates tested.
-        max_failures: irrelevant ones in a row after which a community is given up.
+        max_failures: irrelevant candidates in a row after which a community is given up.
         batch_size: most candidates of a community tested at once.
     """
     state = _State(communities)
@@ -110,7 +110,7 @@ def explore(communities: Communities, test: Test, budget: int, max_failures: int
 
 
 def _next_batches(state: _State, n_left: int, batch_size: int) -> list[tuple[int, list[int]]]:
-    """(community, untested candidates) of the best in line; no candidate twice, at most `n_left` in all."""
+    """Return (community, untested candidates) of the best in the queue; no candidate twice, at most `n_left` in all."""
     taken: set[int] = set()
     batches: list[tuple[int, list[int]]] = []
     while state.queue and len(batches) < WIDTH and len(taken) < n_left:

@@ -1,8 +1,8 @@
-"""Ratings of community reports against a question, 0 to 5: what a rater is, and the embedded engine's.
+"""Ratings of community reports against a question, 0 to 5: the protocol of a rater, and the embedded engine's rater.
 
-Without a model a rating is the report's relevance to the question (`relevance.py`), in `RATING_STEPS`. A question that
-names nothing specific has no relevance to tell reports apart by: there the reports' own ranks count (`worth`). A chat
-model may rate instead (`model_rating.py`). Keep out: what a rating leads to (`global_search.py`).
+Without a model a rating is the report's relevance to the question (`relevance.py`), in `RATING_STEPS`. Relevance does
+not separate reports for a question that names nothing specific: then the reports' own ranks count (`worth`). A chat
+model may rate instead (`model_rating.py`). Keep out: what a rating leads to (`global_.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from graphrag_pipeline.query.understanding.relevance import Background, make_bac
 
 REPORT_VECTORS = "default-community-full_content"
 RATING_STEPS = (0.2, 0.3, 0.4, 0.5, 0.6)
-"""A report's rating is how many of these its relevance reaches."""
+"""A report's rating is the number of these that its relevance reaches."""
 MAX_BACKGROUND_REPORTS = 1_000
 TELLING_SHARE = 0.5
 
@@ -32,7 +32,7 @@ class RatedReport:
     """A report with its rating against the question; `row` is its position in the contract table.
 
     Attributes:
-        newest_day: of the documents behind it, as `date.toordinal` tells; 0 where that was not asked or has no date.
+        newest_day: of the documents behind it, as `date.toordinal` counts; 0 if unknown or not looked up.
     """
 
     row: int
@@ -47,9 +47,9 @@ class RatedReport:
 
 
 def worth(is_overview: bool, is_by_model: bool) -> Callable[[RatedReport], tuple[float, ...]]:
-    """The key that sorts reports best first: by rating, size and recency.
+    """Return the key that sorts reports best first: by rating, size and recency.
 
-    A model's rating holds for an overview question too; without one the reports' own ranks do.
+    A model's rating counts for an overview question too; without a model the reports' own ranks do.
     """
     if not is_overview:
         return lambda report: (-report.rating, -report.relevance, -report.size, -report.newest_day, report.row)
@@ -59,10 +59,10 @@ def worth(is_overview: bool, is_by_model: bool) -> Callable[[RatedReport], tuple
 
 
 def are_telling(index: IndexReader) -> bool:
-    """Whether the communities that filters leave hold at least `TELLING_SHARE` of what passing text units mention.
+    """Return whether readable communities hold at least `TELLING_SHARE` of the entities in readable text units.
 
-    What many documents speak of lies in communities that filters keep back whole, and left are reports on what one
-    document alone names.
+    Filters hide a community whole if it has a document that they exclude. Entities that many documents mention are in
+    such communities, so the reports that are left may be about what a single document names.
     """
     if index.document_mask is None:
         return True
@@ -78,8 +78,8 @@ class Rater(Protocol):
     """Rates the reports of communities against one question.
 
     Attributes:
-        is_overview: the question names nothing that words could tell reports apart by.
-        account: how ratings were had, empty where no model was asked.
+        is_overview: the question has no words that could separate reports.
+        account: counts of ratings; empty if no model rates.
     """
 
     is_overview: bool
@@ -91,7 +91,7 @@ class Rater(Protocol):
 
 
 class RelevanceRater:
-    """Rates reports of communities against one question; knows the background from the largest roots."""
+    """Rates reports of communities against one question, by relevance; the largest roots are the background."""
 
     def __init__(self, index: IndexReader, question: str) -> None:
         self.index, self.question = index, question
@@ -124,7 +124,7 @@ class RelevanceRater:
 
 
 def read_background(index: IndexReader, question: str) -> Background:
-    """What the largest roots have in common, and the weights of the question's words among them."""
+    """Return what the largest roots have in common, and the weights of the question's words among them."""
     roots = np.flatnonzero(records.root_mask(index))
     sizes = index.column("communities", "size")[roots]
     largest = np.sort(roots[np.argsort(-sizes, kind="stable")[:MAX_BACKGROUND_REPORTS]])
@@ -134,7 +134,7 @@ def read_background(index: IndexReader, question: str) -> Background:
 
 
 def _read_texts(index: IndexReader, rows: np.ndarray) -> tuple[list[frozenset[str]], np.ndarray]:
-    """Content words and vectors of reports."""
+    """Return content words and vectors of reports."""
     reports = index.snapshot.take("community_reports", rows, ["id", "full_content"])
     texts = [strip_citations(report["full_content"]) for report in reports]
     if index.is_static:

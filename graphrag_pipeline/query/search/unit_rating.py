@@ -1,4 +1,4 @@
-"""Ratings of text units against a question, 0 to 5: what a rater is, and the embedded engine's.
+"""Ratings of text units against a question, 0 to 5: the protocol of a rater, and the embedded engine's rater.
 
 Without a model a text unit rates as its best passage does: the passage's relevance (`relevance.py`) in
 `report_rating.RATING_STEPS`. A chat model may rate instead (`model_unit_rating.py`). Keep out: which text units are
@@ -24,12 +24,12 @@ from graphrag_pipeline.query.understanding.relevance import make_background, sco
 
 MAX_BACKGROUND_UNITS = 50
 NEAREST_RATING = 2
-"""The least rating of the text units nearest to the names in a question, without a model."""
+"""Without a model, the least rating of the text units nearest to the names in a question."""
 
 
 @dataclass(frozen=True)
 class RatedUnit:
-    """A text unit with its rating, 0-5; `row` is its position in the contract table, `place` that in similarity."""
+    """A text unit with its rating, 0-5; `row` is its position in the contract table, `place` its rank by similarity."""
 
     row: int
     rating: int
@@ -41,7 +41,7 @@ class UnitRater(Protocol):
 
     @property
     def account(self) -> Mapping[str, int]:
-        """How ratings were had; empty where no model was asked."""
+        """Counts of ratings; empty if no model rates."""
         ...
 
     def rate(self, batches: Sequence[Sequence[int]]) -> list[list[RatedUnit]]:
@@ -50,10 +50,11 @@ class UnitRater(Protocol):
 
 
 class RelevanceUnitRater:
-    """The embedded engine: a text unit rates as its best passage does, for the subquery that it says most about.
+    """The embedded engine's rater: the relevance of the best passage to any subquery.
 
-    What the walk from the names reaches rates as it is near: the second of two facts that a question joins shares few
-    words with it. The `N_BASIC` nearest rate `NEAREST_RATING` at least, so that the search is not below basic search.
+    Text units that PageRank reaches from the names in the question rate at least by their nearness: the second of two
+    facts that a question joins shares few words with it. The `N_BASIC` nearest rate at least `NEAREST_RATING`, so that
+    the search is not below basic search.
     """
 
     def __init__(self, index: IndexReader, subqueries: Sequence[str], candidates: RankedUnits) -> None:
@@ -67,7 +68,7 @@ class RelevanceUnitRater:
         self._backgrounds = [make_background(text, index.embed_passages, words, vectors) for text in subqueries]
 
     def rate(self, batches: Sequence[Sequence[int]]) -> list[list[RatedUnit]]:
-        """See `UnitRater.rate`."""
+        """Rate as `UnitRater.rate` says."""
         return [self._rate_batch(list(batch)) for batch in batches]
 
     def _rate_batch(self, rows: list[int]) -> list[RatedUnit]:
@@ -81,7 +82,7 @@ class RelevanceUnitRater:
         return rated
 
     def _read_passages(self, rows: list[int]) -> tuple[list[frozenset[str]], np.ndarray, np.ndarray]:
-        """Content words and vectors of the passages of text units, and the place of each one's text unit."""
+        """Return content words and vectors of the passages of text units, and the position of each one's text unit."""
         units = records.read_text_units(self._index, np.array(rows, dtype=np.int64), np.zeros(len(rows)))
         found = [(i, text_of(p)) for i, unit in enumerate(units) for p in passages_of(sentences_of(unit))]
         texts = [text for _, text in found]
