@@ -25,7 +25,7 @@ from graphrag_pipeline.models.reply_json import clean_text, read_json
 from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.context import pack_rows, row_costs
-from graphrag_pipeline.query.model_requests import as_data, ask_all, open_question, read_questions
+from graphrag_pipeline.query.model_requests import as_data, open_question, read_questions, request_all
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context, TextUnitRecord
 
@@ -140,7 +140,7 @@ def _request_tasks(index: GraphIndex, reports: str) -> list[Task]:
     messages = open_question(
         index.prompt("benchmark_personas"), settings.language, "Name the readers.", context_data=reports, **numbers
     )
-    [reply] = ask_all(index, SECTION, [ChatRequest("personas", messages, read_tasks, PERSONAS_FORMAT)])
+    [reply] = request_all(index, SECTION, [ChatRequest("personas", messages, read_tasks, PERSONAS_FORMAT)])
     if isinstance(reply, Failure):
         raise PipelineError(f"the model returned no personas for generated questions: {reply.reason}")
     of_readers = [tasks[: settings.n_tasks] for tasks in reply.value[: settings.n_personas]]
@@ -178,7 +178,7 @@ def _request_questions(
         messages = open_question(prompt, settings.language, "Write the questions.", **values)
         record = f"{kind} questions: {task.task[:60]}"
         requests.append(ChatRequest(record, messages, _reader_of(kind, units), FORMATS[kind], attempt))
-    for reply in ask_all(index, SECTION, requests):
+    for reply in request_all(index, SECTION, requests):
         if not isinstance(reply, Failure):
             yield from reply.value
 

@@ -20,7 +20,7 @@ from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatErro
 from graphrag_pipeline.models.prompts import AUTO
 from graphrag_pipeline.models.reply_json import read_json
 from graphrag_pipeline.models.structured import json_schema_format
-from graphrag_pipeline.query.model_requests import as_data, ask_all, open_question
+from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.index.graph_index import GraphIndex
@@ -84,7 +84,7 @@ def judge_pairs(index: GraphIndex, pairs: Sequence[Pair]) -> list[CriterionFigur
         for is_swapped in (False, True)
         if of_a.strip() != of_b.strip()
     ]
-    replies = ask_all(
+    replies = request_all(
         index,
         SECTION,
         [_request_verdict(index, criterion, pairs[place], swap) for criterion, place, swap in verdict_keys],

@@ -184,7 +184,7 @@ class IndexReader:
     def _models_of_root(self) -> Root:
         if self._root is None:
             raise PipelineError(
-                "this index was opened without a root, so there is no model to ask: use GraphIndex.open"
+                "this index was opened without a root, so it has no chat model; open it with `GraphIndex.open`"
             )
         return self._root
 

@@ -30,10 +30,10 @@ def open_question(prompt: Prompt, language: str, question: str, **values: str) -
     If the prompt has no `{language}` (Microsoft GraphRAG's have none), a named language is added as a line.
     """
     is_auto = language.strip().lower() == AUTO
-    told = _ANSWER_LANGUAGE if is_auto else instruct_language(language)
-    system = prompt.render(language=told, question=question, **values)
+    instruction = _ANSWER_LANGUAGE if is_auto else instruct_language(language)
+    system = prompt.render(language=instruction, question=question, **values)
     if not is_auto and "language" not in prompt.placeholders:
-        system = f"{system}\n\n{told}"
+        system = f"{system}\n\n{instruction}"
     return [{"role": "system", "content": system}, {"role": "user", "content": question}]
 
 
@@ -42,7 +42,7 @@ def as_data(text: str) -> str:
     return _CLOSING.sub(r"<\\/", text).strip()
 
 
-def as_asked(question: str) -> str:
+def mark_question(question: str) -> str:
     """Return the user's turn for a question that a model wrote from documents: it is marked, since it is data too."""
     return f"<question>\n{as_data(question)}\n</question>"
 
@@ -54,7 +54,7 @@ def read_questions(listed: Sequence[object]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(fit))
 
 
-def ask_all(
+def request_all(
     index: IndexReader,
     section: str,
     requests: Sequence[ChatRequest[T]],

@@ -45,15 +45,15 @@ def render_context(context: Context, shown: Collection[str] = SHOWN_COLUMNS) -> 
     Args:
         shown: the optional columns to include: `entity_rank`, `community_rank`, `relationship_weight`.
     """
-    rank = ("rank",) if "entity_rank" in shown else ()
+    rank_column = ("rank",) if "entity_rank" in shown else ()
     weight = ("weight",) if "relationship_weight" in shown else ()
     ranks = [f" (rank {report.rank:g})" if "community_rank" in shown else "" for report in context.reports]
     reports = zip(context.reports, ranks, strict=True)
     parts = [
-        _table("Entities", ("title", "type", "description", *rank), context.entities),
+        _table("Entities", ("title", "type", "description", *rank_column), context.entities),
         _table("Relationships", ("source", "target", "description", *weight), context.relationships),
         _table("Claims", ("subject", "object", "type", "status", "description"), context.claims),
-        _blocks("Reports", [(r.human_readable_id, f"{r.title}{told}", r.content) for r, told in reports]),
+        _blocks("Reports", [(r.human_readable_id, f"{r.title}{rank}", r.content) for r, rank in reports]),
         _blocks("Sources", [(u.human_readable_id, u.document_title, u.text) for u in context.text_units]),
     ]
     return "\n\n".join(part for part in parts if part)

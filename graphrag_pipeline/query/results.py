@@ -149,7 +149,7 @@ class Citation:
 
     Attributes:
         kind: of the record: entity, relationship, claim, report or text_unit.
-        quote: verbatim text; `document.text[start:end] == quote` wherever offsets are known.
+        quote: verbatim text; `document.text[start:end] == quote` where offsets are known.
         start: character offsets into the document; null where an imported text unit is not found in its document.
         text_unit: its human-readable id.
         document_path: inside the input folder; "" where an import has none.

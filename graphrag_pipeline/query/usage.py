@@ -72,9 +72,9 @@ class QueryUsage:
         }
 
     def to_line(self) -> str:
-        """One line about the models that were asked, "" where none was."""
-        asked = ((name, used) for name, used in sorted(self.by_model.items()) if name != EMBEDDED)
-        return "; ".join(f"{name}: {used}" for name, used in asked)
+        """Return one line about the chat and embedding models that were called, "" if none was."""
+        lines = ((name, used) for name, used in sorted(self.by_model.items()) if name != EMBEDDED)
+        return "; ".join(f"{name}: {used}" for name, used in lines)
 
 
 def embedded_usage(n_read: int, n_written: int) -> QueryUsage:

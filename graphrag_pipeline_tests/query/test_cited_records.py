@@ -48,7 +48,8 @@ def test_what_a_model_cites_is_there_word_for_word_and_what_it_invents_is_not(
         result = open_with_model(carol, tmp_path, server).search(QUESTION, method=method)
     assert result.answering["engine"] == "model" and not result.answering["failure"]
     assert result.answering["invented_citations"] >= 2
-    assert result.citations and "999999" not in result.to_json() and "888888" not in result.to_json()
+    written = re.sub(r"\d+\.\d+", "", result.to_json())  # scores and seconds may have any digits
+    assert result.citations and "999999" not in written and "888888" not in written
     check_citations(carol, result)
 
 

@@ -1,8 +1,8 @@
-"""The asset `answers`: a history of what was asked and answered, with what each answer cost.
+"""The asset `answers`: a history of questions and answers, with the cost of each answer.
 
-Query jobs and the batch job record one materialization an answer; its numbers (tokens, cost, seconds, citations) are
-plotted over time by the UI. It is downstream of `index_snapshot` in lineage alone: an external asset that no job
-materialises, so nothing of the index is ever stale by it, nor it by the index. Keep out: answering.
+Query jobs and the batch job record one materialization per answer; the UI plots its numbers (tokens, cost, seconds,
+citations) over time. It is an external asset, downstream of `index_snapshot` in lineage only. No job materializes it,
+so it never makes a part of the index stale. Keep out: answering.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ ANSWERS = "answers"
 _MAX_SHOWN = 50_000
 """Characters of an answer in an event: the UI shows no more at once, and every event is a row of the database."""
 _COUNTS = ("rated", "kept", "pruned")
-"""Of community reports, where the method rates them: numbers of their own, which the UI plots."""
+"""Counts of community reports, if the method rates them; separate numbers, which the UI plots."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class KeptAnswer:
 
     Attributes:
         markdown: the answer with its sources.
-        usage: of models, and of the embedded engine where it wrote the answer.
+        usage: of models, and of the embedded engine if it wrote the answer.
         seconds: from question to answer.
         selection: how the context was chosen, as `SearchResult.selection`.
     """
@@ -43,7 +43,7 @@ class KeptAnswer:
 
 
 def build_answers_asset() -> dg.AssetSpec:
-    """The asset in lineage."""
+    """Build the asset of lineage."""
     return dg.AssetSpec(
         ANSWERS,
         deps=[SNAPSHOT.name],

@@ -1,4 +1,4 @@
-"""The job `batch_job`: a file of questions answered from one snapshot, into a file of answers and the asset `answers`.
+"""The job `batch_job`: a file of questions, answered from one snapshot into a file of answers and the asset `answers`.
 
 The file is configuration of the first op, which pins the snapshot and records an observation of it. Keep out: how a
 batch is read and answered (`query/batch/run.py`, `query/batch/question_files.py`).
@@ -22,21 +22,21 @@ from graphrag_pipeline.query.search_result import SearchResult
 
 
 class BatchConfig(dg.Config):
-    """Which questions to answer, and how."""
+    """The questions to answer, and how."""
 
     questions: str = Field(description="File of questions (txt, csv, jsonl); a relative path is inside the root.")
     answers: str | None = Field(
-        default=None, description="File of answers, JSON lines; default: that of the questions with .answers.jsonl."
+        default=None, description="JSON lines file for the answers; default: the questions file with .answers.jsonl."
     )
-    method: str = Field(default="auto", description="Search method of questions that name none.")
-    filters: list[str] = Field(default=[], description="Read only documents that pass all, such as year>=2024.")
-    snapshot: str | None = Field(default=None, description="Id of the snapshot to ask; default: the published one.")
-    concurrency: int = Field(default=CONCURRENCY, ge=1, le=64, description="Questions at a time.")
+    method: str = Field(default="auto", description="Search method of questions without one.")
+    filters: list[str] = Field(default=[], description="Read only matching documents, such as year>=2024.")
+    snapshot: str | None = Field(default=None, description="Snapshot id; default: the published snapshot.")
+    concurrency: int = Field(default=CONCURRENCY, ge=1, le=64, description="Questions answered at once.")
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Questions pinned to a snapshot, and where their answers go."""
+    """Questions pinned to a snapshot, and the file for their answers."""
 
     questions: list[BatchQuestion]
     answers: str
@@ -60,7 +60,7 @@ def open_batch(context: dg.OpExecutionContext, config: BatchConfig, index_root: 
     return Batch(questions, str(answers), snapshot, config.concurrency)
 
 
-@dg.op(description="Answer what the file of answers does not hold yet; each answer goes into the asset `answers`.")
+@dg.op(description="Answer the questions without an answer in the file; record each answer in the asset `answers`.")
 def answer_batch(context: dg.OpExecutionContext, index_root: IndexRoot, batch: Batch) -> dict[str, Any]:
     def keep(answered: BatchAnswer) -> None:
         if answered.result is None:
@@ -73,8 +73,10 @@ def answer_batch(context: dg.OpExecutionContext, index_root: IndexRoot, batch: B
     return {"answers": batch.answers, "text": account.to_text(), **account.to_dict()}
 
 
-@dg.op(description="Tell the account of the whole batch; fails if a question has no answer.")
-def tell_batch_account(context: dg.OpExecutionContext, account: dict[str, Any]) -> dict[str, Any]:
+@dg.op(
+    name="tell_batch_account", description="Report the counts and cost of the batch; fail if a question has no answer."
+)
+def report_batch_account(context: dg.OpExecutionContext, account: dict[str, Any]) -> dict[str, Any]:
     usage = account["usage"]
     shown = {name: account[name] for name in ("answered", "kept", "failed", "replaced")} | {
         "answers": dg.MetadataValue.path(account["answers"]),
@@ -90,11 +92,11 @@ def tell_batch_account(context: dg.OpExecutionContext, account: dict[str, Any]) 
 
 
 @dg.job(
-    description="Answer a file of questions; answers that its file of answers holds are kept.",
+    description="Answer a file of questions; answers that are in its file of answers are reused.",
     config={"ops": {"open_batch": {"config": {"questions": "questions.txt"}}}},
 )
 def batch_job() -> None:
-    tell_batch_account(answer_batch(open_batch()))
+    report_batch_account(answer_batch(open_batch()))
 
 
 def _as_kept(result: SearchResult) -> KeptAnswer:

@@ -17,13 +17,13 @@ Job = dg.JobDefinition | UnresolvedAssetJobDefinition
 
 
 def build_jobs(root: Root) -> list[Job]:
-    """All jobs."""
+    """Build all jobs."""
     answering = [*QUERY_JOBS, batch_job, evaluation_job]
     return [*build_asset_jobs(), *build_reindex_jobs(root), build_stale_report(root), observe_sources, *answering]
 
 
 def build_asset_jobs() -> list[UnresolvedAssetJobDefinition]:
-    """Jobs over assets of one kind of partitions: those of a bucket, or of the whole corpus."""
+    """Build the jobs over assets of one kind of partition: those of a bucket, or of the whole corpus."""
     bucket_stages = [stage.name for stage in ALL_STAGES.values() if stage.is_partitioned]
     corpus_stages = [stage.name for stage in ALL_STAGES.values() if not stage.is_partitioned]
     report_stages = ["community_reports", "report_embeddings", CANDIDATE.name, SNAPSHOT.name]
@@ -31,12 +31,12 @@ def build_asset_jobs() -> list[UnresolvedAssetJobDefinition]:
         _asset_job(
             BUCKET_JOB,
             bucket_stages,
-            "Every stage of one bucket of documents. As a backfill of all buckets, the first half of a whole index.",
+            "Every stage of one bucket of documents. A backfill of all buckets is the first half of an index run.",
         ),
         _asset_job(
             CORPUS_JOB,
             corpus_stages,
-            "From the graph to the published snapshot, once all buckets are there: the second half of a whole index.",
+            "From the graph to the published snapshot, after all buckets: the second half of an index run.",
         ),
         _asset_job(REPORTS_JOB, report_stages, "Community reports, their vectors and a snapshot with them."),
     ]

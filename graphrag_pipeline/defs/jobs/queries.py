@@ -22,7 +22,7 @@ from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS
 
 _ALIASES = {"local": "answer_locally", "basic": "answer_basically"}
-"""Names in the job of `auto` of the step that several methods share; history and bookmarks know the ops by them."""
+"""Names in the job of `auto` of a step that several methods share, as run histories know them."""
 
 
 def _build_ops() -> dict[str, dg.OpDefinition]:

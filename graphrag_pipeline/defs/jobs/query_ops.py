@@ -23,12 +23,12 @@ from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS
 
 
 class QuestionConfig(dg.Config):
-    """What to ask; `settings` override the method's section of settings.yaml."""
+    """A question; `settings` override the method's section of settings.yaml."""
 
     question: str = Field(description="The question, in words.")
-    snapshot: str | None = Field(default=None, description="Id of the snapshot to ask; default: the published one.")
+    snapshot: str | None = Field(default=None, description="Snapshot id; default: the published snapshot.")
     settings: dict[str, Any] = Field(default={}, description="Options of the method, such as {top_k_entities: 20}.")
-    filters: list[str] = Field(default=[], description="Read only documents that pass all, such as year>=2024.")
+    filters: list[str] = Field(default=[], description="Read only matching documents, such as year>=2024.")
 
 
 class LocalQuestionConfig(QuestionConfig):
@@ -47,7 +47,11 @@ def build_opening_op(method: SearchMethod) -> dg.OpDefinition:
     config_type = LocalQuestionConfig if "strategy" in method.options else QuestionConfig
 
     @dg.op(name=opening_op_name(method), description="Pin the snapshot and read the question.")
-    def open_snapshot(context: dg.OpExecutionContext, config: config_type, index_root: IndexRoot) -> SearchState:  # type: ignore[valid-type]
+    def open_snapshot(
+        context: dg.OpExecutionContext,
+        config: config_type,  # type: ignore[valid-type]
+        index_root: IndexRoot,
+    ) -> SearchState:
         return _pin(context, index_root, config, method.name)
 
     return open_snapshot
@@ -63,7 +67,7 @@ def _pin(context: dg.OpExecutionContext, root: IndexRoot, config: QuestionConfig
     index = GraphIndex.open(root.path, snapshot=config.snapshot)
     request = SearchRequest(config.question, method, strategy, tuple(config.filters), config.settings)
     query = prepare_query(index, request)
-    shown = {"snapshot": query.snapshot, "question": query.asked, "job": context.job_name}
+    shown = {"snapshot": query.snapshot, "question": query.user_question, "job": context.job_name}
     if document_mask := index.where(query.filters).document_mask:
         shown |= {"filters": " and ".join(query.filters), "documents passing": str(document_mask.n_documents)}
     context.log_event(dg.AssetObservation(asset_key=SNAPSHOT.name, metadata=shown))
@@ -93,13 +97,13 @@ def build_answering_op(step: SearchStep) -> dg.OpDefinition:
         after = _run(index_root, step, state)
         query, answer = after.query, after.noted_answer
         markdown = render_answer(answer.text, answer.citations)
-        output = {"question": query.asked, "snapshot": query.snapshot}
+        output = {"question": query.user_question, "snapshot": query.snapshot}
         shown = output | {"answer": dg.MetadataValue.md(markdown), **_models(after)}
         if answer.n_invented:
             shown["invented citations removed"] = answer.n_invented
         context.add_output_metadata(shown)
         kept = KeptAnswer(
-            question=query.asked,
+            question=query.user_question,
             markdown=markdown,
             method=query.method,
             snapshot=query.snapshot,
@@ -142,6 +146,6 @@ def _run(root: IndexRoot, step: SearchStep, state: SearchState) -> SearchState:
 
 
 def _models(after: SearchState) -> dict[str, Any]:
-    """The calls to models of this op; empty where there were none."""
+    """Return the calls to models of this op; an empty dict if there were none."""
     line = after.step_usage.to_line()
     return {"models": line} if line else {}

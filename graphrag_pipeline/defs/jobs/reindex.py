@@ -1,8 +1,8 @@
-"""Jobs that index like the command line does: what is stale, everything, or all embeddings.
+"""Jobs that index as the command line does: everything stale, everything, or all embeddings.
 
-A Dagster run has one partition, and these need all buckets and the whole corpus; so one op calls the same functions as
-`graphrag-pipeline index`. They materialise the assets in runs of their own, a run per bucket and one for the corpus,
-which carry this run's id as a tag. Definitions for them are made from the files on disk, never from what was loaded.
+A Dagster run has one partition, and these jobs need all buckets and the whole corpus. So one op calls the functions of
+`graphrag-pipeline index`. They materialize the assets in separate runs, one per bucket and one for the corpus, which
+carry this run's id as a tag. Their definitions are made from the files on disk, not from the loaded code.
 """
 
 import contextlib
@@ -26,11 +26,11 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT
 
 Body = Callable[[dg.OpExecutionContext, Root], dict[str, Any]]
-"""Indexes; returns what the UI shows of it."""
+"""Indexes a root and returns the metadata that the UI shows."""
 
 
 class _JobObserver(SilentObserver):
-    """Writes progress to the log of the job and notes what ran."""
+    """Writes progress to the log of the job and records which stages ran."""
 
     def __init__(self, log: Callable[[str], None]) -> None:
         self._log = log
@@ -44,11 +44,11 @@ class _JobObserver(SilentObserver):
 
 
 def build_reindex_jobs(root: Root) -> list[dg.JobDefinition]:
-    """The jobs of a root, tagged with what is loaded now."""
+    """Build the jobs of a root, tagged with the definitions that are loaded now."""
     return [
         _build_job(root, REINDEX_STALE, _index_stale, "Runs exactly what is stale, checks and publishes."),
-        _build_job(root, REINDEX_ALL, _index_all, "Runs every stage of every bucket anew, checks and publishes."),
-        _build_job(root, EMBEDDINGS_ONLY, _embed_all, "Runs every embedding stage anew, checks and publishes."),
+        _build_job(root, REINDEX_ALL, _index_all, "Runs every stage of every bucket again, checks and publishes."),
+        _build_job(root, EMBEDDINGS_ONLY, _embed_all, "Runs every embedding stage again, checks and publishes."),
     ]
 
 
@@ -59,7 +59,7 @@ def _build_job(root: Root, name: str, body: Body, description: str) -> dg.JobDef
     def run(context: dg.OpExecutionContext, index_root: IndexRoot) -> None:
         opened = index_root.open()
         if has_old_definitions(context, opened):
-            context.log.warning(f"{RELOAD}: this run follows the files on disk, the UI does not yet")
+            context.log.warning(f"{RELOAD}: this run uses the files on disk; the UI still shows older definitions")
         trying = retrying(context, RETRY_POLICY) if is_retried else contextlib.nullcontext()
         account = CallStats()
         with trying:

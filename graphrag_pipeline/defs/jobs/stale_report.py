@@ -1,6 +1,6 @@
-"""The job `stale_report`: what is stale and why, what running it would cost, as tables in the UI. Nothing runs.
+"""The job `stale_report`: the stale stages, the reasons, and the estimated cost, as tables in the UI. It runs no stage.
 
-Dagster's own tags say per partition that something changed; here is what, and all of it at once.
+Dagster's tags mark each partition that changed; this report lists all changes with their reasons.
 """
 
 from collections.abc import Sequence
@@ -32,14 +32,14 @@ def report_stale(context: dg.OpExecutionContext, index_root: IndexRoot) -> None:
 
 
 def describe_definitions(context: dg.OpExecutionContext, root: Root) -> dict[str, Any]:
-    """Whether what the UI shows is what is on disk."""
+    """Return whether the UI shows the definitions on disk."""
     return {"definitions": RELOAD if has_old_definitions(context, root) else "as on disk"}
 
 
 def describe_stale(root: Root) -> dict[str, Any]:
-    """What is stale, why, and the estimated cost, as metadata of an op's output."""
+    """Return what is stale, why, and the estimated cost, as metadata of an op's output."""
     if root.is_imported:
-        return {"stale partitions": 0, "stale": "the published index was imported; the input folder has no part in it"}
+        return {"stale partitions": 0, "stale": "the published index was imported; the input folder is not used"}
     manifests = detect_input(root)
     stale = find_stale(root, manifests)
     estimates = estimate_index(root, stale)
@@ -66,7 +66,7 @@ def _stale_table(stale: Sequence[StalePartition]) -> str:
 
 
 def build_stale_report(root: Root) -> dg.JobDefinition:
-    """The job, tagged with what is loaded now."""
+    """Build the job, tagged with the definitions that are loaded now."""
 
     @dg.job(
         name=STALE_REPORT,

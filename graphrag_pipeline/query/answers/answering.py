@@ -1,7 +1,7 @@
-"""The two answerers: the embedded engine and a chat model; `choose_answerer` is the one place that picks by settings.
+"""The two answerers: the embedded engine and a chat model; only `choose_answerer` picks one by the settings.
 
-An answerer writes the answer of each search, and reads the parts that a search needs from it on the way: points of
-reports and text units, follow-up questions, subqueries. Keep out: how either writes.
+An answerer writes the answer of each search. It also makes what a search needs from it before: points of reports and
+text units, follow-up questions, subqueries. Keep out: how either writes.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from graphrag_pipeline.settings.settings import (
 
 
 class Answerer(Protocol):
-    """Writes answers about one index.
+    """Writer of answers about one index.
 
-    Every method may raise a PipelineError where a model answers: no call can be answered, or the budget of the root is
+    Every method of a model's answerer may raise a PipelineError: no call can be answered, or the budget of the root is
     spent.
     """
 
@@ -36,7 +36,7 @@ class Answerer(Protocol):
         """Return the answer to a local or basic search.
 
         Args:
-            local: the settings of a local search: a model reads the conversation and more columns by them.
+            local: the settings of a local search, which add the conversation and columns to what a model reads.
         """
         ...
 
@@ -67,10 +67,10 @@ class Answerer(Protocol):
         ...
 
     def map_text_units(self, question: str, selection: LazySelection, settings: LazySearchSettings) -> MappedPoints:
-        """Return the points of the relevant text units, best first; none where the answer is written from a context.
+        """Return the points of the relevant text units, best first.
 
-        The answer is written from a context where one call can read all of them, or where the token budget allows no
-        more.
+        There are none if one call can read all text units, or if the token budget allows no more: the answer is then
+        written from a context.
         """
         ...
 

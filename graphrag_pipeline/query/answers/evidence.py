@@ -1,4 +1,4 @@
-"""Evidence: passages of text units with their offsets, and the passage that supports a statement about records.
+"""Evidence: the passage of a text unit that supports a statement about records, and its citation.
 
 A citation's quote is verbatim text of a document; its offsets follow from its text unit's. Keep out: choosing what an
 answer says.
@@ -30,10 +30,10 @@ MAX_UNITS_PER_STATEMENT = 5
 MAX_UNITS_SEARCHED = 200
 
 
-def telling(text: str) -> float:
-    """How much a text can tell by its form, 0-1: a heading, a question or a shout of three words says little.
+def rate_form(text: str) -> float:
+    """Return how informative a text is by its form, 0-1: a heading, a question or a shout of three words is not.
 
-    One that leans on what came before tells less, but what answers may well be "He was ...".
+    A text that leans on its context is less informative, but not by much: an answer may begin with "He was ...".
     """
     form = 1.0 if is_sentence(text) else 0.5
     asks = 1.0 if "." in text or not text.rstrip("'\"\u2019\u201d)]_ ").endswith(("!", "?")) else 0.6
@@ -42,7 +42,7 @@ def telling(text: str) -> float:
 
 
 def cite(number: int, unit: TextUnitRecord, start: int, end: int, record: CitedRecord) -> Citation:
-    """A citation of a record whose quote is a span of a text unit."""
+    """Return a citation of a record whose quote is a span of a text unit."""
     document_start, document_end = document_offsets(unit, start, end)
     return Citation(
         number=number,
@@ -61,15 +61,15 @@ def cite(number: int, unit: TextUnitRecord, start: int, end: int, record: CitedR
 
 
 def document_offsets(unit: TextUnitRecord, start: int, end: int) -> tuple[int, int] | tuple[None, None]:
-    """Offsets in the document of a span of a text unit; None where the text unit itself has none."""
+    """Return the offsets in the document of a span of a text unit; None if the text unit has none."""
     return (None, None) if unit.start is None else (unit.start + start, unit.start + end)
 
 
 class EvidenceFinder(CitedRecords):
-    """Finds the sentence behind a statement; keeps the text units it has read for the next statement.
+    """Finds the passage behind a statement, and keeps the text units it has read for the next statement.
 
     Args:
-        index: the index the statements come from.
+        index: the index of the records that statements are about.
     """
 
     def __init__(self, index: IndexReader) -> None:
@@ -80,15 +80,15 @@ class EvidenceFinder(CitedRecords):
         self._forms: dict[int, np.ndarray] = {}
 
     def resolve(self, citations: str, report_row: int) -> list[CitedRecord]:
-        """The records that a text cites (`read_cited`); without any, the report."""
+        """Return the records that a text cites (`read_cited`); if it cites none, the report."""
         return self.read_cited(citations) or [self.read_report(report_row)]
 
     def find(self, statement: str, cited: Sequence[CitedRecord]) -> tuple[list[Sentence], CitedRecord] | None:
-        """The passage of a text unit that supports a statement best, and the first cited record that it belongs to.
+        """Return the passage that supports a statement best, and the first cited record that it belongs to.
 
-        A statement that is itself a sentence of a text unit (an extractive finding) finds that sentence; else the
-        passage of highest relevance to it, among the text units that most of the cited records share. None without
-        text units.
+        A statement that is itself a sentence of a text unit (an extractive finding) finds that sentence. Other
+        statements find the passage of highest relevance to them, among the text units that most of the cited records
+        share. Without text units, return None.
         """
         folded = " ".join(statement.split())
         rows = self._order_units(folded, cited)[:MAX_UNITS_PER_STATEMENT]
@@ -109,12 +109,12 @@ class EvidenceFinder(CitedRecords):
         return int(np.argmax(score_relevance(background, words, vectors) * forms))
 
     def _order_units(self, folded: str, cited: Sequence[CitedRecord]) -> list[int]:
-        """Rows of text units: the first that holds the statement, else the most cited first, then in reading order.
+        """Return rows of text units: the first that holds the statement, else the most cited, then in reading order.
 
-        Of a report each record that it cites has a say.
+        Each record that a report cites counts as a citation.
         """
-        telling = [part for record in cited for part in (record.through or (record,))]
-        votes = Counter(row for record in telling for row in record.text_unit_rows)
+        parts = [part for record in cited for part in (record.through or (record,))]
+        votes = Counter(row for record in parts for row in record.text_unit_rows)
         order = sorted(votes, key=lambda row: (-votes[row], row))[:MAX_UNITS_SEARCHED]
         texts = self._index.snapshot.take("text_units", order, ["text"])
         verbatim = [row for row, unit in zip(order, texts, strict=True) if folded in " ".join(unit["text"].split())]
@@ -127,4 +127,4 @@ class EvidenceFinder(CitedRecords):
             texts = [text_of(passage) for passage in self._passages[row]]
             self._vectors[row] = self._index.embed_passages(texts)
             self._words[row] = [content_words(text) for text in texts]
-            self._forms[row] = np.array([telling(text) for text in texts])
+            self._forms[row] = np.array([rate_form(text) for text in texts])

@@ -1,11 +1,11 @@
-"""Extractive answers: sentences that are there, quoted and cited; nothing is written that no record says.
+"""Extractive answers: quoted and cited sentences of the index, laid out; no other statement is made.
 
-Local and basic search answer with descriptions of the records that the question names and passages of the context's
-text units, global search with findings of reports. Each is followed by a marker `[1]` whose citation resolves to
-record, text unit, document and offsets. The first line says that no model wrote it. Nothing is read but the context;
-where no report says anything, text units join it. Where it does not answer, the answer says what was looked at, quotes
-what shares half of the question's words, and says "not in the index" only where none of its words is. Keep out:
-choosing the context.
+Local and basic search answer with descriptions of the records that the question names and with passages of the
+context's text units, global search with findings of reports. Each statement has a marker `[1]` whose citation resolves
+to record, text unit, document and offsets. The first line says that no model wrote the answer. Only the context is
+read; if no report answers, text units are read as well. If nothing answers, the answer lists what was looked at and
+quotes passages that share half of the question's words. It says "not in the index" only if none of its words is found.
+Keep out: choosing the context.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ NOTHING_READ = (
     "Not answered: no text unit was read. None is near the question, or none fits into `max_context_tokens`: raise it."
 )
 WEAK_SCORE = 15
-"""A best point below this is as likely an accident as an answer."""
+"""A best point below this score is as likely a coincidence as an answer."""
 
 
 def write_answer(index: IndexReader, question: str, context: Context, settings: AnswersSettings) -> Answer:
-    """What the graph says about the entities that the question names, then the passages that answer best.
+    """Return what the graph says about the entities in the question, then the passages that answer best.
 
-    At most `max_sentences` statements and passages; passages stand in reading order.
+    At most `max_sentences` statements and passages; passages are in reading order.
     """
     if index.nothing_to_read:
         return Answer(index.nothing_to_read)
@@ -59,20 +59,20 @@ def write_answer(index: IndexReader, question: str, context: Context, settings: 
     analysis = analyze_question(index, question, units)
     stated = state_graph(index, analysis, context)
     n_left = settings.max_sentences - len(stated)
-    said = stated + quote_passages(index, analysis, units, n_left, stated)
-    if not said or _absent_words(analysis, units):
-        said = stated + _answer_from_units(index, analysis, units, n_left, stated)
-    if said:
-        return _compose(_introduce_passages(analysis, units, said), said)
+    quotes = stated + quote_passages(index, analysis, units, n_left, stated)
+    if not quotes or _absent_words(analysis, units):
+        quotes = stated + _answer_from_units(index, analysis, units, n_left, stated)
+    if quotes:
+        return _compose(_introduce_passages(analysis, units, quotes), quotes)
     if not units:
         return Answer(NOTHING_READ)
-    return _say_what_was_looked_at(index, analysis, units, f"looked at {_count(len(units), 'text unit')}")
+    return _answer_with_nearest(index, analysis, units, f"looked at {_count(len(units), 'text unit')}")
 
 
 def write_overview(index: IndexReader, question: str, context: Context, settings: AnswersSettings) -> Answer:
-    """Where a question names nothing specific and no report is read: what each of the first text units says most.
+    """Return the most central passage of each of the first text units, for a question that names nothing specific.
 
-    A passage that names entities with many relationships says more.
+    Passages that name entities with many relationships count more.
     """
     if context.is_empty:
         return write_answer(index, question, context, settings)
@@ -89,49 +89,55 @@ def write_overview(index: IndexReader, question: str, context: Context, settings
 
 
 def _answer_from_units(
-    index: IndexReader, analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], n: int, said: Sequence[Quote] = ()
+    index: IndexReader,
+    analysis: QuestionAnalysis,
+    units: Sequence[TextUnitRecord],
+    n: int,
+    quotes: Sequence[Quote] = (),
 ) -> list[Quote]:
-    """The n passages that answer; where no text unit has all that is asked about, the nearest are among them."""
-    quoted = quote_passages(index, analysis, units, n, said)
+    """Return the n passages that answer; if no text unit has all words of the question, also the nearest ones."""
+    quoted = quote_passages(index, analysis, units, n, quotes)
     if quoted and is_latin(analysis.question) and _absent_words(analysis, units):
-        return quote_passages(index, analysis, units, n, said, IS_NEAREST) or quoted
+        return quote_passages(index, analysis, units, n, quotes, IS_NEAREST) or quoted
     return quoted
 
 
-def _absent_words(analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], said: Sequence[Quote] = ()) -> list[str]:
-    """The words a question asks about that no text says, quoted, in alphabetical order."""
-    texts = [*(unit.text for unit in units), *(text for text, _ in said)]
+def _absent_words(
+    analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], quotes: Sequence[Quote] = ()
+) -> list[str]:
+    """Return the words of the question's topic that no text contains, quoted, in alphabetical order."""
+    texts = [*(unit.text for unit in units), *(text for text, _ in quotes)]
     missing = analysis.words.difference(*(analysis.words_in(text) for text in texts))
     return [f'"{word}"' for word in sorted(words_of(analysis.question)) if stem(word) in missing]
 
 
-def _introduce_passages(analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], said: Sequence[Quote]) -> str:
-    absent = _absent_words(analysis, units, said)
+def _introduce_passages(analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], quotes: Sequence[Quote]) -> str:
+    absent = _absent_words(analysis, units, quotes)
     without = f"; none of them says {' or '.join(absent)}" if absent and is_latin(analysis.question) else ""
     return f"Extractive answer (no model): what the sources say nearest to the question{without}."
 
 
-def _say_what_was_looked_at(
+def _answer_with_nearest(
     index: IndexReader, analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], looked: str
 ) -> Answer:
-    """An answer that is none: the nearest passages, if any are near, or that no word of the question is there."""
+    """Return the nearest passages if any are near, else that nothing was found, with what was looked at."""
     if not analysis.words & frozenset().union(*(analysis.words_in(unit.text) for unit in units)):
         return Answer(f"Not in the index: {looked}; no word of the question is there.")
     introduction = f"Nothing in the index is near enough to this question; {looked}."
-    said = quote_passages(index, analysis, units, MAX_NEAREST, floor=IS_NEAREST)
-    return _compose(f"{introduction} The nearest (extractive, no model):", said) if said else Answer(introduction)
+    quotes = quote_passages(index, analysis, units, MAX_NEAREST, floor=IS_NEAREST)
+    return _compose(f"{introduction} The nearest (extractive, no model):", quotes) if quotes else Answer(introduction)
 
 
-def _compose(introduction: str, said: Sequence[Quote]) -> Answer:
-    """One line per statement under the title of its document, numbered in that order."""
+def _compose(introduction: str, quotes: Sequence[Quote]) -> Answer:
+    """Return one line per statement under the title of its document, numbered in that order."""
     lines = [introduction]
     document = None
-    for number, (text, citation) in enumerate(said, start=1):
+    for number, (text, citation) in enumerate(quotes, start=1):
         if citation.document_id != document:
             lines += ["", f"**{citation.document_title}**", ""]
             document = citation.document_id
         lines.append(f"- {text} [{number}]")
-    return Answer("\n".join(lines), tuple(replace(c, number=n) for n, (_, c) in enumerate(said, start=1)))
+    return Answer("\n".join(lines), tuple(replace(c, number=n) for n, (_, c) in enumerate(quotes, start=1)))
 
 
 def _count(n: int, noun: str) -> str:
@@ -144,10 +150,10 @@ def _count(n: int, noun: str) -> str:
 def write_global_answer(
     index: IndexReader, question: str, points: Sequence[Point], selection: Selection, max_context_tokens: int
 ) -> Answer:
-    """What each point's finding says, best first, shortened to the sentences nearest to the question, with evidence.
+    """Return the findings of the points, best first, shortened to the sentences nearest to the question, cited.
 
     Args:
-        max_context_tokens: of the texts that are read where there is no point.
+        max_context_tokens: of the texts that are read if there is no point.
     """
     if index.nothing_to_read:
         return Answer(index.nothing_to_read)
@@ -158,29 +164,29 @@ def write_global_answer(
     citations: list[Citation] = []
     lines = [_introduce(points, selection), ""]
     for point in points:
-        said = []
+        statements = []
         for statement, cited in _statements(index, point, vector):
             found = finder.find(statement, finder.resolve(cited, point.report_row))
             if found:
                 passage, record = found
                 citations.append(cite(len(citations) + 1, passage[0].unit, passage[0].start, passage[-1].end, record))
-            said.append(f"{statement} [{len(citations)}]" if found else statement)
-        heading = _heading(point, () if selection.is_overview else said)
-        lines.append(f"- {heading}{' '.join(said)}")
+            statements.append(f"{statement} [{len(citations)}]" if found else statement)
+        heading = _heading(point, () if selection.is_overview else statements)
+        lines.append(f"- {heading}{' '.join(statements)}")
     return Answer("\n".join(lines), tuple(citations))
 
 
 def _answer_from_texts(index: IndexReader, question: str, selection: Selection, max_context_tokens: int) -> Answer:
-    """Where no report says anything: passages of the text units that basic search finds, or what was looked at."""
+    """Return passages of the text units of basic search, or what was looked at, if no report answers."""
     looked = f"{_count(len(selection.rated), 'community report')} looked at, {len(selection.kept)} of them read"
     units = read_within(index, question, max_context_tokens).text_units
     if not units:
         return Answer(f"{NOTHING_READ} {looked}; no finding answers.")
     analysis = analyze_question(index, question, units)
-    said = _answer_from_units(index, analysis, units, index.settings.answers.max_sentences)
+    quotes = _answer_from_units(index, analysis, units, index.settings.answers.max_sentences)
     introduction = f"Extractive answer (no model): {looked}, but no finding answers. The texts themselves say:"
     looked = f"{looked}, then {_count(len(units), 'text unit')}"
-    answer = _compose(introduction, said) if said else _say_what_was_looked_at(index, analysis, units, looked)
+    answer = _compose(introduction, quotes) if quotes else _answer_with_nearest(index, analysis, units, looked)
     return replace(answer, text_units=units)
 
 
@@ -194,33 +200,34 @@ def _introduce(points: Sequence[Point], selection: Selection) -> str:
     return f"Extractive answer (no model): findings of {read}, nearest to the question first."
 
 
-def _heading(point: Point, said: Sequence[str]) -> str:
+def _heading(point: Point, statements: Sequence[str]) -> str:
     heading = strip_citations(point.summary).rstrip(". ")
-    repeats = is_near_repeat(words_of(heading), (words_of(statement) for statement in said))
+    repeats = is_near_repeat(words_of(heading), (words_of(statement) for statement in statements))
     return "" if repeats or not heading else f"**{heading}.** "
 
 
 def _close(statement: str) -> str:
-    """A statement without the punctuation that its citation left behind: none in front, one mark at the end."""
+    """Return a statement without the punctuation around its removed citation: none in front, one mark at the end."""
     bare = statement.lstrip(".,;:) ").rstrip(",;: ")
     return bare if bare.endswith((".", "!", "?", "'", '"', "\u2019", "\u201d")) or not bare.isascii() else f"{bare}."
 
 
 def _statements(index: IndexReader, point: Point, vector: np.ndarray | None) -> list[tuple[str, str]]:
-    """The sentences of a finding nearest to the question, in order, each with the citations that stand for it.
+    """Return the sentences of a finding nearest to the question, in order, each with its citations.
 
     Args:
-        vector: of the question; None if it names nothing specific: then the first ones, since reports put them first.
+        vector: of the question. None if it names nothing specific: then the first sentences, since reports put the most
+            important first.
     """
     everything = f"{point.summary} {point.explanation}"
     statements = [
-        (_close(" ".join(said[start:end].split())), citation or everything)
-        for said, citation in split_cited(point.explanation or point.summary)
-        for start, end in split_sentences(said)
+        (_close(" ".join(text[start:end].split())), citation or everything)
+        for text, citation in split_cited(point.explanation or point.summary)
+        for start, end in split_sentences(text)
     ]
-    statements = [(said, citation) for said, citation in statements if is_sentence(said)] or statements
+    statements = [(text, citation) for text, citation in statements if is_sentence(text)] or statements
     if vector is None:
         return statements[:MAX_SENTENCES_PER_POINT]
-    texts = [said for said, _ in statements]
+    texts = [text for text, _ in statements]
     picked = rank_sentences(texts, index.embed_passages(texts), MAX_SENTENCES_PER_POINT, vector)
     return [statements[i] for i in sorted(picked)]

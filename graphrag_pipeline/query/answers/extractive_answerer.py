@@ -32,7 +32,7 @@ class ExtractiveAnswerer:
         self._index = index
 
     def write_from_context(self, question: str, context: Context, local: LocalSearchSettings | None = None) -> Answer:
-        """Quote passages; where an overview question is about some of the documents, what their texts say most."""
+        """Quote passages; for an overview question about filtered documents, the most central ones."""
         is_about_some = self._index.document_mask is not None and context.text_units and is_overview(question)
         write = extractive.write_overview if is_about_some else extractive.write_answer
         return write(self._index, question, context, self._index.settings.answers)
@@ -92,7 +92,7 @@ class ExtractiveAnswerer:
         return self.quote_text_units(question, selection, settings)
 
     def quote_text_units(self, question: str, selection: LazySelection, settings: LazySearchSettings) -> Answer:
-        """Quote the relevant text units that fit a context, in place of a model too."""
+        """Quote the relevant text units that fit a context, also in place of a model."""
         context = select_lazy_context(self._index, selection, settings.max_context_tokens)
         write = extractive.write_overview if is_overview(question) else extractive.write_answer
         return write(self._index, question, context, self._index.settings.answers)

@@ -1,8 +1,8 @@
-"""Answers written by a chat model from a context or from points, each statement cited; streamed where somebody listens.
+"""Answers written by a chat model from a context or from points, each statement cited; streamed if a receiver is given.
 
-The model is told to say NOT IN THE INDEX where the data does not answer: the reader then learns what was looked at. A
-reply that cannot be had is replaced by the embedded engine's answer, which says so. Keep out: choosing the context,
-making the points (`model_points.py`).
+The prompts ask for NOT IN THE INDEX where the data does not answer; the answer then lists what was looked at. If the
+model gives no reply, the embedded engine's answer replaces it and says so. Keep out: choosing the context, making the
+points (`model_points.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from graphrag_pipeline.models.ports import CallFailedError, ChatRequest, Failure
 from graphrag_pipeline.query.answers.model_citations import CitedText, Shown, cited_numbers, shown_numbers
 from graphrag_pipeline.query.context import ROW_OVERHEAD, pack_rows
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.model_requests import as_data, ask_all, open_question
+from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Answer, Context
 from graphrag_pipeline.query.streams import OnToken
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.search.global_ import Point
 
 NOT_IN_INDEX = "NOT IN THE INDEX"
-"""What the prompts ask for where the data does not answer."""
+"""Text that the prompts ask for where the data does not answer."""
 UNCITED = "\n\n(No statement of this answer cites a record of the index.)"
 _AROUND = " \t\r\n*#_`>\"'.:"
 
 
 class AnswerWriter:
-    """Writes answers by the chat model of `answers`.
+    """Writer of answers with the chat model of `answers`.
 
     Args:
         on_token: gets the answer's text as it comes.
@@ -51,7 +51,7 @@ class AnswerWriter:
             local: of a local search: the conversation before the question, the columns shown, the form of the answer.
 
         Raises:
-            CallFailedError: the model gives none.
+            CallFailedError: the model gives no reply.
         """
         name = "local_search_answer" if context.entities or context.reports else "basic_search_answer"
         local = local or LocalSearchSettings()
@@ -67,7 +67,7 @@ class AnswerWriter:
             looked: what was looked at, for an answer that says that the index does not answer.
 
         Raises:
-            CallFailedError: the model gives none.
+            CallFailedError: the model gives no reply.
         """
         costs = [n + ROW_OVERHEAD for n in count_tokens_each([point.explanation for point in points])]
         chosen = [points[row] for row in pack_rows(costs, max_tokens) or [0]]
@@ -109,7 +109,7 @@ class AnswerWriter:
                 self._on_token(text)
 
     def _pieces(self, request: ChatRequest[str]) -> Iterator[str]:
-        """Yield the reply as it comes where it is streamed, else in one piece."""
+        """Yield the reply in pieces if it is streamed, else whole."""
         from graphrag_pipeline.models.endpoints.streaming import iterate_in_loop
 
         calls = self._index.calls
@@ -120,19 +120,19 @@ class AnswerWriter:
                 yield piece
             calls.budget.settle([request], ["".join(written)])
             return
-        [reply] = ask_all(self._index, "answers", [request])
+        [reply] = request_all(self._index, "answers", [request])
         if isinstance(reply, Failure):
             raise CallFailedError(reply.reason, reply.request_key, reply.reply)
         yield reply.text
 
 
 def replaced_answer(extractive: Answer, reason: str) -> Answer:
-    """The embedded engine's answer in place of a model's."""
+    """Return the embedded engine's answer in place of a model's, with the reason."""
     text = f"The model gave no answer ({reason}); the embedded engine answers instead.\n\n{extractive.text}"
     return replace(extractive, text=text, failure=reason)
 
 
 def _count_records(context: Context) -> str:
-    """Such as "8 entities, 12 relationships and 5 text units"."""
+    """Return counts such as "8 entities, 12 relationships and 5 text units"."""
     counts = [f"{len(records)} {name.replace('_', ' ')}" for name, records in vars(context).items() if records]
     return " and ".join(filter(None, (", ".join(counts[:-1]), counts[-1] if counts else "nothing")))

@@ -1,4 +1,4 @@
-"""The answerer by a chat model; the embedded engine answers in its place where the model gives no answer.
+"""The answerer by a chat model; the embedded engine replaces answers that the model does not give.
 
 Keep out: prompts and replies (`model.py`, `model_points.py`, `model_drift.py`, `model_lazy.py`).
 """
@@ -28,7 +28,7 @@ from graphrag_pipeline.settings.settings import (
 
 
 class ModelAnswerer:
-    """Asks the chat model of `answers`; an `answering.Answerer`.
+    """Sends requests to the chat model of `answers`; an `answering.Answerer`.
 
     Args:
         on_token: gets the model's text as it comes.
@@ -40,7 +40,7 @@ class ModelAnswerer:
         self._extractive = ExtractiveAnswerer(index)
 
     def write_from_context(self, question: str, context: Context, local: LocalSearchSettings | None = None) -> Answer:
-        """Answer from a context; one that is empty is left to the embedded engine."""
+        """Answer from a context; the embedded engine answers from an empty one."""
         if context.is_empty:
             return self._extractive.write_from_context(question, context, local)
         return _write_or_replace(
@@ -51,7 +51,7 @@ class ModelAnswerer:
     # ------------------------------------------------------------------------------------------------------- global
 
     def map_reports(self, question: str, selection: Selection, settings: GlobalSearchSettings) -> MappedPoints:
-        """Ask for the points of the kept reports, batch by batch."""
+        """Request the points of the kept reports, batch by batch."""
         return map_reports(self._index, question, selection, settings)
 
     def write_from_reports(
@@ -78,11 +78,11 @@ class ModelAnswerer:
     # -------------------------------------------------------------------------------------------------------- drift
 
     def imagine_answer(self, question: str) -> str:
-        """Ask what a report might say in answer to the question."""
+        """Request the text that a report might have in answer to the question."""
         return imagine_answer(self._index, question)
 
     def follower(self, question: str, settings: DriftSearchSettings) -> ModelFollower:
-        """Ask for an answer and follow-up questions at each step."""
+        """Request an answer and follow-up questions at each step."""
         return ModelFollower(self._index, question, settings)
 
     def write_from_steps(self, question: str, drift: Drift, settings: DriftSearchSettings) -> Answer:
@@ -104,11 +104,11 @@ class ModelAnswerer:
     # --------------------------------------------------------------------------------------------------------- lazy
 
     def split_question(self, question: str, max_subqueries: int) -> tuple[str, ...]:
-        """Ask for simpler questions."""
+        """Request simpler questions."""
         return split_question(self._index, question, max_subqueries)
 
     def map_text_units(self, question: str, selection: LazySelection, settings: LazySearchSettings) -> MappedPoints:
-        """Ask for the points of the relevant text units, batch by batch."""
+        """Request the points of the relevant text units, batch by batch."""
         read = self._read_text_units(selection, settings).text_units
         if len(read) == len(selection.relevant):
             return MappedPoints(())
@@ -119,7 +119,7 @@ class ModelAnswerer:
     def write_from_text_units(
         self, question: str, mapped: MappedPoints, selection: LazySelection, settings: LazySearchSettings
     ) -> Answer:
-        """Answer from the points, or from the text units that fit a context where none were mapped."""
+        """Answer from the points; if none were mapped, from the text units that fit a context."""
         context, looked = self._read_text_units(selection, settings), selection.describe()
         if not mapped.points and not mapped.has_failed and (context.is_empty or mapped.account):
             return _not_in_index(looked)
@@ -142,7 +142,7 @@ class ModelAnswerer:
 
 
 def _write_or_replace(write: Callable[[], Answer], write_extractive: Callable[[], Answer]) -> Answer:
-    """The model's answer, or the embedded engine's with the reason why there is none."""
+    """Return the model's answer; if its call fails, the embedded engine's with the reason."""
     try:
         return write()
     except CallFailedError as error:
@@ -154,7 +154,7 @@ def _not_in_index(looked: str) -> Answer:
 
 
 def _describe_reading(mapped: MappedPoints, selection: Selection) -> str:
-    """Such as "12 community reports rated, 3 of them read in 1 call"."""
+    """Return a summary such as "12 community reports rated, 3 of them read in 1 call"."""
     n_calls, n_failed = mapped.account.get("calls", 0), mapped.account.get("failed", 0)
     failed = f" ({n_failed} failed: {'; '.join(mapped.failures)})" if n_failed else ""
     calls = f"{n_calls} call{'s' * (n_calls != 1)}{failed}"

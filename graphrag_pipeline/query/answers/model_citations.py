@@ -1,9 +1,9 @@
-"""Citations in what a chat model writes, as it writes it: `[Data: Sources (3)]` becomes `[1]`, with where it points.
+"""Citations in a chat model's text while it is streamed: `[Data: Sources (3)]` becomes `[1]` with its source.
 
 A citation resolves from the record to the passage of its text units that supports the statement before it, with the
-document's offsets. A number that the prompt did not show is invented: it is removed and counted, and so is a bare
-"[3]", which would pass for a marker of ours; the word or comma that joined it to another one goes with it. Text is
-handed on as soon as no citation can begin in it. Keep out: asking the model.
+document's offsets. A number that the prompt did not show is invented: it is removed and counted. So is a bare "[3]",
+which would look like a marker of ours. The word or comma that joined it to another citation is removed too. Text is
+handed on as soon as no citation can begin in it. Keep out: calling the model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.results import Citation, Context
 
 MAX_CITED = 10
-"""Records of one citation that are shown with where they point; the prompt asks for five of a kind at most."""
+"""Most records of one citation that get a marker; the prompt asks for at most five of a kind."""
 MAX_HELD = 1_000
 """Characters after an opening bracket that may still become a citation."""
 
@@ -31,10 +31,10 @@ _MAYBE = re.compile(
     re.IGNORECASE,
 )
 _BARE = re.compile(rf"[ \t]*[{re.escape(OPENERS)}]\s*(\d{{1,3}}(?:[,;][ \t]?\d{{1,3}}){{0,5}})[ \t]?[\]\uff3d\u3011]")
-"""A marker of the model's own, such as "[3]": it would look like one of ours, which is resolved."""
+"""A marker that the model wrote itself, such as "[3]"; it would look like one of ours, which is resolved."""
 _JOINERS = ("and", "or", "und", "oder", "sowie", "et", "ou", "y", "e")
 _JOINT = re.compile(rf"[ \t]*[,;&]?(?:[ \t]*\b(?:{'|'.join(_JOINERS)}))?[ \t]*", re.IGNORECASE)
-"""What stands between two citations of one statement."""
+"""Text between two citations of one statement."""
 _BEGUN = "|".join(sorted({joiner[:end] for joiner in _JOINERS for end in range(1, len(joiner) + 1)}))
 _MAYBE_JOINT = re.compile(rf"[ \t]*[,;&]?[ \t]*(?:{_BEGUN})?[ \t]*", re.IGNORECASE)
 _COMMA = re.compile(r"[ \t]*[,;]\Z")
@@ -42,7 +42,7 @@ _DECORATION = " \t*#>-+"
 
 
 def shown_numbers(context: Context) -> Shown:
-    """The records of a context, and those that its reports cite."""
+    """Return the records of a context, and those that its reports cite."""
     shown: dict[str, set[int]] = {
         "Entities": {record.human_readable_id for record in context.entities},
         "Relationships": {record.human_readable_id for record in context.relationships},
@@ -56,14 +56,14 @@ def shown_numbers(context: Context) -> Shown:
 
 
 def cited_numbers(text: str) -> Shown:
-    """The records that a text of ours cites."""
+    """Return the records that a text of ours cites."""
     shown: dict[str, set[int]] = {}
     _add_cited(shown, text)
     return {kind: frozenset(numbers) for kind, numbers in shown.items()}
 
 
 def keep_shown(cited: Cited, shown: Shown) -> tuple[list[tuple[str, int]], int]:
-    """The records that a citation names and the prompt showed, each once, and how many numbers it invented."""
+    """Return the records that a citation names and the prompt showed, each once, and the number of invented ones."""
     named = [(kind, number) for kind, numbers in cited for number in numbers]
     kept = [(kind, int(n)) for kind, n in named if n.isdecimal() and int(n) in shown.get(kind, ())]
     return list(dict.fromkeys(kept)), len(named) - len(kept)
@@ -78,12 +78,12 @@ class CitedText:
     """A model's text on its way to the reader.
 
     Args:
-        index: where the records are.
-        shown: what may be cited.
+        index: the index of the records.
+        shown: the records that may be cited.
 
     Attributes:
         citations: in the order of their markers.
-        n_invented: numbers that were removed.
+        n_invented: number of removed citations.
     """
 
     def __init__(self, index: IndexReader, shown: Shown) -> None:
@@ -92,14 +92,14 @@ class CitedText:
         self._shown = shown
         self._finder = EvidenceFinder(index)
         self._held = ""
-        self._said = ""
+        self._recent = ""
         self._numbers: dict[tuple[str, str, str, str], int] = {}
         self._is_cited = False
-        self._joint: str | None = None  # what came since the last citation, if it may only join it to another
-        self._is_marked = False  # a citation of those so joined was kept
+        self._joint: str | None = None  # text since the last citation, if it may only join it to another
+        self._is_marked = False  # one of the citations so joined was kept
 
     def add(self, piece: str) -> str:
-        """What can be handed on once this piece has come."""
+        """Return the text that can be handed on once this piece has come."""
         self._held += piece
         maybe = _MAYBE.search(self._held)
         start = maybe.start() if maybe and len(maybe.group()) <= MAX_HELD else len(self._held)
@@ -107,7 +107,7 @@ class CitedText:
         return self._mark(settled)
 
     def rest(self) -> str:
-        """What is left when no more comes."""
+        """Return the rest of the text at the end."""
         held, self._held = self._held, ""
         marked = self._mark(held)
         joint, self._joint = self._joint or "", None
@@ -117,35 +117,35 @@ class CitedText:
         return "".join(self._write(*part) for part in _split(text))
 
     def _write(self, written: str, blanks: str, cited: Cited | None) -> str:
-        said = self._hand_on(written)
+        text = self._hand_on(written)
         if cited is None:
-            return said
+            return text
         marker = self._cite(cited)
         joint, self._joint = self._joint or "", ""
         if not _JOINT.fullmatch(joint) or (marker and self._is_marked):
-            said += joint
+            text += joint
         self._is_marked = self._is_marked or bool(marker)
-        return said + blanks + marker if marker else _COMMA.sub("", said)
+        return text + blanks + marker if marker else _COMMA.sub("", text)
 
     def _hand_on(self, written: str) -> str:
-        """A text, and what was held before it, unless it may join two citations."""
-        said = (self._joint or "") + written
-        if self._joint is not None and _MAYBE_JOINT.fullmatch(said):
-            self._joint = said
+        """Return a text, with what was held before it, unless it may join two citations."""
+        text = (self._joint or "") + written
+        if self._joint is not None and _MAYBE_JOINT.fullmatch(text):
+            self._joint = text
             return ""
         self._joint, self._is_marked = None, False
-        self._remember(said)
-        return said
+        self._remember(text)
+        return text
 
-    def _remember(self, said: str) -> None:
-        if self._is_cited and re.search(r"\w", said):
-            self._said, self._is_cited = "", False
-        self._said = (self._said + said)[-MAX_STATEMENT:]
+    def _remember(self, text: str) -> None:
+        if self._is_cited and re.search(r"\w", text):
+            self._recent, self._is_cited = "", False
+        self._recent = (self._recent + text)[-MAX_STATEMENT:]
 
     @property
     def _statement(self) -> str:
-        """What a citation stands for that comes now: what its line said since the last one."""
-        lines = [line for line in self._said.splitlines() if re.search(r"\w", line)]
+        """The statement of a citation that comes now: the text of its line since the last one."""
+        lines = [line for line in self._recent.splitlines() if re.search(r"\w", line)]
         return lines[-1].strip(_DECORATION) if lines else ""
 
     def _cite(self, cited: Cited) -> str:
@@ -156,7 +156,7 @@ class CitedText:
         return "".join(f"[{number}]" for number in dict.fromkeys(numbers) if number)
 
     def _number(self, kind: str, number: int) -> int:
-        """The marker of the passage behind a record; 0 where there is none."""
+        """Return the marker of the passage behind a record; 0 if it has none."""
         records = self._finder.read_cited(render_citation([(kind, [str(number)])]))
         found = self._finder.find(self._statement, records) if records else None
         if found is None:
@@ -171,7 +171,7 @@ class CitedText:
 
 
 def _split(text: str) -> Iterator[tuple[str, str, Cited | None]]:
-    """Like `citations.split_written`, cut at markers of the model's own too, which cite numbers of no kind."""
+    """Split like `citations.split_written`, and at markers of the model's own, which cite numbers of no kind."""
     for written, blanks, cited in split_written(text):
         start = 0
         for bare in _BARE.finditer(written):

@@ -1,10 +1,9 @@
-"""DRIFT search by a chat model: a hypothetical answer to look for reports by, answered steps, and what to ask next.
+"""DRIFT search by a chat model: a hypothetical answer that finds reports, answered steps, and follow-up questions.
 
-Each step is one call whose reply holds an answer with citations, a score of 0 to 100 and follow-up questions; the calls
-of a round are made side by side. A follow-up question is written after documents, so it is sent as data too. Citations
-of what a step was not shown are removed. A step whose call fails keeps its
-context and says why it has no answer. What the final answer needs stays in the budget. Keep out: which questions are
-asked next (`drift_search.py`).
+Each step is one call whose reply holds an answer with citations, a score of 0 to 100 and follow-up questions. The calls
+of a round run side by side. A follow-up question is written from documents, so it is sent as data too. Citations of
+records that a step was not shown are removed. A step whose call fails keeps its context and the reason. Tokens for the
+final answer stay in the budget. Keep out: which questions are followed next (`search/drift.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from graphrag_pipeline.query.answers.model_citations import Shown, shown_numbers
 from graphrag_pipeline.query.answers.model_points import cite_shown, pack_batches, read_score
 from graphrag_pipeline.query.context import row_costs
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.model_requests import as_asked, as_data, ask_all, open_question, read_questions
+from graphrag_pipeline.query.model_requests import as_data, mark_question, open_question, read_questions, request_all
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.drift import DriftStep, Primer, read_locally, read_primer
@@ -35,7 +34,7 @@ from graphrag_pipeline.settings.settings import DriftSearchSettings
 
 IMAGINED_WORDS = 150
 MAX_FOLLOW_UPS = 5
-"""Follow-up questions that a step may give."""
+"""Most follow-up questions of a step."""
 
 
 class StepReply(BaseModel):
@@ -60,22 +59,24 @@ class ReadStep:
 
 
 def imagine_answer(index: IndexReader, question: str) -> str:
-    """The question and what a report might say in answer to it, to be embedded; the question alone if no reply comes.
+    """Return the question with a text that a report might have in answer to it; the question alone if no reply comes.
+
+    The text is embedded to find reports.
 
     Raises:
         PipelineError: no call can be answered, or the budget of the root is spent.
     """
     prompt, language = index.prompt("drift_hypothetical_answer"), index.settings.answers.language
     messages = open_question(prompt, language, question, max_length=str(IMAGINED_WORDS))
-    [reply] = ask_all(index, "answers", [ChatRequest("hypothetical answer", messages, str)])
+    [reply] = request_all(index, "answers", [ChatRequest("hypothetical answer", messages, str)])
     return question if isinstance(reply, Failure) else f"{question}\n\n{clean_text(reply.text)}"
 
 
 class ModelFollower:
-    """Asks a chat model; a `drift_search.Follower`.
+    """Makes steps with a chat model; a `drift.Follower`.
 
     Args:
-        question: the one that is to be answered.
+        question: the user's.
     """
 
     def __init__(self, index: IndexReader, question: str, settings: DriftSearchSettings) -> None:
@@ -84,7 +85,7 @@ class ModelFollower:
         self._settings = settings
 
     def start(self, selection: Selection) -> Primer:
-        """The first steps: what the reports say, in batches; where there are none, what local search finds.
+        """Return the first steps: from the reports, in batches; without reports, from what local search finds.
 
         Raises:
             PipelineError: no call can be answered, or the budget of the root is spent.
@@ -97,24 +98,24 @@ class ModelFollower:
         ]
         pairs = [(self._question, context) for context in contexts]
         requests = [self._build_request("drift_primer", q, context, q) for q, context in pairs]
-        return Primer(selection, tuple(self._ask(requests, pairs, 0)))
+        return Primer(selection, tuple(self._send(requests, pairs, 0)))
 
     def follow(self, questions: Sequence[str], depth: int, steps: Sequence[DriftStep]) -> list[DriftStep]:
-        """See `drift_search.Follower.follow`.
+        """Make steps as `drift.Follower.follow` says.
 
         Raises:
             PipelineError: no call can be answered, or the budget of the root is spent.
         """
         pairs = [(q, read_locally(self._index, q, self._settings.max_context_tokens)) for q in questions]
-        requests = [self._build_request("drift_follow_up", q, context, as_asked(q)) for q, context in pairs]
+        requests = [self._build_request("drift_follow_up", q, context, mark_question(q)) for q, context in pairs]
         n_reply = reply_tokens(self._index.settings, "answers")
         n_admitted = self._index.calls.budget.admit(requests, n_reply, self._reserve)
-        return self._ask(requests[:n_admitted], pairs[:n_admitted], depth)
+        return self._send(requests[:n_admitted], pairs[:n_admitted], depth)
 
-    def _ask(
+    def _send(
         self, requests: Sequence[ChatRequest[ReadStep]], pairs: Sequence[tuple[str, Context]], depth: int
     ) -> list[DriftStep]:
-        replies = ask_all(self._index, "answers", requests, self._reserve)
+        replies = request_all(self._index, "answers", requests, self._reserve)
         return [_make_step(*pair, depth, reply) for pair, reply in zip(pairs, replies, strict=True)]
 
     @property
@@ -145,16 +146,16 @@ def _make_step(question: str, context: Context, depth: int, reply: ChatReply[Rea
 
 
 def points_of(steps: Sequence[DriftStep]) -> list[Point]:
-    """What the steps say, best first; a step of score 0 says nothing."""
+    """Return the answers of the steps as points, best first; a step of score 0 is left out."""
     answered = [step for step in steps if step.score and step.answer]
     return [Point(NO_REPORT, "", step.answer, step.score) for step in sorted(answered, key=lambda step: -step.score)]
 
 
 def read_step(reply: str, shown: Shown) -> ReadStep:
-    """The answer, score and follow-up questions in a reply; without a score it counts 0.
+    """Return the answer, score and follow-up questions in a reply; a missing score counts 0.
 
     Raises:
-        ReplyFormatError: there is no JSON object with an answer.
+        ReplyFormatError: the reply has no JSON object with an answer.
     """
     for value in read_json(reply):
         fields = {str(key).strip().casefold(): item for key, item in value.items()} if isinstance(value, dict) else {}

@@ -1,8 +1,7 @@
-"""Lazy search by a chat model: a question split into subqueries, text units rated many at a time, points mapped.
+"""Lazy search by a chat model: a question split into subqueries, and text units mapped to points.
 
-What cannot be had loses itself alone: without subqueries the question is asked as it is, a text unit without a rating
-keeps the embedded engine's, a batch of text units whose points fail is counted with its reason. Keep out: which text
-units are tested next.
+A failed reply affects only its part: without subqueries the question is searched for alone, and a batch of text units
+whose points fail is counted with its reason. Keep out: rating text units (`search/model_unit_rating.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query.answers.model_points import MappedPoints, map_contexts, pack_batches
 from graphrag_pipeline.query.context import row_costs
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.model_requests import ask_all, open_question, read_questions
+from graphrag_pipeline.query.model_requests import open_question, read_questions, request_all
 from graphrag_pipeline.query.results import Context, TextUnitRecord
 from graphrag_pipeline.query.search.global_ import NO_REPORT
 from graphrag_pipeline.query.search.lazy import (
@@ -36,7 +35,7 @@ SUBQUERIES_FORMAT = json_schema_format(SubqueriesReply, "subqueries")
 
 
 def split_question(index: IndexReader, question: str, max_subqueries: int) -> tuple[str, ...]:
-    """The question, and the simpler ones that a model splits it into; the question alone where it gives none.
+    """Return the question and the simpler ones that a model splits it into; if it gives none, the question alone.
 
     Raises:
         PipelineError: no call can be answered, or the budget of the root is spent.
@@ -45,16 +44,16 @@ def split_question(index: IndexReader, question: str, max_subqueries: int) -> tu
         return (question,)
     prompt, language = index.prompt("lazy_subqueries"), index.settings.answers.language
     messages = open_question(prompt, language, question, max_subqueries=str(max_subqueries))
-    [reply] = ask_all(index, "answers", [ChatRequest("subqueries", messages, read_subqueries, SUBQUERIES_FORMAT)])
+    [reply] = request_all(index, "answers", [ChatRequest("subqueries", messages, read_subqueries, SUBQUERIES_FORMAT)])
     found = () if isinstance(reply, Failure) else reply.value[:max_subqueries]
     return tuple(dict.fromkeys((question, *found)))
 
 
 def read_subqueries(reply: str) -> tuple[str, ...]:
-    """The questions in a reply, each once; one that is no text, or too long, is lost alone.
+    """Return the questions in a reply, each once; one that is not a text, or too long, is left out.
 
     Raises:
-        ReplyFormatError: there is no list of questions.
+        ReplyFormatError: the reply has no list of questions.
     """
     for value in read_json(reply):
         listed = value.get("subqueries") if isinstance(value, dict) else value
@@ -67,7 +66,7 @@ def read_subqueries(reply: str) -> tuple[str, ...]:
 
 
 def estimate_map(index: IndexReader, selection: LazySelection, settings: LazySearchSettings) -> int:
-    """Tokens of the calls that map the relevant text units, and of the answer from their points."""
+    """Return the tokens of the calls that map the relevant text units, and of the answer from their points."""
     batches = _batch(index, selection, settings)
     n_data = sum(unit.n_tokens for batch in batches for unit in batch)
     needed = answer_cost(index.settings, settings.max_answer_tokens)
@@ -83,7 +82,7 @@ def _batch(index: IndexReader, selection: LazySelection, settings: LazySearchSet
 def map_text_units(
     index: IndexReader, question: str, selection: LazySelection, settings: LazySearchSettings
 ) -> MappedPoints:
-    """Ask for the points of the relevant text units, batch by batch, best first.
+    """Request the points of the relevant text units, batch by batch, best first.
 
     Raises:
         PipelineError: no call can be answered, or the budget of the root is spent.

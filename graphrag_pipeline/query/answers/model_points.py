@@ -1,8 +1,8 @@
-"""Points of community reports by a chat model: the map step of global search.
+"""Points of community reports by a chat model: the map step of global search (Edge et al. 2024, arXiv 2404.16130).
 
 Reports are shuffled with a fixed seed and packed into batches of `max_context_tokens`; each call returns points with a
-score of 0 to 100. Zero is dropped. A point whose score or text cannot be read is lost alone, a batch whose call fails
-is counted with its reason. Keep out: which reports are read, and what becomes of the points.
+score of 0 to 100. Points of score 0 are dropped. A point whose score or text cannot be read is left out alone. A batch
+whose call fails is counted with its reason. Keep out: which reports are read, and what is done with the points.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from graphrag_pipeline.query import records
 from graphrag_pipeline.query.answers.model_citations import Shown, keep_shown, shown_numbers
 from graphrag_pipeline.query.context import PART_OVERHEAD, row_costs
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.model_requests import as_data, ask_all, open_question
+from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context, ReportRecord
 from graphrag_pipeline.query.search.global_ import Point, Selection, select_global_context
@@ -54,7 +54,7 @@ RESPONSE_FORMAT = json_schema_format(MapReply, "points")
 
 @dataclass(frozen=True)
 class ReadPoints:
-    """Texts, which cite human-readable ids, with their scores of 1 to 100; and what was lost, by reason."""
+    """Texts that cite human-readable ids, with scores of 1 to 100, and counts of what was left out, by reason."""
 
     points: tuple[tuple[str, int], ...]
     lost: Mapping[str, int]
@@ -65,10 +65,10 @@ class MappedPoints:
     """The points of a selection, best first, and how they were made.
 
     Attributes:
-        account: of a model: batches asked about (`calls`), those that `failed`, `prompt_tokens`.
+        account: of a model: batches sent (`calls`), those that `failed`, `prompt_tokens`.
         lost: points and citations of its replies that were left out, by reason.
-        failures: why batches have none, each reason once.
-        static: what `estimate_static` says.
+        failures: why batches have no points, each reason once.
+        static: the result of `estimate_static`.
     """
 
     points: tuple[Point, ...]
@@ -79,23 +79,23 @@ class MappedPoints:
 
     @property
     def has_failed(self) -> bool:
-        """No batch was answered."""
+        """Whether no batch was answered."""
         return 0 < self.account.get("calls", 0) == self.account.get("failed", 0)
 
     def details(self) -> dict[str, Any]:
-        """What a result tells of the points: how many, and how they were made."""
-        told: dict[str, Any] = {"points": len(self.points)}
+        """Return the number of points and how they were made, for the result of the search."""
+        details: dict[str, Any] = {"points": len(self.points)}
         if self.account:
-            told["map"] = {**self.account, "lost": dict(self.lost), "failures": list(self.failures)}
+            details["map"] = {**self.account, "lost": dict(self.lost), "failures": list(self.failures)}
         if self.static:
-            told["static_search"] = dict(self.static)
-        return told
+            details["static_search"] = dict(self.static)
+        return details
 
 
 def map_reports(
     index: IndexReader, question: str, selection: Selection, settings: GlobalSearchSettings
 ) -> MappedPoints:
-    """Ask for the points of the kept reports, batch by batch.
+    """Request the points of the kept reports, batch by batch.
 
     Raises:
         PipelineError: no call can be answered, or the budget is spent.
@@ -141,7 +141,7 @@ def map_contexts(
         PipelineError: no call can be answered, or the budget is spent.
     """
     requests = [_build_request(index, question, prompt, kind, context) for kind, context in parts]
-    replies = ask_all(index, "answers", requests, answer_cost(index.settings, max_answer_tokens))
+    replies = request_all(index, "answers", requests, answer_cost(index.settings, max_answer_tokens))
     points: list[Point] = []
     lost: Counter[str] = Counter()
     for (_, context), reply in zip(parts, replies, strict=True):
@@ -158,7 +158,7 @@ def map_contexts(
 
 
 def estimate_static(index: IndexReader, settings: GlobalSearchSettings, overhead: int = 0) -> dict[str, int]:
-    """What reading all reports of the frontier at `settings.level` would take: reports, calls and prompt tokens.
+    """Return the cost of reading all reports of the frontier at `settings.level`: reports, calls and prompt tokens.
 
     Args:
         overhead: tokens of each prompt besides its reports; the embedded engine has none.
@@ -172,7 +172,7 @@ def estimate_static(index: IndexReader, settings: GlobalSearchSettings, overhead
 
 
 def pack_batches(costs: Sequence[int], max_tokens: int) -> list[list[int]]:
-    """Cut positions into runs that fit the budget; one that is dearer than it stands alone."""
+    """Cut positions into runs that fit the budget; one that exceeds it is a run alone."""
     batches: list[list[int]] = []
     left = 0
     for position, cost in enumerate(costs):
@@ -185,14 +185,14 @@ def pack_batches(costs: Sequence[int], max_tokens: int) -> list[list[int]]:
 
 
 def _shuffle(sizes: Sequence[int], min_size: int, seed: int) -> list[int]:
-    """Positions in a random order that is always the same; reports on tiny communities last."""
+    """Return positions in a fixed random order; reports on tiny communities last."""
     order = list(range(len(sizes)))
     random.Random(seed).shuffle(order)
     return sorted(order, key=lambda i: sizes[i] < min_size)
 
 
 def _overhead(index: IndexReader, question: str) -> int:
-    """Tokens of a prompt without its reports, and of the question."""
+    """Return the tokens of a prompt without its reports, and of the question."""
     return sum(count_tokens_each([index.prompt("global_search_map").text, question])) + PART_OVERHEAD
 
 
@@ -213,7 +213,7 @@ def _build_request(
 
 
 def _row_of(text: str, batch: Sequence[ReportRecord], row_of: Mapping[int, int]) -> int:
-    """Row of the first report that a point cites, else of the first of its batch."""
+    """Return the row of the first report that a point cites, else of the first of its batch."""
     named: list[int] = []
 
     def note(cited: Cited) -> str:
@@ -228,10 +228,10 @@ def _row_of(text: str, batch: Sequence[ReportRecord], row_of: Mapping[int, int])
 
 
 def read_points(reply: str, shown: Shown) -> ReadPoints:
-    """The points in a reply; their citations of what was not shown are removed.
+    """Return the points in a reply; citations of records that were not shown are removed.
 
     Raises:
-        ReplyFormatError: there is no JSON with a list of points.
+        ReplyFormatError: the reply has no JSON with a list of points.
     """
     listed = next(_find_lists(read_json(reply)), None)
     if listed is None:
@@ -252,7 +252,7 @@ def read_points(reply: str, shown: Shown) -> ReadPoints:
 
 
 def _find_lists(values: Sequence[Any]) -> Iterator[list[Any]]:
-    """Lists of points, wrapped in an object or bare."""
+    """Yield lists of points, wrapped in an object or bare."""
     for value in values:
         if isinstance(value, dict):
             fields = {str(key).strip().casefold(): item for key, item in value.items()}
@@ -265,7 +265,7 @@ def _find_lists(values: Sequence[Any]) -> Iterator[list[Any]]:
 
 
 def read_score(value: Any) -> int | None:
-    """0 to 100: 85, 85.0, "85", "85/100"; None for anything else."""
+    """Return a score of 0 to 100 from 85, 85.0, "85" or "85/100"; None for anything else."""
     match = _NUMBER.fullmatch(value) if isinstance(value, str) else None
     number = float(match.group(1).replace(",", ".")) if match else value
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 100:

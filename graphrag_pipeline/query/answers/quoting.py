@@ -1,17 +1,17 @@
-"""Which texts answer a question: passages of text units and sentences of descriptions, chosen and cited.
+"""Quotations that answer a question: passages of text units and sentences of descriptions, chosen and cited.
 
-    worth = relevance (`relevance.py`) x form (`evidence.telling`)
-            x `NAMES_NO_ANSWER`, where a text names nothing that an answer would (`question_analysis.py`)
-            x `ONLY_NAMES`, where it shares a name with the question and nothing that is asked about it
+    worth = relevance (`relevance.py`) x form (`evidence.rate_form`)
+            x `NAMES_NO_ANSWER`, if the text names nothing of the kind that the question asks for
+            (`question_analysis.py`) x `ONLY_NAMES`, if it shares a name with the question and no other word of it
 
-Where a question is about names alone, every text that has them shares all its words: there sentences of their
-descriptions are near, and the form counts once more.
+If a question is about names alone, every text with these names shares all its words. Then sentences of the entities'
+descriptions are lifted, and the form counts once more.
 
-A passage taken loses the sentences at its ends that say nothing of the question; neighbours become one quotation, or
-several even ones of at most `MAX_PASSAGE_SENTENCES` sentences and about `MAX_PASSAGE_WORDS` words.
+A passage loses the sentences at its ends that are not about the question. Neighbours become one quotation, or several
+even ones of at most `MAX_PASSAGE_SENTENCES` sentences and about `MAX_PASSAGE_WORDS` words.
 
-What is below the `Floor` or a share of the best is left out; of the rest the most telling that repeat each other least
-are taken (`text/extractive.py`) and put in reading order. Keep out: what an answer says around its quotations.
+Texts below the `Floor`, or below a share of the best, are left out. Of the rest the best that repeat each other least
+are taken (`text/extractive.py`) and put in reading order. Keep out: the text around quotations.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite, telling
+from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite, rate_form
 from graphrag_pipeline.query.cited_records import CitedRecord
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_latin
@@ -48,12 +48,12 @@ from graphrag_pipeline.text.sentence_forms import (
 from graphrag_pipeline.text.sentences import split_sentences
 
 Quote = tuple[str, Citation]
-"""A statement and where it comes from, not yet numbered."""
+"""A statement and its citation, not yet numbered."""
 
 
 @dataclass(frozen=True)
 class Floor:
-    """What a passage needs to be quoted: relevance, and a share of the question's words; both 0-1."""
+    """Least relevance, and least share of the question's words, of a passage that is quoted; both 0-1."""
 
     relevance: float
     words: float
@@ -61,20 +61,20 @@ class Floor:
 
 ANSWERS = Floor(0.34, 0.0)
 IS_NEAREST = Floor(0.25, 0.5)
-"""Of a passage that may be quoted as the nearest where none answers."""
+"""The floor of a passage that is quoted as the nearest where none answers."""
 SAYS_ALL = 0.5
 """Least relevance of a passage that holds every word of a question of two words or more."""
 SAYS_ALL_AND_ANSWERS = 0.65
-"""The same where it also names what an answer would."""
+"""The same if it also names an answer of the right kind."""
 RELATIVE_FLOOR = 0.65
 """A passage worth less than this share of the best one is left out."""
 NAMES_NO_ANSWER = 0.8
 DESCRIBES = 0.9
-"""Least relevance of a sentence of the description where a question is about names alone."""
+"""Least relevance of a sentence of the description if a question is about names alone."""
 ONLY_NAMES = 0.75
 MAX_GRAPH_STATEMENTS = 2
 MAX_PASSAGE_WORDS = 90
-"""A run of sentences with more becomes several quotations."""
+"""A run of more words is divided into several quotations."""
 
 
 def quote_passages(
@@ -82,35 +82,35 @@ def quote_passages(
     analysis: QuestionAnalysis,
     units: Sequence[TextUnitRecord],
     n: int,
-    said: Sequence[Quote] = (),
+    quoted: Sequence[Quote] = (),
     floor: Floor = ANSWERS,
 ) -> list[Quote]:
-    """At most n passages that answer best, in reading order. Nothing in `said` is repeated.
+    """Return at most n passages that answer best, in reading order, without those in `quoted`.
 
-    A passage is a sentence and, where it is short, those behind it, so that "Marley was dead." is not left without its
-    context.
+    A passage is a sentence and, if it is short, those behind it, so that "Marley was dead." keeps its context.
     """
     passages = [passage for unit in units for passage in passages_of(sentences_of(unit))]
-    known = {text for text, _ in said}
+    known = {text for text, _ in quoted}
     passages = [passage for passage in passages if not any(sentence.folded in known for sentence in passage)]
     picked = _pick_texts(index, analysis, [text_of(passage) for passage in passages], n, floor)
     trimmed = [_trim(analysis, passages[i]) for i in picked]
     runs = _runs(trimmed)
-    while len(runs) > n:  # a long run became several: what answers least goes
+    while len(runs) > n:  # a long run was divided: drop the parts that answer least
         trimmed.pop()
         runs = _runs(trimmed)
     return [_quote(run) for run in runs]
 
 
 def quote_runs(passages: Sequence[Sequence[Sentence]]) -> list[Quote]:
-    """Passages in reading order, as they are; neighbours become one quotation."""
+    """Return passages in reading order; neighbours become one quotation."""
     return [_quote(run) for run in _runs(passages)]
 
 
 def _trim(analysis: QuestionAnalysis, passage: Sequence[Sentence]) -> list[Sentence]:
-    """Without the sentences at its ends that say nothing of the question; as it is where none says anything.
+    """Return a passage without the sentences at its ends that are not about the question; if all are not, the whole.
 
-    What follows may say it of "him", what leads may be whom "he" stands for, and a quotation is not broken.
+    A following sentence may be about the same person as "he", and a leading one may name that person: both stay. A
+    quotation inside the passage is not broken.
     """
     says = [_says_something(analysis, sentence.folded) for sentence in passage]
     if not any(says):
@@ -126,34 +126,34 @@ def _trim(analysis: QuestionAnalysis, passage: Sequence[Sentence]) -> list[Sente
 
 
 def _says_something(analysis: QuestionAnalysis, text: str) -> bool:
-    """Whether a sentence has a word of the question, or names what an answer would."""
+    """Return whether a sentence has a word of the question, or names an answer."""
     return bool(analysis.words & analysis.words_in(text)) or (
         analysis.answer is not None and analysis.is_answered_by(text)
     )
 
 
 def state_graph(index: IndexReader, analysis: QuestionAnalysis, context: Context) -> list[Quote]:
-    """Sentences from descriptions: of entities that the question names, and of their relationships in the network.
+    """Return sentences from descriptions of the entities that a question names and of relationships in the network.
 
-    A sentence of a text unit in the context is left to the passages, which show what stands around it.
+    A sentence of a text unit in the context is left to the passages, which show its context.
     """
     statements = _describe(context)
     texts = [f"{subject}: {text}" for _, _, subject, text in statements]
     in_context = {unit.id for unit in context.text_units}
     finder = EvidenceFinder(index)
-    said = []
+    quotes = []
     for i in _pick_texts(index, analysis, texts, MAX_GRAPH_STATEMENTS, ANSWERS):
         kind, record_id, _, text = statements[i]
         cited = finder.read_record(kind, record_id)
         found = finder.find(text, [cited])
         if found and not _is_left_to_passages(text, found[0], in_context):
             passage, _ = found
-            said.append((text, cite(0, passage[0].unit, passage[0].start, passage[-1].end, cited)))
-    return said
+            quotes.append((text, cite(0, passage[0].unit, passage[0].start, passage[-1].end, cited)))
+    return quotes
 
 
 def _describe(context: Context) -> list[tuple[str, str, str, str]]:
-    """(kind, record id, subject, sentence) of every description that may be quoted."""
+    """Return (kind, record id, subject, sentence) of every description that may be quoted."""
     named = [entity for entity in context.entities if entity.match == "name"]
     titles = {entity.title for entity in named}
     described = [("entity", entity.id, entity.title, entity.description) for entity in named] + [
@@ -174,9 +174,9 @@ def _is_left_to_passages(text: str, passage: Sequence[Sentence], in_context: set
 
 
 def _pick_texts(index: IndexReader, analysis: QuestionAnalysis, texts: list[str], n: int, floor: Floor) -> list[int]:
-    """The n texts that answer best and repeat least; none below the floor.
+    """Return the n texts that answer best and repeat least; none below the floor.
 
-    A question in another script than the Latin one, which vectors know little of, needs a word in common.
+    Vectors know little of scripts other than Latin, so a question in another script needs a word in common.
     """
     if n < 1 or not texts:
         return []
@@ -193,7 +193,7 @@ def _pick_texts(index: IndexReader, analysis: QuestionAnalysis, texts: list[str]
         relevance = np.where(is_described, np.maximum(relevance, DESCRIBES), relevance)
         relevance *= np.sqrt([weigh_form(text) for text in texts])
     only_names = np.array([bool(rest) and not rest & held for held in words])
-    worth = relevance * np.array([telling(text) for text in texts])
+    worth = relevance * np.array([rate_form(text) for text in texts])
     worth *= np.where(names_answer, 1.0, NAMES_NO_ANSWER) * np.where(only_names, ONLY_NAMES, 1.0)
     n_needed = max(floor.words * len(analysis.words), 0 if is_latin(analysis.question) else 1)
     worth[(relevance < floor.relevance) | (n_shared < n_needed)] = 0.0
@@ -204,7 +204,7 @@ def _pick_texts(index: IndexReader, analysis: QuestionAnalysis, texts: list[str]
 def _lift(
     relevance: np.ndarray, says_all: np.ndarray, names_answer: np.ndarray, analysis: QuestionAnalysis
 ) -> np.ndarray:
-    """Who says all that was asked is near, however common those words are in a corpus that repeats itself."""
+    """Raise the relevance of texts with all words of the question: such words may be common in a repetitive corpus."""
     if len(analysis.words) < 2:
         return relevance
     least = np.where(names_answer & (analysis.answer is not None), SAYS_ALL_AND_ANSWERS, SAYS_ALL)
@@ -212,7 +212,7 @@ def _lift(
 
 
 def _runs(passages: Sequence[Sequence[Sentence]]) -> list[list[Sentence]]:
-    """The sentences of passages in reading order, grouped where nothing stands between them, long runs divided."""
+    """Return the sentences of passages in reading order, adjacent ones grouped, long runs divided."""
     chosen = {(s.unit.human_readable_id, s.start): s for passage in passages for s in passage}
     runs: list[list[Sentence]] = []
     for _, sentence in sorted(chosen.items(), key=lambda item: item[0]):
@@ -225,7 +225,7 @@ def _runs(passages: Sequence[Sequence[Sentence]]) -> list[list[Sentence]]:
 
 
 def _divide(run: Sequence[Sentence]) -> list[list[Sentence]]:
-    """A run in as few even parts as hold no more than a quotation may."""
+    """Divide a run into as few even parts as hold no more than a quotation may."""
     n_words = sum(count_words(sentence.folded) for sentence in run)
     n_parts = max(math.ceil(len(run) / MAX_PASSAGE_SENTENCES), math.ceil(n_words / MAX_PASSAGE_WORDS))
     n_parts = min(n_parts, len(run))

@@ -34,11 +34,11 @@ def prepare_query(index: IndexReader, request: SearchRequest) -> Query:
     """
     method = look_up_method(request.method)
     settings = method.settings_of(index.settings, request.strategy, request.options)
-    asked = read_question(request.question)
-    scope = read_time_scope(index.where(request.filters), asked, method.now_of(settings))
+    user_question = read_question(request.question)
+    scope = read_time_scope(index.where(request.filters), user_question, method.now_of(settings))
     return Query(
         question=scope.question,
-        asked=asked,
+        user_question=user_question,
         method=request.method,
         snapshot=index.snapshot.id,
         settings=settings,

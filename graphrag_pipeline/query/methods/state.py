@@ -46,7 +46,7 @@ class Query:
     """
 
     question: str
-    asked: str
+    user_question: str
     method: str
     snapshot: str
     settings: Any

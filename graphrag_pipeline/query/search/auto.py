@@ -23,7 +23,7 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.understanding.question_analysis import kind_of
 
-MAX_NAMES_TOLD = 3
+MAX_NAMES_LISTED = 3
 
 _CORPUS_WIDE = re.compile(
     r"\b(?:themes?|topics?|overview|summari[sz]e|summary|overall|in general|trends?|patterns?|takeaways?|key points"
@@ -71,20 +71,20 @@ def choose_method(index: IndexReader, question: str, possible: Collection[str]) 
 def _by_question(index: IndexReader, question: str) -> list[Choice]:
     """Return the methods for a question, the best fit first."""
     names = _names_in(index, question)
-    told = ", ".join(names[:MAX_NAMES_TOLD])
+    named = ", ".join(names[:MAX_NAMES_LISTED])
     graph = {"strategy": "graph"}
     if is_overview(question) or (_CORPUS_WIDE.search(question) and not names):
         why = "the question is about the documents as a whole"
         return [Choice("global", why), Choice("lazy", f"{why}, and the index has no reports to read")]
     if names and _SECOND_QUESTION.search(question):
-        why = f"the question asks several things about {told}"
+        why = f"the question asks several things about {named}"
         return [Choice("drift", why), Choice("local", why, graph)]
     if len(names) > 1:
-        return [Choice("local", f"the question names {told}: evidence may lie on the way between them", graph)]
+        return [Choice("local", f"the question names {named}: evidence may lie on the way between them", graph)]
     if names and _COMPARES.search(question):
-        return [Choice("local", f"the question relates {told} to something else", graph)]
+        return [Choice("local", f"the question relates {named} to something else", graph)]
     if names:
-        return [Choice("local", f"the question names {told}")]
+        return [Choice("local", f"the question names {named}")]
     if kind_of(question) or _ASKS_FOR_RECORD.match(question):
         return [Choice("local", "the question asks for a person, a place, a date or a number")]
     return [Choice("basic", "the question names no entity of the index")]

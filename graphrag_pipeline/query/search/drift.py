@@ -24,7 +24,7 @@ from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.global_ import MAX_UNSEPARATED_ROOTS, Selection, select_global_context
 from graphrag_pipeline.query.search.lazy import read_overview
 from graphrag_pipeline.query.search.local import select_local_context
-from graphrag_pipeline.query.search.report_rating import REPORT_VECTORS, RelevanceRater, are_telling, worth
+from graphrag_pipeline.query.search.report_rating import REPORT_VECTORS, RelevanceRater, are_representative, worth
 from graphrag_pipeline.settings.settings import DriftSearchSettings
 
 REPORTS_PER_PRIMER = 8
@@ -142,7 +142,7 @@ def find_primer(index: IndexReader, question: str, vector: np.ndarray, settings:
     """
     rater = RelevanceRater(index, question)
     if rater.is_overview:
-        roots = rater.rate(np.flatnonzero(records.root_mask(index))) if are_telling(index) else []
+        roots = rater.rate(np.flatnonzero(records.root_mask(index))) if are_representative(index) else []
         best = sorted(roots, key=worth(True, False))[: min(MAX_UNSEPARATED_ROOTS, settings.primer_reports)]
     else:
         best = rater.rate(_nearest_communities(index, vector, settings))

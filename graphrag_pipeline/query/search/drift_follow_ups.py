@@ -78,10 +78,10 @@ class GraphFollower:
         asked = {*self._named, *self._index.names.find(question)}
         best = sorted(leads, key=lambda lead: (-lead.score, lead.entities))
         new = [lead for lead in best if not asked.issuperset(lead.entities)][:MAX_FOLLOW_UPS]
-        follow_ups = tuple(dict.fromkeys(self._ask_about(lead) for lead in new))
+        follow_ups = tuple(dict.fromkeys(self._build_request(lead) for lead in new))
         return DriftStep(question, depth, context, score=new[0].score if new else 0, follow_ups=follow_ups)
 
-    def _ask_about(self, lead: _Lead) -> str:
+    def _build_request(self, lead: _Lead) -> str:
         """Return the question about a lead; names are in row order, so that equal leads give equal questions."""
         rows = lead.entities if len(lead.entities) > 1 else sorted({*lead.entities, *self._named[:1]})
         names = list(dict.fromkeys(self._names_of(rows)))

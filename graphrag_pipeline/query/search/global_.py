@@ -31,7 +31,7 @@ from graphrag_pipeline.query.search.report_rating import (
     RatedReport,
     Rater,
     RelevanceRater,
-    are_telling,
+    are_representative,
     read_background,
     worth,
 )
@@ -122,7 +122,7 @@ def select_global_context(index: IndexReader, selection: Selection) -> Context:
 
 def rate_reports(index: IndexReader, question: str, settings: GlobalSearchSettings) -> Selection:
     """Choose the reports to read, by `settings.selection`."""
-    if is_overview(question) and not are_telling(index):
+    if is_overview(question) and not are_representative(index):
         return Selection(settings.selection, (), settings.threshold, True, False)
     by_relevance = RelevanceRater(index, question)
     if settings.selection == "static":

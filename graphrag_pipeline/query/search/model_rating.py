@@ -25,7 +25,7 @@ from graphrag_pipeline.models.reply_json import read_json
 from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.model_requests import as_data, ask_all, open_question
+from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context, ReportRecord
 from graphrag_pipeline.query.search.report_rating import RatedReport, Rater
@@ -95,7 +95,7 @@ class ModelRater:
         rated = self._embedded.rate(communities)
         rows = np.array([report.row for report in rated], dtype=np.int64)
         reports = records.read_reports(self._index, rows, np.zeros(len(rows)))
-        votes = self._ask(reports)
+        votes = self._request_ratings(reports)
         by_model = []
         for report, record in zip(rated, reports, strict=True):
             of_report = votes.get(record.human_readable_id)
@@ -103,29 +103,31 @@ class ModelRater:
             by_model.append(replace(report, rating=_majority(of_report)) if of_report else report)
         return sorted(by_model, key=lambda r: (-r.rating, -r.relevance, -r.size, r.row))
 
-    def _ask(self, reports: Sequence[ReportRecord]) -> dict[int, list[int]]:
+    def _request_ratings(self, reports: Sequence[ReportRecord]) -> dict[int, list[int]]:
         """Return the ratings of each report, by its human-readable id; `reports` are most relevant first."""
         is_tiny = [report.size < self._index.settings.reports.min_report_size for report in reports]
         tiny = list(compress(reports, is_tiny))[:MAX_TINY]
-        requests = [self._ask_about(report) for report, tiny_one in zip(reports, is_tiny, strict=True) if not tiny_one]
-        requests += [self._ask_about_many(tiny[start : start + BATCH]) for start in range(0, len(tiny), BATCH)]
+        requests = [
+            self._build_request(report) for report, tiny_one in zip(reports, is_tiny, strict=True) if not tiny_one
+        ]
+        requests += [self._build_batch_request(tiny[start : start + BATCH]) for start in range(0, len(tiny), BATCH)]
         repeated = [replace(request, repeat=repeat) for request in requests for repeat in range(self._n_repeats)]
         votes: dict[int, list[int]] = {}
-        for reply in ask_all(self._index, "rating", repeated, self._reserve, self._max_concurrency):
+        for reply in request_all(self._index, "rating", repeated, self._reserve, self._max_concurrency):
             for number, rating in {} if isinstance(reply, Failure) else reply.value.items():
                 votes.setdefault(number, []).append(rating)
         n_asked = len(reports) - sum(is_tiny) + len(tiny)
         self.account["failed_ratings"] += n_asked * self._n_repeats - sum(map(len, votes.values()))
         return votes
 
-    def _ask_about(self, report: ReportRecord) -> ChatRequest[Ratings]:
+    def _build_request(self, report: ReportRecord) -> ChatRequest[Ratings]:
         text = report.content if self._rated_text == "full_content" else f"{report.title}\n\n{report.summary}"
         number = report.human_readable_id
         prompt = self._index.prompt("rate_report")
         messages = open_question(prompt, AUTO, self._question, description=as_data(text))
         return ChatRequest(f"report {number}", messages, lambda reply: {number: read_rating(reply)}, RESPONSE_FORMAT)
 
-    def _ask_about_many(self, reports: Sequence[ReportRecord]) -> ChatRequest[Ratings]:
+    def _build_batch_request(self, reports: Sequence[ReportRecord]) -> ChatRequest[Ratings]:
         context = Context(reports=tuple(reports))
         return ratings_request(self._index, self._question, "rate_reports", "reports", context)
 
@@ -174,7 +176,7 @@ def read_ratings(reply: str, numbers: Sequence[int]) -> Ratings:
                 with suppress(ReplyFormatError):
                     found.setdefault(number, _read_number(item.get("rating")))
     if not found:
-        raise ReplyFormatError(f"no rating of a report that was asked about; the reply starts {reply[:80]!r}")
+        raise ReplyFormatError(f"no rating of a report in the prompt; the reply starts {reply[:80]!r}")
     return found
 
 

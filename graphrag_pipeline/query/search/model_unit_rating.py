@@ -14,7 +14,7 @@ import numpy as np
 from graphrag_pipeline.models.ports import ChatRequest, Failure
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.model_requests import ask_all
+from graphrag_pipeline.query.model_requests import request_all
 from graphrag_pipeline.query.results import Context, TextUnitRecord
 from graphrag_pipeline.query.search.model_rating import Ratings, ratings_request
 from graphrag_pipeline.query.search.unit_rating import RatedUnit, RelevanceUnitRater
@@ -46,13 +46,13 @@ class ModelUnitRater:
             records.read_text_units(self._index, np.array(batch, dtype=np.int64), np.zeros(len(batch)))
             for batch in batches
         ]
-        replies = ask_all(self._index, "rating", [self._ask_about(batch) for batch in units], self._reserve)
+        replies = request_all(self._index, "rating", [self._build_request(batch) for batch in units], self._reserve)
         return [
             self._take_over(of_batch, shown, {} if isinstance(reply, Failure) else reply.value)
             for of_batch, shown, reply in zip(rated, units, replies, strict=True)
         ]
 
-    def _ask_about(self, units: Sequence[TextUnitRecord]) -> ChatRequest[Ratings]:
+    def _build_request(self, units: Sequence[TextUnitRecord]) -> ChatRequest[Ratings]:
         context = Context(text_units=tuple(units))
         return ratings_request(self._index, self._question, "rate_text_units", "text units", context)
 

@@ -24,7 +24,7 @@ REPORT_VECTORS = "default-community-full_content"
 RATING_STEPS = (0.2, 0.3, 0.4, 0.5, 0.6)
 """A report's rating is the number of these that its relevance reaches."""
 MAX_BACKGROUND_REPORTS = 1_000
-TELLING_SHARE = 0.5
+REPRESENTATIVE_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ def worth(is_overview: bool, is_by_model: bool) -> Callable[[RatedReport], tuple
     return lambda report: (-report.rank, -report.size, -report.newest_day, report.row)
 
 
-def are_telling(index: IndexReader) -> bool:
-    """Return whether readable communities hold at least `TELLING_SHARE` of the entities in readable text units.
+def are_representative(index: IndexReader) -> bool:
+    """Return whether readable communities hold at least `REPRESENTATIVE_SHARE` of the entities in readable text units.
 
     Filters hide a community whole if it has a document that they exclude. Entities that many documents mention are in
     such communities, so the reports that are left may be about what a single document names.
@@ -71,7 +71,7 @@ def are_telling(index: IndexReader) -> bool:
     in_community = np.zeros(n_entities, dtype=bool)
     in_community[adjacency.of_all("entity_communities", np.arange(n_entities))[0]] = True
     has_reports = bool(index.row_mask("community_reports").any())
-    return has_reports and float(in_community[mentioned].mean()) >= TELLING_SHARE
+    return has_reports and float(in_community[mentioned].mean()) >= REPRESENTATIVE_SHARE
 
 
 class Rater(Protocol):

@@ -41,5 +41,5 @@ def test_a_search_for_the_context_stops_there(carol: GraphIndex, method: str) ->
 
 def test_a_query_holds_the_filters_of_its_time(carol: GraphIndex) -> None:
     query = prepare_query(carol, SearchRequest("Who is Scrooge?", filters=("title~Stave",)))
-    assert query.filters == ("title~Stave",) and query.question == query.asked == "Who is Scrooge?"
+    assert query.filters == ("title~Stave",) and query.question == query.user_question == "Who is Scrooge?"
     assert query.budget is None and query.snapshot == carol.snapshot.id
