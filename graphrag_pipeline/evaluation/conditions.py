@@ -9,9 +9,9 @@
     bm25                        text units by full text alone
 
 `:KEY=VALUE` behind a name is an option of the method's settings: `global:dynamic:max_level=1`, `C1` is
-`global:static:level=1`. A condition answers questions (`answer_question`) and, where it reads text units in an order
-of their own, ranks them (`rank_text_units`). C0 to C3, TS and SS are those of the GraphRAG paper (arXiv 2404.16130).
-Keep out: judging.
+`global:static:level=1`. A condition answers questions (`answer_question`). One that reads ranked text units also
+ranks them (`rank_text_units`). C0 to C3, TS and SS are those of the GraphRAG paper (Edge et al. 2024, arXiv
+2404.16130). Keep out: judging.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ Ranker = Callable[["GraphIndex", str, int], list[str]]
 
 
 def rank_by_words(index: GraphIndex, question: str, k: int) -> list[str]:
-    """BM25."""
+    """Rank by BM25."""
     found = index.snapshot.vectors(TEXT_UNIT_VECTORS).search_text(searched_words(question), k)
     return [unit_id for unit_id, _ in found]
 
 
 def rank_by_vector(index: GraphIndex, question: str, k: int) -> list[str]:
-    """The vectors of whole text units."""
+    """Rank by the vectors of whole text units."""
     found = index.snapshot.vectors(TEXT_UNIT_VECTORS).search(index.embed([question])[0], k)
     return [unit_id for unit_id, _ in found]
 
 
 def rank_by_basic(index: GraphIndex, question: str, k: int) -> list[str]:
-    """Basic search's fusion of both, cut off by k alone."""
+    """Rank by basic search's fusion of both, cut off by k alone."""
     return [unit_id for unit_id, _ in rank_basically(index, question, k)]
 
 
@@ -73,8 +73,8 @@ class Condition:
     """One way to answer.
 
     Attributes:
-        name: as it was asked for.
-        method: one of `methods.METHODS`, or SS, bm25, TS.
+        name: as the user wrote it.
+        method: one of `registry.METHODS`, or SS, bm25, TS.
         options: over the settings of the method; those of `basic_search` for SS and bm25, `lazy_search` for TS.
     """
 
@@ -84,16 +84,16 @@ class Condition:
 
     @property
     def section(self) -> str:
-        """The method whose settings count."""
+        """The method whose settings the condition uses."""
         return {"TS": "lazy"}.get(self.method, "basic" if self.method in _BARE_RANKERS else self.method)
 
     @property
     def finds_text_units(self) -> bool:
-        """Whether its context holds text units in an order of their own."""
+        """Whether its context holds ranked text units."""
         return self.method not in ("global", "TS")
 
     def settings_of(self, index: GraphIndex) -> Any:
-        """The settings that it searches by.
+        """Return the settings of its search.
 
         Raises:
             PipelineError: an option is unknown, or does not validate.
@@ -105,7 +105,7 @@ def parse_condition(text: str) -> Condition:
     """Read `method[:variant][:key=value ...]`.
 
     Raises:
-        PipelineError: there is no such method, or it has no variants.
+        PipelineError: the method is unknown, or it has no variants.
     """
     head, *rest = (part.strip() for part in text.split(":"))
     name = _NAMES.get(head.casefold())
@@ -130,7 +130,7 @@ def parse_condition(text: str) -> Condition:
 
 
 def rank_text_units(condition: Condition, index: GraphIndex, question: str, k: int) -> list[str]:
-    """Ids of the first k text units in the order that the search returns them; fewer where its budget ends before."""
+    """Return the ids of the first k text units in the order of the search; fewer if its budget ends before."""
     if condition.method in _BARE_RANKERS:
         return _BARE_RANKERS[condition.method](index, question, k)
     if condition.method == "basic" and not condition.options:
@@ -168,7 +168,7 @@ def answer_question(condition: Condition, index: GraphIndex, question: str) -> C
 
 
 def _answer_from_text(condition: Condition, index: GraphIndex, question: str) -> Answer:
-    """Answer by the steps that follow the choice of a context, which the baseline makes itself."""
+    """Answer with the steps that follow the choice of a context; the baseline chooses the context itself."""
     request = SearchRequest(question, condition.section, options=condition.options)
     query = prepare_baseline(index, request)
     if condition.method == "TS":
@@ -185,7 +185,7 @@ def _answer_from_text(condition: Condition, index: GraphIndex, question: str) ->
 
 
 def select_all_text(index: GraphIndex, question: str, threshold: int, seed: int) -> LazySelection:
-    """Every text unit, shuffled with a seed, as if all had passed their tests: what TS maps."""
+    """Return every text unit, shuffled with a seed, as if all had passed their tests: TS maps them."""
     n_units = index.snapshot.n_rows("text_units")
     rows = list(range(n_units))
     random.Random(seed).shuffle(rows)

@@ -39,7 +39,7 @@ EMPTY_INDEX = "The index has no documents: put some into the input folder and ru
 
 @dataclass(frozen=True)
 class QuestionCalls:
-    """What the model calls of one question share.
+    """Shared state of the model calls of one question.
 
     Attributes:
         account: counts the calls.
@@ -83,11 +83,11 @@ class IndexReader:
         self._columns: dict[tuple[str, str], np.ndarray] = {}
         self._views: dict[tuple[str, ...], Self] = {}
         self._whole: Self | None = None
-        self._unasked: Self | None = None
+        self._shared: Self | None = None
         self.calls = QuestionCalls()
 
     def close(self) -> None:
-        """Forget what was loaded and let the snapshot go; the index is not usable afterwards."""
+        """Release what was loaded and close the snapshot; the index is not usable afterwards."""
         self._columns.clear()
         self._views.clear()
         self.__dict__.pop("names", None)
@@ -102,19 +102,20 @@ class IndexReader:
     # --------------------------------------------------------------------------------------------------------- filters
 
     def where(self, filters: Sequence[str]) -> Self:
-        """This index as if it held only the documents that pass all of some filters; itself if there are none.
+        """Return this index as if it held only the documents that match all filters; without filters, this index.
 
-        Every step of a search takes one in place of the whole (`document_mask.py`, `restricted_snapshot.py`).
+        Every step of a search can read the returned index in place of the whole (`document_mask.py`,
+        `restricted_snapshot.py`).
 
         Raises:
-            PipelineError: what is no filter, an unknown field, or a value that does not compare.
+            PipelineError: a text is not a filter, its field is unknown, or its value does not compare.
         """
         listed = [filters] if isinstance(filters, str) else filters
         wanted = tuple(dict.fromkeys(text.strip() for text in listed))
         if not wanted:
             return self
-        if self._unasked:
-            return self._unasked.where(wanted).for_question(self.calls)
+        if self._shared:
+            return self._shared.where(wanted).for_question(self.calls)
         if self._whole and self.document_mask:
             return self._whole.where([*self.document_mask.filters, *wanted])
         view = self._views.get(wanted)
@@ -125,7 +126,7 @@ class IndexReader:
         return view
 
     def _restrict(self, filters: tuple[str, ...]) -> Self:
-        # Not at the top: the snapshot's module imports pandas, which opening an index does not need.
+        # Imported here: the snapshot's module imports pandas, which opening an index does not need.
         from graphrag_pipeline.query.filtering.restricted_snapshot import RestrictedSnapshot
 
         mask = find_document_mask(self.snapshot, self.document_fields, self._document_rows, filters)
@@ -136,12 +137,12 @@ class IndexReader:
     def for_question(self, calls: QuestionCalls) -> Self:
         """Return this index for one question: the same loaded data, but its own account, token budget and scope."""
         index = copy.copy(self)
-        index._unasked, index.calls = self._unasked or self, calls
+        index._shared, index.calls = self._shared or self, calls
         return index
 
     @functools.cached_property
     def document_fields(self) -> DocumentFields:
-        """What documents can be filtered by."""
+        """The fields of documents that filters can name."""
         return DocumentFields(self.snapshot.table("documents"))
 
     @functools.cached_property
@@ -150,7 +151,7 @@ class IndexReader:
 
     @functools.cached_property
     def nothing_to_read(self) -> str:
-        """Why no question can be answered: no documents, or none that passes; "" if there are some."""
+        """The reason why no question can be answered: no documents, or none that matches the filters; else ""."""
         if not self.snapshot.n_rows("documents"):
             return EMPTY_INDEX
         return (
@@ -160,11 +161,11 @@ class IndexReader:
     # ----------------------------------------------------------------------------------------- what the methods read
 
     def embed(self, texts: list[str]) -> np.ndarray:
-        """float32 (len(texts), dimensions)."""
+        """Return the vectors of texts, float32 (len(texts), dimensions)."""
         return embedder_for(self.embedder, self.calls.caller(EMBEDDINGS)).embed(texts)
 
     def embed_passages(self, texts: list[str]) -> np.ndarray:
-        """Vectors by which passages are compared with a question: the bundled ones, so that nothing is paid for it."""
+        """Return the vectors by which passages are compared with a question: the bundled ones, which cost nothing."""
         return load_static_embeddings().embed(texts)
 
     @property
@@ -173,11 +174,11 @@ class IndexReader:
         return self.embedder.fingerprint == load_static_embeddings().fingerprint
 
     def chat_model(self, section: str) -> StreamingChatModel:
-        """The chat model that a section of the settings asks."""
+        """Return the client of the chat model that a section of the settings names."""
         return self._models_of_root.models.chat_model(section).for_caller(self.calls.caller(section))
 
     def prompt(self, name: str) -> Prompt:
-        """A prompt of the root."""
+        """Return a prompt of the root."""
         return self._models_of_root.prompt(name)
 
     @property
@@ -189,14 +190,17 @@ class IndexReader:
         return self._root
 
     def column(self, table: str, column: str) -> np.ndarray:
-        """A number column of a contract table, kept as an array once read."""
+        """Return a number column of a contract table; it is kept as an array."""
         key = (table, column)
         if key not in self._columns:
             self._columns[key] = self.snapshot.table(table)[column].to_numpy()
         return self._columns[key]
 
     def rows_of_numbers(self, table: str, column: str, numbers: Iterable[int]) -> np.ndarray:
-        """Rows of numbers in an ascending column (`human_readable_id`, `community`); -1 where none passes."""
+        """Return the rows of numbers in an ascending column (`human_readable_id`, `community`).
+
+        The row is -1 where the number is unknown or its record may not be read.
+        """
         values = self.column(table, column)
         wanted = np.fromiter(numbers, dtype=np.int64)
         if not len(values):
@@ -205,22 +209,22 @@ class IndexReader:
         return np.where((values[found] == wanted) & self.row_mask(table)[found], found, -1)
 
     def row_mask(self, table: str) -> np.ndarray:
-        """Which rows of a contract table may be read, bool (n rows,)."""
+        """Return which rows of a contract table may be read, bool (n rows,)."""
         if self.document_mask is None:
             return np.broadcast_to(True, self.snapshot.n_rows(table))
         return self.document_mask.masks[table]
 
     def documents(self, ids: Iterable[str]) -> dict[str, tuple[str, str]]:
-        """Title and path of documents by id."""
+        """Return the title and path of documents by id."""
         rows = self.snapshot.rows_of("documents", sorted(set(ids)))
         known = self.snapshot.take("documents", rows[rows >= 0], ["id", "title", "path"])
         return {record["id"]: (record["title"], record["path"]) for record in known}
 
     @functools.cached_property
     def names(self) -> NameIndex:
-        """Entities by their names."""
-        if self._unasked:
-            return self._unasked.names  # loaded once, for all questions
+        """The entities by their names."""
+        if self._shared:
+            return self._shared.names  # loaded once, for all questions
         arrays = self.snapshot.lookups
         hashes, rows = arrays.array("name_hashes"), arrays.array("name_rows")
         if self.document_mask is not None:

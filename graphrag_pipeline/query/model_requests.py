@@ -61,7 +61,7 @@ def request_all(
     reserve: int = 0,
     max_concurrency: int | None = None,
 ) -> list[ChatReply[T] | Failure]:
-    """Send requests to the chat model of a section, all at once; results in order, booked to the section.
+    """Send requests to the chat model of a section, all at once; results in order, counted in the section.
 
     A request that the token budget of the question does not admit becomes a Failure.
 

@@ -1,6 +1,6 @@
-"""A search in a thread of its own: for code that is async, and for callers that read an answer as it is written.
+"""Searches in a thread: for async code, and for callers that read an answer while it is written.
 
-Whoever stops reading, or is cancelled, gives up the calls to models that the search has under way. Keep out: how a
+A caller that stops reading, or is cancelled, cancels the calls to models that the search has under way. Keep out: how a
 method searches.
 """
 
@@ -25,7 +25,7 @@ OnToken = Callable[[str], None]
 
 
 MAX_AT_ONCE = 32
-"""Searches of one process at a time; others wait. A search by a model does little but wait itself."""
+"""Searches of one process at a time; others wait. A search by a model mostly waits itself."""
 
 
 class Listener:
@@ -54,7 +54,7 @@ class Listener:
         self._passed_on: list[str] = []
 
     def on_context(self, context: Context) -> None:
-        """Pass on what the answer will be written from."""
+        """Pass on the context that the answer will be written from."""
         if self._on_context:
             self._on_context(context)
 
@@ -76,7 +76,7 @@ def iterate_tokens(work: Callable[[OnToken, CallScope], T]) -> Iterator[str | T]
     """Yield the pieces that `work` hands on, and at last what it returns.
 
     Raises:
-        Exception: what `work` raises.
+        Exception: any error of `work`.
     """
     pieces: queue.SimpleQueue[str | None] = queue.SimpleQueue()
     with _started(lambda scope: work(pieces.put, scope)) as result:
@@ -87,7 +87,7 @@ def iterate_tokens(work: Callable[[OnToken, CallScope], T]) -> Iterator[str | T]
 
 
 async def aiterate_tokens(work: Callable[[OnToken, CallScope], T]) -> AsyncIterator[str | T]:
-    """`iterate_said` for code that is async."""
+    """Yield as `iterate_tokens` does, for code that is async."""
     loop = asyncio.get_running_loop()
     pieces: asyncio.Queue[str | None] = asyncio.Queue()
     is_read = True
@@ -107,10 +107,10 @@ async def aiterate_tokens(work: Callable[[OnToken, CallScope], T]) -> AsyncItera
 
 
 async def await_search(work: Callable[[CallScope], T]) -> T:
-    """What `work` returns, for code that is async.
+    """Return what `work` returns, for code that is async.
 
     Raises:
-        Exception: what `work` raises.
+        Exception: any error of `work`.
     """
     with _started(work) as result:
         return await asyncio.wrap_future(result)
@@ -118,7 +118,7 @@ async def await_search(work: Callable[[CallScope], T]) -> T:
 
 @contextmanager
 def _started(work: Callable[[CallScope], T]) -> Iterator[Future[T]]:
-    """Work in a thread, with the caller's context; at the end its calls to models are given up, if any are left."""
+    """Run `work` in a thread with the caller's context; at the end, cancel the calls to models that are left."""
     scope = CallScope()
     spans = contextvars.copy_context()  # the span around the search is the parent of its spans
     result = _searches().submit(spans.run, work, scope)

@@ -1,12 +1,12 @@
-"""The most tokens that one question may spend with chat models.
+"""The token budget of one question: the most tokens that it may spend with chat models.
 
 Each step of a search has a `TokenBudget`, which `IndexReader.for_question` carries. Code that calls a model first asks
 the budget how many requests it admits (`admit`), and then adds the replies (`settle`). A call is made only if its
 prompt and the longest reply that it allows fit into what is left. A model that writes more than allowed exceeds the
 budget. A call that is not made is a `Failure` like any other, so each method continues with what it has.
 
-Tokens are those of prompts and replies as our tokenizer counts them. Stored replies count like new ones, so that a
-question has the same answer with any store. Keep out: the budget of a root (`models/spending.py`).
+Tokens are those of prompts and replies as this package's tokenizer counts them. Stored replies count like new ones, so
+that a question has the same answer with any store. Keep out: the budget of a root (`models/spending.py`).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from graphrag_pipeline.settings.settings import Settings
 
 RATING_TOKENS = 100
-"""What a reply that rates may take."""
+"""Most tokens of a reply that rates."""
 TOKENS_PER_WORD = 1.5
-"""Of an answer of so many words, with its citations."""
+"""Tokens of an answer for each of its words, with citations."""
 FRAME_TOKENS = 500
-"""What a prompt takes besides its data, and the question."""
+"""Tokens of a prompt besides its data, with the question."""
 
 
 @dataclass
@@ -73,19 +73,19 @@ class TokenBudget:
 
 
 def reply_tokens(settings: Settings, section: str) -> int:
-    """What a reply to a section's model may take."""
+    """Return the most tokens of a reply to a section's model."""
     return RATING_TOKENS if section == "rating" else round(TOKENS_PER_WORD * settings.answers.max_words)
 
 
 def answer_cost(settings: Settings, n_data: int) -> int:
-    """What a call about so many tokens of data may take, with its reply."""
+    """Return the most tokens of a call about so many tokens of data, with its reply."""
     return n_data + FRAME_TOKENS + reply_tokens(settings, "answers")
 
 
 def fit_context(settings: Settings, most: int, max_context_tokens: int) -> int:
-    """A context's limit, lowered so far that a call about it fits into a budget.
+    """Return a context's limit, lowered so far that a call about the context fits into a budget.
 
-    As it is where the budget does not pay for one text unit: a call that does not fit is refused, which says why.
+    The limit stays if the budget does not pay for one text unit: the call is then refused with the reason.
     """
     room = most - answer_cost(settings, 0)
     return min(max_context_tokens, room) if room > settings.text_units.size + FRAME_TOKENS else max_context_tokens

@@ -1,7 +1,7 @@
-"""What the models did for one question: calls, tokens, money and seconds, by model.
+"""Usage of models for one question: calls, tokens, money and seconds, by model.
 
 An `Account` counts the calls of one question by section of the settings; `IndexReader.for_question` hands it to the
-models. The JSON form of `QueryUsage` is part of the contract of a search's result. Keep out: what was sent to a model.
+models. The JSON form of `QueryUsage` is part of the contract of a search's result. Keep out: the content of calls.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.settings.settings import Settings
 
 EMBEDDINGS = "embeddings"
-"""The section that calls to the embedding model are booked to."""
+"""The section that calls to the embedding model count in."""
 
 
 @dataclass(frozen=True)
 class ModelUsage:
-    """What one model did for a query.
+    """Usage of one model for a query.
 
     Attributes:
-        calls: answered by the endpoint; `cached` requests were answered from the store.
-        cost: US dollars; without those of the `unpriced` calls. 0 for the embedded engine.
-        seconds: time of all calls together, those side by side counted each.
+        calls: calls that the endpoint answered; `cached` requests were answered from the store.
+        cost: US dollars, without those of the `unpriced` calls. 0 for the embedded engine.
+        seconds: total time of all calls; calls side by side count each.
     """
 
     calls: int = 0
@@ -47,7 +47,7 @@ class ModelUsage:
 
 
 EMBEDDED = "embedded"
-"""The engine without a model, where usage is told by model."""
+"""The embedded engine's name where usage is given by model."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class QueryUsage:
 
 
 def embedded_usage(n_read: int, n_written: int) -> QueryUsage:
-    """Usage of the embedded engine: tokens read and written, no call, no cost."""
+    """Return the usage of the embedded engine: tokens read and written, no call, no cost."""
     return QueryUsage({EMBEDDED: ModelUsage(input_tokens=n_read, output_tokens=n_written)})
 
 
@@ -96,7 +96,7 @@ class Account:
         return self.by_section.setdefault(name, CallStats())
 
     def by_model(self, settings: Settings) -> dict[str, ModelUsage]:
-        """What each model did, by its name; models that did nothing are left out."""
+        """Return the usage of each model by its name; models without calls are left out."""
         used: dict[str, ModelUsage] = {}
         for section, stats in self.by_section.items():
             if stats.n_calls or stats.n_cached:

@@ -196,15 +196,15 @@ def test_an_index_of_another_model_is_refused_with_both_names(
         GraphIndex(small.snapshot, Settings(), OtherModel())
     shutil.copytree(root, tmp_path / "root")
     (tmp_path / "root" / "settings.yaml").write_text("embeddings: {engine: model}\nembedding_model: {model: other}\n")
-    told = call("--root", tmp_path / "root", "query", QUESTION)
-    assert_one_line_error(told, "another embedding model", "run `graphrag-pipeline index`")
+    outcome = call("--root", tmp_path / "root", "query", QUESTION)
+    assert_one_line_error(outcome, "another embedding model", "run `graphrag-pipeline index`")
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_without_a_snapshot_the_way_to_one_is_told(tmp_path: Path, call: Callable[..., Outcome], method: str) -> None:
     (tmp_path / "settings.yaml").write_text(render_settings())
-    told = call("--root", tmp_path, "query", QUESTION, "--method", method)
-    assert_one_line_error(told, "no published index; run `graphrag-pipeline index`, or `import` one")
+    outcome = call("--root", tmp_path, "query", QUESTION, "--method", method)
+    assert_one_line_error(outcome, "no published index; run `graphrag-pipeline index`, or `import` one")
 
 
 def cut(path: Path) -> None:
@@ -232,15 +232,15 @@ def test_a_snapshot_half_deleted_by_hand_says_what_to_remove_and_run(
     shutil.copytree(root, tmp_path / "root")
     [damaged] = (tmp_path / "root" / "snapshots").glob(pattern)
     damage(damaged)
-    told = []
+    errors = []
     for method in METHODS:
         try:
             with GraphIndex.open(tmp_path / "root") as index:
                 assert index.search("Who haunted Scrooge?", method).answer
         except NoSnapshotError as error:
-            told.append(str(error))
-    assert told, "local search reads all of them"
-    assert all("run `graphrag-pipeline index`" in text and str(tmp_path) in text for text in told)
+            errors.append(str(error))
+    assert errors, "local search reads all of them"
+    assert all("run `graphrag-pipeline index`" in text and str(tmp_path) in text for text in errors)
 
 
 # ----------------------------------------------------------------------------------------------------- imported indexes

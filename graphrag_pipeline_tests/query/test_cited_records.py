@@ -34,10 +34,10 @@ def test_what_the_embedded_engine_cites_is_there_word_for_word(carol: GraphIndex
 
 def _invent(request: ReceivedRequest) -> str:
     """The model's own reply, with citations of what it was not shown in each of its texts."""
-    told = reply_to(request.kind, request.conversation)
+    reply = reply_to(request.kind, request.conversation)
     if request.kind == "answer":
-        return f"{told} As is well known [3][Data: Entities (999999)]."
-    return re.sub(r"\.\"", ' [Data: Reports (888888)]."', told)
+        return f"{reply} As is well known [3][Data: Entities (999999)]."
+    return re.sub(r"\.\"", ' [Data: Reports (888888)]."', reply)
 
 
 @pytest.mark.parametrize("method", METHODS)

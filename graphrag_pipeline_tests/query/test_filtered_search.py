@@ -60,8 +60,8 @@ def news(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphIndex]:
 
 def said(result: SearchResult) -> str:
     """All that a result holds but the question itself."""
-    told = result.to_dict() | {"question": ""}
-    return json.dumps(told, ensure_ascii=False).casefold().replace(result.question.casefold(), "")
+    written = result.to_dict() | {"question": ""}
+    return json.dumps(written, ensure_ascii=False).casefold().replace(result.question.casefold(), "")
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

@@ -122,13 +122,13 @@ def test_candidates_are_listed_behind_what_was_chosen_and_marked(carol: GraphInd
     plain = carol.search(QUESTION, **options)
     result = carol.search(QUESTION, return_candidate_context=True, **options)
     assert result.context == plain.context and result.candidates is not None and plain.candidates is None
-    told = result.to_dict()["context"]
+    tables = result.to_dict()["context"]
     for name, records in vars(result.context).items():
-        assert [r["id"] for r in told[name] if r["in_context"]] == [r.id for r in records]
-        assert len({r["id"] for r in told[name]}) == len(told[name])
+        assert [r["id"] for r in tables[name] if r["in_context"]] == [r.id for r in records]
+        assert len({r["id"] for r in tables[name]}) == len(tables[name])
     everything = carol.search(QUESTION, context_only=True, max_context_tokens=100_000)
-    assert len(told["relationships"]) == len(everything.context.relationships)
-    assert sum(not r["in_context"] for r in told["text_units"]) > 0
+    assert len(tables["relationships"]) == len(everything.context.relationships)
+    assert sum(not r["in_context"] for r in tables["text_units"]) > 0
     assert all("in_context" not in r for r in plain.to_dict()["context"]["entities"])
     none = carol.search(QUESTION, context_only=True, return_candidate_context=True, max_context_tokens=100)
     assert none.context.is_empty and none.candidates is not None and len(none.candidates.entities) == 10

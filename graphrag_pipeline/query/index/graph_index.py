@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 
 class GraphIndex(IndexReader):
-    """A published index that answers questions; safe to ask from several threads. Arguments as of `IndexReader`."""
+    """A published index that answers questions, from several threads too. It takes the arguments of `IndexReader`."""
 
     @classmethod
     def open(cls, root: str | Path | None = None, snapshot: str | None = None) -> Self:
-        """Open the published snapshot of a root, or the one named.
+        """Open the published snapshot of a root, or a given one.
 
         Args:
-            root: a folder with settings.yaml; None looks where the command line does (`root.find_root`).
+            root: a folder with settings.yaml; None searches where the command line does (`root.find_root`).
             snapshot: id of a snapshot; None is the published one.
 
         Raises:
-            NoSnapshotError: nothing is published, or a file of the snapshot is gone.
-            PipelineError: no root, settings that do not validate, or an index of another embedding model.
+            NoSnapshotError: no snapshot is published, or a file of the snapshot is missing.
+            PipelineError: no root is found, the settings do not validate, or another embedding model made the index.
         """
         from graphrag_pipeline.pipeline.root import Root, find_root
 
@@ -49,7 +49,7 @@ class GraphIndex(IndexReader):
 
     @classmethod
     def of_root(cls, project: Root, snapshot: str | None = None) -> Self:
-        """Open the published snapshot of an opened root, or the one named, with the root's models; see `open`."""
+        """Open the published snapshot of an opened root, or a given one, with the root's models; see `open`."""
         settings = project.settings
         if snapshot is None or not project.snapshots.path_of(snapshot).exists():
             project.follow()
@@ -71,17 +71,17 @@ class GraphIndex(IndexReader):
         """Answer a question.
 
         Args:
-            question: in words. Of one over 8,000 characters the first and the last 4,000 are read.
-            method: local, global, basic, drift, lazy or auto (which picks one of the others).
-            strategy: local search, also where auto picks it: how text units are chosen; None is the one in settings.
+            question: in words. If it is longer than 8,000 characters, its first and last 4,000 are read.
+            method: one of `settings.search_names.SEARCH_METHODS`; `auto` picks one of the others.
+            strategy: how local search chooses text units, also if auto picks it; None is the strategy of the settings.
             context_only: select the context and write no answer.
-            filters: only documents that pass all of them are read, such as ["year>=2024", "source=reuters"] (`where`).
+            filters: only documents that match all of them are read, such as ["year>=2024", "source=reuters"] (`where`).
             on_context: gets the context once it is chosen, before the answer is written.
-            on_token: gets the answer in pieces: a model's as it comes, and in the end all of it.
+            on_token: gets the answer in pieces: a model's text as it comes, and in the end all of the answer.
             options: override the method's section of the settings, such as `top_k_entities=20`.
 
         Raises:
-            PipelineError: an empty question, an unknown method, strategy, option or field, or a value that does not
+            PipelineError: the question is empty, the method, strategy, option or field is unknown, or a value does not
                 validate or compare.
         """
         given = (filters,) if isinstance(filters, str) else tuple(filters)
@@ -94,7 +94,7 @@ class GraphIndex(IndexReader):
         on_context: Callable[[Context], None] | None = None,
         on_token: OnToken | None = None,
     ) -> SearchResult:
-        """Answer a question that is one value; see `search`."""
+        """Answer a question that is given as one value; see `search`."""
         started = time.perf_counter()
         query = prepare_query(self, request)
         index = self.where(query.filters)
@@ -123,17 +123,17 @@ class GraphIndex(IndexReader):
         )
 
     def stream(self, question: str, method: str = "local", **options: Any) -> Iterator[str | SearchResult]:
-        """Answer a question: the answer in pieces as they come, and at last the result (see `search`)."""
+        """Answer a question: yield the answer in pieces as they come, and at last the result (see `search`)."""
         return iterate_tokens(
             lambda on_token, scope: self.within(scope).search(question, method, on_token=on_token, **options)
         )
 
     async def asearch(self, question: str, method: str = "local", **options: Any) -> SearchResult:
-        """`search` for code that is async; cancelled, it gives up its calls to models."""
+        """Search for code that is async; if it is cancelled, its calls to models are cancelled too."""
         return await await_search(lambda scope: self.within(scope).search(question, method, **options))
 
     def astream(self, question: str, method: str = "local", **options: Any) -> AsyncIterator[str | SearchResult]:
-        """`stream` for code that is async."""
+        """Stream for code that is async."""
         return aiterate_tokens(
             lambda on_token, scope: self.within(scope).search(question, method, on_token=on_token, **options)
         )

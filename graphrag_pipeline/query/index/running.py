@@ -1,4 +1,4 @@
-"""How a question goes through the steps of a method: prepared once, then step by step.
+"""Running a search: a question is prepared once, then goes through the steps of its method.
 
 The command line, Python, batches and evaluation run the steps in a row (`run_search`, `run_steps`); Dagster's query
 jobs run each as an op (`run_step`). Keep out: which steps a method has.
@@ -49,7 +49,7 @@ def prepare_query(index: IndexReader, request: SearchRequest) -> Query:
 
 
 def prepare_baseline(index: IndexReader, request: SearchRequest) -> Query:
-    """Read a question as a baseline of an evaluation does: word for word, whatever time it speaks of.
+    """Read a question as a baseline of an evaluation does: word for word, with its time phrase.
 
     Raises:
         PipelineError: an unknown method or option, or a value that does not validate.

@@ -34,7 +34,7 @@ class AutoMethod(SearchMethod):
         passed |= {} if strategy is None else {"strategy": strategy}
         given = own.get("options", {})
         if not isinstance(given, Mapping):
-            return super().settings_of(settings, None, own)  # says what is wrong with it
+            return super().settings_of(settings, None, own)  # raises the error
         merged = {**settings.auto_search.options, **given, **passed}
         known = dict.fromkeys(name for method in METHODS.values() for name in method.options)
         for name in merged:

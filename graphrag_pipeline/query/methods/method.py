@@ -31,7 +31,7 @@ class SearchStep:
         name: of the op.
         description: of the op.
         run: takes the state so far and returns it with what this step found.
-        show: what the op shows of the new state.
+        show: returns the metadata that the op shows.
     """
 
     name: str
@@ -48,7 +48,7 @@ class SearchMethod:
         description: of its Dagster job.
         example: a question that the Launchpad shows at first.
         steps: the last one writes the answer; those of the method that `auto` picks follow its own.
-        needs: contract tables of which it reads at least one row.
+        needs: contract tables that must have a readable row.
         budget_option: the setting with the most tokens that one question may spend with models.
         context_share: part of that which one call about a context may take.
     """
@@ -73,7 +73,7 @@ class SearchMethod:
         return tuple(getattr(section, "model_fields", ()))
 
     def budget_of(self, settings: BaseModel) -> int | None:
-        """Return the most tokens that models may be sent and write; None is no limit."""
+        """Return the most tokens of prompts and replies; None is no limit."""
         most: int | None = getattr(settings, self.budget_option)
         return most
 
@@ -114,7 +114,7 @@ class SearchMethod:
         return self._fit(settings, changed)
 
     def _fit(self, settings: Settings, section: BaseModel) -> BaseModel:
-        """A model's contexts within the token budget, if there is one; of that a method of many calls gets a part."""
+        """Lower a model's context limit to the token budget; a context of a method of many calls gets a share of it."""
         most = self.budget_of(section)
         if most is None or settings.answers.engine == "embedded" or "max_context_tokens" not in self.options:
             return section

@@ -1,4 +1,4 @@
-"""The value that goes from step to step of a search: the question, and what the steps have found so far.
+"""The value that goes from step to step of a search: the question and the findings so far.
 
 Frozen and picklable: Dagster's query jobs store it between ops. Keep out: the steps.
 """
@@ -21,8 +21,8 @@ class SearchRequest:
 
     Attributes:
         question: in words.
-        strategy: local search, also where auto picks it: how text units are chosen; None is the one in settings.
-        filters: only documents that pass all of them are read.
+        strategy: of local search, also if auto picks it; None is the strategy of the settings.
+        filters: only documents that match all of them are read.
         options: over the method's section of the settings.
     """
 
@@ -38,10 +38,10 @@ class Query:
     """A question ready to be searched: pinned to a snapshot, with all that its answer depends on.
 
     Attributes:
-        question: what is searched for: `asked` without its time phrase, where `time` says so.
-        asked: what is read of the user's question (`question.read_question`).
+        question: the text to search for: the user's question, without a time phrase that became a filter.
+        user_question: as `question.read_question` returns it.
         settings: the method's section of the settings with the options over it.
-        budget: the most tokens that models may be sent and write for it; None is no limit.
+        budget: most tokens of prompts and replies; None is no limit.
         filters: given with the question, and those of its time.
     """
 
@@ -57,14 +57,14 @@ class Query:
 
 @dataclass(frozen=True)
 class SearchState:
-    """What the steps of a search have found so far, and what it has cost.
+    """The findings of a search's steps so far, and their cost.
 
     Attributes:
         context: what the answer is written from; None until a step has chosen it.
-        candidates: what else it was chosen from, where that was asked for.
+        candidates: the other records that it was chosen from, if the settings want them.
         selection: how it was chosen; `selection` of the result.
-        found: what the method's own steps hand on, such as a `Selection`, a `Drift` or a `Choice`.
-        mapped: the points of what was found, where the method maps.
+        found: the value that the method's own steps hand on, such as a `Selection`, a `Drift` or a `Choice`.
+        mapped: the points of reports or text units, if the method maps them.
         answer: None until a step has written it.
         spent: tokens off the query's budget.
         usage: of all steps; `step_usage` of the last one alone.
@@ -85,16 +85,16 @@ class SearchState:
 
     @property
     def read(self) -> Context:
-        """The context; an empty one where none was chosen."""
+        """The context; an empty one if none was chosen."""
         return self.context or Context()
 
     @property
     def noted_answer(self) -> Answer:
-        """The answer with the note on the time that the question speaks of; an empty one where none was wanted."""
+        """The answer with a note on its time scope; an empty answer if none was wanted."""
         return self.query.time.add_note(self.answer or Answer(""))
 
     @property
     def whole_usage(self) -> QueryUsage:
-        """What models did, and what the embedded engine read where it answered."""
+        """Usage of models, and of the embedded engine if it answered."""
         answer = self.noted_answer
         return self.usage + embedded_usage(self.read.n_tokens, 0) if answer.engine == EMBEDDED else self.usage

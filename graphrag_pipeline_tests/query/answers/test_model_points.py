@@ -111,12 +111,12 @@ def test_global_search_by_a_model_rates_maps_reduces_and_accounts(carol: GraphIn
         n_map, n_rated = server.count("map"), server.count("rating") + server.count("ratings")
         *pieces, _ = index.stream(QUESTION, method="global")
     static = global_search.rate_reports(carol, QUESTION, GlobalSearchSettings(selection="static"))
-    told = result.selection
-    assert told["rated"] == told["rated_by_model"] >= n_rated > 0 and told["failed_ratings"] == 0
-    assert told["map"]["calls"] == n_map > 1 and told["map"]["failed"] == 0 and told["points"] == n_map
-    assert told["map"]["lost"] == {"points of score 0": n_map}
-    assert told["static_search"]["reports"] == len(static.kept) and told["static_search"]["calls"] > n_map
-    assert told["static_search"]["prompt_tokens"] > told["map"]["prompt_tokens"] > 0
+    selection = result.selection
+    assert selection["rated"] == selection["rated_by_model"] >= n_rated > 0 and selection["failed_ratings"] == 0
+    assert selection["map"]["calls"] == n_map > 1 and selection["map"]["failed"] == 0 and selection["points"] == n_map
+    assert selection["map"]["lost"] == {"points of score 0": n_map}
+    assert selection["static_search"]["reports"] == len(static.kept) and selection["static_search"]["calls"] > n_map
+    assert selection["static_search"]["prompt_tokens"] > selection["map"]["prompt_tokens"] > 0
     assert "Scrooge changes [1]" in result.answer and result.citations[0].kind == "report"
     assert all(citation.quote for citation in result.citations)
     assert result.usage.by_model["test-chat"].calls == n_rated + n_map + 1
@@ -249,9 +249,9 @@ def test_a_batch_that_fails_is_counted_and_the_others_answer(carol: GraphIndex, 
 
     with running_model_server(fail_first) as server:
         index = open_with_model(carol, tmp_path, server, global_search={"max_context_tokens": 3000})
-        told = index.search(QUESTION, method="global").selection
-    assert told["map"]["failed"] == 1 and "refused" in told["map"]["failures"][0]
-    assert told["points"] == told["map"]["calls"] - 1 > 0
+        selection = index.search(QUESTION, method="global").selection
+    assert selection["map"]["failed"] == 1 and "refused" in selection["map"]["failures"][0]
+    assert selection["points"] == selection["map"]["calls"] - 1 > 0
 
 
 @pytest.mark.parametrize("kind", ["map", "answer"])

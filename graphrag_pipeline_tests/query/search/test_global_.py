@@ -75,10 +75,10 @@ def test_the_account_adds_up(carol, question, keep_parent):
 
 
 def test_what_static_search_would_read_is_told_without_a_model_too(carol):
-    told = carol.search(QUESTION, method="global").selection["static_search"]
+    estimate = carol.search(QUESTION, method="global").selection["static_search"]
     static = rate(carol, selection="static")
     tokens = global_search.select_global_context(carol, static).n_tokens
-    assert told["reports"] == len(static.kept) and told["prompt_tokens"] > tokens
+    assert estimate["reports"] == len(static.kept) and estimate["prompt_tokens"] > tokens
 
 
 def report(row, **values):
