@@ -20,7 +20,7 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from graphrag_pipeline_tests.model_server import ReceivedRequest
     from graphrag_pipeline_tests.support.command_line import Call, Outcome
-    from graphrag_pipeline_tests.support.model_roots import ModelIndex
+    from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
     from graphrag_pipeline_tests.support.object_server import ObjectServer
 
 settings.register_profile("graphrag_pipeline", deadline=None, derandomize=True)
@@ -34,7 +34,7 @@ def indexed_by_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model
     """Six articles in two buckets, indexed by a model through Dagster; not to be changed."""
     from graphrag_pipeline.defs.index_runs.index_run import run_index
     from graphrag_pipeline_tests.model_server import running_model_server
-    from graphrag_pipeline_tests.support.model_roots import KEY, KEY_VARIABLE, ModelIndex, make_model_root
+    from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, ModelIndex, make_model_root
 
     def reply(request: ReceivedRequest) -> object:
         return index.script(request) if index.script else None
@@ -53,7 +53,7 @@ def indexed_by_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model
 def model_index(indexed_by_model: ModelIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelIndex]:
     """A copy to change; the server's counts start here, and its default replies are restored afterwards."""
     from graphrag_pipeline.pipeline.root import Root
-    from graphrag_pipeline_tests.support.model_roots import KEY, KEY_VARIABLE, ModelIndex
+    from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, ModelIndex
 
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     monkeypatch.delenv("DAGSTER_HOME", raising=False)

@@ -23,8 +23,8 @@ from graphrag_pipeline.publishing.checks import check_snapshot
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
 from graphrag_pipeline.storage.vectors.purge import holds_deleted
-from graphrag_pipeline_tests.support.killed_runs import Change, Moment, draw_moments, kill_run, measure_run
-from graphrag_pipeline_tests.support.model_roots import KEY, KEY_VARIABLE, ModelIndex
+from graphrag_pipeline_tests.support.dagster.killed_runs import Change, Moment, draw_moments, kill_run, measure_run
+from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, ModelIndex
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, contract_bytes, make_root, put, table_bytes
 from graphrag_pipeline_tests.support.two_snapshots import files_of
 

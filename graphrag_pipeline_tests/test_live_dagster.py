@@ -17,7 +17,7 @@ from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline.storage.locks import is_index_running
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
-from graphrag_pipeline_tests.support.live_dagster import (
+from graphrag_pipeline_tests.support.dagster.live_dagster import (
     REPOSITORY,
     graphql,
     launch_job,
@@ -25,8 +25,8 @@ from graphrag_pipeline_tests.support.live_dagster import (
     wait_for_run,
     wait_until,
 )
+from graphrag_pipeline_tests.support.dagster.webhook import Hook, running_hook
 from graphrag_pipeline_tests.support.roots import make_root, put
-from graphrag_pipeline_tests.support.webhook import Hook, running_hook
 
 pytestmark = [pytest.mark.ui, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -29,8 +29,8 @@ from graphrag_pipeline_tests.bench.articles import iterate_articles
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.model_server.server import ModelServer
 from graphrag_pipeline_tests.support.command_line import environment, run
-from graphrag_pipeline_tests.support.hostile_replies import HOSTILE_REPLIES
-from graphrag_pipeline_tests.support.model_roots import KEY, KEY_VARIABLE, TEXT, make_model_root
+from graphrag_pipeline_tests.support.models.hostile_replies import HOSTILE_REPLIES
+from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, TEXT, make_model_root
 from graphrag_pipeline_tests.support.roots import build_tables, contract_bytes, put
 
 pytestmark = pytest.mark.slow

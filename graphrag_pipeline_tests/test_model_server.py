@@ -19,7 +19,7 @@ import pytest
 
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.model_server.__main__ import main
-from graphrag_pipeline_tests.support.openai_calls import KEY, ask, connect
+from graphrag_pipeline_tests.support.models.openai_calls import KEY, ask, connect
 
 
 @pytest.fixture

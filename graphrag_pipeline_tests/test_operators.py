@@ -23,8 +23,14 @@ from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
 from graphrag_pipeline_tests.support.command_line import Call, Outcome
-from graphrag_pipeline_tests.support.doc_pages import DOCS, find_sequence, read_stories
-from graphrag_pipeline_tests.support.model_roots import KEY, KEY_VARIABLE, ModelIndex, make_model_root, other_reports
+from graphrag_pipeline_tests.support.documentation.doc_pages import DOCS, find_sequence, read_stories
+from graphrag_pipeline_tests.support.models.model_roots import (
+    KEY,
+    KEY_VARIABLE,
+    ModelIndex,
+    make_model_root,
+    other_reports,
+)
 from graphrag_pipeline_tests.support.paths import REPOSITORY
 from graphrag_pipeline_tests.support.roots import contract_bytes
 

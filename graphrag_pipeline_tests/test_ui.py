@@ -18,10 +18,16 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline_tests.support.command_line import run
-from graphrag_pipeline_tests.support.live_browser import click, keep, running_chromium, show, wait_for_text
-from graphrag_pipeline_tests.support.live_dagster import graphql, launch_job, running_dagster, wait_for_run, wait_until
+from graphrag_pipeline_tests.support.dagster.live_browser import click, keep, running_chromium, show, wait_for_text
+from graphrag_pipeline_tests.support.dagster.live_dagster import (
+    graphql,
+    launch_job,
+    running_dagster,
+    wait_for_run,
+    wait_until,
+)
+from graphrag_pipeline_tests.support.documentation.ui_pictures import index_sample
 from graphrag_pipeline_tests.support.roots import put
-from graphrag_pipeline_tests.support.ui_pictures import index_sample
 
 pytestmark = [pytest.mark.ui, pytest.mark.timeout(600)]
 N_BUCKETS = 3

@@ -14,7 +14,7 @@ from pathlib import Path
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.bench.measuring import Figure, ProcessUsage, figures_of, measure_command, measure_module
 from graphrag_pipeline_tests.bench.model_engine import ask_many, index_by_model
-from graphrag_pipeline_tests.support.mention_generator import write_mentions
+from graphrag_pipeline_tests.support.corpora.mention_generator import write_mentions
 from graphrag_pipeline_tests.support.paths import SAMPLE_ROOT
 
 SAMPLE = SAMPLE_ROOT

@@ -36,7 +36,7 @@ from graphrag_pipeline.query.search.global_ import rate_reports
 from graphrag_pipeline_tests.bench.articles import TOPICS, iterate_topical_articles
 from graphrag_pipeline_tests.bench.measuring import Figure, measure_command, print_table
 from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
-from graphrag_pipeline_tests.support.model_index import open_with_model
+from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
 N_ARTICLES = 1_000
 LEVEL = 1

@@ -10,8 +10,8 @@ import pytest
 
 from graphrag_pipeline.settings.file import render_settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
-from graphrag_pipeline_tests.support import small_index
 from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error
+from graphrag_pipeline_tests.support.corpora import small_index
 
 Call = Callable[..., Outcome]
 

@@ -15,7 +15,7 @@ from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error
-from graphrag_pipeline_tests.support.model_index import benchmark
+from graphrag_pipeline_tests.support.models.model_index import benchmark
 from graphrag_pipeline_tests.support.two_snapshots import _indexed_twice, first_of, root
 
 __all__ = ["_indexed_twice", "root"]

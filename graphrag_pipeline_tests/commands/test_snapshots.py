@@ -11,7 +11,7 @@ import pytest
 
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error
-from graphrag_pipeline_tests.support.doc_pages import find_sequence
+from graphrag_pipeline_tests.support.documentation.doc_pages import find_sequence
 from graphrag_pipeline_tests.support.roots import make_root, put
 from graphrag_pipeline_tests.support.two_snapshots import _indexed_twice, first_of, root
 

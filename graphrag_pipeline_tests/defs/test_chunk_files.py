@@ -8,7 +8,7 @@ from pathlib import Path
 from graphrag_pipeline.defs.assets.definitions import BODIES
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline_tests.support.paged_document import make_rows
+from graphrag_pipeline_tests.support.corpora.paged_document import make_rows
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put, table_bytes
 
 STAGES = ("corpus_manifest", "documents", "text_units")

@@ -7,9 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline_tests.support.doc_pages import DOCS, Story, all_blocks, pages, read_stories, sequence_name
-from graphrag_pipeline_tests.support.doc_runner import DocRunner
-from graphrag_pipeline_tests.support.doc_setups import started_story
+from graphrag_pipeline_tests.support.documentation.doc_pages import (
+    DOCS,
+    Story,
+    all_blocks,
+    pages,
+    read_stories,
+    sequence_name,
+)
+from graphrag_pipeline_tests.support.documentation.doc_runner import DocRunner
+from graphrag_pipeline_tests.support.documentation.doc_setups import started_story
 from graphrag_pipeline_tests.support.paths import REPOSITORY
 
 STORIES = [story for page in pages() for story in read_stories(page)]

@@ -18,7 +18,7 @@ from graphrag_pipeline.publishing.checks import CHECKS, POLICY_CHECKS
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES
 from graphrag_pipeline_tests.support.command_line import run
-from graphrag_pipeline_tests.support.doc_pages import DOCS
+from graphrag_pipeline_tests.support.documentation.doc_pages import DOCS
 
 REFERENCE = DOCS / "reference"
 

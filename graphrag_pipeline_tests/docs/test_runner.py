@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline_tests.support import doc_pages
-from graphrag_pipeline_tests.support.doc_pages import Story, read_stories
-from graphrag_pipeline_tests.support.doc_runner import DocRunner, split_commands
+from graphrag_pipeline_tests.support.documentation import doc_pages
+from graphrag_pipeline_tests.support.documentation.doc_pages import Story, read_stories
+from graphrag_pipeline_tests.support.documentation.doc_runner import DocRunner, split_commands
 
 
 @pytest.fixture

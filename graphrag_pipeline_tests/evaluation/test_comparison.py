@@ -18,7 +18,7 @@ from graphrag_pipeline.evaluation.questions import Question
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
-from graphrag_pipeline_tests.support.model_index import open_with_model
+from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
 QUESTIONS = [Question("What becomes of Scrooge?"), Question("Who is Tiny Tim?")]
 Verdicts = list[tuple[int | None, int | None]]

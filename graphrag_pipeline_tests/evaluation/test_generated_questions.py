@@ -17,7 +17,7 @@ from graphrag_pipeline.evaluation.questions import find_evidence
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
-from graphrag_pipeline_tests.support.model_index import benchmark, open_with_model
+from graphrag_pipeline_tests.support.models.model_index import benchmark, open_with_model
 
 SMALL = {"evaluation": {"n_personas": 2, "n_tasks": 2}}
 

@@ -18,8 +18,8 @@ from graphrag_pipeline.inputs.documents import build_documents, read_records
 from graphrag_pipeline.settings.models import EmbeddingModelSettings
 from graphrag_pipeline.settings.settings import InputSettings, TextUnitsSettings
 from graphrag_pipeline.text.tokens import count_tokens
-from graphrag_pipeline_tests.support.hashing_embeddings import HashingEmbeddings
-from graphrag_pipeline_tests.support.paged_document import make_rows
+from graphrag_pipeline_tests.support.corpora.paged_document import make_rows
+from graphrag_pipeline_tests.support.models.hashing_embeddings import HashingEmbeddings
 
 DEFAULT = TextUnitsSettings()
 SMALL = TextUnitsSettings(aggregation_target=32, aggregation_max=40, aggregation_max_pages=3)

@@ -15,7 +15,7 @@ from graphrag_pipeline.identity import text_hash
 from graphrag_pipeline.indexing import embeddings
 from graphrag_pipeline.indexing.embeddings import StoredVectors, embed_texts, look_up_vectors
 from graphrag_pipeline.tables import TEXT_UNIT_EMBEDDINGS
-from graphrag_pipeline_tests.support.hashing_embeddings import HashingEmbeddings
+from graphrag_pipeline_tests.support.models.hashing_embeddings import HashingEmbeddings
 
 NAME = "default-text_unit-text"
 TEXTS = ["Marley was dead.", "Scrooge knew it.", "Marley was dead.", "", "Bob wept."]

@@ -15,7 +15,7 @@ from graphrag_pipeline.indexing.model_stages import (
 )
 from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.models.prompts import Prompt
-from graphrag_pipeline_tests.support.scripted_model import ScriptedModel
+from graphrag_pipeline_tests.support.models.scripted_model import ScriptedModel
 
 POEM = Prompt("extract_graph", "Reply with a poem. {input_text}", "0", "extract.txt")
 PLAN = ExtractionPlan(POEM, Prompt("extract_graph_continue", "More?", "0", "more.txt"), ("X",))

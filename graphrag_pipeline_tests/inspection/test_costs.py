@@ -13,7 +13,7 @@ from graphrag_pipeline.inspection.costs import append_costs, costs_logged, read_
 from graphrag_pipeline.inspection.estimates import StageEstimate
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline_tests.support.command_line import Call
-from graphrag_pipeline_tests.support.model_roots import ModelIndex
+from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import make_root
 
 

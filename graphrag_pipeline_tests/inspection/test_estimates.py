@@ -18,7 +18,7 @@ from graphrag_pipeline.pipeline.stages import STAGES, Stage
 from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline_tests.model_server import ReceivedRequest
 from graphrag_pipeline_tests.model_server.brains import reply_to
-from graphrag_pipeline_tests.support.model_roots import ModelIndex
+from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import build_tables, put
 
 BELOW_GRAPH = ("summarized_descriptions", "community_reports", "entity_embeddings", "relationship_embeddings",

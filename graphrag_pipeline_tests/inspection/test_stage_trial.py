@@ -16,7 +16,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline_tests.model_server import ReceivedRequest
 from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error
-from graphrag_pipeline_tests.support.model_roots import ModelIndex
+from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import build_tables, make_root, table_bytes
 
 EXTRACTED = '("entity"<|>ADA LOVELACE<|>PERSON<|>Wrote the first program.)##<|COMPLETE|>'

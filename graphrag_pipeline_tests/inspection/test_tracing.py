@@ -26,9 +26,9 @@ from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.file import render_settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline_tests.bench.articles import write_articles
-from graphrag_pipeline_tests.support import small_index
 from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error
-from graphrag_pipeline_tests.support.model_roots import ModelIndex
+from graphrag_pipeline_tests.support.corpora import small_index
+from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 
 
 def trace(root: Root, citation: str, n_most: int = 3, snapshot: str | None = None) -> Trace:

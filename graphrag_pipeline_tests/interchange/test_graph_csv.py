@@ -6,7 +6,7 @@ import pyarrow.csv as pa_csv
 import pytest
 
 from graphrag_pipeline.interchange.graph_csv import SEPARATOR, write_graph_csv
-from graphrag_pipeline_tests.support.exported_index import HARD_TEXT, freeze_hard_index
+from graphrag_pipeline_tests.support.corpora.exported_index import HARD_TEXT, freeze_hard_index
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.interchange.graphml_file import write_graphml, xml_text
-from graphrag_pipeline_tests.support.exported_index import freeze_hard_index
+from graphrag_pipeline_tests.support.corpora.exported_index import freeze_hard_index
 
 
 @pytest.fixture(scope="module")

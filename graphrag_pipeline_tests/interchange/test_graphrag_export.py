@@ -12,8 +12,8 @@ from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.vectors.folders import connect
 from graphrag_pipeline.tables import CONTRACT_TABLES, VECTOR_TABLES
-from graphrag_pipeline_tests.support import small_index
-from graphrag_pipeline_tests.support.exported_index import HARD_TITLES, freeze_hard_index
+from graphrag_pipeline_tests.support.corpora import small_index
+from graphrag_pipeline_tests.support.corpora.exported_index import HARD_TITLES, freeze_hard_index
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
 
 SAMPLE = MICROSOFT_INDEX

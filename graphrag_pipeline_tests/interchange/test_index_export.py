@@ -11,9 +11,9 @@ from graphrag_pipeline.interchange.index_export import MARKER, export_snapshot
 from graphrag_pipeline.pipeline.root import init_root
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.tables import CONTRACT_TABLES
-from graphrag_pipeline_tests.support import small_index
 from graphrag_pipeline_tests.support.command_line import run
-from graphrag_pipeline_tests.support.exported_index import freeze_hard_index
+from graphrag_pipeline_tests.support.corpora import small_index
+from graphrag_pipeline_tests.support.corpora.exported_index import freeze_hard_index
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import openai
 import pytest
 
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, running_model_server
-from graphrag_pipeline_tests.support.openai_calls import KEY, ask, connect
+from graphrag_pipeline_tests.support.models.openai_calls import KEY, ask, connect
 
 ERRORS: list[tuple[str, type[Exception], dict[str, str]]] = [
     ("429", openai.RateLimitError, {}),

@@ -12,7 +12,7 @@ import pytest
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.cache import ResponseCache, StoredReply
 from graphrag_pipeline.models.database import SharedDatabase
-from graphrag_pipeline_tests.support.model_clients import open_cache
+from graphrag_pipeline_tests.support.models.model_clients import open_cache
 
 _WRITE_MANY = """
 import sys

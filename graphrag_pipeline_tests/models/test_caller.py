@@ -14,7 +14,7 @@ from graphrag_pipeline.models.pool import complete_all
 from graphrag_pipeline.models.ports import ChatReply
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline_tests.model_server import running_model_server
-from graphrag_pipeline_tests.support.model_clients import ask, chat_model, complete, embedder
+from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model, complete, embedder
 from graphrag_pipeline_tests.support.roots import make_root
 
 

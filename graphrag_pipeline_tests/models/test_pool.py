@@ -22,7 +22,7 @@ from graphrag_pipeline.models.ports import CallFailedError, ChatReply, Failure
 from graphrag_pipeline.models.spending import BudgetExceededError
 from graphrag_pipeline.settings.models import BudgetSettings
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, Reply, running_model_server
-from graphrag_pipeline_tests.support.model_clients import ask, chat_model
+from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model
 
 KEY = "sk-secret-4f1b9c7e2d8a6053"
 SHOW_MIX = {"429": 0.1, "500": 0.05, "drop": 0.05, "hang": 0.02, "garbage": 0.05, "truncated": 0.05, "fenced": 0.1,
@@ -197,7 +197,14 @@ def slow_server() -> Iterator[ModelServer]:
 
 
 def start_run(server: ModelServer, folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "graphrag_pipeline_tests.support.faulty_run", server.base_url, str(folder), "40"]
+    command = [
+        sys.executable,
+        "-m",
+        "graphrag_pipeline_tests.support.models.faulty_run",
+        server.base_url,
+        str(folder),
+        "40",
+    ]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from graphrag_pipeline.models.ports import embed_distinct
-from graphrag_pipeline_tests.support.hashing_embeddings import HashingEmbeddings
+from graphrag_pipeline_tests.support.models.hashing_embeddings import HashingEmbeddings
 
 ONCE = "Scrooge is a miser who counts money in a cold office."
 REPEATED = "Scrooge counts his money in a cold office every day."

@@ -21,7 +21,7 @@ from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.history import roll_back
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
-from graphrag_pipeline_tests.support.model_roots import KEY, KEY_VARIABLE, TEXT, make_model_root
+from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, TEXT, make_model_root
 from graphrag_pipeline_tests.support.roots import build_tables, contract_bytes, make_root, put, recluster, table_bytes
 from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_twice, files_of, first_of, root
 

@@ -24,7 +24,7 @@ from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.model_server import ReceivedRequest
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, Call, environment
-from graphrag_pipeline_tests.support.model_roots import ModelIndex, other_reports
+from graphrag_pipeline_tests.support.models.model_roots import ModelIndex, other_reports
 from graphrag_pipeline_tests.support.roots import put, table_bytes
 
 pytestmark = pytest.mark.slow

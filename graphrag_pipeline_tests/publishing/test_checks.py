@@ -15,7 +15,7 @@ from graphrag_pipeline.publishing.checks import check_mixed_prompts, check_snaps
 from graphrag_pipeline.settings.settings import PublishingSettings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.snapshots import Snapshot
-from graphrag_pipeline_tests.support import small_index
+from graphrag_pipeline_tests.support.corpora import small_index
 
 
 def failed(snapshot: Snapshot) -> set[str]:

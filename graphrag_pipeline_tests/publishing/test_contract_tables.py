@@ -9,7 +9,7 @@ from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.publishing.contract_tables import Numbering, join_contract_tables, with_full_content
 from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline.text.tokens import count_tokens_each
-from graphrag_pipeline_tests.support import small_index
+from graphrag_pipeline_tests.support.corpora import small_index
 
 
 def by_title(table: pa.Table) -> dict[str, dict]:

@@ -12,7 +12,7 @@ from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.settings import Settings
-from graphrag_pipeline_tests.support import small_index
+from graphrag_pipeline_tests.support.corpora import small_index
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 

@@ -27,9 +27,9 @@ from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
-from graphrag_pipeline_tests.support import small_index
 from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error
-from graphrag_pipeline_tests.support.model_index import open_with_model
+from graphrag_pipeline_tests.support.corpora import small_index
+from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
 pytestmark = pytest.mark.slow
 

@@ -18,9 +18,9 @@ from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.model_server.brains import reply_to
-from graphrag_pipeline_tests.support import small_index
 from graphrag_pipeline_tests.support.citation_checks import check_citations
-from graphrag_pipeline_tests.support.model_index import open_with_model
+from graphrag_pipeline_tests.support.corpora import small_index
+from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
 QUESTION = "Who is Jacob Marley and what became of him?"
 

@@ -22,7 +22,7 @@ from graphrag_pipeline.query.selection.strategies import STRATEGIES
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline_tests.bench.large_index import Shape, name_of, publish_large_index
 from graphrag_pipeline_tests.model_server import running_model_server
-from graphrag_pipeline_tests.support.model_index import open_with_model
+from graphrag_pipeline_tests.support.models.model_index import open_with_model
 from graphrag_pipeline_tests.support.roots import build_tables, make_root, put
 
 NEWS = [

@@ -17,7 +17,7 @@ from graphrag_pipeline.query.selection.local_text_units import N_BASIC
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline.text.tokens import count_tokens
 from graphrag_pipeline_tests.model_server import running_model_server
-from graphrag_pipeline_tests.support.model_index import open_with_model
+from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
 QUESTION = "Who is Jacob Marley?"
 

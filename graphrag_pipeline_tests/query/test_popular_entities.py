@@ -6,7 +6,7 @@ import pytest
 
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
-from graphrag_pipeline_tests.support.popular_entities import GIVES_MAIN_ENTITY_MOST, open_index, search_units
+from graphrag_pipeline_tests.support.corpora.popular_entities import GIVES_MAIN_ENTITY_MOST, open_index, search_units
 
 N_UNITS = 20
 

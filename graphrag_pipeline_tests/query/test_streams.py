@@ -19,7 +19,7 @@ from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.query.streams import OnToken, aiterate_tokens, await_search, iterate_tokens
 from graphrag_pipeline_tests.model_server import running_model_server
-from graphrag_pipeline_tests.support.model_index import open_with_model
+from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
 QUESTION = "Who haunted Scrooge?"
 SAFE_S = 60.0

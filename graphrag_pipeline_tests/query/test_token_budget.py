@@ -15,7 +15,7 @@ from graphrag_pipeline.query.token_budget import TokenBudget, fit_context
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.text.tokens import count_tokens
 from graphrag_pipeline_tests.model_server import running_model_server
-from graphrag_pipeline_tests.support.model_index import open_with_model
+from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
 QUESTION = "Who haunted Scrooge?"
 MODEL_RATES = {"rating": {"engine": "model"}}

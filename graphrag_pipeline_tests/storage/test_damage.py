@@ -11,7 +11,7 @@ from graphrag_pipeline.filesystem.listed_folders import LIST_FILE
 from graphrag_pipeline.storage.damage import describe_damage
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.snapshots import Snapshot
-from graphrag_pipeline_tests.support import small_index
+from graphrag_pipeline_tests.support.corpora import small_index
 
 PARTS = ("tables", "adjacency", "sentences", "vectors")
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.storage.lookups import find_all_rows, find_rows, hash_strings, name_arrays, name_key, sort_hashes
-from graphrag_pipeline_tests.support import small_index
+from graphrag_pipeline_tests.support.corpora import small_index
 
 
 @given(st.lists(st.text(max_size=8), unique=True), st.text(max_size=8))

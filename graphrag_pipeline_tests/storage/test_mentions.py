@@ -1,5 +1,5 @@
 from graphrag_pipeline.storage.mentions import find_names
-from graphrag_pipeline_tests.support import small_index
+from graphrag_pipeline_tests.support.corpora import small_index
 
 
 def test_names_are_found_as_whole_words_the_longest_of_a_place():

@@ -13,7 +13,7 @@ from graphrag_pipeline.text.extractive import (
     sentences_of,
 )
 from graphrag_pipeline.text.sentence_forms import MAX_REMEMBERED_LENGTH
-from graphrag_pipeline_tests.support.hashing_embeddings import HashingEmbeddings
+from graphrag_pipeline_tests.support.models.hashing_embeddings import HashingEmbeddings
 
 CAROL = [
     "Scrooge is a miser who counts money in a cold office.",

@@ -15,8 +15,8 @@ from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.schedule import NotificationsSettings
+from graphrag_pipeline_tests.support.dagster.webhook import Hook, running_hook
 from graphrag_pipeline_tests.support.roots import make_root
-from graphrag_pipeline_tests.support.webhook import Hook, running_hook
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 

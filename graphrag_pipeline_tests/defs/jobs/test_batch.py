@@ -18,7 +18,7 @@ from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.pipeline.root import Root, init_root
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline_tests.model_server import running_model_server
-from graphrag_pipeline_tests.support import small_index
+from graphrag_pipeline_tests.support.corpora import small_index
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 WHO = "Who haunted Scrooge?"

@@ -25,7 +25,7 @@ from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline.settings.settings import Settings, settings_for_model
 from graphrag_pipeline_tests.model_server import ReceivedRequest
-from graphrag_pipeline_tests.support.model_roots import ModelIndex
+from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import make_root, put
 
 pytestmark = pytest.mark.slow

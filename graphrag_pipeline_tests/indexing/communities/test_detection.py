@@ -12,14 +12,14 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import entity_id
 from graphrag_pipeline.settings.settings import CommunitiesSettings
 from graphrag_pipeline.tables import COMMUNITIES
-from graphrag_pipeline_tests.support.random_graphs import (
+from graphrag_pipeline_tests.support.corpora.random_graphs import (
     assert_hierarchy,
     detect,
     graphs,
     members_by_level,
     ring,
 )
-from graphrag_pipeline_tests.support.stage_graph import make_graph, read_christmas_carol, shuffled
+from graphrag_pipeline_tests.support.corpora.stage_graph import make_graph, read_christmas_carol, shuffled
 
 
 @settings(deadline=None)

@@ -15,7 +15,7 @@ from graphrag_pipeline.indexing.communities.detection import detect_communities
 from graphrag_pipeline.indexing.communities.leiden import Blocks, build_graph, score_modularity
 from graphrag_pipeline.indexing.communities.stable import LEAST_SHARE, PublishedGraph
 from graphrag_pipeline.settings.settings import CommunitiesSettings
-from graphrag_pipeline_tests.support.random_graphs import (
+from graphrag_pipeline_tests.support.corpora.random_graphs import (
     SETTINGS,
     assert_hierarchy,
     detect,
@@ -23,7 +23,7 @@ from graphrag_pipeline_tests.support.random_graphs import (
     members_by_level,
     ring,
 )
-from graphrag_pipeline_tests.support.stage_graph import StageGraph, make_graph, shuffled
+from graphrag_pipeline_tests.support.corpora.stage_graph import StageGraph, make_graph, shuffled
 
 
 def publish(graph: StageGraph, communities: pa.Table) -> PublishedGraph:

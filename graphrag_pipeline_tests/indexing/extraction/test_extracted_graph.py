@@ -12,7 +12,7 @@ from graphrag_pipeline.indexing.extraction.extracted_graph import extract_graph
 from graphrag_pipeline.indexing.graph.merge import merge_graph
 from graphrag_pipeline.settings.settings import ExtractionSettings, GraphSettings
 from graphrag_pipeline.tables import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
-from graphrag_pipeline_tests.support import news_paragraphs
+from graphrag_pipeline_tests.support.corpora import news_paragraphs
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX, REPOSITORY
 
 ROOT = REPOSITORY

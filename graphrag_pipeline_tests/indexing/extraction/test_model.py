@@ -9,8 +9,8 @@ from graphrag_pipeline.indexing.extraction.model import ClaimsPlan, ExtractionPl
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.prompts import load_prompt
 from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
-from graphrag_pipeline_tests.support.hostile_replies import HOSTILE_REPLIES
-from graphrag_pipeline_tests.support.scripted_model import ScriptedModel, replies_in_turn
+from graphrag_pipeline_tests.support.models.hostile_replies import HOSTILE_REPLIES
+from graphrag_pipeline_tests.support.models.scripted_model import ScriptedModel, replies_in_turn
 
 PROMPT, CONTINUE = load_prompt(None, "extract_graph"), load_prompt(None, "extract_graph_continue")
 CLAIMS = ClaimsPlan(load_prompt(None, "extract_claims"), load_prompt(None, "extract_claims_continue"), "accusations")

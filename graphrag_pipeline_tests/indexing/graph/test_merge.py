@@ -25,7 +25,7 @@ from graphrag_pipeline.tables import (
     RELATIONSHIP_MENTIONS,
     RELATIONSHIPS,
 )
-from graphrag_pipeline_tests.support.mention_generator import write_mentions
+from graphrag_pipeline_tests.support.corpora.mention_generator import write_mentions
 
 SETTINGS = GraphSettings()
 

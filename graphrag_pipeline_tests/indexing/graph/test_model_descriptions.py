@@ -17,8 +17,8 @@ from graphrag_pipeline.indexing.graph.model_descriptions import (
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.prompts import load_prompt
 from graphrag_pipeline.tables import DESCRIPTIONS
-from graphrag_pipeline_tests.support.scripted_model import ScriptedModel
-from graphrag_pipeline_tests.support.stage_graph import make_graph
+from graphrag_pipeline_tests.support.corpora.stage_graph import make_graph
+from graphrag_pipeline_tests.support.models.scripted_model import ScriptedModel
 
 
 def count_words(texts):

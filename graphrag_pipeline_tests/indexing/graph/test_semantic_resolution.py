@@ -22,8 +22,8 @@ from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.models.prompts import load_prompt
 from graphrag_pipeline.settings.settings import ResolutionSettings
 from graphrag_pipeline_tests.model_server import running_model_server
-from graphrag_pipeline_tests.support.model_clients import chat_model
-from graphrag_pipeline_tests.support.stage_graph import StageGraph, make_graph
+from graphrag_pipeline_tests.support.corpora.stage_graph import StageGraph, make_graph
+from graphrag_pipeline_tests.support.models.model_clients import chat_model
 
 SAME = "The Prime Minister of the United Kingdom."
 

@@ -12,8 +12,8 @@ from graphrag_pipeline.indexing.graph.summarized_descriptions import summarize_d
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.settings.settings import DescriptionsSettings
 from graphrag_pipeline.tables import DESCRIPTIONS
-from graphrag_pipeline_tests.support.hashing_embeddings import HashingEmbeddings
-from graphrag_pipeline_tests.support.stage_graph import make_graph, read_christmas_carol, shuffled
+from graphrag_pipeline_tests.support.corpora.stage_graph import make_graph, read_christmas_carol, shuffled
+from graphrag_pipeline_tests.support.models.hashing_embeddings import HashingEmbeddings
 
 SETTINGS = DescriptionsSettings(max_sentences=2)
 

@@ -18,9 +18,9 @@ from graphrag_pipeline.settings.settings import CommunitiesSettings, ReportsSett
 from graphrag_pipeline.tables import COMMUNITY_REPORTS
 from graphrag_pipeline.text.extractive import sentences_of
 from graphrag_pipeline.text.sentence_forms import is_sentence
-from graphrag_pipeline_tests.support.hashing_embeddings import HashingEmbeddings
-from graphrag_pipeline_tests.support.random_graphs import NAMES, described_graphs
-from graphrag_pipeline_tests.support.stage_graph import describe, make_graph, read_christmas_carol, shuffled
+from graphrag_pipeline_tests.support.corpora.random_graphs import NAMES, described_graphs
+from graphrag_pipeline_tests.support.corpora.stage_graph import describe, make_graph, read_christmas_carol, shuffled
+from graphrag_pipeline_tests.support.models.hashing_embeddings import HashingEmbeddings
 
 
 def communities_of(graph, max_cluster_size=3):

@@ -17,7 +17,7 @@ from graphrag_pipeline.indexing.reports.records import GraphRecords
 from graphrag_pipeline.settings.settings import CommunitiesSettings
 from graphrag_pipeline.tables import COMMUNITIES
 from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each
-from graphrag_pipeline_tests.support.stage_graph import describe, make_graph, read_christmas_carol, shuffled
+from graphrag_pipeline_tests.support.corpora.stage_graph import describe, make_graph, read_christmas_carol, shuffled
 
 WORDS = [
     "Scrooge",

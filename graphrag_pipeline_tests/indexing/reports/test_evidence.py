@@ -13,9 +13,9 @@ from graphrag_pipeline.indexing.reports.evidence import EarlierReports
 from graphrag_pipeline.indexing.reports.extractive import write_reports
 from graphrag_pipeline.settings.settings import CommunitiesSettings, ReportsSettings
 from graphrag_pipeline.tables import COMMUNITIES
-from graphrag_pipeline_tests.support.hashing_embeddings import HashingEmbeddings
-from graphrag_pipeline_tests.support.random_graphs import described_graphs
-from graphrag_pipeline_tests.support.stage_graph import StageGraph, describe, make_graph
+from graphrag_pipeline_tests.support.corpora.random_graphs import described_graphs
+from graphrag_pipeline_tests.support.corpora.stage_graph import StageGraph, describe, make_graph
+from graphrag_pipeline_tests.support.models.hashing_embeddings import HashingEmbeddings
 
 PAIRS = {("ANN", "BOB"): ["Ann met Bob."], ("BOB", "CYD"): ["Bob met Cyd."], ("ANN", "CYD"): ["Ann met Cyd."]}
 FACTS = [f"Ann did {number} things on that day." for number in range(40)]

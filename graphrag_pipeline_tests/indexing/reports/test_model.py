@@ -18,9 +18,9 @@ from graphrag_pipeline.models.ports import CallFailedError, ReplyFormatError
 from graphrag_pipeline.models.prompts import load_prompt
 from graphrag_pipeline.settings.settings import CommunitiesSettings
 from graphrag_pipeline.text.tokens import count_tokens_each
-from graphrag_pipeline_tests.support.hostile_replies import HOSTILE_REPLIES
-from graphrag_pipeline_tests.support.scripted_model import ScriptedModel
-from graphrag_pipeline_tests.support.stage_graph import describe, make_graph
+from graphrag_pipeline_tests.support.corpora.stage_graph import describe, make_graph
+from graphrag_pipeline_tests.support.models.hostile_replies import HOSTILE_REPLIES
+from graphrag_pipeline_tests.support.models.scripted_model import ScriptedModel
 
 PLAN = ReportPlan(load_prompt(None, "community_report"))
 BOB, TIM, SCROOGE = "BOB CRATCHIT", "TINY TIM", "SCROOGE"

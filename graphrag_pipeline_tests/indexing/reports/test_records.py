@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.indexing.reports.records import GraphRecords
 from graphrag_pipeline.text.tokens import count_tokens_each
-from graphrag_pipeline_tests.support.stage_graph import describe, make_graph
+from graphrag_pipeline_tests.support.corpora.stage_graph import describe, make_graph
 
 
 def read(graph):

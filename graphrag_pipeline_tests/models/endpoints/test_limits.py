@@ -16,7 +16,7 @@ from graphrag_pipeline.models.database import SharedDatabase
 from graphrag_pipeline.models.endpoints.limits import AdaptiveLimit, backoff_s, retry_after_s
 from graphrag_pipeline.models.spending import BudgetExceededError, Rate, Spending
 from graphrag_pipeline.settings.models import BudgetSettings
-from graphrag_pipeline_tests.support.model_clients import open_cache
+from graphrag_pipeline_tests.support.models.model_clients import open_cache
 
 
 async def hold(limit: AdaptiveLimit, held: list[int], number: int, release: asyncio.Event) -> None:

@@ -19,7 +19,7 @@ from graphrag_pipeline.models.spending import BudgetExceededError, Spending
 from graphrag_pipeline.models.structured import json_schema_format, parse_reply
 from graphrag_pipeline.settings.models import BudgetSettings
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
-from graphrag_pipeline_tests.support.model_clients import ask, chat_model, complete, in_loop, open_cache
+from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model, complete, in_loop, open_cache
 
 FACT = "fact: Marley was dead"
 

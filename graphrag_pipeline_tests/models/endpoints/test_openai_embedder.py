@@ -12,7 +12,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.endpoints.embedding_replies import read_vectors
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, Reply, running_model_server
-from graphrag_pipeline_tests.support.model_clients import embedder
+from graphrag_pipeline_tests.support.models.model_clients import embedder
 
 
 def words(n_tokens: int) -> str:

@@ -22,8 +22,8 @@ from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.model_server import Fault, Reply, running_model_server
-from graphrag_pipeline_tests.support.model_clients import ask, chat_model, complete, embedder, in_loop
-from graphrag_pipeline_tests.support.small_index import freeze
+from graphrag_pipeline_tests.support.corpora.small_index import freeze
+from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model, complete, embedder, in_loop
 
 FACT = Reply("fact: Marley was dead", prompt_tokens=11, completion_tokens=4)
 KEY = "sk-test-0123456789abcdef-very-secret"

@@ -11,7 +11,7 @@ from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.streaming import iterate_in_loop
 from graphrag_pipeline.models.ports import CallFailedError, ChatRequest
 from graphrag_pipeline_tests.model_server import Fault, Reply, running_model_server
-from graphrag_pipeline_tests.support.model_clients import ask, chat_model, complete
+from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model, complete
 
 FACT = "fact: Marley was dead, to begin with; there is no doubt whatever about that."
 

@@ -12,7 +12,7 @@ from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.model_requests import as_data
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
-from graphrag_pipeline_tests.support.model_index import open_with_model
+from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
 QUESTION = "Who haunted Scrooge?"
 

@@ -16,7 +16,7 @@ from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.drift import DriftStep
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
-from graphrag_pipeline_tests.support.model_index import open_with_model
+from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
 QUESTION = "Who haunted Scrooge?"
 SHOWN = {"Reports": frozenset({2})}

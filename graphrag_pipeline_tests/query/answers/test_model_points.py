@@ -19,7 +19,7 @@ from graphrag_pipeline.query.search import model_rating
 from graphrag_pipeline.query.search.model_rating import read_rating, read_ratings
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
-from graphrag_pipeline_tests.support.model_index import open_with_model
+from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
 QUESTION = "What becomes of Scrooge?"
 SHOWN = {"Reports": frozenset({2, 7}), "Entities": frozenset({5})}

@@ -16,7 +16,7 @@ from graphrag_pipeline.query.batch.run import BatchAccount, BatchAnswer, answer_
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.model_server import Fault, running_model_server
-from graphrag_pipeline_tests.support.model_index import open_with_model
+from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
 WHO = BatchQuestion("Who haunted Scrooge?", "local")
 LOVED = BatchQuestion("Whom did Bob Cratchit love?", "basic", id="loved")

@@ -17,7 +17,7 @@ from graphrag_pipeline.settings.file import render_settings
 from graphrag_pipeline.settings.settings import GlobalSearchSettings, LocalSearchSettings, Settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.tables import CONTRACT_TABLES
-from graphrag_pipeline_tests.support import small_index
+from graphrag_pipeline_tests.support.corpora import small_index
 
 
 def test_only_local_search_has_strategies(small):

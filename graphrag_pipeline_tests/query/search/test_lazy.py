@@ -12,7 +12,7 @@ from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search.lazy import find_relevant
 from graphrag_pipeline.query.search.lazy_candidates import group_by_community, rank_candidates
 from graphrag_pipeline.settings.settings import LazySearchSettings, Settings
-from graphrag_pipeline_tests.support import small_index
+from graphrag_pipeline_tests.support.corpora import small_index
 
 QUESTION = "How did Bob Cratchit and his family celebrate Christmas?"
 

@@ -11,7 +11,7 @@ from graphrag_pipeline.query.selection.strategies import (
     largest_remainder,
     select_text_units,
 )
-from graphrag_pipeline_tests.support.popular_entities import GIVES_MAIN_ENTITY_MOST
+from graphrag_pipeline_tests.support.corpora.popular_entities import GIVES_MAIN_ENTITY_MOST
 
 
 def make_candidates(*units_of_entities, similarity=(0.95, 0.82, 0.71), costs=None, n_relationships=None):

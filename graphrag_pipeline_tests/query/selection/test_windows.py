@@ -16,7 +16,7 @@ from graphrag_pipeline.query.selection.windows import embed_question, find_all_b
 from graphrag_pipeline.storage.arrays import Sentences, write_arrays
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.text.sentences import split_sentences
-from graphrag_pipeline_tests.support import small_index
+from graphrag_pipeline_tests.support.corpora import small_index
 
 QUESTION = "Who carried Tiny Tim upon his shoulder?"
 

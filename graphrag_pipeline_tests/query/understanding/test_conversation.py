@@ -13,7 +13,7 @@ from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.understanding.conversation import MAX_SHARE, read_conversation, read_history_file
 from graphrag_pipeline.text.tokens import count_tokens
 from graphrag_pipeline_tests.model_server import running_model_server
-from graphrag_pipeline_tests.support.model_index import open_with_model
+from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
 TALK = (
     ("user", "Who is Tiny Tim?"),

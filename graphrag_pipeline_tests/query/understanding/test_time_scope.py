@@ -18,7 +18,7 @@ from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.query.understanding.time_scope import read_time_scope
 from graphrag_pipeline_tests.model_server import running_model_server
-from graphrag_pipeline_tests.support.model_index import open_with_model
+from graphrag_pipeline_tests.support.models.model_index import open_with_model
 from graphrag_pipeline_tests.support.roots import build_tables, make_root, put
 
 NEWS = [

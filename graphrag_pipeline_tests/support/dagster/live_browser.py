@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from graphrag_pipeline_tests.support.live_dagster import wait_until
+from graphrag_pipeline_tests.support.dagster.live_dagster import wait_until
 
 _ARGUMENTS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "

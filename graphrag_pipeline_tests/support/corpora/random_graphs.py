@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.indexing.communities.detection import detect_communities
 from graphrag_pipeline.settings.settings import CommunitiesSettings
-from graphrag_pipeline_tests.support.stage_graph import make_graph
+from graphrag_pipeline_tests.support.corpora.stage_graph import make_graph
 
 SETTINGS = CommunitiesSettings(max_cluster_size=4)
 

@@ -1,5 +1,6 @@
-"""Picture of the sample's knowledge graph: `python -m graphrag_pipeline_tests.support.graph_picture`, run by hand.
+"""Picture of the sample's knowledge graph.
 
+Run by hand: `python -m graphrag_pipeline_tests.support.documentation.graph_picture`.
 Writes `docs/pictures/sample_graph.svg`: the entities with the most relationships, colored by their community at level
 0. The layout is seeded, so the same index gives the same bytes. Look at the picture before you commit it.
 """
@@ -15,7 +16,7 @@ from typing import Any
 import networkx as nx
 
 from graphrag_pipeline import GraphIndex
-from graphrag_pipeline_tests.support.doc_sample import index_sample
+from graphrag_pipeline_tests.support.documentation.doc_sample import index_sample
 from graphrag_pipeline_tests.support.paths import REPOSITORY
 
 PICTURE = REPOSITORY / "docs" / "pictures" / "sample_graph.svg"

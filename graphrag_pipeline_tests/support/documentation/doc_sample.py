@@ -1,6 +1,6 @@
 """Answers, descriptions and reports of the sample's index, as the documentation shows them.
 
-    python -m graphrag_pipeline_tests.support.doc_sample        # puts them into docs/explanation/sample.md
+    python -m graphrag_pipeline_tests.support.documentation.doc_sample  # puts them into docs/explanation/sample.md
 
 A test compares the page with what the product prints. Keep out: anything that is not read from an index.
 """
@@ -18,7 +18,7 @@ from graphrag_pipeline_tests.support.paths import REPOSITORY
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
 PAGE = REPOSITORY / "docs" / "explanation" / "sample.md"
-START = "<!-- sample: made by python -m graphrag_pipeline_tests.support.doc_sample -->"
+START = "<!-- sample: made by python -m graphrag_pipeline_tests.support.documentation.doc_sample -->"
 END = "<!-- end of sample -->"
 LOCAL_QUESTION = "Who is Ebenezer Scrooge's clerk?"
 GLOBAL_QUESTION = "What are the main themes of the story?"

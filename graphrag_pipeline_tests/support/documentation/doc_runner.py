@@ -33,8 +33,8 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, environment
-from graphrag_pipeline_tests.support.doc_pages import PageBlock, Story
-from graphrag_pipeline_tests.support.live_dagster import wait_until
+from graphrag_pipeline_tests.support.dagster.live_dagster import wait_until
+from graphrag_pipeline_tests.support.documentation.doc_pages import PageBlock, Story
 
 _SHELL_SIGNS = re.compile(r"[|&;<>$`(){}*~]")
 _HERE_DOCUMENT = re.compile(r"<<-?\s*['\"]?(\w+)")

@@ -13,7 +13,7 @@ from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.settings import LocalSearchSettings, Settings
 from graphrag_pipeline.tables import STAGE_TABLES
 from graphrag_pipeline.text.tokens import count_tokens_each
-from graphrag_pipeline_tests.support.small_index import freeze
+from graphrag_pipeline_tests.support.corpora.small_index import freeze
 
 N_TOKENS = 84
 """Of each text unit, as the index counts them."""

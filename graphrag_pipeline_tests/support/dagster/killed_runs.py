@@ -30,7 +30,7 @@ from graphrag_pipeline_tests.support.command_line import TIMEOUT_S
 Work = Callable[[Root], None]
 """A module-level function of the root."""
 
-_PRELOADED = ["graphrag_pipeline_tests.support.preloaded"]
+_PRELOADED = ["graphrag_pipeline_tests.support.dagster.preloaded"]
 _CHANGES = {"os.rename": 1, "os.link": 1, "os.remove": 0, "os.mkdir": 0, "os.rmdir": 0, "os.truncate": 0}
 """Audit event -> position of the changed path in its arguments."""
 _WRITING = os.O_WRONLY | os.O_RDWR

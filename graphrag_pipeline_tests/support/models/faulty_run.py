@@ -1,6 +1,6 @@
 """A separate process to be killed: it sends numbered questions to a model and prints the replies.
 
-    python -m graphrag_pipeline_tests.models.faulty_run BASE_URL FOLDER N_QUESTIONS
+    python -m graphrag_pipeline_tests.support.models.faulty_run BASE_URL FOLDER N_QUESTIONS
 
 Prints one line per answered question, after its reply was stored; the questions are `question 0`, `question 1`, ...
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from graphrag_pipeline.models.pool import Work, run_all
 from graphrag_pipeline.models.ports import ChatReply
-from graphrag_pipeline_tests.support.model_clients import ask, chat_model
+from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model
 
 
 def main(base_url: str, folder: Path, n_questions: int) -> None:

@@ -1,5 +1,6 @@
-"""The pictures of Dagster's UI in the documentation; run `python -m graphrag_pipeline_tests.support.ui_pictures`.
+"""The pictures of Dagster's UI in the documentation.
 
+Run `python -m graphrag_pipeline_tests.support.documentation.ui_pictures`.
 Look at them before you commit them. The sample corpus is indexed in a new root, so its own folder does not change.
 Needs Debian's `chromium` and `chromium-driver`, and Pillow.
 """
@@ -18,8 +19,8 @@ import yaml
 
 from graphrag_pipeline.pipeline.root import Root, init_root
 from graphrag_pipeline.pipeline.stages import STAGES
-from graphrag_pipeline_tests.support.live_browser import click, running_chromium, show, wait_for_text
-from graphrag_pipeline_tests.support.live_dagster import launch_job, running_dagster, wait_for_run
+from graphrag_pipeline_tests.support.dagster.live_browser import click, running_chromium, show, wait_for_text
+from graphrag_pipeline_tests.support.dagster.live_dagster import launch_job, running_dagster, wait_for_run
 from graphrag_pipeline_tests.support.paths import REPOSITORY, SAMPLE_ROOT
 
 if TYPE_CHECKING:

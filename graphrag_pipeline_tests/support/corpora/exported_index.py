@@ -9,7 +9,7 @@ import pyarrow as pa
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.tables import CONTRACT_TABLES
-from graphrag_pipeline_tests.support import small_index
+from graphrag_pipeline_tests.support.corpora import small_index
 
 HARD_TITLES = {
     "BOB CRATCHIT": 'BOB "TINY" O\'CRATCHIT, <ESQ.> & SON]]>',

@@ -1,0 +1,1 @@
+"""Texts, graphs and small indexes with known content, literal or generated."""

@@ -1,0 +1,1 @@
+"""Helpers that run Dagster, or work on a root, in separate processes."""
