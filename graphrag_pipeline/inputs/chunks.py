@@ -2,8 +2,8 @@
 
 A chunk file has the columns `input.document_id_column`, `type_column` and `page_column`; a column with an empty name is
 not required. The rows of one document id become one document: their texts with a blank line between them, and the
-bounds, type, page and id of each chunk. Text units are cut along these bounds (`chunk_aggregation.py`). No row is
-dropped silently: defects are listed in the notes of the document, and a row without a document id becomes a separate
+bounds, type, page and id of each chunk. Text units are cut along these bounds (`indexing/chunk_aggregation.py`). No row
+is dropped silently: defects are listed in the notes of the document, and a row without a document id becomes a separate
 document. Notes are stored in the corpus manifest, so do not reword them. Keep out: ids, hashes and tables
 (`documents.py`).
 """

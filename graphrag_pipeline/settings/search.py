@@ -41,7 +41,7 @@ class _SearchSection(BaseModel):
 
 
 def _token_budget() -> Any:
-    """Define the limit on model tokens of one question (`query/answers/token_budget.py`)."""
+    """Define the limit on model tokens of one question (`query/token_budget.py`)."""
     description = "With a model: maximum tokens of prompts and replies for one question; null: no limit."
     return Field(None, ge=1, description=description)
 

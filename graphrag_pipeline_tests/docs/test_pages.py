@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from graphrag_pipeline_tests.support.documentation.doc_runner import DocRunner
 from graphrag_pipeline_tests.support.documentation.doc_setups import started_story
 from graphrag_pipeline_tests.support.paths import REPOSITORY
 
+PACKAGE = REPOSITORY / "graphrag_pipeline"
 STORIES = [story for page in pages() for story in read_stories(page)]
 LIVE_STORIES = [story for story in STORIES if story.is_live]
 MIN_REASON_WORDS = 2
@@ -88,6 +90,25 @@ def test_the_paths_that_readers_are_sent_to_exist(page: str, heading: str, folde
     section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     paths = [path for path in re.findall(r"`([\w/]+(?:\.py|/))`", section) if path != f"{folder}/"]
     assert paths and [path for path in paths if not (REPOSITORY / folder / path).exists()] == []
+
+
+def test_the_modules_that_docstrings_name_exist() -> None:
+    """A name is relative to the module's folder or to one above it; `graphrag/` is Microsoft's package."""
+    missing = [
+        f"{path.relative_to(PACKAGE)}: {name}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.relative_to(PACKAGE).parts[0] not in ("bundled", "query")
+        for name in _modules_named_in(path)
+        if not any((folder / name).exists() for folder in path.parents if folder.is_relative_to(PACKAGE))
+    ]
+    assert missing == []
+
+
+def _modules_named_in(path: Path) -> list[str]:
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    nodes = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, kinds)]
+    docstrings = "\n".join(ast.get_docstring(node) or "" for node in nodes)
+    return re.findall(r"`((?!graphrag/)[\w/]+\.py)`", docstrings)
 
 
 def test_links_of_the_readme_lead_to_files() -> None:

@@ -1,8 +1,9 @@
 """Embedded extraction: entities and relationships of text units by rules, without a model.
 
-Each document is read alone, so that a new document changes only its own bucket. The rules are in `names/`: `finder.py`
-(places of names), `types.py` (entity types), `aliases.py` (forms of one name), `document_titles.py` (the entity that a
-document is about), `concepts.py` (key phrases), `predicates.py` (verbs between names). This module makes rows.
+Each document is read alone, so that a new document changes only its own bucket. The rules are in `names/`:
+`names/finder.py` (places of names), `names/types.py` (entity types), `names/aliases.py` (forms of one name),
+`names/document_titles.py` (the entity that a document is about), `names/concepts.py` (key phrases),
+`names/predicates.py` (verbs between names). This module makes rows.
 
 Mentions are counted as in the GraphRAG paper (Edge et al. 2024, arXiv:2404.16130): text units overlap, and a sentence
 in two text units counts in both. There is one entity mention per text unit, sentence and written form of an entity.

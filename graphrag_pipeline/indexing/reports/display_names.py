@@ -1,6 +1,6 @@
 """Display names of entities, spelled as people write them: SCROOGE becomes Scrooge, BBC stays.
 
-Keep out: the choice of titles (`graph/titles.py`).
+Keep out: the choice of titles (`indexing/graph/titles.py`).
 """
 
 from __future__ import annotations

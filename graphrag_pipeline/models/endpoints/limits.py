@@ -4,7 +4,7 @@ Concurrency follows the congestion control of TCP: additive increase, multiplica
 Avoidance and Control", 1988). An overloaded endpoint multiplies the limit by `SHRINK`, once per round of requests. Each
 success adds 1 / limit, so that a round of successes adds 1.
 
-Keep out: configured rate limits, which all processes of a root share (`spending.py`).
+Keep out: configured rate limits, which all processes of a root share (`models/spending.py`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Embedding models at OpenAI-compatible endpoints.
 
 A text is looked up in the store by the fingerprint of the model and the hash of the text. A missing text is cut into
-pieces that fit the model (`pieces.py`) and sent in batches. Its vector is averaged and stored when all its pieces have
-arrived. A batch that the endpoint rejects is sent in halves. A piece that is still too long is cut in two.
+pieces that fit the model (`models/pieces.py`) and sent in batches. Its vector is averaged and stored when all its
+pieces have arrived. A batch that the endpoint rejects is sent in halves. A piece that is still too long is cut in two.
 
 Tokens are counted with the tokenizer of the model if tiktoken has it, else with o200k_base and a margin of 12 %. With
 the default limit of 450 tokens for a window of 512, this covers tokenizers that need 27 % more tokens.

@@ -4,7 +4,7 @@ Names follow OpenTelemetry's semantic conventions for generative AI; other names
 no prompt, reply or key. The package opentelemetry is optional. Without it, or without a TracerProvider, spans are not
 sent.
 
-Keep out: statistics (`accounting.py`).
+Keep out: statistics (`models/accounting.py`).
 """
 
 from __future__ import annotations
