@@ -3,7 +3,7 @@
     [Data: Reports (3)] -> report -> the records that its text cites -> text units -> document and offsets
 
 A record's text units are rows; `records.read_text_units` reads them with their documents and offsets. Keep out: which
-passage of a text unit supports a statement (`evidence.py`).
+passage of a text unit supports a statement (`answers/evidence.py`).
 """
 
 from __future__ import annotations

@@ -104,8 +104,8 @@ class IndexReader:
     def where(self, filters: Sequence[str]) -> Self:
         """Return this index as if it held only the documents that match all filters; without filters, this index.
 
-        Every step of a search can read the returned index in place of the whole (`document_mask.py`,
-        `restricted_snapshot.py`).
+        Every step of a search can read the returned index in place of the whole (`filtering/document_mask.py`,
+        `filtering/restricted_snapshot.py`).
 
         Raises:
             PipelineError: a text is not a filter, its field is unknown, or its value does not compare.

@@ -1,8 +1,9 @@
 """Quotations that answer a question: passages of text units and sentences of descriptions, chosen and cited.
 
-    worth = relevance (`relevance.py`) x form (`evidence.rate_form`)
+    worth = relevance (`understanding/relevance.py`) x form (`evidence.rate_form`)
             x `NAMES_NO_ANSWER`, if the text names nothing of the kind that the question asks for
-            (`question_analysis.py`) x `ONLY_NAMES`, if it shares a name with the question and no other word of it
+            (`understanding/question_analysis.py`) x `ONLY_NAMES`, if it shares a name with the question and no other
+            word of it
 
 If a question is about names alone, every text with these names shares all its words. Then sentences of the entities'
 descriptions are lifted, and the form counts once more.

@@ -1,9 +1,9 @@
 """DRIFT search without a model: follow-up questions from the parts of the graph that are near the question.
 
 Findings of reports, and descriptions of relationships that a step has read, are compared with the question by
-`relevance.py`. If one that is near names an entity that no question has named yet, the follow-up question asks for the
-connection of that entity with another one: the other end of the relationship, or the first entity that the question
-names. Keep out: how many questions are followed, and what is done with the contexts.
+`understanding/relevance.py`. If one that is near names an entity that no question has named yet, the follow-up question
+asks for the connection of that entity with another one: the other end of the relationship, or the first entity that the
+question names. Keep out: how many questions are followed, and what is done with the contexts.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ the roots down is GraphRAG's dynamic community selection (Microsoft Research, 20
 In the embedded engine a report's rating is its relevance to the question (`report_rating.py`). A point is a finding,
 with score = 100 (relevance - POINT_FLOOR) / (1 - POINT_FLOOR), from 0 to 100. For a question that names nothing
 specific ("What are the main themes?") the reports' own ranks count. A chat model may rate (`model_rating.py`), map
-(`model_points.py`) and answer (`model_answerer.py`) instead. If filters leave too few reports for an overview, none is
-kept, and `methods/global_.py` reads the texts. Keep out: who maps and answers.
+(`answers/model_points.py`) and answer (`answers/model_answerer.py`) instead. If filters leave too few reports for an
+overview, none is kept, and `methods/global_.py` reads the texts. Keep out: who maps and answers.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Local search: the entities of a question and the records around them.
 
 The method of GraphRAG's local search (Edge et al. 2024, arXiv 2404.16130, and microsoft/graphrag). Entities are matched
-(`entity_matching.py`). The communities, relationships, claims and text units around them come from the snapshot's
-adjacency arrays (row numbers; no table is scanned per query). `select_local_context` packs all into one token budget.
-The best text units of basic search always have a part of the budget, so the context is not below basic search's
-(`local_text_units.py`). "Row" means the position of a record in its contract table. Keep out: writing the answer.
+(`understanding/entity_matching.py`). The communities, relationships, claims and text units around them come from the
+snapshot's adjacency arrays (row numbers; no table is scanned per query). `select_local_context` packs all into one
+token budget. The best text units of basic search always have a part of the budget, so the context is not below basic
+search's (`selection/local_text_units.py`). "Row" means the position of a record in its contract table. Keep out:
+writing the answer.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ def select_local_context(index: IndexReader, question: str, settings: LocalSearc
 
     The conversation is taken off the budget first. Of the rest `community_share` is for reports and `text_unit_share`
     for text units. The remainder is for entities first, then relationships and claims. Parts that need less leave
-    tokens to the others. Text units are packed last, by `settings.strategy` (`local_text_units.py`). If no entity
-    matches, the context is that of basic search.
+    tokens to the others. Text units are packed last, by `settings.strategy` (`selection/local_text_units.py`). If no
+    entity matches, the context is that of basic search.
     """
     alone = settings.model_copy(update={"return_candidate_context": False})
     return select_with_candidates(index, question, alone)[0]

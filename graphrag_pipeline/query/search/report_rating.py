@@ -1,8 +1,8 @@
 """Ratings of community reports against a question, 0 to 5: the protocol of a rater, and the embedded engine's rater.
 
-Without a model a rating is the report's relevance to the question (`relevance.py`), in `RATING_STEPS`. Relevance does
-not separate reports for a question that names nothing specific: then the reports' own ranks count (`worth`). A chat
-model may rate instead (`model_rating.py`). Keep out: what a rating leads to (`global_.py`).
+Without a model a rating is the report's relevance to the question (`understanding/relevance.py`), in `RATING_STEPS`.
+Relevance does not separate reports for a question that names nothing specific: then the reports' own ranks count
+(`worth`). A chat model may rate instead (`model_rating.py`). Keep out: what a rating leads to (`global_.py`).
 """
 
 from __future__ import annotations

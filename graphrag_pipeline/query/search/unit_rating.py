@@ -1,6 +1,6 @@
 """Ratings of text units against a question, 0 to 5: the protocol of a rater, and the embedded engine's rater.
 
-Without a model a text unit rates as its best passage does: the passage's relevance (`relevance.py`) in
+Without a model a text unit rates as its best passage does: the passage's relevance (`understanding/relevance.py`) in
 `report_rating.RATING_STEPS`. A chat model may rate instead (`model_unit_rating.py`). Keep out: which text units are
 tested next (`relevance_tests.py`), and what a rating leads to (`lazy.py`).
 """
