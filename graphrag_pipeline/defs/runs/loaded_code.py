@@ -15,7 +15,7 @@ from graphrag_pipeline.storage.table_store import code_version_of
 
 RELOAD = (
     "settings.yaml (or a prompt) changed since these definitions were loaded; choose Reload definitions in the Dagster "
-    "UI (Deployment page)"
+    "UI (Lineage page)"
 )
 
 
