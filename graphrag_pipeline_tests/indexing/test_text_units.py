@@ -15,6 +15,8 @@ from graphrag_pipeline.tables import TEXT_UNITS
 from graphrag_pipeline.text.sentences import grapheme_start
 from graphrag_pipeline.text.tokens import count_tokens
 
+pytestmark = pytest.mark.slow
+
 DEFAULT = TextUnitsSettings()
 SMALL = TextUnitsSettings(size=16, overlap=6, min_fill=0.5)
 
@@ -146,7 +148,6 @@ def test_a_single_long_line_takes_seconds(text):
     assert time.perf_counter() - start < 20
 
 
-@pytest.mark.slow
 def test_a_line_of_50_megabytes_is_split_in_a_minute():
     chance = random.Random(0)
     words = ["".join(chance.choices("abcdefghij", k=6)) for _ in range(5_000)]

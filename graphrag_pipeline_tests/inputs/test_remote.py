@@ -22,6 +22,8 @@ from graphrag_pipeline.settings.file import load_settings
 from graphrag_pipeline.settings.settings import InputSettings
 from graphrag_pipeline_tests.support.roots import CAROL, contract_bytes, make_root, put, table_bytes
 
+pytestmark = pytest.mark.slow
+
 PLAIN = InputSettings()
 B = 4
 FILES = {

@@ -19,6 +19,8 @@ from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_e
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import build_tables, make_root, table_bytes
 
+pytestmark = pytest.mark.slow
+
 EXTRACTED = '("entity"<|>ADA LOVELACE<|>PERSON<|>Wrote the first program.)##<|COMPLETE|>'
 
 

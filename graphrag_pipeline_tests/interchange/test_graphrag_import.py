@@ -19,6 +19,8 @@ from graphrag_pipeline.storage.vectors.folders import connect
 from graphrag_pipeline.tables import CONTRACT_TABLES, VECTOR_TABLES
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
 
+pytestmark = pytest.mark.slow
+
 SAMPLE = MICROSOFT_INDEX
 N_OWN_COMMUNITIES = 122
 

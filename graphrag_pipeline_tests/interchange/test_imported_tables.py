@@ -13,6 +13,8 @@ from graphrag_pipeline.interchange.imported_tables import repair_tables
 from graphrag_pipeline.publishing import checks
 from graphrag_pipeline.tables import CONTRACT_TABLES
 
+pytestmark = pytest.mark.slow
+
 _DEFAULTS = {
     "documents": {
         "title": "d", "text": "", "text_unit_ids": [], "creation_date": None, "metadata": None, "raw_data": None,

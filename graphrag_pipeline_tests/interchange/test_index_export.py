@@ -15,6 +15,8 @@ from graphrag_pipeline_tests.support.command_line import run
 from graphrag_pipeline_tests.support.corpora import small_index
 from graphrag_pipeline_tests.support.corpora.exported_index import freeze_hard_index
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):

@@ -17,6 +17,8 @@ from graphrag_pipeline.storage.history import roll_back
 from graphrag_pipeline_tests.support.roots import GOING_ON, build_tables, contract_bytes, make_root, table_bytes
 from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_twice, files_of, first_of, root
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["_indexed_twice", "root"]
 
 

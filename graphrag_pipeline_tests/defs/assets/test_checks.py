@@ -11,6 +11,8 @@ from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.names import BUCKET_JOB, CORPUS_JOB
 from graphrag_pipeline.pipeline.root import Root
 
+pytestmark = pytest.mark.slow
+
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 CHANGED = "storage: {n_buckets: 2}\nextraction: {max_entities_per_sentence: 2}\n"
 

@@ -20,6 +20,8 @@ from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.corpora import small_index
 
+pytestmark = pytest.mark.slow
+
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 WHO = "Who haunted Scrooge?"
 LOVED = "Whom did Bob Cratchit love?"

@@ -27,6 +27,8 @@ from graphrag_pipeline.tables import (
 )
 from graphrag_pipeline_tests.support.corpora.mention_generator import write_mentions
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = GraphSettings()
 
 

@@ -15,6 +15,8 @@ from graphrag_pipeline.storage.shared.lease import LEASE, Lease, LeaseHolder, re
 from graphrag_pipeline.storage.shared.objects import open_object_store
 from graphrag_pipeline_tests.support.machines import check_that_second_waits
 
+pytestmark = pytest.mark.slow
+
 SHORT_S = 0.6
 
 
