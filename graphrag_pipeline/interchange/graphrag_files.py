@@ -85,10 +85,6 @@ def _texts(value: Any) -> list[str]:
     return [text for item in _list(value) if (text := _text(item)) is not None]
 
 
-def _integers(value: Any) -> list[int]:
-    return [number for item in _list(value) if (number := _integer(item)) is not None]
-
-
 def _findings(value: Any) -> list[dict[str, str]]:
     findings = []
     for item in _list(value):

@@ -130,7 +130,6 @@ class _Run(Generic[T]):
     def __init__(self, stage: str, works: Sequence[Work[T]], early_check: EarlyCheck[T] | None) -> None:
         self.n_done = 0
         self._stage = stage
-        self._works = works
         self._left = iter(enumerate(works))
         self._results: list[Any] = [None] * len(works)
         self._is_stopped = threading.Event()
