@@ -1,4 +1,4 @@
-"""`python -m graphrag_pipeline_tests.bench [NAME ...] [--slow] [--stages] [--folder DIR]`."""
+"""Benches: `python -m graphrag_pipeline_tests.bench [NAME ...] [OPTIONS]`; `--help` lists them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from graphrag_pipeline_tests.bench.benches import BENCHES, SLOW, Workspace
 from graphrag_pipeline_tests.bench.measuring import Figure, print_table, stage_seconds
+from graphrag_pipeline_tests.bench.parity import given_peer_python
 
 
 def main() -> int:
@@ -22,7 +23,7 @@ def main() -> int:
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="graphrag-bench-") as temporary:
         folder = Path(arguments.folder or temporary)
-        workspace = Workspace(folder)
+        workspace = Workspace(folder, given_peer_python(arguments.peer_python), arguments.record)
         for name in chosen:
             found = known[name](workspace)
             print_table(found)
@@ -43,6 +44,8 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--slow", action="store_true", help=f"also {', '.join(SLOW)}: many minutes")
     parser.add_argument("--stages", action="store_true", help="also the seconds of every stage")
     parser.add_argument("--folder", help="keep the roots here; default: a temporary folder, removed at the end")
+    parser.add_argument("--peer-python", help="parity: Python of an environment with Microsoft GraphRAG")
+    parser.add_argument("--record", action="store_true", help="parity: write its outputs to the data of the tests")
     arguments = parser.parse_args()
     if unknown := sorted(set(arguments.names) - {*BENCHES, *SLOW}):
         parser.error(f"no bench {', '.join(unknown)}; there are {', '.join([*BENCHES, *SLOW])}")

@@ -25,10 +25,17 @@ QUESTIONS = (
 
 
 class Workspace:
-    """A folder with a root per corpus; each is made and indexed from nothing once."""
+    """A folder with a root per corpus; each is made and indexed from nothing once.
 
-    def __init__(self, folder: Path) -> None:
+    Attributes:
+        peer_python: Python of an environment with Microsoft GraphRAG; None: `parity` makes one.
+        is_recording: whether `parity` writes the peer's outputs to the data of the tests.
+    """
+
+    def __init__(self, folder: Path, peer_python: Path | None = None, is_recording: bool = False) -> None:
         self._folder = folder
+        self.peer_python = peer_python
+        self.is_recording = is_recording
         self.index_articles = cache(self._index_articles)
 
     def root_of(self, n_articles: int) -> Path:
@@ -38,6 +45,12 @@ class Workspace:
         """A fresh folder of a bench that needs no root."""
         folder = self._folder / name
         shutil.rmtree(folder, ignore_errors=True)
+        return folder
+
+    def kept_folder(self, name: str) -> Path:
+        """A folder whose content is used again where the workspace's folder is kept."""
+        folder = self._folder / name
+        folder.mkdir(parents=True, exist_ok=True)
         return folder
 
     def _index_articles(self, n_articles: int) -> ProcessUsage:
@@ -161,6 +174,13 @@ def model_calls(workspace: Workspace) -> list[Figure]:
     return ask_many(workspace.empty_folder("model_calls"))
 
 
+def parity(workspace: Workspace) -> list[Figure]:
+    """Compare searches with Microsoft GraphRAG itself: see `parity.py`."""
+    from graphrag_pipeline_tests.bench.parity import run
+
+    return run(workspace)
+
+
 _FAST = (
     demo,
     index_1400,
@@ -175,5 +195,5 @@ _FAST = (
 )
 BENCHES: dict[str, Bench] = {bench.__name__: bench for bench in _FAST}
 """Run by default, in this order."""
-SLOW: dict[str, Bench] = {bench.__name__: bench for bench in (graph_merge, index_20000)}
+SLOW: dict[str, Bench] = {bench.__name__: bench for bench in (graph_merge, index_20000, parity)}
 """Run by name, or with `--slow`."""

@@ -63,6 +63,23 @@ def select_with_candidates(
         return read_within(index, question, limit), Context() if settings.return_candidate_context else None
     if settings.strategy == DEPTH_FIRST:
         matches.sort(key=lambda match: -match.score)  # as in microsoft/graphrag: a name does not come before similarity
+    return _select_around(index, question, matches, named, settings, limit)
+
+
+def select_around(index: IndexReader, question: str, matches: list[Match], settings: LocalSearchSettings) -> Context:
+    """Return the context around given entities, best first; `settings` has no conversation."""
+    named = name_entities(index, question, settings)
+    return _select_around(index, question, matches, named, settings, settings.max_context_tokens)[0]
+
+
+def _select_around(
+    index: IndexReader,
+    question: str,
+    matches: list[Match],
+    named: NamedEntities,
+    settings: LocalSearchSettings,
+    limit: int,
+) -> tuple[Context, Context | None]:
     around = _surround(index, question, matches, named, settings)
     kept, picks = _pack(around, settings, limit)
     chosen = _read(index, around, kept, picks)
