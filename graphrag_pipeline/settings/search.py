@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS, STRATEGIES
+from graphrag_pipeline.settings.search_names import BASIC_SHARES, CHOOSABLE_METHODS, STRATEGIES
 
 if TYPE_CHECKING:  # type checkers read no literals from a table
     SearchMethodName = str
@@ -65,6 +65,13 @@ class LocalSearchSettings(_SearchSection):
     community_level: int = Field(2, ge=0, description="Finest level whose reports are read.")
     guaranteed_text_units: int = Field(2, ge=1, description="minimum_guarantee: text units for each entity.")
     max_text_units_per_entity: int = Field(5, ge=1, description="per_entity_cap: maximum text units for an entity.")
+    basic_share: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Share of the text unit budget for the best text units of basic search, at most five; null: 2/3 "
+        f"with {' and '.join(BASIC_SHARES)}, else 0.",
+    )
     include_entity_names: tuple[str, ...] = Field((), description="Entities matched to every question, before others.")
     exclude_entity_names: tuple[str, ...] = Field((), description="Entities never matched.")
     min_community_rank: float = Field(0, ge=0, le=10, description="Reports with a lower rank (0 to 10) are not read.")
@@ -89,6 +96,11 @@ class LocalSearchSettings(_SearchSection):
     )
     budget: int | None = _token_budget()
     now: date | None = _now()
+
+    @property
+    def share_of_basic(self) -> float:
+        """Share of the text unit budget for basic search, by the strategy if none is set."""
+        return BASIC_SHARES.get(self.strategy, 0.0) if self.basic_share is None else self.basic_share
 
     @property
     def shown_columns(self) -> tuple[str, ...]:

@@ -28,6 +28,8 @@ STRATEGIES = (
     "minimum_guarantee",
 )
 """Text unit selection strategies of local search, in the order of lists for people."""
+BASIC_SHARES = {"balanced": 2 / 3, "graph": 2 / 3}
+"""Share of the text unit budget that basic search may take, by default, of the strategies that give it any."""
 
 
 def describe_methods() -> str:

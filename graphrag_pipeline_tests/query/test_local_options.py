@@ -13,7 +13,6 @@ from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search import local as local_search
 from graphrag_pipeline.query.search_result import SearchResult
-from graphrag_pipeline.query.selection.local_text_units import N_BASIC
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline.text.tokens import count_tokens
 from graphrag_pipeline_tests.model_server import running_model_server
@@ -134,12 +133,12 @@ def test_candidates_are_listed_behind_what_was_chosen_and_marked(carol: GraphInd
     assert none.context.is_empty and none.candidates is not None and len(none.candidates.entities) == 10
 
 
-def test_depth_first_is_by_similarity_and_basic_search_fills_what_it_leaves(carol: GraphIndex) -> None:
+def test_depth_first_is_by_similarity_and_reads_nothing_but_the_entities_text_units(carol: GraphIndex) -> None:
     context = context_of(carol, QUESTION, strategy="depth_first", top_k_entities=3, max_context_tokens=60_000)
     scores = [entity.score for entity in context.entities]
     assert scores == sorted(scores, reverse=True)
-    best = [unit.id for unit in carol.search(QUESTION, "basic", context_only=True).context.text_units[:N_BASIC]]
-    assert set(best) <= {unit.id for unit in context.text_units}
+    first = [titles(context).index(unit.entities[0]) for unit in context.text_units]
+    assert first == sorted(first)
 
 
 @pytest.mark.parametrize(

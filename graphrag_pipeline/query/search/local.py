@@ -3,9 +3,8 @@
 The method of GraphRAG's local search (Edge et al. 2024, arXiv 2404.16130, and microsoft/graphrag). Entities are matched
 (`understanding/entity_matching.py`). The communities, relationships, claims and text units around them come from the
 snapshot's adjacency arrays (row numbers; no table is scanned per query). `select_local_context` packs all into one
-token budget. The best text units of basic search always have a part of the budget, so the context is not below basic
-search's (`selection/local_text_units.py`). "Row" means the position of a record in its contract table. Keep out:
-writing the answer.
+token budget; a strategy chooses the text units (`selection/local_text_units.py`). "Row" means the position of a record
+in its contract table. Keep out: writing the answer.
 """
 
 from __future__ import annotations
@@ -127,7 +126,7 @@ def _surround(
     costs = {name: row_costs(index.column(_TABLE_OF[name], "n_tokens")[rows[name]]) for name in rows}
     if settings.use_community_summary:
         costs["reports"] = row_costs([r.n_tokens for r in records.read_summaries(index, reports, n_inside)])
-    pool = gather_text_units(index, question, matches, settings.strategy, named.question)
+    pool = gather_text_units(index, question, matches, settings, named.question)
     return _Around(matches, rows, costs, n_touched, is_inside, claimant, n_inside, pool, settings.use_community_summary)
 
 
@@ -139,7 +138,7 @@ def _pack(around: _Around, settings: LocalSearchSettings, limit: int) -> tuple[d
         limits = Limits(
             budget=budget, guaranteed=settings.guaranteed_text_units, cap=settings.max_text_units_per_entity
         )
-        picks[:] = pick_text_units(settings.strategy, around.pool, limits)
+        picks[:] = pick_text_units(settings.strategy, around.pool, limits, settings.share_of_basic)
         return [pick.text_unit for pick in picks]
 
     shares = _divide_shares(settings, limit, sum(around.costs["entities"]))

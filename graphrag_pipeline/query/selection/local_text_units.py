@@ -1,12 +1,13 @@
 """Step 5 of local search: candidate text units, and the choice of a strategy among them.
 
-Candidates are the text units of the matched entities and the best ones of basic search. The strategies in
-`strategies.RANKED` also get the text units that personalised PageRank reaches.
+Candidates are the text units of the matched entities. The strategies in `strategies.RANKED` also get the text units
+that personalised PageRank reaches.
 
-The `N_BASIC` best of basic search get a reserved place first, so local search does not fall below basic search. A
-reserved place counts as the entity's next text unit: it uses up the entity's cap, quota, guarantee and rounds. If the
-question names no known entity, the order by PageRank is that of basic search. `depth_first` reserves no place, as in
-Microsoft GraphRAG: the entities get the whole budget first, and basic search fills what is left.
+Basic search may take a share of the budget first (`basic_share`), of which the strategies in `RANKED` have some by
+default, so that local search does not fall below basic search. Its best text units, at most `N_BASIC`, are then
+reserved. A reserved place counts as the entity's next text unit: it uses up the entity's cap, quota, guarantee and
+rounds. If the question names no known entity, the order by PageRank is that of basic search. The other strategies
+choose among the text units of the matched entities alone, as their sources say.
 """
 
 from __future__ import annotations
@@ -24,15 +25,17 @@ from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units
 from graphrag_pipeline.query.selection.pagerank import rank_by_pagerank
 from graphrag_pipeline.query.selection.strategies import RANKED, select_text_units
 from graphrag_pipeline.query.understanding.entity_matching import Match
+from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline.storage.arrays import distinct
 
 DEPTH_FIRST = "depth_first"
+PER_ENTITY_CAP = "per_entity_cap"
 N_BASIC = 5
-"""Number of text units of basic search with a reserved place; they take at most two thirds of the budget."""
+"""Most text units of basic search with a reserved place."""
 N_SEEDS = 30
 """Number of text units of basic search that PageRank starts at; the scores after them are almost equal."""
-MAX_OFFERED = 1_024
-"""Most text units that one entity offers, by number of relationships; a budget of 12,000 tokens holds fewer."""
+MIN_OFFERED = 1_024
+"""Text units that one entity may offer in any case; more if more could fit the context."""
 
 
 @dataclass(frozen=True)
@@ -50,24 +53,30 @@ class TextUnitPool:
 
 
 def gather_text_units(
-    index: IndexReader, question: str, matches: Sequence[Match], strategy: str, named: NamedQuestion
+    index: IndexReader,
+    question: str,
+    matches: Sequence[Match],
+    settings: LocalSearchSettings,
+    named: NamedQuestion,
 ) -> TextUnitPool:
     """Return the candidates for a question, with their relevance by PageRank if the strategy is in `RANKED`.
 
     Args:
         named: the entities that the question names; PageRank starts there.
     """
-    is_ranked = strategy in RANKED
-    ranked = rank_text_units(index, question, N_SEEDS if is_ranked else N_BASIC)
+    is_ranked = settings.strategy in RANKED
+    n_found = N_SEEDS if is_ranked else N_BASIC if settings.share_of_basic else 0
+    ranked = rank_text_units(index, question, n_found) if n_found else []
     found = index.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked])
+    max_offered = max(MIN_OFFERED, settings.max_context_tokens // (ROW_OVERHEAD + 1))
     if not is_ranked:
-        rows, candidates = gather_candidates(index, matches, found)
+        rows, candidates = gather_candidates(index, matches, found, max_offered)
         return TextUnitPool(rows, candidates, np.searchsorted(rows, found))
     scored = list(zip(found.tolist(), [score for _, score in ranked], strict=True))
     reached, scores = rank_by_pagerank(index, named, scored)
     may_be_read = index.row_mask("text_units")[reached]  # full PageRank also scores filtered rows, with 0
     reached, scores = reached[may_be_read], scores[may_be_read]
-    rows, candidates = gather_candidates(index, matches, reached)
+    rows, candidates = gather_candidates(index, matches, reached, max_offered)
     relevance = np.zeros(len(rows))
     relevance[np.searchsorted(rows, reached)] = scores
     candidates = replace(candidates, relevance=relevance, read_vectors=lambda chosen: mean_vectors(index, rows[chosen]))
@@ -75,11 +84,15 @@ def gather_text_units(
 
 
 def gather_candidates(
-    index: IndexReader, matches: Sequence[Match], others: Sequence[int] | np.ndarray = ()
+    index: IndexReader,
+    matches: Sequence[Match],
+    others: Sequence[int] | np.ndarray = (),
+    max_offered: int = MIN_OFFERED,
 ) -> tuple[np.ndarray, Candidates]:
     """Return the text units of the matched entities as input of the selection strategies.
 
     Args:
+        max_offered: most text units of an entity, by number of its relationships in them.
         others: rows of further candidates, which need not mention a matched entity.
 
     Returns:
@@ -87,26 +100,45 @@ def gather_candidates(
     """
     adjacency = index.snapshot.adjacency
     entity_rows = np.array([match.row for match in matches])
-    relationships = distinct(adjacency.of_all("entity_relationships", entity_rows)[1])
-    related = adjacency.of_all("relationship_text_units", relationships)[1]
-    n_related = np.bincount(related, minlength=index.snapshot.n_rows("text_units"))
-    offers = [_offered(adjacency.of("entity_text_units", match.row), n_related) for match in matches]
-    rows = distinct(np.r_[*offers, np.asarray(others, dtype=np.int64)])
+    owners, relationships = adjacency.of_all("entity_relationships", entity_rows)
+    bounds = np.searchsorted(owners, np.arange(len(matches) + 1))
+    offers = [
+        _offered(adjacency.of("entity_text_units", match.row), _stated_in(index, relationships[start:end]), max_offered)
+        for match, start, end in zip(matches, bounds[:-1], bounds[1:], strict=True)
+    ]
+    rows = distinct(np.r_[*(units for units, _ in offers), np.asarray(others, dtype=np.int64)])
     candidates = Candidates(
-        text_units=tuple(np.searchsorted(rows, offer) for offer in offers),
+        text_units=tuple(np.searchsorted(rows, units) for units, _ in offers),
+        n_of_entity=tuple(counts for _, counts in offers),
         similarity=np.array([match.score for match in matches]),
-        n_relationships=n_related[rows],
+        n_relationships=_count_each(rows, _stated_in(index, distinct(relationships))),
         costs=index.column("text_units", "n_tokens")[rows] + ROW_OVERHEAD,
     )
     return rows, candidates
 
 
-def _offered(units: np.ndarray, n_related: np.ndarray) -> np.ndarray:
-    """Return the `MAX_OFFERED` text units with most relationships, ties to the lower row; rows ascending, int64."""
-    if len(units) > MAX_OFFERED:
-        worth = (n_related[units].astype(np.int64) << 32) - units
-        units = np.sort(units[np.argpartition(-worth, MAX_OFFERED)[:MAX_OFFERED]])
-    return units.astype(np.int64)
+def _stated_in(index: IndexReader, relationships: np.ndarray) -> np.ndarray:
+    """Return the text unit row of each statement of some relationships, ascending; a row repeats."""
+    return np.sort(index.snapshot.adjacency.of_all("relationship_text_units", relationships)[1], kind="stable")
+
+
+def _count_each(values: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """Return how often each value is in an ascending array, int64."""
+    return np.searchsorted(among, values, side="right") - np.searchsorted(among, values, side="left")
+
+
+def _offered(units: np.ndarray, stated_in: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the n text units with most relationships of an entity, ties to the lower row, and those numbers.
+
+    Rows are ascending; both arrays are int64.
+    """
+    units = units.astype(np.int64)
+    counts = _count_each(units, stated_in)
+    if len(units) > n:
+        worth = (counts << 32) - units
+        kept = np.sort(np.argpartition(-worth, n)[:n])
+        units, counts = units[kept], counts[kept]
+    return units, counts
 
 
 def mean_vectors(index: IndexReader, rows: np.ndarray) -> np.ndarray:
@@ -124,35 +156,49 @@ def mean_vectors(index: IndexReader, rows: np.ndarray) -> np.ndarray:
     return sums / np.where(lengths > 0, lengths, 1)
 
 
-def pick_text_units(strategy: str, pool: TextUnitPool, limits: Limits) -> list[Pick]:
-    """Return the text units of basic search that fit two thirds of the budget, and those that the strategy takes.
+def pick_text_units(strategy: str, pool: TextUnitPool, limits: Limits, basic_share: float = 0.0) -> list[Pick]:
+    """Return the best text units of basic search that fit its share of the budget, and those that the strategy takes.
 
     Returns:
-        Picks in the order of the context. Those of basic search come first; strategies in `RANKED` sort all by
-        relevance; `depth_first` puts basic search last and takes what still fits. A text unit of basic search is a
-        pick for the first entity that it informs, -1 if it informs none.
+        Picks in the order of the context. Those of basic search come first, but strategies in `RANKED` sort all by
+        relevance. A text unit of basic search is a pick for the first entity that it informs, -1 if it informs none.
     """
-    candidates, of_basic = pool.candidates, pool.of_basic
-    costs = candidates.costs[of_basic].tolist()
-    if strategy == DEPTH_FIRST:
-        picks = select_text_units(strategy, candidates, limits)
-        taken = [pick.text_unit for pick in picks]
-        left = limits.budget - int(candidates.costs[taken].sum())
-        extra = pack_rows(costs, left, skip=np.flatnonzero(np.isin(of_basic, taken)).tolist())
-        return picks + [pick_of(pool, unit) for unit in of_basic[extra].tolist()]
-    reserved = of_basic[pack_rows(costs, limits.budget * 2 // 3) or pack_rows(costs, limits.budget)[:1]]
-    floor = [pick_of(pool, unit) for unit in reserved.tolist()]
+    candidates = pool.candidates
+    floor = _reserve(strategy, pool, limits, basic_share)
+    reserved = [pick.text_unit for pick in floor]
     left = limits.budget - int(candidates.costs[reserved].sum())
     unaffordable = candidates.costs.copy()
     unaffordable[reserved] = limits.budget + 1  # more than the budget: the strategy cannot take them again
-    others = tuple(units[~np.isin(units, reserved)] for units in candidates.text_units)
-    rest = replace(candidates, text_units=others, costs=unaffordable)
+    is_other = [~np.isin(units, reserved) for units in candidates.text_units]
+    others, n_of_entity = (
+        tuple(values[kept] for values, kept in zip(arrays, is_other, strict=True))
+        for arrays in (candidates.text_units, candidates.n_of_entity)
+    )
+    rest = replace(candidates, text_units=others, n_of_entity=n_of_entity, costs=unaffordable)
     n_reserved = np.bincount([pick.entity for pick in floor if pick.entity >= 0], minlength=len(others))
     picks = floor + select_text_units(strategy, rest, replace(limits, budget=left, reserved=tuple(n_reserved.tolist())))
     if strategy in RANKED and candidates.relevance is not None:
         relevance = candidates.relevance
         picks.sort(key=lambda pick: -relevance[pick.text_unit])
     return picks
+
+
+def _reserve(strategy: str, pool: TextUnitPool, limits: Limits, basic_share: float) -> list[Pick]:
+    """Return the text units of basic search that fit its share; a cap holds here, too.
+
+    With the strategies in `RANKED` it is at least the best one that fits the budget.
+    """
+    if basic_share <= 0:
+        return []
+    costs = pool.candidates.costs[pool.of_basic].tolist()
+    fit = pack_rows(costs, int(limits.budget * basic_share))
+    if not fit and strategy in RANKED:
+        fit = pack_rows(costs, limits.budget)[:1]
+    picks = [pick_of(pool, unit) for unit in pool.of_basic[fit].tolist()]
+    if strategy != PER_ENTITY_CAP:
+        return picks
+    owners = [pick.entity for pick in picks]
+    return [p for place, p in enumerate(picks) if p.entity < 0 or owners[:place].count(p.entity) < limits.cap]
 
 
 def pick_of(pool: TextUnitPool, unit: int) -> Pick:

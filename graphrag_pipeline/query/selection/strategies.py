@@ -4,9 +4,9 @@ Each strategy takes the matched entities' text units and a budget, and returns p
 strategies share these rules:
     - A text unit is picked once, even if it informs several entities. Only a text unit that is not yet taken uses up a
       cap, a quota, a guarantee or a round. What an entity cannot use goes to the others.
-    - An entity offers its text units by the number of relationships of matched entities in them, most first, ties in
-      reading order. A text unit that does not fit the budget is skipped.
-    - The budget is never exceeded. Apart from caps, no text unit that still fits is left out.
+    - An entity offers its text units by the number of its own relationships in them, most first, ties in reading
+      order. A text unit that does not fit the budget is skipped; `depth_first` ends there.
+    - The budget is never exceeded. Apart from caps and `depth_first`, no text unit that still fits is left out.
 `balanced` and `graph` (in `RANKED`) also choose text units that inform no matched entity, and put the most relevant
 first. To add a strategy, write a function, add it to `STRATEGIES`, and add its name to `settings/search_names.py`. Keep
 out: tables, texts, rendering.
@@ -58,7 +58,7 @@ class _TextUnitSelection:
         self._left = limits.budget
         self._smallest = int(candidates.costs.min()) if len(candidates.costs) else 0
         self._is_taken = np.zeros(len(candidates.costs), dtype=bool)
-        self._offers = [_offer(units, candidates.n_relationships) for units in candidates.text_units]
+        self._offers = list(map(_offer, candidates.text_units, candidates.n_of_entity))
 
     @property
     def entities(self) -> range:
@@ -74,19 +74,26 @@ class _TextUnitSelection:
             return True
         if self._left < self._smallest:
             return False
-        for unit in self._offers[entity]:
-            cost = int(self._costs[unit])
-            # The budget only shrinks: what does not fit now never will, so the iterator may drop it.
-            if not self._is_taken[unit] and cost <= self._left:
-                self._is_taken[unit] = True
-                self._left -= cost
-                self.picks.append(Pick(unit, entity))
-                return True
-        return False
+        # The budget only shrinks: what does not fit now never will, so the iterator may drop it.
+        return any(not self._is_taken[unit] and self._take(unit, entity) for unit in self._offers[entity])
+
+    def _take(self, unit: int, entity: int) -> bool:
+        """Take a text unit if it fits, and return whether it did."""
+        cost = int(self._costs[unit])
+        if cost > self._left:
+            return False
+        self._is_taken[unit] = True
+        self._left -= cost
+        self.picks.append(Pick(unit, entity))
+        return True
 
     def take_all(self, entity: int) -> None:
         while self.take_next(entity):
             pass
+
+    def take_until_full(self, entity: int) -> bool:
+        """Take an entity's text units up to the first that does not fit, and return whether all fitted."""
+        return all(self._is_taken[unit] or self._take(unit, entity) for unit in self._offers[entity])
 
     def take_round(self) -> int:
         """Take one text unit for each entity that has one, and return how many were taken."""
@@ -94,14 +101,19 @@ class _TextUnitSelection:
 
 
 def _offer(units: np.ndarray, n_relationships: np.ndarray) -> Iterator[int]:
-    return iter(units[np.lexsort((units, -n_relationships[units]))].tolist())
+    return iter(units[np.lexsort((units, -n_relationships))].tolist())
 
 
 def depth_first(candidates: Candidates, limits: Limits) -> list[Pick]:
-    """Take all text units of the first entity, then of the second; a frequent entity can take the whole budget."""
+    """Take all text units of the first entity, then of the second, up to the first that does not fit the budget.
+
+    This is the rule of Microsoft GraphRAG: a text unit belongs to the first entity that has it, the order is by
+    (entity, -relationships of this entity in the text unit), and a frequent entity can take the whole budget.
+    """
     selection = _TextUnitSelection(candidates, limits)
     for entity in selection.entities:
-        selection.take_all(entity)
+        if not selection.take_until_full(entity):
+            break
     return selection.picks
 
 

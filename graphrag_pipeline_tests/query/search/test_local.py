@@ -92,6 +92,28 @@ def test_candidates_count_the_matched_entities_relationships_per_text_unit(small
     assert [t.split()[0] for t in texts] == ["Marley", "Scrooge", "The"]
     assert [units.tolist() for units in candidates.text_units] == [[0, 1], [2]]
     assert candidates.n_relationships.tolist() == [1, 1, 0]
+    assert [counts.tolist() for counts in candidates.n_of_entity] == [[1, 1], [0]]
+
+
+def test_candidates_count_the_relationships_of_each_entity_as_a_scan_of_the_tables_does(carol):
+    matches = local_search.match_entities(carol, "How does the Cratchit family keep Christmas?", 10)
+    rows, candidates = local_text_units.gather_candidates(carol, matches)
+    ids = [unit["id"] for unit in carol.snapshot.take("text_units", rows, ["id"])]
+    pairs = carol.snapshot.table("relationships").to_pylist()
+    for title, units, counts in zip(
+        titles_of(carol, [match.row for match in matches]), candidates.text_units, candidates.n_of_entity, strict=True
+    ):
+        own = [pair["text_unit_ids"] for pair in pairs if title in (pair["source"], pair["target"])]
+        assert counts.tolist() == [sum(ids[unit] in stated for stated in own) for unit in units]
+        fewer = local_text_units.gather_candidates(carol, matches, (), 2)[1]
+        assert all(len(units) <= 2 for units in fewer.text_units)
+
+
+def test_the_most_related_text_units_are_offered(carol):
+    [match, *_] = local_search.match_entities(carol, "Scrooge", 1)
+    _, every = local_text_units.gather_candidates(carol, [match])
+    _, few = local_text_units.gather_candidates(carol, [match], (), 3)
+    assert few.n_of_entity[0].tolist() == [n for n in every.n_of_entity[0] if n in sorted(every.n_of_entity[0])[-3:]]
 
 
 def test_a_context_holds_what_surrounds_the_entities(small):
@@ -116,19 +138,34 @@ def test_every_strategy_fills_the_context_with_distinct_text_units(carol, strate
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_the_best_text_units_of_basic_search_are_always_there(carol, strategy):
+@pytest.mark.parametrize("basic_share", [None, 0.0, 0.9])
+def test_basic_search_has_its_share_alone(carol, strategy, basic_share):
     question = "What happens to Tiny Tim?"
-    settings = LocalSearchSettings(strategy=strategy, max_context_tokens=30_000)
+    settings = LocalSearchSettings(
+        strategy=strategy, max_context_tokens=30_000, basic_share=basic_share, max_text_units_per_entity=1
+    )
     context = local_search.select_local_context(carol, question, settings)
     best = basic_search.select_basic_context(carol, question, BasicSearchSettings()).text_units[
         : local_text_units.N_BASIC
     ]
     found = [unit.id for unit in context.text_units]
-    if strategy in RANKED or strategy == local_text_units.DEPTH_FIRST:
-        assert {unit.id for unit in best} <= set(found)
-    else:
+    if strategy in RANKED:
+        assert basic_share == 0.0 or {unit.id for unit in best} <= set(found)
+        return
+    assert all(unit.entities for unit in context.text_units) or basic_share
+    if basic_share and strategy != "per_entity_cap":
         assert found[: local_text_units.N_BASIC] == [unit.id for unit in best]
-    assert len(found) > local_text_units.N_BASIC
+    if strategy == "per_entity_cap":
+        assert len(found) <= len(context.entities) + len(best) * bool(basic_share)
+
+
+@pytest.mark.parametrize(("cap", "k"), [(1, 1), (1, 3), (3, 1)])
+def test_a_cap_is_a_cap(carol, cap, k):
+    settings = LocalSearchSettings(
+        strategy="per_entity_cap", top_k_entities=k, max_text_units_per_entity=cap, max_context_tokens=60_000
+    )
+    context = local_search.select_local_context(carol, "What happens to Scrooge?", settings)
+    assert len(context.text_units) == cap * k
 
 
 def test_strategies_that_rank_put_the_most_relevant_first(carol):

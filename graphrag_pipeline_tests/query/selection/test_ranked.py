@@ -7,6 +7,7 @@ from graphrag_pipeline.query.selection.ranked import balanced, graph
 def make_candidates(relevance=None, vectors=None, n_relationships=(0, 0, 0, 0), entities=((0, 1, 2, 3),), costs=None):
     return Candidates(
         text_units=tuple(np.array(units, dtype=np.int64) for units in entities),
+        n_of_entity=tuple(np.array(n_relationships)[list(units)] for units in entities),
         similarity=np.ones(len(entities)),
         n_relationships=np.array(n_relationships),
         costs=np.ones(4, dtype=np.int64) if costs is None else np.array(costs),

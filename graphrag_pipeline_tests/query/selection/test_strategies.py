@@ -14,13 +14,21 @@ from graphrag_pipeline.query.selection.strategies import (
 from graphrag_pipeline_tests.support.corpora.popular_entities import GIVES_MAIN_ENTITY_MOST
 
 
-def make_candidates(*units_of_entities, similarity=(0.95, 0.82, 0.71), costs=None, n_relationships=None):
-    """Return candidates from 1-based text unit numbers per entity: 1 is the first text unit."""
+def make_candidates(*units_of_entities, similarity=(0.95, 0.82, 0.71), costs=None, n_relationships=None, own=None):
+    """Return candidates from 1-based text unit numbers per entity: 1 is the first text unit.
+
+    Args:
+        n_relationships: of any entity in each text unit.
+        own: per entity, its own relationships in each of its text units; None: those of any.
+    """
     n = max(max(units, default=0) for units in units_of_entities)
+    stated = np.zeros(n, dtype=np.int64) if n_relationships is None else np.array(n_relationships)
+    text_units = tuple(np.array(units, dtype=np.int64) - 1 for units in units_of_entities)
     return Candidates(
-        text_units=tuple(np.array(units, dtype=np.int64) - 1 for units in units_of_entities),
+        text_units=text_units,
+        n_of_entity=tuple(stated[units] for units in text_units) if own is None else tuple(map(np.array, own)),
         similarity=np.array(similarity[: len(units_of_entities)]),
-        n_relationships=np.zeros(n, dtype=np.int64) if n_relationships is None else np.array(n_relationships),
+        n_relationships=stated,
         costs=np.ones(n, dtype=np.int64) if costs is None else np.array(costs),
     )
 
@@ -73,8 +81,19 @@ def test_text_units_with_more_relationships_come_first_and_ties_in_reading_order
     assert selected("depth_first", candidates, 10) == [3, 2, 4, 1]
 
 
-def test_a_text_unit_that_does_not_fit_is_skipped():
-    assert selected("depth_first", make_candidates([1, 2, 3], costs=[5, 9, 4]), 10) == [1, 3]
+@pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"depth_first"}))
+def test_a_text_unit_that_does_not_fit_is_skipped(strategy):
+    assert set(selected(strategy, make_candidates([1, 2, 3], costs=[5, 9, 4]), 10)) == {1, 3}
+
+
+def test_depth_first_ends_at_the_first_text_unit_that_does_not_fit():
+    assert selected("depth_first", make_candidates([1, 2, 3], [4], costs=[5, 9, 4, 1]), 10) == [1]
+
+
+def test_an_entity_offers_its_text_units_by_its_own_relationships():
+    candidates = make_candidates([1, 2], [2, 3, 4], own=[[0, 9], [9, 1, 2]])
+    assert selected("depth_first", candidates, 10) == [2, 1, 4, 3]
+    assert selected("round_robin", candidates, 10) == [2, 4, 1, 3]
 
 
 def test_a_cap_limits_each_entity():
@@ -113,9 +132,10 @@ def candidate_sets(draw):
     units = st.lists(st.integers(0, n - 1), unique=True).map(lambda u: np.array(sorted(u), dtype=np.int64))
     entities = draw(st.lists(units, min_size=1, max_size=6))
     similarity = draw(st.lists(st.floats(-1, 1), min_size=len(entities), max_size=len(entities)))
+    own = tuple(draw(st.lists(st.integers(0, 9), min_size=len(e), max_size=len(e)).map(np.array)) for e in entities)
     counts = st.lists(st.integers(0, 9), min_size=n, max_size=n).map(np.array)
     costs = st.lists(st.integers(1, 40), min_size=n, max_size=n).map(np.array)
-    return Candidates(tuple(entities), np.array(similarity), draw(counts), draw(costs))
+    return Candidates(tuple(entities), own, np.array(similarity), draw(counts), draw(costs))
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -130,9 +150,33 @@ def test_laws_of_every_strategy(strategy, candidates, budget):
     for pick in picks:
         units = candidates.text_units[pick.entity].tolist() if pick.entity >= 0 else None
         assert pick.text_unit in units if units is not None else pick.text_unit not in of_entities
-    if strategy != "per_entity_cap":
+    if strategy not in ("per_entity_cap", "depth_first"):
         offered = set(range(len(candidates.costs))) if strategy in RANKED else of_entities
         assert all(candidates.costs[unit] > left for unit in offered - set(chosen))
+
+
+def take_as_the_reference_does(candidates, budget):
+    """Spell out the four steps of Microsoft GraphRAG's rule."""
+    seen, infos = set(), []
+    for index, (units, counts) in enumerate(zip(candidates.text_units, candidates.n_of_entity, strict=True)):
+        for unit, n in zip(units.tolist(), counts.tolist(), strict=True):
+            if unit not in seen:
+                seen.add(unit)
+                infos.append((unit, index, n))
+    infos.sort(key=lambda info: (info[1], -info[2]))
+    taken = []
+    for unit, index, _ in infos:
+        budget -= candidates.costs[unit]
+        if budget < 0:
+            break
+        taken.append((unit, index))
+    return taken
+
+
+@given(candidates=candidate_sets(), budget=st.integers(0, 300))
+def test_depth_first_is_the_rule_of_the_reference(candidates, budget):
+    picks = select_text_units("depth_first", candidates, Limits(budget))
+    assert [(pick.text_unit, pick.entity) for pick in picks] == take_as_the_reference_does(candidates, budget)
 
 
 @given(candidates=candidate_sets(), guaranteed=st.integers(1, 4))
@@ -148,8 +192,9 @@ def test_the_guarantee_holds_where_the_budget_allows(candidates, guaranteed):
 def test_round_robin_gives_no_entity_two_more_than_one_that_still_has_some(candidates):
     budget = int(candidates.costs.max()) * 5
     even = Candidates(
-        candidates.text_units, candidates.similarity, candidates.n_relationships, candidates.costs * 0 + 1
-    )
+        candidates.text_units, candidates.n_of_entity, candidates.similarity, candidates.n_relationships,
+        candidates.costs * 0 + 1,
+    )  # fmt: skip
     picks = select_text_units("round_robin", even, Limits(budget))
     counts = count_per_entity(picks, len(even.text_units))
     taken = {pick.text_unit for pick in picks}
