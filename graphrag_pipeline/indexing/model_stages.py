@@ -93,7 +93,8 @@ def extract_text_units(
         is_proven: whether this prompt and model found something before; then text units may yield nothing.
 
     Raises:
-        PipelineError: the first text units all yield nothing, or the model cannot be called.
+        PipelineError: the first text units all yield nothing, the endpoint answers none of them, or the model cannot
+            be called.
     """
     used = f"model {model_name!r}, prompt {plan.prompt.path}"
     early_check = None if is_proven else EarlyCheck(FIRST_UNITS, partial(_refuse_nothing, used))
@@ -101,6 +102,15 @@ def extract_text_units(
 
 
 def _refuse_nothing(used: str, results: Sequence[UnitMentions | Failure]) -> None:
+    unanswered = [result for result in results if isinstance(result, Failure) and result.is_unanswered]
+    if len(unanswered) == len(results) > 1:
+        raise PipelineError(
+            f"extraction stopped: the endpoint answered none of the first {len(results)} text units "
+            f"({used.split(',')[0]}; {unanswered[0].record}: {unanswered[0].reason}). If the server is slow, raise "
+            "timeout_s or lower max_concurrency; replies so far are stored."
+        )
+    if len(unanswered) > len(results) / 2:
+        return  # too few answers to judge prompt and model
     read = [result for result in results if isinstance(result, UnitMentions)]
     if any(result.entities or result.relationships for result in read):
         return

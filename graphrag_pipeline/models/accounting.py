@@ -26,21 +26,25 @@ class CallStats:
         n_calls: calls that the endpoint answered, corrective calls included.
         n_cached: requests answered from the store.
         n_retries: attempts repeated after an error of the endpoint.
+        n_timeouts: those of them after a time-out.
         n_unpriced: calls of models without a known price.
         cost: US dollars, without the calls in `n_unpriced`.
         seconds: sum of the durations of all calls; concurrent calls each count in full.
         latencies: latency class -> number of calls.
+        limit: concurrent calls that the endpoint of the last call may get now (`endpoints/limits.py`); 0 without calls.
     """
 
     n_calls: int = 0
     n_cached: int = 0
     n_retries: int = 0
+    n_timeouts: int = 0
     n_unpriced: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
     seconds: float = 0.0
     latencies: Counter[int] = field(default_factory=Counter)
+    limit: int = 0
 
     def add_call(self, prompt_tokens: int, completion_tokens: int, cost: float | None, seconds: float) -> None:
         """Count one answered call."""
@@ -54,10 +58,11 @@ class CallStats:
             self.n_unpriced += cost is None
             self.latencies[latency] += 1
 
-    def add_retry(self) -> None:
+    def add_retry(self, is_timeout: bool = False) -> None:
         """Count one attempt that will be repeated."""
         with _lock:
             self.n_retries += 1
+            self.n_timeouts += is_timeout
 
     def add_cached(self, n: int = 1) -> None:
         """Count requests answered from the store."""
@@ -70,12 +75,14 @@ class CallStats:
             self.n_calls + other.n_calls,
             self.n_cached + other.n_cached,
             self.n_retries + other.n_retries,
+            self.n_timeouts + other.n_timeouts,
             self.n_unpriced + other.n_unpriced,
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
             self.cost + other.cost,
             self.seconds + other.seconds,
             self.latencies + other.latencies,
+            max(self.limit, other.limit),
         )
 
     def latency_s(self, share: float) -> float:
@@ -93,6 +100,7 @@ class CallStats:
             "calls": self.n_calls,
             "cached_calls": self.n_cached,
             "retries": self.n_retries,
+            "timeouts": self.n_timeouts,
             "unpriced_calls": self.n_unpriced,
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,

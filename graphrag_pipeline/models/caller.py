@@ -38,10 +38,15 @@ class Caller:
         for account in self.accounts:
             account.add_call(prompt_tokens, completion_tokens, cost, seconds)
 
-    def add_retry(self) -> None:
+    def add_retry(self, is_timeout: bool = False) -> None:
         """Count one attempt that will be repeated in each account."""
         for account in self.accounts:
-            account.add_retry()
+            account.add_retry(is_timeout)
+
+    def set_limit(self, limit: int) -> None:
+        """Note in each account how many calls the endpoint may get at once now."""
+        for account in self.accounts:
+            account.limit = limit
 
     def add_cached(self, n: int = 1) -> None:
         """Count requests answered from the store in each account."""

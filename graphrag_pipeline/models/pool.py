@@ -174,7 +174,9 @@ class _Run(Generic[T]):
             try:
                 result: T | Failure = await work.start()
             except CallFailedError as error:
-                result = Failure(self._stage, work.record, error.reason, error.reply, error.request_key)
+                result = Failure(
+                    self._stage, work.record, error.reason, error.reply, error.request_key, error.is_unanswered
+                )
             except PipelineError as error:
                 self._fail(error)
                 return

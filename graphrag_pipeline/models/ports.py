@@ -89,6 +89,7 @@ class Failure:
         reason: the reason, for a person.
         reply: start of the reply, empty without a reply.
         request_key: key of the failed request.
+        is_unanswered: whether the endpoint gave no answer, so that prompt and model are not to blame.
     """
 
     stage: str
@@ -96,14 +97,16 @@ class Failure:
     reason: str
     reply: str
     request_key: str
+    is_unanswered: bool = False
 
 
 class CallFailedError(PipelineError):
     """The calls of one record failed for good; other records are not affected. `pool` turns it into a Failure."""
 
-    def __init__(self, reason: str, request_key: str, reply: str = "") -> None:
+    def __init__(self, reason: str, request_key: str, reply: str = "", is_unanswered: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.is_unanswered = is_unanswered
         self.request_key = request_key
         self.reply = reply[:EXCERPT]
 

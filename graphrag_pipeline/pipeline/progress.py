@@ -101,28 +101,41 @@ class PoolProgress:
         self._account = account
         self._report = report
         self._every_s = every_s
-        self._started = self._reported = time.monotonic()
+        self._started = self._reported = self._advanced = time.monotonic()
+        self._done = 0
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
+        if done > self._done:
+            self._done, self._advanced = done, now
         if done < total and now - self._reported < self._every_s:
             return
         self._reported = now
-        self._report(describe_calls(self._account, done, total, now - self._started))
+        self._report(describe_calls(self._account, done, total, self._advanced - self._started, now - self._advanced))
 
 
-def describe_calls(account: CallStats, done: int, total: int, seconds: float) -> str:
+def describe_calls(account: CallStats, done: int, total: int, seconds: float, since_s: float = 0.0) -> str:
     """Return a line on calls under way and an estimate of the rest.
 
-    For example: "120 of 400 done: 230 calls, 10 from the cache, 41,000 tokens, 0.31 USD; about 45 s and 0.72 USD left".
+    For example: "120 of 400 done: 230 calls, 10 from the cache, 3 retries (2 time-outs), 41,000 tokens, 0.31 USD, at
+    most 8 at once; about 45 s and 0.72 USD left".
+
+    Args:
+        seconds: from the start until the last record was done.
+        since_s: seconds since then; the estimate counts down by them, so that it does not grow while calls run.
     """
     tokens = account.prompt_tokens + account.completion_tokens
     cost = f", {account.cost:.2f} USD" if account.cost else ""
+    timeouts = f" ({account.n_timeouts:,} time-outs)" if account.n_timeouts else ""
+    retries = f", {account.n_retries:,} retries{timeouts}" if account.n_retries else ""
     line = (
-        f"{done:,} of {total:,} done: {account.n_calls:,} calls, {account.n_cached:,} from the cache, "
+        f"{done:,} of {total:,} done: {account.n_calls:,} calls, {account.n_cached:,} from the cache{retries}, "
         f"{tokens:,} tokens{cost}"
     )
+    if done < total and account.limit:
+        line += f", at most {account.limit} at once"
     if not 0 < done < total:
         return line
     left = (total - done) / done
-    return line + f"; about {seconds * left:,.0f} s{f' and {account.cost * left:.2f} USD' if cost else ''} left"
+    left_s = max(seconds * left - since_s, 0)
+    return line + f"; about {left_s:,.0f} s{f' and {account.cost * left:.2f} USD' if cost else ''} left"

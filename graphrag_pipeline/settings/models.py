@@ -45,7 +45,7 @@ class _EndpointSettings(BaseModel):
         0.5, ge=0, description="Seconds before the first retry; the wait doubles each time, up to 60 s."
     )
     max_concurrency: int = Field(
-        50, ge=1, le=1000, description="Maximum concurrent requests; fewer while the server asks to slow down."
+        50, ge=1, le=1000, description="Maximum concurrent requests; starts at 4, grows while latency holds."
     )
     requests_per_minute: int | None = Field(
         None, ge=1, description="Maximum requests per minute, over all processes of the root; null: no limit."
@@ -95,7 +95,7 @@ class EmbeddingModelSettings(_EndpointSettings):
     """An embedding model behind an OpenAI-compatible endpoint."""
 
     max_concurrency: int = Field(
-        16, ge=1, le=1000, description="Maximum concurrent requests; fewer while the server asks to slow down."
+        16, ge=1, le=1000, description="Maximum concurrent requests; starts at 4, grows while latency holds."
     )
     dimensions: int | None = Field(
         None, ge=1, description="Vector length to request, if the model supports several; null: as the model replies."

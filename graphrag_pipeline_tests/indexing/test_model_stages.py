@@ -13,7 +13,7 @@ from graphrag_pipeline.indexing.model_stages import (
     extract_text_units,
     extraction_works,
 )
-from graphrag_pipeline.models.ports import Failure
+from graphrag_pipeline.models.ports import CallFailedError, Failure
 from graphrag_pipeline.models.prompts import Prompt
 from graphrag_pipeline_tests.support.models.scripted_model import ScriptedModel
 
@@ -53,6 +53,21 @@ def test_failures_alone_stop_all_but_a_single_text_unit():
         extract(["It rained."] * 2, lambda prompt: "Roses are red")
     [failure] = extract([LONG], lambda prompt: "Roses are red")
     assert isinstance(failure, Failure)
+
+
+def time_out(prompt: str) -> str:
+    raise CallFailedError("no answer in 2 attempts; no whole answer within 8 s", "key", is_unanswered=True)
+
+
+def test_an_endpoint_that_answers_nothing_is_named_and_not_the_prompt():
+    with pytest.raises(PipelineError, match=r"answered none of the first 8 .* within 8 s.* raise timeout_s") as error:
+        extract([LONG] * 12, time_out)
+    assert "extract.txt" not in str(error.value)
+
+
+def test_a_few_answers_without_names_among_many_time_outs_judge_nothing():
+    results = extract(["Nothing. " * 40] * 2 + [LONG] * 6, lambda p: time_out(p) if "Scrooge" in p else "<|COMPLETE|>")
+    assert sum(isinstance(result, Failure) for result in results) == 6
 
 
 def test_a_stage_with_earlier_results_may_find_nothing_in_new_text_units():

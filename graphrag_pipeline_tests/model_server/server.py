@@ -9,6 +9,7 @@ import asyncio
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +55,8 @@ class ServerSettings:
     max_input_tokens: int | None = None  # of one text to embed
     max_batch_items: int = 2048
     max_in_flight: int | None = None  # requests over it are answered 429 with retry-after-ms, at once
+    n_slots: int | None = None  # requests worked on at once; the others wait in a queue, as at llama.cpp
+    tokens_per_s: float | None = None  # speed of generation, added to the latency
     count_tokens: Callable[[str], int] = approximate_tokens
 
 
@@ -67,6 +70,8 @@ class ModelServer:
         self.port = 0
         self.script_errors: list[Exception] = []
         self._scripts = Scripts(script)
+        n_slots = self.settings.n_slots
+        self._slots: AbstractAsyncContextManager[Any] = asyncio.Semaphore(n_slots) if n_slots else nullcontext()
 
     @property
     def base_url(self) -> str:
@@ -159,9 +164,10 @@ class ModelServer:
         if fault is not None:
             call.fault = fault.name
             return self._send_error(connection, fault, call)
-        reply, fault = self._decide(request)
-        call.fault = fault.name if fault else None
-        await asyncio.sleep(settings.latency_s if reply.latency_s is None else reply.latency_s)
+        async with self._slots:
+            reply, fault = self._decide(request)
+            call.fault = fault.name if fault else None
+            await asyncio.sleep(self._seconds_of(self._limit(reply, request.body)))
         if fault is not None and error_answer(fault, settings.retry_after_s) is not None:
             return self._send_error(connection, fault, call)
         match call.fault:
@@ -175,6 +181,11 @@ class ModelServer:
                 is_html = call.fault == "html"
                 return connection.send(200, _HTML_TYPE if is_html else _JSON, _HTML if is_html else _BROKEN_JSON)
         await self._send_reply(request, reply, sum(n_tokens), call, connection)
+
+    def _seconds_of(self, reply: Reply) -> float:
+        latency_s = self.settings.latency_s if reply.latency_s is None else reply.latency_s
+        speed = self.settings.tokens_per_s
+        return latency_s + (self.settings.count_tokens(reply.text) / speed if speed and reply.text else 0.0)
 
     def _decide(self, request: ReceivedRequest) -> tuple[Reply, Fault | None]:
         """The reply, spoilt if the fault concerns its content, and the fault."""

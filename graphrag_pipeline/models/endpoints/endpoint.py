@@ -43,6 +43,7 @@ ModelSettings = ChatModelSettings | EmbeddingModelSettings
 MAX_LIMITED = 20  # attempts of one request that the endpoint may answer with 429
 MAX_ADAPTED = 8  # attempts of one request with changed parameters
 MAX_UNREACHED = 3  # attempts of one request at an endpoint that never answered
+MAX_TIMED_OUT_ALONE = 2  # attempts that time out although no other request was under way: more would time out, too
 MAX_RETRY_AFTER_S = 300.0
 SETTLE_S = 60.0  # after the time-out of a call, its reservation counts as spent
 
@@ -95,7 +96,7 @@ class Endpoint:
             )
         self._stage = stage
         self._spending = spending
-        self._limit = AdaptiveLimit(settings.max_concurrency)
+        self._limit = AdaptiveLimit(settings.max_concurrency, settings.timeout_s)
         self._rate = Rate(f"{self.host} {settings.model}", settings.requests_per_minute, settings.tokens_per_minute)
         parameters = {**(defaults or {}), **settings.parameters}
         self._parameters = ModelParameters(f"{settings.model} at {self.host}", parameters)
@@ -135,10 +136,11 @@ class Endpoint:
             CallFailedError: all allowed attempts failed.
             PipelineError: the endpoint cannot be used, or the budget is spent.
         """
-        n_failed = n_limited = n_adapted = 0
+        n_failed = n_limited = n_adapted = n_alone = 0
         post = make_post(path, key, self._settings.timeout_s, on_token)
         while True:
             n_attempt = n_failed + n_limited + n_adapted + 1
+            is_alone = int(self._limit.current) == 1
             outcome = await self._attempt(post, body, expected, read, caller, n_attempt)
             if isinstance(outcome, Sent):
                 return outcome
@@ -150,9 +152,11 @@ class Endpoint:
                 n_limited += 1
             else:
                 n_failed += 1
-            if n_failed >= self._most_attempts(outcome) or n_limited >= MAX_LIMITED:
+            n_alone += outcome.is_timeout and is_alone
+            is_hopeless = n_limited >= MAX_LIMITED or n_alone >= MAX_TIMED_OUT_ALONE
+            if is_hopeless or n_failed >= self._most_attempts(outcome):
                 raise self._give_up(outcome, n_failed + n_limited, key)
-            caller.add_retry()
+            caller.add_retry(outcome.is_timeout)
             pause = backoff_s(n_failed + n_limited - 1, self._settings.backoff_s, key)
             await asyncio.sleep(max(pause, outcome.retry_after_s or 0.0))
 
@@ -184,12 +188,18 @@ class Endpoint:
                     _record_outcome(span, outcome)
             finally:
                 self._book(outcome, expected, reservation, caller)
-            if isinstance(outcome, Sent):
-                self._limit.grow()
-            elif outcome.is_overload:
-                self._limit.shrink(started_at)
-                self._limit.pause(min(outcome.retry_after_s or 0.0, MAX_RETRY_AFTER_S))
+            self._adapt_limit(outcome, started_at)
+            caller.set_limit(int(self._limit.current))
             return outcome
+
+    def _adapt_limit(self, outcome: Sent[T] | Problem, started_at: float) -> None:
+        if isinstance(outcome, Sent):
+            self._limit.succeed(started_at)
+        elif outcome.is_overload:
+            self._limit.refuse(started_at)
+            self._limit.pause(min(outcome.retry_after_s or 0.0, MAX_RETRY_AFTER_S))
+        elif outcome.is_timeout:
+            self._limit.time_out(started_at)
 
     async def _send(
         self,
@@ -253,7 +263,9 @@ class Endpoint:
             return PipelineError(
                 f"model {self._settings.model!r} at {self.host}: {problem}. Start the server, or correct base_url"
             )
-        return CallFailedError(f"no answer in {n_attempts} attempts; the last said: {problem}", key)
+        advice = "; raise timeout_s, or limit the reply by parameters.max_tokens" if problem.is_timeout else ""
+        reason = f"no answer in {n_attempts} attempts; the last said: {problem}{advice}"
+        return CallFailedError(reason, key, is_unanswered=True)
 
     def _connect(self) -> openai.AsyncOpenAI:
         """Return the SDK client of the running event loop."""

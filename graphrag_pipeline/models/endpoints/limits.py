@@ -1,8 +1,13 @@
 """Adaptive concurrency and retry delays: pure rules, without network and without a clock besides the event loop's.
 
-Concurrency follows the congestion control of TCP: additive increase, multiplicative decrease (Jacobson, "Congestion
-Avoidance and Control", 1988). An overloaded endpoint multiplies the limit by `SHRINK`, once per round of requests. Each
-success adds 1 / limit, so that a round of successes adds 1.
+Many servers answer a few requests at once and queue the others. A queue makes every request slower and answers no
+request sooner. By Little's law, requests per second = concurrent requests / latency. So the limit starts low and
+doubles while latency holds: if it doubles and latency doubles too, the server is full, and the limit goes back. After
+that it is tried again now and then. A time-out halves the limit.
+
+For endpoints that refuse requests (429, 503) the limit follows the congestion control of TCP (Jacobson, "Congestion
+Avoidance and Control", 1988): an overload reply multiplies it by `SHRINK`, once per round of requests, and a round of
+successes adds 1.
 
 Keep out: configured rate limits, which all processes of a root share (`models/spending.py`).
 """
@@ -16,9 +21,17 @@ import math
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
+FIRST_LIMIT = 4
+"""Concurrent requests at the start, if the configured maximum is not lower."""
 SHRINK = 0.7
+LATENCY_HOLDS = 1.6
+"""A limit that doubles must not multiply the latency by more than this, which is a gain of 1.25 in replies a second."""
+ROUNDS_UNTIL_TRIED_AGAIN = 8
+MAX_TIMEOUT_SHARE = 0.4
+"""The limit grows only while the latency is below this share of the time-out: doubled, it must still fit."""
 MAX_BACKOFF_S = 60.0
 
 
@@ -26,20 +39,29 @@ class AdaptiveLimit:
     """A first-come-first-served limit on concurrent requests that adapts to the endpoint. For one event loop.
 
     Args:
-        maximum: the initial and highest limit.
+        maximum: the highest limit.
+        timeout_s: seconds after which the caller abandons a request.
+
+    Attributes:
+        current: the limit in force; its whole part counts.
     """
 
-    def __init__(self, maximum: int) -> None:
+    def __init__(self, maximum: int, timeout_s: float = math.inf) -> None:
         self.maximum = maximum
-        self.current = float(maximum)
+        self.current = float(min(maximum, FIRST_LIMIT))
         self.n_active = 0
+        self._timeout_s = timeout_s
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._shrunk_at = -math.inf
         self._paused_until = -math.inf
+        self._round = _Round()
+        self._before: tuple[float, float] | None = None  # limit and latency before the limit was raised
+        self._n_rounds_held = ROUNDS_UNTIL_TRIED_AGAIN
+        self._is_refused = False
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[float]:
-        """Wait for the place of one request; yield the loop time at which it starts (see `shrink`)."""
+        """Wait for the place of one request; yield the loop time at which it starts (see `succeed`)."""
         await self._enter()
         try:
             loop = asyncio.get_running_loop()
@@ -49,16 +71,54 @@ class AdaptiveLimit:
         finally:
             self._leave()
 
-    def grow(self) -> None:
-        """Raise the limit after a success: by 1 after a round of successes."""
-        self.current = min(float(self.maximum), self.current + 1 / self.current)
-        self._wake()
+    def succeed(self, started_at: float) -> None:
+        """Count an answered request; at the end of a round of them, raise the limit or take a raise back.
 
-    def shrink(self, started_at: float) -> None:
-        """Lower the limit after an overload; requests that started before the last decrease have no effect."""
+        A round is as many requests as the limit allows, all started under it. Requests count only while others wait
+        for a place: otherwise the latency says nothing about this limit.
+        """
+        if not self._waiting or started_at < self._round.since:
+            return
+        self._round.add(asyncio.get_running_loop().time() - started_at)
+        if self._round.n >= int(self.current):
+            self._end_round(self._round.mean_s)
+            self._wake()
+
+    def _end_round(self, latency_s: float) -> None:
+        before, self._before = self._before, None
+        if before is not None and latency_s > LATENCY_HOLDS * before[1] * (self.current / before[0]) / 2:
+            self._set(before[0])
+            self._n_rounds_held = 0
+            return
+        self._n_rounds_held += 1
+        has_room = self.current < self.maximum and latency_s < MAX_TIMEOUT_SHARE * self._timeout_s
+        if has_room and self._is_refused:
+            self._set(self.current + 1)
+        elif has_room and (before is not None or self._n_rounds_held >= ROUNDS_UNTIL_TRIED_AGAIN):
+            self._before = (self.current, latency_s)
+            self._set(self.current * 2)
+        else:
+            self._round = _Round(asyncio.get_running_loop().time())
+
+    def refuse(self, started_at: float) -> None:
+        """Lower the limit after an overload reply; from then on it grows by 1 a round."""
+        self._is_refused = True
+        self._shrink(started_at, SHRINK)
+
+    def time_out(self, started_at: float) -> None:
+        """Halve the limit after a time-out: the request may have waited in a queue of the server."""
+        self._shrink(started_at, 0.5)
+
+    def _shrink(self, started_at: float, factor: float) -> None:
+        """Lower the limit; requests that started before the last decrease have no effect."""
         if started_at > self._shrunk_at:
             self._shrunk_at = asyncio.get_running_loop().time()
-            self.current = max(1.0, self.current * SHRINK)
+            self._before, self._n_rounds_held = None, 0
+            self._set(self.current * factor)
+
+    def _set(self, limit: float) -> None:
+        self.current = min(float(self.maximum), max(1.0, limit))
+        self._round = _Round(asyncio.get_running_loop().time())
 
     def pause(self, seconds: float) -> None:
         """Start no request for `seconds`."""
@@ -87,6 +147,23 @@ class AdaptiveLimit:
             if not turn.done():
                 self.n_active += 1
                 turn.set_result(None)
+
+
+@dataclass
+class _Round:
+    """The requests answered under one limit, which is in force since a loop time."""
+
+    since: float = -math.inf
+    n: int = 0
+    seconds: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.n += 1
+        self.seconds += seconds
+
+    @property
+    def mean_s(self) -> float:
+        return self.seconds / self.n
 
 
 def backoff_s(attempt: int, first_s: float, key: str) -> float:

@@ -111,7 +111,7 @@ class OpenAIChatModel:
                 break
             failure = await asyncio.shield(under_way[key])
             if failure is not None:
-                raise CallFailedError(failure.reason, key, failure.reply)
+                raise CallFailedError(failure.reason, key, failure.reply, failure.is_unanswered)
         done: asyncio.Future[CallFailedError | None] = asyncio.get_running_loop().create_future()
         under_way[key] = done
         failure = None

@@ -45,19 +45,16 @@ def test_no_more_than_the_limit_at_once_first_come_first_served() -> None:
     asyncio.run(scene())
 
 
-def test_one_burst_of_refusals_shrinks_once_and_successes_grow_slowly() -> None:
+def test_one_burst_of_refusals_shrinks_once_and_a_round_of_successes_adds_one() -> None:
     async def scene() -> None:
         limit = AdaptiveLimit(10)
+        limit.current = 10.0
         async with limit.slot() as first, limit.slot() as second:
             await asyncio.sleep(0.01)
-            limit.shrink(first)
-            limit.shrink(second)
+            limit.refuse(first)
+            limit.refuse(second)
         assert limit.current == 7.0
-        for _ in range(7):
-            limit.grow()
-        assert 7.9 < limit.current < 8.0
-        for _ in range(1000):
-            limit.grow()
+        await Queue(limit, [0.001] * 100).serve()
         assert limit.current == 10.0
 
     asyncio.run(scene())
@@ -69,8 +66,66 @@ def test_it_never_shrinks_below_one() -> None:
         for _ in range(20):
             async with limit.slot() as started:
                 await asyncio.sleep(0.001)
-                limit.shrink(started)
+                limit.time_out(started)
         assert limit.current == 1.0
+
+    asyncio.run(scene())
+
+
+class Queue:
+    """Requests, each for some seconds, at a server that works on `n_slots` at once; keeps the highest limit."""
+
+    def __init__(self, limit: AdaptiveLimit, seconds: list[float], n_slots: int = 1000) -> None:
+        self.most = 0
+        self._limit, self._seconds, self._slots = limit, seconds, asyncio.Semaphore(n_slots)
+
+    async def serve(self) -> None:
+        await asyncio.gather(*(self._request(seconds) for seconds in self._seconds))
+
+    async def _request(self, seconds: float) -> None:
+        async with self._limit.slot() as started:
+            async with self._slots:
+                await asyncio.sleep(seconds)
+            self._limit.succeed(started)
+            self.most = max(self.most, int(self._limit.current))
+
+
+def test_it_starts_low_and_grows_to_the_maximum_while_latency_holds() -> None:
+    async def scene() -> None:
+        limit = AdaptiveLimit(50)
+        assert limit.current == 4.0
+        await Queue(limit, [0.02] * 400).serve()
+        assert limit.current == 50.0
+
+    asyncio.run(scene())
+
+
+def test_it_stays_low_at_a_server_that_queues_requests() -> None:
+    async def scene() -> int:
+        limit = AdaptiveLimit(50)
+        queue = Queue(limit, [0.01] * 150, n_slots=2)
+        await queue.serve()
+        assert limit.current <= 8.0
+        return queue.most
+
+    assert asyncio.run(scene()) <= 16
+
+
+def test_it_does_not_grow_where_a_doubled_latency_would_exceed_the_time_out() -> None:
+    async def scene() -> None:
+        limit = AdaptiveLimit(50, timeout_s=0.02)
+        await Queue(limit, [0.01] * 40).serve()
+        assert limit.current == 4.0
+
+    asyncio.run(scene())
+
+
+def test_few_requests_say_nothing_about_the_limit() -> None:
+    async def scene() -> None:
+        limit = AdaptiveLimit(50)
+        for _ in range(40):
+            await Queue(limit, [0.0]).serve()
+        assert limit.current == 4.0
 
     asyncio.run(scene())
 

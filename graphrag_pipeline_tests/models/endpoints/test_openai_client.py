@@ -14,7 +14,8 @@ from pydantic import BaseModel
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.models.endpoints.endpoint import MAX_UNREACHED
 from graphrag_pipeline.models.endpoints.openai_client import BOUNDED_COMPLETION
-from graphrag_pipeline.models.ports import CallFailedError, ChatRequest
+from graphrag_pipeline.models.pool import complete_all
+from graphrag_pipeline.models.ports import CallFailedError, ChatReply, ChatRequest
 from graphrag_pipeline.models.spending import BudgetExceededError, Spending
 from graphrag_pipeline.models.structured import json_schema_format, parse_reply
 from graphrag_pipeline.settings.models import BudgetSettings
@@ -218,6 +219,26 @@ def test_a_server_that_has_answered_is_retried_as_often_as_set(tmp_path: Path) -
         complete(chat, ask("Who?"))
     with pytest.raises(CallFailedError, match="no answer in 5 attempts"):
         complete(chat, ask("What?"))
+
+
+def test_a_server_with_one_slot_is_not_flooded(tmp_path: Path) -> None:
+    """50 requests at once would wait 2 s in the queue of a server that needs 0.04 s for each."""
+    with running_model_server(lambda request: FACT, latency_s=0.04, n_slots=1) as server:
+        chat = chat_model(server.base_url, tmp_path, timeout_s=0.4, max_concurrency=50)
+        replies = complete_all(chat, [ask(f"Who is number {i}?") for i in range(50)])
+    assert all(isinstance(reply, ChatReply) for reply in replies)
+    assert server.count() <= 55, "almost no request is abandoned"
+
+
+def test_a_request_that_times_out_alone_is_not_sent_again_and_again(tmp_path: Path) -> None:
+    with running_model_server(lambda request: FACT, latency_s=5.0) as server:
+        chat = chat_model(server.base_url, tmp_path, timeout_s=0.1, max_concurrency=1)
+        with pytest.raises(
+            CallFailedError, match=r"2 attempts; .* no whole answer within 0.1 s; raise timeout_s"
+        ) as caught:
+            complete(chat, ask("Who?"))
+    assert caught.value.is_unanswered
+    assert chat.stats.n_timeouts == 1
 
 
 def test_a_prompt_that_is_too_long_fails_alone(tmp_path: Path) -> None:
