@@ -23,6 +23,9 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.query.selection.candidates import Candidates, Limits, Pick
 from graphrag_pipeline.query.selection.ranked import balanced, graph
 
+MINIMUM_QUOTA = 1
+"""Text units that `weighted_quota` gives each entity at least, also one whose similarity is not positive."""
+
 Strategy = Callable[[Candidates, Limits], list[Pick]]
 
 
@@ -61,6 +64,11 @@ class _TextUnitSelection:
         self._offers = list(map(_offer, candidates.text_units, candidates.n_of_entity))
 
     @property
+    def is_reserved(self) -> np.ndarray:
+        """Whether each entity has a reserved text unit, bool (n entities,)."""
+        return np.array(self._n_reserved, dtype=np.int64) > 0
+
+    @property
     def entities(self) -> range:
         return range(len(self._offers))
 
@@ -94,6 +102,20 @@ class _TextUnitSelection:
     def take_until_full(self, entity: int) -> bool:
         """Take an entity's text units up to the first that does not fit, and return whether all fitted."""
         return all(self._is_taken[unit] or self._take(unit, entity) for unit in self._offers[entity])
+
+    def take_quotas(self, quotas: np.ndarray) -> np.ndarray:
+        """Take one text unit for each entity with a quota, then the other ones; return how many each took."""
+        n_taken = np.array(
+            [quota > 0 and self.take_next(entity) for entity, quota in enumerate(quotas)], dtype=np.int64
+        )
+        for entity in np.flatnonzero(n_taken):
+            while n_taken[entity] < quotas[entity] and self.take_next(entity):
+                n_taken[entity] += 1
+        return n_taken
+
+    def sort_by_entity(self) -> None:
+        """Put the text units taken so far in the order of their entities."""
+        self.picks.sort(key=lambda pick: pick.entity)
 
     def take_round(self) -> int:
         """Take one text unit for each entity that has one, and return how many were taken."""
@@ -136,26 +158,48 @@ def round_robin(candidates: Candidates, limits: Limits) -> list[Pick]:
 
 
 def weighted_quota(candidates: Candidates, limits: Limits) -> list[Pick]:
-    """Take as many text units per entity as its quota, which is proportional to its similarity.
+    """Take as many text units per entity as its quota, which is proportional to its similarity and at least one.
 
-    Quotas are rounded by largest remainder (`largest_remainder`). Unused quota is divided by the same rule among the
-    entities that still have text units. If costs are tokens, n is the number of text units that fit at their mean cost;
-    depth first fills the rest of the budget.
+    Quotas are rounded by largest remainder (`divide_quota`). Every entity has its first text unit before one has its
+    second. Unused quota is divided by the same rule among the entities that still have text units. If costs are
+    tokens, n is the number of text units that fit at their mean cost; depth first fills the rest of the budget.
     """
     selection = _TextUnitSelection(candidates, limits)
-    is_open = np.ones(len(candidates.text_units), dtype=bool)
+    is_open = np.array([len(units) > 0 for units in candidates.text_units], dtype=bool) | selection.is_reserved
     left = _n_affordable(candidates.costs, limits.budget) + sum(limits.reserved or ())
+    minimum = MINIMUM_QUOTA
     while left > 0 and is_open.any():
-        quotas = largest_remainder(np.where(is_open, np.clip(candidates.similarity, 0.0, None), 0.0), left, is_open)
-        for entity, quota in enumerate(quotas):
-            n_taken = 0
-            while n_taken < quota and selection.take_next(entity):
-                n_taken += 1
-            is_open[entity] &= n_taken == quota
-            left -= n_taken
+        quotas = np.array(divide_quota(np.clip(candidates.similarity, 0.0, None), left, is_open, minimum))
+        n_taken = selection.take_quotas(quotas)
+        is_open &= n_taken == quotas
+        left -= int(n_taken.sum())
+        minimum = 0
+    selection.sort_by_entity()
     for entity in selection.entities:
         selection.take_all(entity)
     return selection.picks
+
+
+def divide_quota(weights: np.ndarray, n: int, is_open: np.ndarray, minimum: int = MINIMUM_QUOTA) -> list[int]:
+    """Divide n by largest remainder among the open parts, each of which gets at least `minimum` if n is enough.
+
+    A part with less than the minimum by its weight gets the minimum, and the others divide what is left. If n is not
+    enough for all minimums, the parts with most weight have theirs.
+    """
+    n_parts = n // minimum if minimum else len(weights)
+    if n_parts < is_open.sum():
+        first = np.lexsort((np.arange(len(weights)), -weights, ~is_open))[:n_parts]
+        return [minimum if part in first else 0 for part in range(len(weights))]
+    is_poor = np.zeros(len(weights), dtype=bool)
+    while True:
+        receives = is_open & ~is_poor
+        rest = n - minimum * int(is_poor.sum())
+        parts = np.array(largest_remainder(np.where(receives, weights, 0.0), rest, receives))
+        parts[is_poor] = minimum
+        found = receives & (parts < minimum)
+        if not found.any():
+            return [int(part) for part in parts]
+        is_poor |= found
 
 
 def _n_affordable(costs: np.ndarray, budget: int) -> int:
@@ -186,6 +230,7 @@ def minimum_guarantee(candidates: Candidates, limits: Limits) -> list[Pick]:
     selection = _TextUnitSelection(candidates, limits)
     for _ in range(limits.guaranteed):
         selection.take_round()
+    selection.sort_by_entity()
     for entity in selection.entities:
         selection.take_all(entity)
     return selection.picks

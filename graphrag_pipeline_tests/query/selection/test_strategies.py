@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from graphrag_pipeline.query.selection.candidates import Candidates, Limits
 from graphrag_pipeline.query.selection.strategies import (
     RANKED,
     STRATEGIES,
+    divide_quota,
     largest_remainder,
     select_text_units,
 )
@@ -39,6 +42,18 @@ def selected(strategy, candidates, budget, **limits):
 
 def count_per_entity(picks, n_entities):
     return np.bincount([pick.entity for pick in picks], minlength=n_entities).tolist()
+
+
+@st.composite
+def candidate_sets(draw):
+    n = draw(st.integers(1, 25))
+    units = st.lists(st.integers(0, n - 1), unique=True).map(lambda u: np.array(sorted(u), dtype=np.int64))
+    entities = draw(st.lists(units, min_size=1, max_size=6))
+    similarity = draw(st.lists(st.floats(-1, 1), min_size=len(entities), max_size=len(entities)))
+    own = tuple(draw(st.lists(st.integers(0, 9), min_size=len(e), max_size=len(e)).map(np.array)) for e in entities)
+    counts = st.lists(st.integers(0, 9), min_size=n, max_size=n).map(np.array)
+    costs = st.lists(st.integers(1, 40), min_size=n, max_size=n).map(np.array)
+    return Candidates(tuple(entities), own, np.array(similarity), draw(counts), draw(costs))
 
 
 CHAMAZULENE = make_candidates(range(1, 51), [1, 5, 51, 52], [5, 52, 53])
@@ -73,7 +88,7 @@ def test_a_guarantee_is_only_used_up_by_text_units_not_yet_taken():
 
 
 def test_a_guarantee_that_does_not_fit_is_served_in_rounds():
-    assert selected("minimum_guarantee", make_candidates([1, 2, 3], [4, 5], [6, 7]), 4) == [1, 4, 6, 2]
+    assert selected("minimum_guarantee", make_candidates([1, 2, 3], [4, 5], [6, 7]), 4) == [1, 2, 4, 6]
 
 
 def test_text_units_with_more_relationships_come_first_and_ties_in_reading_order():
@@ -119,23 +134,41 @@ def test_equal_quotas_where_nothing_is_similar():
     assert count_per_entity(select_text_units("weighted_quota", candidates, Limits(6)), 2) == [3, 3]
 
 
+def test_an_entity_without_similarity_has_a_quota_of_one():
+    candidates = make_candidates(range(1, 11), range(11, 21), range(21, 31), similarity=(0.9, 0.0, -0.5))
+    assert count_per_entity(select_text_units("weighted_quota", candidates, Limits(6)), 3) == [4, 1, 1]
+    assert selected("weighted_quota", candidates, 2) == [1, 11]
+
+
+@given(
+    weights=st.lists(st.floats(0, 1), min_size=1, max_size=8).map(np.array),
+    n=st.integers(0, 60),
+    minimum=st.integers(0, 3),
+)
+def test_laws_of_quotas(weights, n, minimum):
+    quotas = divide_quota(weights, n, np.ones(len(weights), dtype=bool), minimum)
+    if n >= minimum * len(weights):
+        assert sum(quotas) == n and min(quotas) >= minimum
+    else:
+        assert set(quotas) <= {0, minimum} and sum(quotas) == n // minimum * minimum
+    by_weight = [quotas[i] for i in np.lexsort((np.arange(len(weights)), -weights))]
+    assert by_weight == sorted(quotas, reverse=True)
+
+
+@given(candidates=candidate_sets(), n=st.integers(0, 8))
+@pytest.mark.parametrize("strategy", ["round_robin", "weighted_quota", "minimum_guarantee"])
+def test_every_entity_is_heard_before_one_is_heard_twice(strategy, candidates, n):
+    costs = np.ones_like(candidates.costs)
+    picks = select_text_units(strategy, replace(candidates, costs=costs), Limits(n + len(candidates.text_units)))
+    taken = {pick.text_unit for pick in picks}
+    assert all(not len(units) or set(units.tolist()) & taken for units in candidates.text_units)
+
+
 def test_an_unknown_strategy_is_an_error_that_lists_the_valid_ones():
     with pytest.raises(PipelineError, match=r"'best'; valid: balanced, graph, depth_first, .*minimum_guarantee"):
         select_text_units("best", CHAMAZULENE, Limits(20))
     with pytest.raises(PipelineError, match=r"'depthfirst'; did you mean 'depth_first'\? Valid: balanced"):
         select_text_units("depthfirst", CHAMAZULENE, Limits(20))
-
-
-@st.composite
-def candidate_sets(draw):
-    n = draw(st.integers(1, 25))
-    units = st.lists(st.integers(0, n - 1), unique=True).map(lambda u: np.array(sorted(u), dtype=np.int64))
-    entities = draw(st.lists(units, min_size=1, max_size=6))
-    similarity = draw(st.lists(st.floats(-1, 1), min_size=len(entities), max_size=len(entities)))
-    own = tuple(draw(st.lists(st.integers(0, 9), min_size=len(e), max_size=len(e)).map(np.array)) for e in entities)
-    counts = st.lists(st.integers(0, 9), min_size=n, max_size=n).map(np.array)
-    costs = st.lists(st.integers(1, 40), min_size=n, max_size=n).map(np.array)
-    return Candidates(tuple(entities), own, np.array(similarity), draw(counts), draw(costs))
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
