@@ -1,8 +1,8 @@
 """Pieces of texts that are too long for an embedding model, and batches of texts.
 
 Pure functions over token counts. A text of n > `max_tokens` tokens is cut into ceil(n / max_tokens) near-equal pieces
-(600 at 450 -> 300 + 300; 1200 -> 3 x 400), at a sentence end where one is near. Its vector is the mean of the pieces'
-vectors weighted by their tokens, normalised to length 1.
+(600 at 450 -> 300 + 300; 1200 -> 3 x 400) between tokens, at a sentence end where one is near. Its vector is the mean
+of the pieces' vectors, normalised to length 1.
 
 Keep out: endpoints and stores.
 """
@@ -14,12 +14,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 import numpy as np
 
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.settings.models import OWN_TOKENIZER, EmbeddingModelSettings
 from graphrag_pipeline.text.sentences import grapheme_start, split_sentences
-from graphrag_pipeline.text.tokens import DEFAULT_ENCODING, count_tokens, count_tokens_each, load_encoding
+from graphrag_pipeline.text.tokens import DEFAULT_ENCODING, count_tokens, count_tokens_each, token_boundaries
 
 NEAR = 0.1  # of a piece: the most that a cut moves to meet a sentence end
 
@@ -32,29 +34,81 @@ class TextPiece:
     n_tokens: int
 
 
+@dataclass(frozen=True)
+class PieceLimit:
+    """The longest piece that an embedding model gets, in tokens of an encoding of tiktoken."""
+
+    max_tokens: int
+    encoding: str = DEFAULT_ENCODING
+
+
+def piece_limit(settings: EmbeddingModelSettings) -> PieceLimit:
+    """Return the longest piece under the settings: `batch_max_tokens`, less the stated margin."""
+    return PieceLimit(int(settings.batch_max_tokens / (1 + settings.token_margin)), find_encoding(settings))
+
+
+def find_encoding(settings: EmbeddingModelSettings) -> str:
+    """Return the encoding that counts the tokens of a model; it is not loaded.
+
+    Raises:
+        PipelineError: the settings name the model's own encoding, and tiktoken has none for the model.
+    """
+    import tiktoken
+
+    if settings.tokenizer != OWN_TOKENIZER:
+        return settings.tokenizer
+    try:
+        return tiktoken.encoding_name_for_model(settings.model)
+    except KeyError:
+        raise PipelineError(
+            f"embedding_model.tokenizer is {OWN_TOKENIZER!r}, but tiktoken has no tokenizer for {settings.model!r}; "
+            f"set `embedding_model.tokenizer` to {DEFAULT_ENCODING!r}, and `embedding_model.token_margin` if the model "
+            "counts more tokens"
+        ) from None
+
+
+def pieces_to_send(text: str, limit: PieceLimit) -> list[TextPiece]:
+    """Return the pieces of a text that an embedding model gets: those that are not blank."""
+    return [piece for piece in split_to_pieces(text, limit.max_tokens, limit.encoding) if piece.text.strip()]
+
+
 def split_to_pieces(text: str, max_tokens: int, encoding: str = DEFAULT_ENCODING) -> list[TextPiece]:
-    """Cut a text into the fewest near-equal pieces of at most `max_tokens` tokens; together they are the text."""
+    """Cut a text into the fewest near-equal pieces of at most `max_tokens` tokens; together they are the text.
+
+    Only a text in which a character has several tokens can need more than ceil(n / max_tokens) pieces.
+    """
     n_tokens = count_tokens(text, encoding)
     if n_tokens <= max_tokens:
         return [TextPiece(text, n_tokens)]
     n_pieces = math.ceil(n_tokens / max_tokens)
+    places = _CutPlaces(text, encoding)
     while True:
-        pieces = _cut(text, n_pieces, max_tokens, encoding)
-        if len(pieces) < n_pieces or all(piece.n_tokens <= max_tokens for piece in pieces):
-            return pieces  # fewer than requested: no further cut is possible
+        for near in (NEAR, 0.0):
+            pieces = places.cut(n_pieces, max_tokens, near)
+            if len(pieces) < n_pieces or all(piece.n_tokens <= max_tokens for piece in pieces):
+                return pieces  # fewer than requested: no further cut is possible
         n_pieces += 1
 
 
 def halve(piece: TextPiece, encoding: str = DEFAULT_ENCODING) -> list[TextPiece]:
     """Cut a piece in two, for an endpoint that counts more tokens; return one piece if no cut is possible."""
-    return _cut(piece.text, 2, piece.n_tokens, encoding)
+    return _CutPlaces(piece.text, encoding).cut(2, piece.n_tokens)
 
 
-def average_vectors(vectors: Sequence[np.ndarray], weights: Sequence[int]) -> np.ndarray:
-    """Return the weighted mean of vectors (d,), float32 of length 1; zeros if the mean is zero."""
-    total = np.average(np.asarray(vectors, dtype=np.float64), axis=0, weights=np.asarray(weights, dtype=np.float64))
+def average_vectors(vectors: Sequence[np.ndarray], weights: Sequence[int] | None = None) -> np.ndarray:
+    """Return the mean of vectors (d,), float32 of length 1; zeros if the mean is zero.
+
+    Args:
+        weights: of the vectors; equal without them.
+    """
+    total = np.average(np.asarray(vectors, dtype=np.float64), axis=0, weights=weights)
     length = float(np.linalg.norm(total))
     return (total / length if length > 0 else total).astype(np.float32)
+
+
+def average_pieces(vectors: Sequence[np.ndarray], pieces: Sequence[TextPiece], is_weighted: bool) -> np.ndarray:
+    """Return the vector of a text from those of its pieces, weighted by their tokens or not."""
+    return average_vectors(vectors, [piece.n_tokens for piece in pieces] if is_weighted else None)
 
 
 def pack_batches(n_tokens: Sequence[int], max_items: int, max_tokens: int) -> list[list[int]]:
@@ -87,9 +141,11 @@ class PiecedTexts:
 
     Args:
         pieces_of: pieces by the hash of their text.
+        is_weighted: whether the mean of the pieces' vectors is weighted by their tokens.
     """
 
-    def __init__(self, pieces_of: Mapping[str, Sequence[TextPiece]]) -> None:
+    def __init__(self, pieces_of: Mapping[str, Sequence[TextPiece]], is_weighted: bool) -> None:
+        self._is_weighted = is_weighted
         self.places = [
             PiecePlace(key, number, piece) for key, pieces in pieces_of.items() for number, piece in enumerate(pieces)
         ]
@@ -104,47 +160,73 @@ class PiecedTexts:
             return {}
         in_order = [arrived[number] for number in range(len(pieces))]
         del self._arrived[place.key]
-        return {place.key: average_vectors(in_order, [piece.n_tokens for piece in pieces])}
+        return {place.key: average_pieces(in_order, pieces, self._is_weighted)}
 
 
-def _cut(text: str, n_pieces: int, max_tokens: int, encoding: str) -> list[TextPiece]:
-    places = [0, *_cut_places(text, n_pieces, max_tokens, encoding), len(text)]
-    parts = [text[start:end] for start, end in pairwise(places) if end > start]
-    return [TextPiece(part, n) for part, n in zip(parts, count_tokens_each(parts, encoding), strict=True)]
+class _CutPlaces:
+    """The places where a text may be cut: between tokens, never between a letter and its marks."""
 
+    def __init__(self, text: str, encoding: str) -> None:
+        self._text = text
+        self._encoding = encoding
+        self._n_before, self._offsets = token_boundaries(text, encoding)
+        ends = (self._at_sentence_end(end) for _, end in split_sentences(text)[:-1])
+        self._ends = [place for place in ends if place is not None]
+        self._tokens_at_ends = [self._n_before[place] for place in self._ends]
 
-def _cut_places(text: str, n_pieces: int, max_tokens: int, encoding: str) -> Iterator[int]:
-    """Yield the character offsets of the n_pieces - 1 cuts, ascending."""
-    spans = split_sentences(text)
-    counts = count_tokens_each([text[start:end] for start, end in spans], encoding)
-    ends = list(accumulate(counts))  # tokens up to the end of each sentence
-    total, done = ends[-1], 0.0
-    for n_left in range(n_pieces, 1, -1):
-        share = (total - done) / n_left
-        ideal = done + share
-        low = max(ideal - NEAR * share, total - (n_left - 1) * max_tokens)  # the rest must fit into n_left - 1 pieces
-        high = min(ideal + NEAR * share, done + max_tokens)
-        nearest = min(_ends_within(ends, low, high), key=lambda i: abs(ends[i] - ideal), default=None)
-        if nearest is not None:
-            done = float(ends[nearest])
-            yield spans[nearest][1]
-        else:
-            sentence = bisect.bisect_left(ends, ideal)
-            start, end = spans[sentence]
-            n_before = ends[sentence] - counts[sentence]
-            yield start + _offset_of_token(text[start:end], round(ideal) - n_before, encoding)
-            done = float(round(ideal))
+    def cut(self, n_pieces: int, max_tokens: int, near: float = NEAR) -> list[TextPiece]:
+        """Cut the text into near-equal pieces, fewer if it has fewer places.
 
+        Args:
+            max_tokens: of a piece; a piece has more only where no place is near.
+            near: share of a piece that a cut may move to meet a sentence end.
+        """
+        offsets = [0, *(self._offsets[place] for place in self._choose(n_pieces, max_tokens, near)), len(self._text)]
+        parts = [self._text[start:end] for start, end in pairwise(offsets) if end > start]
+        return [TextPiece(part, n) for part, n in zip(parts, count_tokens_each(parts, self._encoding), strict=True)]
 
-def _ends_within(ends: Sequence[int], low: float, high: float) -> range:
-    return range(bisect.bisect_left(ends, low), bisect.bisect_right(ends, high))
+    def _choose(self, n_pieces: int, max_tokens: int, near: float) -> Iterator[int]:
+        """Yield the n_pieces - 1 places to cut at, ascending."""
+        total, done = self._n_before[-1], 0
+        for n_left in range(n_pieces, 1, -1):
+            share = (total - done) / n_left
+            ideal = done + share
+            least = max(total - (n_left - 1) * max_tokens, done + 1)  # the rest must fit into n_left - 1 pieces
+            most = done + max_tokens
+            place = self._nearest_end(ideal, max(ideal - near * share, least), min(ideal + near * share, most))
+            if place is None:
+                place = self._nearest_token(round(ideal), done, least, most)
+            if place is None:
+                return
+            done = self._n_before[place]
+            yield place
 
+    def _nearest_end(self, ideal: float, low: float, high: float) -> int | None:
+        """Return the sentence end nearest to `ideal` tokens, between `low` and `high`; None without one."""
+        first, after = bisect.bisect_left(self._tokens_at_ends, low), bisect.bisect_right(self._tokens_at_ends, high)
+        nearest = min(range(first, after), key=lambda i: abs(self._tokens_at_ends[i] - ideal), default=None)
+        return None if nearest is None else self._ends[nearest]
 
-def _offset_of_token(sentence: str, n_tokens: int, encoding: str) -> int:
-    """Return the number of characters of the first `n_tokens` tokens; never cut between a letter and its marks."""
-    encoder = load_encoding(encoding)
-    tokens = encoder.encode_ordinary(sentence)
-    if not 0 < n_tokens < len(tokens):
-        return 0 if n_tokens <= 0 else len(sentence)
-    _, offsets = encoder.decode_with_offsets(tokens)
-    return grapheme_start(sentence, offsets[n_tokens])
+    def _nearest_token(self, ideal: int, done: int, least: int, most: int) -> int | None:
+        """Return the place after `done` tokens nearest to `ideal`, if possible in `least` to `most`; None without."""
+        middle = bisect.bisect_left(self._n_before, ideal)
+        before = next((place for place in range(middle, 0, -1) if self._is_whole(place)), None)
+        after = next((place for place in range(middle + 1, len(self._offsets) - 1) if self._is_whole(place)), None)
+
+        def badness(place: int) -> tuple[int, int]:
+            n = self._n_before[place]
+            return max(least - n, n - most, 0), abs(n - ideal)
+
+        found = [place for place in (before, after) if place is not None and self._n_before[place] > done]
+        return min(found, key=badness, default=None)
+
+    def _is_whole(self, place: int) -> bool:
+        offset = self._offsets[place]
+        return 0 < offset < len(self._text) and grapheme_start(self._text, offset) == offset
+
+    def _at_sentence_end(self, offset: int) -> int | None:
+        """Return the place at a sentence end; a space that is part of the next token stays with it."""
+        place = bisect.bisect_left(self._offsets, offset)
+        if self._offsets[place] > offset and self._text[self._offsets[place - 1] : offset].isspace():
+            place -= 1
+        return place if 0 < self._offsets[place] <= offset else None

@@ -187,6 +187,11 @@ class Embedder(Protocol):
         ...
 
 
+def can_search(embedder: Embedder, fingerprint: str) -> bool:
+    """Whether vectors of a fingerprint can be compared with those that an embedder makes for questions."""
+    return fingerprint in (embedder.fingerprint, *getattr(embedder, "earlier_fingerprints", ()))
+
+
 def embed_distinct(texts: Sequence[str], embedder: Embedder) -> np.ndarray:
     """Embed texts, a repeated text once.
 

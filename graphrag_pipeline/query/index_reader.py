@@ -17,6 +17,8 @@ import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.caller import Caller, embedder_for
+from graphrag_pipeline.models.embedding_identity import identity_of
+from graphrag_pipeline.models.ports import can_search
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.filtering.document_mask import DocumentMask, document_rows, find_document_mask
 from graphrag_pipeline.query.filtering.filters import DocumentFields
@@ -74,7 +76,7 @@ class IndexReader:
     """
 
     def __init__(self, snapshot: Snapshot, settings: Settings, embedder: Embedder, root: Root | None = None) -> None:
-        _check_fingerprint(snapshot, embedder)
+        _check_fingerprint(snapshot, settings, embedder)
         self.document_mask: DocumentMask | None = None
         self._root = root
         self.snapshot = snapshot
@@ -233,11 +235,27 @@ class IndexReader:
         return NameIndex.stored(hashes, rows)
 
 
-def _check_fingerprint(snapshot: Snapshot, embedder: Embedder) -> None:
+def _check_fingerprint(snapshot: Snapshot, settings: Settings, embedder: Embedder) -> None:
     made_by = snapshot.manifest.embedding_fingerprint
-    if made_by != embedder.fingerprint:
+    if not can_search(embedder, made_by):
+        differing = _name_differences(snapshot, settings, embedder)
         raise PipelineError(
             f"snapshot {snapshot.id} has vectors of another embedding model ({made_by}) than `embeddings` and "
-            f"`embedding_model` of settings.yaml name ({embedder.fingerprint}); run `graphrag-pipeline index` to embed "
-            "again, or set them back to the model that made the index: `status` names old and new"
+            f"`embedding_model` of settings.yaml name ({embedder.fingerprint}){differing}; run `graphrag-pipeline "
+            "index` to embed again, or set them back to the model that made the index: `status` names old and new"
         )
+
+
+def _name_differences(snapshot: Snapshot, settings: Settings, embedder: Embedder) -> str:
+    """Return what differs between the embedding of a snapshot and that of the settings; "" if not recorded."""
+    recorded = (
+        {name: value for name, value in code.items() if name.startswith(("embedding model", "embedding_model."))}
+        for code in snapshot.manifest.code.values()
+    )
+    old = next(filter(None, recorded), None)
+    if old is None:
+        return ""
+    is_model = settings.embeddings.engine == "model"
+    new = identity_of(settings.embedding_model) if is_model else {"embedding model": embedder.fingerprint}
+    names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name) and name != "embedding method")
+    return ": " + ", ".join(f"{name} {old.get(name)} -> {new.get(name)}" for name in names) if names else ""

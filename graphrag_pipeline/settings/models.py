@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 OPENAI_URL = "https://api.openai.com/v1"
+DEFAULT_TOKENIZER = "o200k_base"
+OWN_TOKENIZER = "model"
+"""Value of `embedding_model.tokenizer`: the tokenizer of the model, by tiktoken's list of models."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Prefixes of keys, or a long mix of letters and digits as only keys have. A key with a hyphen is not a valid name.
@@ -107,7 +110,36 @@ class EmbeddingModelSettings(_EndpointSettings):
         description="Maximum tokens of one text; a longer text is split and its vectors are averaged (450 for a "
         "limit of 512).",
     )
+    tokenizer: str = Field(
+        DEFAULT_TOKENIZER,
+        description="Counts the tokens for these limits: an encoding of tiktoken (o200k_base is bundled, others are "
+        "downloaded), or model: the model's own, if tiktoken lists the model.",
+    )
+    token_margin: float = Field(
+        0.0,
+        ge=0,
+        le=4,
+        description="Share by which the model may count more tokens than the tokenizer: a text of more than "
+        "batch_max_tokens / (1 + token_margin) tokens is split.",
+    )
+    averaging: Literal["by_tokens", "plain"] = Field(
+        "by_tokens",
+        description="Vector of a split text: mean of its pieces' vectors, weighted by their tokens (by_tokens) or not "
+        "(plain); of length 1.",
+    )
     batch_max_tokens_per_request: int = Field(100_000, ge=16, description="Maximum tokens in one request.")
+
+    @field_validator("tokenizer")
+    @classmethod
+    def _is_known_tokenizer(cls, name: str) -> str:
+        if name in (DEFAULT_TOKENIZER, OWN_TOKENIZER):
+            return name
+        import tiktoken
+
+        if name not in tiktoken.list_encoding_names():
+            known = ", ".join(tiktoken.list_encoding_names())
+            raise ValueError(f"{name!r} is not a tokenizer; set {OWN_TOKENIZER!r} or one of {known}")
+        return name
 
 
 class BudgetSettings(BaseModel):

@@ -65,7 +65,7 @@ def _load(name: str) -> tiktoken.Encoding:
         raise PipelineError(
             f"tokens: tiktoken cannot load the encoding {name!r} ({_first_line(error)}); set `text_units.encoding` to "
             f"{DEFAULT_ENCODING!r}, which needs no download, or to one of {known} on a machine with network access or "
-            f"with {_CACHE_VARIABLE} set to a folder that holds its ranks"
+            f"with {_CACHE_VARIABLE} set to a folder that holds its ranks (likewise `embedding_model.tokenizer`)"
         ) from error
 
 
@@ -82,6 +82,29 @@ def count_tokens_each(texts: Sequence[str], encoding: str = DEFAULT_ENCODING) ->
         if text not in counts:
             counts[text] = count(text) if len(text) <= MAX_PIECE else sum(map(count, _pieces(text)))
     return [counts[text] for text in texts]
+
+
+def token_boundaries(text: str, encoding: str = DEFAULT_ENCODING) -> tuple[list[int], list[int]]:
+    """Return the places in a text where a token starts and no character is cut.
+
+    Returns:
+        Two lists of equal length, ascending: the number of tokens before a place, and its character offset. The last
+        place is the end of the text, so its first number is the number of tokens.
+    """
+    encoder = load_encoding(encoding)
+    n_before, offsets, n_tokens, offset = [], [], 0, 0
+    for piece in _pieces(text):
+        for token in encoder.decode_tokens_bytes(encoder.encode_ordinary(piece)):
+            if not _continues_character(token[0]):
+                n_before.append(n_tokens)
+                offsets.append(offset)
+            n_tokens += 1
+            offset += sum(not _continues_character(byte) for byte in token)
+    return [*n_before, n_tokens], [*offsets, offset]
+
+
+def _continues_character(byte: int) -> bool:
+    return 0x80 <= byte < 0xC0  # UTF-8
 
 
 class _NoCutError(Exception):

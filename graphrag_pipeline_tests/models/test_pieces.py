@@ -8,8 +8,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
-from graphrag_pipeline.models.pieces import TextPiece, average_vectors, halve, pack_batches, split_to_pieces
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.models.pieces import (
+    PieceLimit,
+    TextPiece,
+    average_pieces,
+    average_vectors,
+    halve,
+    pack_batches,
+    piece_limit,
+    split_to_pieces,
+)
+from graphrag_pipeline.settings.models import EmbeddingModelSettings
 from graphrag_pipeline.text.tokens import count_tokens
 
 
@@ -35,9 +47,26 @@ def test_1200_tokens_at_450_are_3_times_400() -> None:
     assert sizes(words(1200), 450) == [400, 400, 400]
 
 
-def test_600_and_1200_tokens_with_the_margin_for_an_unknown_tokenizer_are_cut_the_same() -> None:
-    assert sizes(words(600), int(450 / 1.12)) == [300, 300]
-    assert sizes(words(1200), int(450 / 1.12)) == [400, 400, 400]
+@pytest.mark.parametrize(("n_tokens", "pieces"), [(402, 1), (450, 1), (451, 2), (900, 2), (901, 3), (1350, 3)])
+def test_the_number_of_pieces_is_the_least_possible(n_tokens: int, pieces: int) -> None:
+    found = sizes(words(n_tokens), 450)
+    assert len(found) == pieces and max(found) - min(found) <= 1
+
+
+def test_a_margin_is_stated_in_the_settings() -> None:
+    exact = EmbeddingModelSettings(model="bge-large-en", batch_max_tokens=450)
+    careful = EmbeddingModelSettings(model="bge-large-en", batch_max_tokens=450, token_margin=0.12)
+    assert (piece_limit(exact), piece_limit(careful)) == (PieceLimit(450), PieceLimit(401))
+
+
+def test_the_tokenizer_is_stated_in_the_settings() -> None:
+    own = EmbeddingModelSettings(model="text-embedding-3-small", tokenizer="model")
+    assert piece_limit(own).encoding == "cl100k_base"
+    assert piece_limit(EmbeddingModelSettings(model="text-embedding-3-small")).encoding == "o200k_base"
+    with pytest.raises(PipelineError, match=r"no tokenizer for 'bge-large-en'; set `embedding_model.tokenizer`"):
+        piece_limit(EmbeddingModelSettings(model="bge-large-en", tokenizer="model"))
+    with pytest.raises(ValidationError, match="'bert' is not a tokenizer; set 'model' or one of gpt2"):
+        EmbeddingModelSettings(tokenizer="bert")
 
 
 def test_a_text_that_fits_is_one_piece() -> None:
@@ -50,7 +79,7 @@ def test_a_cut_moves_to_a_sentence_end_that_is_near() -> None:
     text = sentence * 60
     pieces = split_to_pieces(text, 450)
     assert len(pieces) == math.ceil(count_tokens(text) / 450)
-    assert all(piece.text.startswith("The") and piece.text.endswith(". ") for piece in pieces)
+    assert all(piece.text.strip().startswith("The") and piece.text.strip().endswith(".") for piece in pieces)
 
 
 def test_a_cut_does_not_move_to_a_sentence_end_that_is_far() -> None:
@@ -77,8 +106,22 @@ def test_prose_is_cut_into_the_fewest_pieces_of_near_equal_size(lengths: list[in
     text = " ".join("word " * length + "end." for length in lengths)
     n_tokens = count_tokens(text)
     found = sizes(text, max_tokens)
-    assert len(found) <= math.ceil(n_tokens / max_tokens) + 1
+    assert len(found) == math.ceil(n_tokens / max_tokens)
     assert max(found) - min(found) <= 0.3 * n_tokens / len(found) + 8
+
+
+def test_sentences_that_fill_the_limit_exactly_are_not_cut_more_often() -> None:
+    sentence = " Marley was dead."  # 4 tokens
+    for n_sentences in (113, 225, 226, 338):
+        text = sentence * n_sentences
+        assert len(sizes(text, 450)) == math.ceil(count_tokens(text) / 450)
+
+
+def test_a_plain_mean_is_not_weighted() -> None:
+    pieces = [TextPiece("a", 300), TextPiece("b", 100)]
+    vectors = [np.array([1.0, 0.0]), np.array([0.0, 1.0])]
+    assert average_pieces(vectors, pieces, is_weighted=False) == pytest.approx(np.array([1.0, 1.0]) / math.sqrt(2))
+    assert average_pieces(vectors, pieces, is_weighted=True) == pytest.approx(np.array([3.0, 1.0]) / math.sqrt(10))
 
 
 def test_half_a_piece_is_half_its_tokens() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.text import tokens
-from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each, load_encoding
+from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each, load_encoding, token_boundaries
 
 
 @pytest.fixture
@@ -112,3 +112,18 @@ def test_a_megabyte_without_a_place_to_cut_takes_no_more_than_seconds(unit):
     start = time.perf_counter()
     assert count_tokens(unit * (1_000_000 // len(unit)) + "x") > 0
     assert time.perf_counter() - start < 10
+
+
+@given(st.text(alphabet=st.sampled_from("ab .\n\u4e2d\u0301\U0001f600\U0001f469\u200d"), max_size=60))
+def test_boundaries_lie_between_tokens_and_between_characters(text):
+    n_before, offsets = token_boundaries(text)
+    assert (n_before[-1], offsets[-1]) == (count_tokens(text), len(text))
+    tokens = load_encoding().encode_ordinary(text)
+    for n, offset in zip(n_before, offsets, strict=True):
+        assert load_encoding().decode(tokens[:n]) == text[:offset]
+
+
+def test_boundaries_of_a_long_text_are_counted_through():
+    text = "word " * 30_000
+    n_before, offsets = token_boundaries(text)
+    assert (n_before[-1], offsets[-1]) == (count_tokens(text), len(text)) and n_before == sorted(n_before)

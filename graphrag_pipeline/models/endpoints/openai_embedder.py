@@ -4,8 +4,8 @@ A text is looked up in the store by the fingerprint of the model and the hash of
 pieces that fit the model (`models/pieces.py`) and sent in batches. Its vector is averaged and stored when all its
 pieces have arrived. A batch that the endpoint rejects is sent in halves. A piece that is still too long is cut in two.
 
-Tokens are counted with the tokenizer of the model if tiktoken has it, else with o200k_base and a margin of 12 %. With
-the default limit of 450 tokens for a window of 512, this covers tokenizers that need 27 % more tokens.
+Tokens are counted with `embedding_model.tokenizer`. A text is cut only if it is longer than `batch_max_tokens`, less
+`token_margin`. A vector that release 0.1 stored for a text that neither release cuts is used again.
 
 Keep out: which texts are embedded, and search in vectors.
 """
@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -27,6 +26,7 @@ from graphrag_pipeline.identity import stable_hash, text_hash
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.cache import ResponseCache
 from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.embedding_identity import earlier_fingerprint_of, fingerprint_of, was_never_cut
 from graphrag_pipeline.models.endpoints.embedding_replies import read_vectors
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError
 from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
@@ -34,34 +34,21 @@ from graphrag_pipeline.models.pieces import (
     PiecedTexts,
     PiecePlace,
     TextPiece,
-    average_vectors,
+    average_pieces,
     halve,
     pack_batches,
-    split_to_pieces,
+    piece_limit,
+    pieces_to_send,
 )
 from graphrag_pipeline.models.pool import Progress, Work, run_all
 from graphrag_pipeline.models.ports import CallFailedError, Failure
-from graphrag_pipeline.models.requests import canonical_json, sendable
+from graphrag_pipeline.models.requests import sendable
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import EmbeddingModelSettings
-from graphrag_pipeline.text.tokens import DEFAULT_ENCODING, load_encoding
 
-MARGIN = 1.12
 MIN_PIECE = 8  # tokens; a rejected piece of less than twice this size is a failure
 MAX_REQUESTS = 3  # of one batch, until its vectors have the right length
 _PATH = "/embeddings"
-_METHOD = "1"  # increase when splitting or averaging changes
-
-
-def fingerprint_of(settings: EmbeddingModelSettings) -> str:
-    """Return a hash that changes whenever the vector of a text may change."""
-    return stable_hash("embedding", canonical_json([*identity_of(settings).values()]))
-
-
-def identity_of(settings: EmbeddingModelSettings) -> dict[str, Any]:
-    """Return the settings that the vector of a text depends on, by name."""
-    names = ("model", "parameters", "dimensions", "batch_max_tokens")
-    return {f"embedding_model.{name}": getattr(settings, name) for name in names} | {"embedding method": _METHOD}
 
 
 class OpenAIEmbedder:
@@ -71,7 +58,8 @@ class OpenAIEmbedder:
         stage: the stage that uses the model, for failures.
 
     Attributes:
-        fingerprint: hash of model, parameters, requested dimensions, and the length at which texts are split.
+        fingerprint: hash of model, parameters, requested dimensions, and how long texts are split and averaged.
+        earlier_fingerprints: of earlier releases, whose snapshots this model can search.
         stats: calls, tokens and cost of this model, for all callers.
     """
 
@@ -79,6 +67,8 @@ class OpenAIEmbedder:
         self.stage = stage
         self.stats = CallStats()
         self.fingerprint = fingerprint_of(settings)
+        self.earlier_fingerprints = (earlier_fingerprint_of(settings),)
+        self._limit = piece_limit(settings)
         self._settings = settings
         self._cache = cache
         defaults: dict[str, Any] = {"encoding_format": "base64"}
@@ -102,8 +92,10 @@ class OpenAIEmbedder:
             PipelineError: a request is needed and fails.
         """
         if self._learned.dimensions is None:
-            stored = self._cache.read_any_vector(self.fingerprint)
-            self._learned.dimensions = len(stored) if stored is not None else len(self._request_one())
+            fingerprints = (self.fingerprint, *self.earlier_fingerprints)
+            stored = (self._cache.read_any_vector(fingerprint) for fingerprint in fingerprints)
+            vector = next((found for found in stored if found is not None), None)
+            self._learned.dimensions = len(vector) if vector is not None else len(self._request_one())
         return self._learned.dimensions
 
     def _request_one(self) -> np.ndarray:
@@ -140,7 +132,7 @@ class OpenAIEmbedder:
             raise TypeError("texts is a single string: pass a sequence of strings, such as [text]")
         keys = [text_hash(text) for text in texts]
         text_of = {key: text for key, text in zip(keys, texts, strict=True) if text.strip()}
-        vectors = self._cache.read_vectors(self.fingerprint, text_of)
+        vectors = self.read_stored(text_of)
         self._check_length(list(vectors.values()))
         self._caller.add_cached(len(vectors))
         missing = {key: text for key, text in text_of.items() if key not in vectors}
@@ -151,11 +143,24 @@ class OpenAIEmbedder:
                 matrix[row] = vectors[key]
         return matrix, failures
 
+    def read_stored(self, text_of: Mapping[str, str]) -> dict[str, np.ndarray]:
+        """Return the vectors of texts by hash that need no request."""
+        vectors = self._cache.read_vectors(self.fingerprint, text_of)
+        others = [key for key, text in text_of.items() if key not in vectors and was_never_cut(text, self._settings)]
+        return vectors | self._read_earlier(others)
+
+    def _read_earlier(self, keys: Collection[str]) -> dict[str, np.ndarray]:
+        found: dict[str, np.ndarray] = {}
+        for fingerprint in self.earlier_fingerprints if keys else ():
+            found |= self._cache.read_vectors(fingerprint, keys)
+        return found
+
     def _embed_missing(
         self, text_of: Mapping[str, str], vectors: dict[str, np.ndarray], progress: Progress | None = None
     ) -> list[Failure]:
         """Embed texts by hash, add their vectors to `vectors`, and return the failures."""
-        texts = PiecedTexts({key: self._split(text) for key, text in text_of.items()})
+        pieces_of = {key: pieces_to_send(sendable(text), self._limit) for key, text in text_of.items()}
+        texts = PiecedTexts(pieces_of, self._is_weighted)
         sizes = [place.piece.n_tokens for place in texts.places]
         batches = [
             [texts.places[index] for index in indices]
@@ -168,14 +173,9 @@ class OpenAIEmbedder:
                 failed |= result
         return list(failed.values())
 
-    def _split(self, text: str) -> list[TextPiece]:
-        """Return the pieces of a text that are not blank."""
-        text = sendable(text)
-        longest = self._settings.batch_max_tokens
-        if len(text.encode()) <= longest / MARGIN:  # a token has at least one byte
-            return [TextPiece(text, estimate_tokens(text))]
-        encoding, margin = _find_encoding(self._settings.model)
-        return [piece for piece in split_to_pieces(text, int(longest / margin), encoding) if piece.text.strip()]
+    @property
+    def _is_weighted(self) -> bool:
+        return self._settings.averaging == "by_tokens"
 
     async def _embed_batch(
         self, batch: Sequence[PiecePlace], texts: PiecedTexts, vectors: dict[str, np.ndarray]
@@ -207,7 +207,9 @@ class OpenAIEmbedder:
 
     async def _embed_refused(self, piece: TextPiece, error: RejectedError) -> np.ndarray | CallFailedError:
         """Embed the halves of a piece that was rejected for its length; return the error for other reasons."""
-        halves = halve(piece) if error.problem.is_too_long and piece.n_tokens >= 2 * MIN_PIECE else []
+        halves = (
+            halve(piece, self._limit.encoding) if error.problem.is_too_long and piece.n_tokens >= 2 * MIN_PIECE else []
+        )
         halves = [half for half in halves if half.text.strip() and half.text != piece.text]
         if not halves:
             return error
@@ -216,13 +218,13 @@ class OpenAIEmbedder:
             if isinstance(outcome, CallFailedError):
                 return outcome
             vectors.append(outcome)
-        return average_vectors(vectors, [half.n_tokens for half in halves])
+        return average_pieces(vectors, halves, self._is_weighted)
 
     async def _request(self, pieces: Sequence[TextPiece]) -> list[np.ndarray]:
         """Send one request; repeat it if the vectors do not have the expected length."""
         texts = [piece.text for piece in pieces]
         key = stable_hash("embedding", self._settings.model, *texts)
-        expected = TokenUsage(sum(piece.n_tokens for piece in pieces))
+        expected = TokenUsage(sum(max(piece.n_tokens, estimate_tokens(piece.text)) for piece in pieces))
         read = partial(read_vectors, n=len(pieces))
         for _ in range(MAX_REQUESTS):
             vectors = (await self._endpoint.post(_PATH, {"input": texts}, key, expected, read, self._caller)).value
@@ -251,16 +253,3 @@ class _VectorLength:
     """The length of a model's vectors; None until it is known."""
 
     dimensions: int | None
-
-
-@functools.cache
-def _find_encoding(model: str) -> tuple[str, float]:
-    """Return the tiktoken encoding to count the tokens of a model with, and the divisor of its token limit."""
-    import tiktoken
-
-    try:
-        name = tiktoken.encoding_name_for_model(model)
-        load_encoding(name)
-    except (KeyError, PipelineError):
-        return DEFAULT_ENCODING, MARGIN
-    return name, 1.0

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import stable_hash, text_hash
+from graphrag_pipeline.models.cache import ResponseCache
+from graphrag_pipeline.models.embedding_identity import earlier_fingerprint_of
 from graphrag_pipeline.models.endpoints.embedding_replies import read_vectors
 from graphrag_pipeline.models.ports import ReplyFormatError
+from graphrag_pipeline.settings.models import EmbeddingModelSettings
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, Reply, running_model_server
-from graphrag_pipeline_tests.support.models.model_clients import embedder
+from graphrag_pipeline_tests.support.models.model_clients import embedder, open_cache
 
 
 def words(n_tokens: int) -> str:
@@ -37,7 +42,7 @@ def test_vectors_come_in_order_with_length_one_and_are_kept(tmp_path: Path) -> N
     assert [sorted(texts) for texts in inputs(server)] == [["Marley", "Scrooge"]]
 
 
-@pytest.mark.parametrize(("n_tokens", "n_pieces"), [(450, 2), (600, 2), (1200, 3)])
+@pytest.mark.parametrize(("n_tokens", "n_pieces"), [(402, 1), (450, 1), (600, 2), (1200, 3)])
 def test_a_long_text_is_sent_in_near_equal_pieces_and_averaged(tmp_path: Path, n_tokens: int, n_pieces: int) -> None:
     with running_model_server(dimensions=16) as server:
         model = embedder(server.base_url, tmp_path, batch_max_tokens=450)
@@ -152,8 +157,30 @@ def test_vectors_are_put_in_the_order_of_their_indices() -> None:
 def test_the_fingerprint_covers_all_that_decides_a_vector(tmp_path: Path) -> None:
     base = embedder("http://127.0.0.1:1/v1", tmp_path)
     assert embedder("http://127.0.0.1:2/v1", tmp_path, batch_size=3).fingerprint == base.fingerprint
-    for changed in ({"model": "other"}, {"dimensions": 8}, {"batch_max_tokens": 450}, {"parameters": {"a": 1}}):
+    different: list[dict[str, Any]] = [
+        {"model": "other"}, {"dimensions": 8}, {"batch_max_tokens": 450}, {"parameters": {"a": 1}},
+        {"tokenizer": "cl100k_base"}, {"token_margin": 0.12}, {"averaging": "plain"},
+    ]  # fmt: skip
+    for changed in different:
         assert embedder("http://127.0.0.1:1/v1", tmp_path, **changed).fingerprint != base.fingerprint
+
+
+def test_vectors_of_release_0_1_are_used_again_where_nothing_was_cut(tmp_path: Path) -> None:
+    texts = [words(300), words(420), words(900)]  # 420: cut at 401 tokens by release 0.1
+    cached = ResponseCache(open_cache(tmp_path))
+    with running_model_server(dimensions=16) as server:
+        model = embedder(server.base_url, tmp_path, batch_max_tokens=450)
+        earlier = {text_hash(text): np.eye(16, dtype=np.float32)[row] for row, text in enumerate(texts)}
+        cached.write_vectors(model.earlier_fingerprints[0], earlier).result()
+        vectors = model.embed(texts)
+    assert vectors[0].tolist() == earlier[text_hash(texts[0])].tolist()
+    sent = [text for batch in inputs(server) for text in batch]
+    assert sorted(map(len, sent)) == sorted([len(texts[1]), *map(len, (words(450), " " + words(450)))])
+
+
+def test_the_earlier_fingerprint_is_that_of_release_0_1() -> None:
+    settings = EmbeddingModelSettings(model="m")
+    assert earlier_fingerprint_of(settings) == stable_hash("embedding", '["m",{},null,8000,"1"]')
 
 
 def test_faults_on_the_way_do_not_change_the_vectors(tmp_path: Path) -> None:
