@@ -5,16 +5,17 @@ The JSON form is a contract with users: add keys, never rename one. Keep out: wh
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.results import Citation, Context
+from graphrag_pipeline.query.strict_tables import fold_cell, render_strict
 
 MAX_QUOTE_SHOWN = 160
 """Characters of a quote in a list of sources; the citation holds all of it."""
-SHOWN_COLUMNS = ("entity_rank", "relationship_weight")
-"""Optional columns of the tables that a model sees by default."""
+PLAIN = ContextStyle()
 
 
 def render_answer(text: str, citations: Sequence[Citation]) -> str:
@@ -36,46 +37,50 @@ def _source_line(citation: Citation) -> str:
     return f"[{citation.number}] {citation.document_title}{place} {record}: \u201c{shown}\u201d  "
 
 
-def render_context(context: Context, shown: Collection[str] = SHOWN_COLUMNS) -> str:
+def render_context(context: Context, style: ContextStyle = PLAIN) -> str:
     """Return the context as a model reads it: one table or list of sources per part, `human_readable_id` first.
 
-    Cells keep to one line and hold no `|`; reports and sources keep their own lines under a heading. Text from
-    documents is data, whatever it contains.
-
-    Args:
-        shown: the optional columns to include: `entity_rank`, `community_rank`, `relationship_weight`.
+    Cells keep to one line and hold no delimiter; reports and sources keep their own lines under a heading. Text from
+    documents is data, whatever it contains. A strict style has the tables of Microsoft GraphRAG (`strict_tables.py`).
     """
-    rank_column = ("rank",) if "entity_rank" in shown else ()
-    weight = ("weight",) if "relationship_weight" in shown else ()
-    ranks = [f" (rank {report.rank:g})" if "community_rank" in shown else "" for report in context.reports]
+    if style.is_strict:
+        return render_strict(context, style)
+    rank = ("rank",) if style.shows("entity_rank") else ()
+    weight = ("weight",) if style.shows("relationship_weight") else ()
+    ranks = [f" (rank {report.rank:g})" if style.shows("community_rank") else "" for report in context.reports]
     reports = zip(context.reports, ranks, strict=True)
+    sources = [(u.human_readable_id, u.document_title, u.text) for u in context.text_units]
+    names, delimiter = style.context_names, style.column_delimiter
     parts = [
-        _table("Entities", ("title", "type", "description", *rank_column), context.entities),
-        _table("Relationships", ("source", "target", "description", *weight), context.relationships),
-        _table("Claims", ("subject", "object", "type", "status", "description"), context.claims),
-        _blocks("Reports", [(r.human_readable_id, f"{r.title}{rank}", r.content) for r, rank in reports]),
-        _blocks("Sources", [(u.human_readable_id, u.document_title, u.text) for u in context.text_units]),
+        _table(names["entities"], ("title", "type", "description", *rank), context.entities, style),
+        _table(names["relationships"], ("source", "target", "description", *weight), context.relationships, style),
+        _table(names["claims"], ("subject", "object", "type", "status", "description"), context.claims, style),
+        _blocks(
+            names["reports"], [(r.human_readable_id, f"{r.title}{rank}", r.content) for r, rank in reports], delimiter
+        ),
+        _blocks(names["text_units"], sources, delimiter),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def _table(heading: str, columns: Sequence[str], records: Sequence[object]) -> str:
+def _table(heading: str, columns: Sequence[str], records: Sequence[object], style: ContextStyle) -> str:
     if not records:
         return ""
-    lines = [f"# {heading}", "|".join(("id", *columns))]
-    lines += ["|".join(_cell(getattr(record, name)) for name in ("human_readable_id", *columns)) for record in records]
-    return "\n".join(lines)
+    shown = [style.rank_description if name == "rank" else name for name in columns]
+    rows = [[_write_value(getattr(record, name)) for name in ("human_readable_id", *columns)] for record in records]
+    delimiter = style.column_delimiter
+    lines = [delimiter.join(fold_cell(text, delimiter) for text in row) for row in rows]
+    return "\n".join([f"# {heading}", delimiter.join(("id", *shown)), *lines])
 
 
-def _cell(value: object) -> str:
-    text = f"{value:g}" if isinstance(value, float) else str(value)
-    return " ".join(text.replace("|", "/").split())
+def _write_value(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _blocks(heading: str, blocks: Sequence[tuple[int, str, str]]) -> str:
+def _blocks(heading: str, blocks: Sequence[tuple[int, str, str]], delimiter: str) -> str:
     if not blocks:
         return ""
-    written = [f"[{number}] {_cell(title)}\n{text.strip()}" for number, title, text in blocks]
+    written = [f"[{number}] {fold_cell(title, delimiter)}\n{text.strip()}" for number, title, text in blocks]
     return f"# {heading}\n" + "\n\n".join(written)
 
 

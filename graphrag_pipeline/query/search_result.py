@@ -10,8 +10,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.rendering import (
-    SHOWN_COLUMNS,
     citation_to_dict,
     context_to_dict,
     render_answer,
@@ -69,7 +69,7 @@ class SearchResult:
             return render_answer(self.answer, self.citations)
         filters = self.selection.get("filters", [])
         where = f" that passes {' and '.join(filters)}" if filters else ""
-        shown = render_context(self.context, self.selection.get("shown_columns", SHOWN_COLUMNS))
+        shown = render_context(self.context, ContextStyle.of_selection(self.selection))
         return shown or f"The context is empty: nothing in the index{where} matches the question."
 
     def sources_to_markdown(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from graphrag_pipeline.settings.search_names import BASIC_SHARES, CHOOSABLE_METHODS, STRATEGIES
 
@@ -34,6 +34,12 @@ ConversationTurns = Annotated[
     BeforeValidator(_read_turns),
 ]
 """(role, content) of each turn, oldest first."""
+
+
+ColumnName = Annotated[str, StringConstraints(pattern=r"^\S(?:[^\r\n]{0,58}\S)?$")]
+"""A heading or the name of a column: 1 to 60 characters on one line."""
+Delimiter = Annotated[str, StringConstraints(pattern=r"^[^\w \r\n\"']$")]
+"""One character that is not a letter, a digit, a blank, a line break or a quote."""
 
 
 class _SearchSection(BaseModel):
@@ -94,6 +100,37 @@ class LocalSearchSettings(_SearchSection):
     return_candidate_context: bool = Field(
         False, description="Whether results also list the records that were not chosen."
     )
+    packing: Literal["strict", "shared"] | None = Field(
+        None,
+        description="strict: as Microsoft GraphRAG packs and writes its tables: a part keeps to its share and ends at "
+        "the first row that does not fit. shared: unused shares pass on, and such rows are skipped. null: strict with "
+        "depth_first, else shared.",
+    )
+    report_levels: Literal["all", "frontier"] | None = Field(
+        None,
+        description="Reports of the matched entities' communities. all: of all levels down to community_level, as in "
+        "Microsoft GraphRAG. frontier: of the deepest of each branch. null: all with depth_first, else frontier.",
+    )
+    entity_scope: Literal["all", "in_communities"] = Field(
+        "all",
+        description="Entities that vectors match. in_communities: those of a community, as in Microsoft GraphRAG.",
+    )
+    entity_key: Literal["id", "title"] = Field(
+        "id",
+        description="What the ids of the vector table of entities are: ids or titles of entities. title: for a vector "
+        "store of your own that was filled by title.",
+    )
+    rank_description: ColumnName = Field(
+        "number of relationships", description="Name of the column with the rank of entities, as a model gets it."
+    )
+    column_delimiter: Delimiter = Field("|", description="Character between the columns that a model gets.")
+    community_context_name: ColumnName = Field("Reports", description="Heading of the reports that a model gets.")
+    entity_context_name: ColumnName = Field("Entities", description="Heading of the entities that a model gets.")
+    relationship_context_name: ColumnName = Field(
+        "Relationships", description="Heading of the relationships that a model gets."
+    )
+    claim_context_name: ColumnName = Field("Claims", description="Heading of the claims that a model gets.")
+    text_unit_context_name: ColumnName = Field("Sources", description="Heading of the text units that a model gets.")
     budget: int | None = _token_budget()
     now: date | None = _now()
 
@@ -101,6 +138,30 @@ class LocalSearchSettings(_SearchSection):
     def share_of_basic(self) -> float:
         """Share of the text unit budget for basic search, by the strategy if none is set."""
         return BASIC_SHARES.get(self.strategy, 0.0) if self.basic_share is None else self.basic_share
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether contexts are packed and written as in Microsoft GraphRAG."""
+        return (self.packing or self._plain("strict", "shared")) == "strict"
+
+    @property
+    def reads_all_levels(self) -> bool:
+        """Whether reports of all levels are read."""
+        return (self.report_levels or self._plain("all", "frontier")) == "all"
+
+    def _plain(self, reference: str, ours: str) -> str:
+        return reference if self.strategy == "depth_first" else ours
+
+    @property
+    def context_names(self) -> dict[str, str]:
+        """Heading of each part of a context."""
+        return {
+            "reports": self.community_context_name,
+            "entities": self.entity_context_name,
+            "relationships": self.relationship_context_name,
+            "claims": self.claim_context_name,
+            "text_units": self.text_unit_context_name,
+        }
 
     @property
     def shown_columns(self) -> tuple[str, ...]:
@@ -114,18 +175,11 @@ class LocalSearchSettings(_SearchSection):
             raise ValueError("community_share + text_unit_share must not exceed 1")
         return self
 
-
-ADDED_REPORTS: Mapping[str, Mapping[str, int]] = {
-    "nearest_reports": {"embedded": 200, "model": 0},
-    "best_roots": {"embedded": 8, "model": 0},
-    "overview_roots": {"embedded": 8, "model": 0},
-}
-"""Options of global search that keep reports which ratings alone would not: their defaults by rating engine."""
-
-
-def _by_engine(option: str) -> str:
-    """Describe the default of an option of `ADDED_REPORTS`."""
-    return f"null: {ADDED_REPORTS[option]['embedded']} with the embedded engine, 0 with a rating model"
+    @model_validator(mode="after")
+    def _names_differ(self) -> LocalSearchSettings:
+        if len({name.casefold() for name in self.context_names.values()}) < len(self.context_names):
+            raise ValueError("two parts of a context have the same heading; give each `..._context_name` its own")
+        return self
 
 
 class GlobalSearchSettings(_SearchSection):
@@ -135,61 +189,12 @@ class GlobalSearchSettings(_SearchSection):
         "dynamic", description="dynamic: rate reports from the root communities down; static: all reports of one level."
     )
     level: int = Field(2, ge=0, description="With static selection: level of the report frontier that is read.")
-    all_levels: bool = Field(
-        False,
-        description="With static selection: whether to read the reports of all levels above too, parents together "
-        "with their children.",
-    )
-    max_level: int | None = Field(
-        None, ge=0, description="With dynamic selection: finest level that is rated; null: all levels."
-    )
+    max_level: int = Field(2, ge=0, description="With dynamic selection: finest level that is rated.")
     threshold: int = Field(
         1, ge=0, le=5, description="With dynamic selection: minimum rating (0 to 5) of a report that is kept."
     )
     keep_parent: bool = Field(
-        True, description="With dynamic selection: whether to keep a report when one of its children is kept."
-    )
-    fallback_level: int = Field(
-        0,
-        ge=0,
-        description="With dynamic selection: if no report of a level is relevant, all of the next level are rated, "
-        "down to this level; 0: never.",
-    )
-    nearest_reports: int | None = Field(
-        None,
-        ge=0,
-        description="With dynamic selection: number of reports nearest to the question by vector that are rated "
-        f"although a report above them is irrelevant; {_by_engine('nearest_reports')}.",
-    )
-    best_roots: int | None = Field(
-        None,
-        ge=0,
-        description="With dynamic selection: number of root reports kept if no report is relevant, best first; "
-        f"{_by_engine('best_roots')}.",
-    )
-    overview_roots: int | None = Field(
-        None,
-        ge=0,
-        description="With dynamic selection: number of root reports kept, best first, if the question names nothing "
-        f"specific and ratings do not separate the roots; {_by_engine('overview_roots')}.",
-    )
-    max_rated_per_level: int | None = Field(
-        None,
-        ge=1,
-        description="With a rating model: maximum reports that it rates per level, those nearest to the question; the "
-        "others keep the embedded engine's rating; null: no limit.",
-    )
-    small_reports_per_call: int = Field(
-        1,
-        ge=1,
-        le=100,
-        description="With a rating model: number of reports rated in one call if their communities have fewer entities "
-        "than reports.min_report_size; 1: each report alone.",
-    )
-    filtered_texts: bool = Field(
-        True,
-        description="With filters: whether text units are read if no readable report is kept, or if the readable "
-        "reports cover too few entities for a question that names nothing specific.",
+        False, description="With dynamic selection: whether to keep a report when one of its children is kept."
     )
     max_context_tokens: int = Field(12000, ge=100, description="Maximum tokens in one batch of reports.")
     max_answer_tokens: int = Field(

@@ -85,10 +85,10 @@ def test_relationships_are_ranked_by_an_attribute(carol: GraphIndex, attribute: 
 
 def test_the_best_few_by_weight_are_the_first_of_all(carol: GraphIndex) -> None:
     entities = np.array([match.row for match in local_search.match_entities(carol, QUESTION, 3)])
-    every, _, is_inside = local_search.rank_relationships(carol, entities, 10**6, "weight")
+    every = local_search.rank_relationships(carol, entities, 10**6, "weight")
     for n in (0, 1, 5, 20):
-        few, _, _ = local_search.rank_relationships(carol, entities, n, "weight")
-        assert few.tolist() == every[: int(is_inside.sum()) + n].tolist()
+        few = local_search.rank_relationships(carol, entities, n, "weight")
+        assert few.rows.tolist() == every.rows[: int(every.is_inside.sum()) + n].tolist()
 
 
 def test_columns_that_a_model_sees_can_be_left_out(carol: GraphIndex, tmp_path: Path) -> None:
@@ -98,7 +98,10 @@ def test_columns_that_a_model_sees_can_be_left_out(carol: GraphIndex, tmp_path: 
     assert "(rank 8" in shown
     plain = carol.search(QUESTION, context_only=True)
     assert plain.to_markdown() == render_context(plain.context)
-    assert "id|title|type|description|rank\n" in plain.to_markdown() and "(rank" not in plain.to_markdown()
+    assert (
+        "id|title|type|description|number of relationships\n" in plain.to_markdown()
+        and "(rank" not in plain.to_markdown()
+    )
     assert "description|weight\n" in plain.to_markdown()
     with running_model_server(lambda request: "Nobody.") as server:
         open_with_model(carol, tmp_path, server).search(QUESTION, **options)

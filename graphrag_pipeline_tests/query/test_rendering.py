@@ -12,7 +12,7 @@ CONTEXT = Context(
 def test_a_context_is_written_with_numbers_first_and_one_line_a_record():
     assert render_context(CONTEXT).splitlines() == [
         "# Entities",
-        "id|title|type|description|rank",
+        "id|title|type|description|number of relationships",
         "7|MARLEY|PERSON|Dead / to begin with.|3",
         "",
         "# Relationships",

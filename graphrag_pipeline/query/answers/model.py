@@ -7,16 +7,17 @@ points (`model_points.py`).
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.models.ports import CallFailedError, ChatRequest, Failure, Message
 from graphrag_pipeline.query.answers.model_citations import CitedText, Shown, cited_numbers, shown_numbers
+from graphrag_pipeline.query.context import ROW_OVERHEAD, pack_rows
+from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
-from graphrag_pipeline.query.rendering import render_context
+from graphrag_pipeline.query.rendering import PLAIN, render_context
 from graphrag_pipeline.query.results import Answer, Context
 from graphrag_pipeline.query.streams import OnToken
 from graphrag_pipeline.query.token_budget import reply_tokens
@@ -55,13 +56,14 @@ class AnswerWriter:
         """
         name = "local_search_answer" if context.entities or context.reports else "basic_search_answer"
         local = local or LocalSearchSettings()
-        shown = [read_history(local).render(), render_context(context, local.shown_columns)]
+        style = ContextStyle.of_settings(local)
+        shown = [read_history(local).render(), render_context(context, style)]
         data = {"context_data": as_data("\n\n".join(filter(None, shown)))}
         messages = self._open(name, question, local.response_type, **data)
-        return self._write(messages, shown_numbers(context), f"looked at {_count_records(context)}")
+        return self._write(messages, shown_numbers(context), f"looked at {_count_records(context)}", style)
 
     def write_from_points(self, question: str, points: Sequence[Point], max_tokens: int, looked: str) -> Answer:
-        """Return the answer from points by score, best first, until one exceeds `max_tokens`.
+        """Return the answer from points by score, best first, within `max_tokens`.
 
         Args:
             looked: what was looked at, for an answer that says that the index does not answer.
@@ -69,7 +71,12 @@ class AnswerWriter:
         Raises:
             CallFailedError: the model gives no reply.
         """
-        texts = list_points(points, max_tokens)
+        costs = [n + ROW_OVERHEAD for n in count_tokens_each([point.explanation for point in points])]
+        chosen = [points[row] for row in pack_rows(costs, max_tokens) or [0]]
+        texts = [
+            f"----Analyst {number}----\nImportance Score: {point.score}\n{point.explanation}"
+            for number, point in enumerate(chosen, start=1)
+        ]
         messages = self._open("global_search_reduce", question, report_data=as_data("\n\n".join(texts)))
         return self._write(messages, cited_numbers("\n".join(texts)), looked)
 
@@ -78,8 +85,8 @@ class AnswerWriter:
         form = {"response_type": response_type or settings.response_type, "max_length": str(settings.max_words)}
         return open_question(self._index.prompt(name), settings.language, question, **form, **data)
 
-    def _write(self, messages: list[Message], shown: Shown, looked: str) -> Answer:
-        cited = CitedText(self._index, shown)
+    def _write(self, messages: list[Message], shown: Shown, looked: str, style: ContextStyle = PLAIN) -> Answer:
+        cited = CitedText(self._index, shown, style.kinds_of_names)
         written: list[str] = []
         opening, is_open = "", False
         for piece in self._pieces(ChatRequest("answer", messages, str)):
@@ -119,16 +126,6 @@ class AnswerWriter:
         if isinstance(reply, Failure):
             raise CallFailedError(reply.reason, reply.request_key, reply.reply)
         yield reply.text
-
-
-def list_points(points: Sequence[Point], max_tokens: int) -> list[str]:
-    """Return the texts of points for the final answer, in order, until one does not fit; the first is always taken."""
-    texts = [
-        f"----Analyst {point.batch + 1}----\nImportance Score: {point.score}\n{point.explanation}" for point in points
-    ]
-    spent = itertools.accumulate(count_tokens_each(texts))
-    n_fit = sum(1 for _ in itertools.takewhile(lambda n_tokens: n_tokens <= max_tokens, spent))
-    return texts[: max(n_fit, 1)]
 
 
 def replaced_answer(extractive: Answer, reason: str) -> Answer:

@@ -80,16 +80,18 @@ class CitedText:
     Args:
         index: the index of the records.
         shown: the records that may be cited.
+        kinds_of_names: other names of kinds that the prompt showed as headings -> kind; names in lower case.
 
     Attributes:
         citations: in the order of their markers.
         n_invented: number of removed citations.
     """
 
-    def __init__(self, index: IndexReader, shown: Shown) -> None:
+    def __init__(self, index: IndexReader, shown: Shown, kinds_of_names: Mapping[str, str] | None = None) -> None:
         self.citations: list[Citation] = []
         self.n_invented = 0
         self._shown = shown
+        self._kinds_of_names = kinds_of_names or {}
         self._finder = EvidenceFinder(index)
         self._held = ""
         self._recent = ""
@@ -150,7 +152,8 @@ class CitedText:
 
     def _cite(self, cited: Cited) -> str:
         self._is_cited = self._is_cited or any(kind for kind, _ in cited)
-        named, n_invented = keep_shown(cited, self._shown)
+        known = [(self._kinds_of_names.get(kind.casefold(), kind), numbers) for kind, numbers in cited]
+        named, n_invented = keep_shown(known, self._shown)
         self.n_invented += n_invented
         numbers = [self._number(kind, number) for kind, number in named[:MAX_CITED]]
         return "".join(f"[{number}]" for number in dict.fromkeys(numbers) if number)

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from graphrag_pipeline.query.answers.answering import Answerer
+from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.methods.context_answer import ANSWER_FROM_CONTEXT
 from graphrag_pipeline.query.methods.method import SearchMethod, SearchStep, count_records
 from graphrag_pipeline.query.methods.state import SearchState
-from graphrag_pipeline.query.rendering import SHOWN_COLUMNS
 from graphrag_pipeline.query.search.local import select_with_candidates
 from graphrag_pipeline.query.understanding.entity_matching import unknown_names
 from graphrag_pipeline.settings.settings import LocalSearchSettings
@@ -19,9 +19,8 @@ from graphrag_pipeline.settings.settings import LocalSearchSettings
 def _select(index: IndexReader, state: SearchState, answerer: Answerer) -> SearchState:
     settings: LocalSearchSettings = state.query.settings
     context, candidates = select_with_candidates(index, state.query.question, settings)
-    selection: dict[str, Any] = {**state.selection, "strategy": settings.strategy}
-    if set(settings.shown_columns) != set(SHOWN_COLUMNS):
-        selection["shown_columns"] = list(settings.shown_columns)
+    style = ContextStyle.of_settings(settings).to_selection()
+    selection: dict[str, Any] = {**state.selection, "strategy": settings.strategy, **style}
     if unknown := unknown_names(index, (*settings.include_entity_names, *settings.exclude_entity_names)):
         selection["unknown_entity_names"] = unknown
     return replace(state, context=context, candidates=candidates, selection=selection)

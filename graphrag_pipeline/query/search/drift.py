@@ -21,16 +21,10 @@ import numpy as np
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.results import Context
-from graphrag_pipeline.query.search.community_selection import Selection, select_global_context
+from graphrag_pipeline.query.search.global_ import MAX_UNSEPARATED_ROOTS, Selection, select_global_context
 from graphrag_pipeline.query.search.lazy import read_overview
 from graphrag_pipeline.query.search.local import select_local_context
-from graphrag_pipeline.query.search.report_rating import (
-    MAX_UNSEPARATED_ROOTS,
-    REPORT_VECTORS,
-    RelevanceRater,
-    are_representative,
-    worth,
-)
+from graphrag_pipeline.query.search.report_rating import REPORT_VECTORS, RelevanceRater, are_representative, worth
 from graphrag_pipeline.settings.settings import DriftSearchSettings
 
 REPORTS_PER_PRIMER = 8
@@ -203,10 +197,14 @@ def fold(question: str) -> str:
 
 
 def read_locally(index: IndexReader, question: str, max_tokens: int) -> Context:
-    """Return the context of a local search within a smaller budget; its other options are those of the settings."""
+    """Return the context of a local search within a smaller budget, which its parts share.
+
+    Its other options are those of the settings.
+    """
     local = index.settings.local_search
     limit = min(max_tokens, local.max_context_tokens)
-    return select_local_context(index, question, local.model_copy(update={"max_context_tokens": limit}))
+    changed = {"max_context_tokens": limit, "packing": "shared"}
+    return select_local_context(index, question, local.model_copy(update=changed))
 
 
 def read_primer(index: IndexReader, question: str, selection: Selection, max_tokens: int) -> Context:

@@ -7,11 +7,13 @@ a record in its contract table. Keep out: relationships, text units and reports 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import entity_text, normalize_title
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.index_reader import IndexReader
@@ -79,7 +81,13 @@ def unknown_names(index: IndexReader, names: Sequence[str]) -> list[str]:
     return [name for name, rows in zip(names, find_by_names(index, names), strict=True) if not rows]
 
 
-def match_entities(index: IndexReader, question_text: str, k: int, named: NamedEntities | None = None) -> list[Match]:
+def match_entities(
+    index: IndexReader,
+    question_text: str,
+    k: int,
+    named: NamedEntities | None = None,
+    settings: LocalSearchSettings | None = None,
+) -> list[Match]:
     """Return the k entities nearest to a question: those that it names, then by cosine.
 
     Names come first because static vectors of long descriptions are imprecise. On the Christmas Carol index, JACOB
@@ -90,25 +98,64 @@ def match_entities(index: IndexReader, question_text: str, k: int, named: NamedE
     Args:
         question_text: the question, followed by earlier questions of the conversation.
         named: entities to match by name; None: those that the text names.
+        settings: its `entity_key` and `entity_scope` are read; None: the defaults.
+
+    Raises:
+        PipelineError: no vector belongs to an entity by `entity_key`.
     """
-    named = named or name_entities(index, question_text, LocalSearchSettings())
+    settings = settings or LocalSearchSettings()
+    named = named or name_entities(index, question_text, settings)
     vector = index.embed([question_text])[0]
-    titles = index.snapshot.vectors(ENTITY_VECTORS)
     first = list(named.rows[:k])
-    named_scores = _read_entity_vectors(index, first) @ vector
+    named_scores = _read_entity_vectors(index, first, settings.entity_key) @ vector
     matches = [Match(row, float(score), True) for row, score in zip(first, named_scores, strict=True)]
-    if len(matches) < k:
-        near = titles.search(vector, k + len(matches) + len(named.excluded))
-        rows = index.snapshot.rows_of("entities", [record_id for record_id, _ in near])
-        taken = {*first, *named.excluded}
-        found = [(int(row), score) for row, (_, score) in zip(rows, near, strict=True) if int(row) not in taken]
-        matches += [Match(row, score, False) for row, score in found[: k - len(matches)]]
-    return matches
+    if len(matches) == k:
+        return matches
+    near = _iterate_nearest(index, vector, {*first, *named.excluded}, k - len(matches), settings)
+    return matches + [Match(row, score, False) for row, score in itertools.islice(near, k - len(matches))]
 
 
-def _read_entity_vectors(index: IndexReader, rows: list[int]) -> np.ndarray:
+def _iterate_nearest(
+    index: IndexReader, vector: np.ndarray, taken: set[int], k: int, settings: LocalSearchSettings
+) -> Iterator[tuple[int, float]]:
+    """Yield rows and cosines of the entities of the scope by cosine, without those that are taken.
+
+    About k are wanted. More are searched for if these hold too many that are taken or not in the scope.
+    """
+    vectors = index.snapshot.vectors(ENTITY_VECTORS)
+    adjacency = index.snapshot.adjacency
+    is_in_scope = adjacency.counts("entity_communities") > 0 if settings.entity_scope == "in_communities" else None
+    seen, n = set(taken), k + len(taken)
+    while True:
+        near = vectors.search(vector, n)
+        rows = index.snapshot.rows_of("entities", [key for key, _ in near], settings.entity_key)
+        _check_keys(index, [key for key, _ in near], rows, settings.entity_key)
+        for row, (_, score) in zip(rows.tolist(), near, strict=True):
+            if row >= 0 and row not in seen and (is_in_scope is None or is_in_scope[row]):
+                yield row, score
+            seen.add(row)
+        if len(near) < n:
+            return
+        n *= 4
+
+
+def _check_keys(index: IndexReader, keys: Sequence[str], rows: np.ndarray, entity_key: str) -> None:
+    if index.document_mask is not None and entity_key == "title":
+        raise PipelineError(
+            "filters need a vector table of entities by id: ask without filters, or run `graphrag-pipeline index` with "
+            "`local_search.entity_key: id` to embed again"
+        )
+    if len(keys) and (rows < 0).all() and index.document_mask is None:
+        other = "title" if entity_key == "id" else "id"
+        raise PipelineError(
+            f"no vector of `{ENTITY_VECTORS}` belongs to an entity: none has a {entity_key} such as {keys[0]!r:.80}; "
+            f"set `local_search.entity_key` to {other}, or run `graphrag-pipeline index` to embed again"
+        )
+
+
+def _read_entity_vectors(index: IndexReader, rows: list[int], entity_key: str) -> np.ndarray:
     """Return the vectors of entities; with the bundled embedder, computing them costs less than looking them up."""
     found = index.snapshot.take("entities", rows, ["id", "title", "description"])
     if index.embedder.fingerprint == load_static_embeddings().fingerprint:
         return index.embed([entity_text(record["title"], record["description"]) for record in found])
-    return index.snapshot.vectors(ENTITY_VECTORS).vectors([record["id"] for record in found])
+    return index.snapshot.vectors(ENTITY_VECTORS).vectors([record[entity_key] for record in found])

@@ -4,6 +4,7 @@ import pytest
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.search import basic as basic_search
 from graphrag_pipeline.query.search import local as local_search
+from graphrag_pipeline.query.search import local_ranking
 from graphrag_pipeline.query.selection import hybrid_ranking, local_text_units
 from graphrag_pipeline.query.selection.strategies import RANKED, STRATEGIES
 from graphrag_pipeline.settings.settings import BasicSearchSettings, LocalSearchSettings
@@ -37,7 +38,7 @@ def test_a_question_without_words_matches_nothing(carol):
 
 def test_reports_are_ordered_by_matched_entities_then_rank_and_never_nested(carol):
     entities = np.array([m.row for m in local_search.match_entities(carol, "Bob Cratchit and Tiny Tim", 10)])
-    rows, n_inside = local_search.rank_reports(carol, entities, level=2)
+    rows, n_inside = local_ranking.rank_reports(carol, entities, LocalSearchSettings())
     ranks = carol.column("community_reports", "rank")[rows]
     assert list(zip(-n_inside, -ranks, strict=True)) == sorted(zip(-n_inside, -ranks, strict=True))
     assert carol.column("community_reports", "level")[rows].max() <= 2
@@ -48,39 +49,43 @@ def test_reports_are_ordered_by_matched_entities_then_rank_and_never_nested(caro
 
 def test_relationships_inside_the_network_come_first_then_the_best_connected_outside(small):
     entities = rows_of(small, "SCROOGE", "TINY TIM")
-    rows, n_touched, is_inside = local_search.rank_relationships(small, entities, max_outside=10)
-    ends = [(r["source"], r["target"]) for r in small.snapshot.take("relationships", rows)]
+    found = local_ranking.rank_relationships(small, entities, max_outside=10)
+    ends = [(r["source"], r["target"]) for r in small.snapshot.take("relationships", found.rows)]
     assert ends == [("BOB CRATCHIT", "SCROOGE"), ("BOB CRATCHIT", "TINY TIM"), ("MARLEY", "SCROOGE")]
-    assert n_touched.tolist() == [2, 2, 1]
-    assert not is_inside.any()
-    rows, _, is_inside = local_search.rank_relationships(small, rows_of(small, "SCROOGE", "MARLEY"), max_outside=1)
-    assert is_inside.tolist() == [True, False]
+    assert found.n_touched.tolist() == [2, 2, 1]
+    assert not found.is_inside.any()
+    found = local_ranking.rank_relationships(small, rows_of(small, "SCROOGE", "MARLEY"), max_outside=1)
+    assert found.is_inside.tolist() == [True, False]
 
 
 def test_relationships_agree_with_a_scan_of_the_table(carol):
     entities = rows_of(carol, "SCROOGE", "BOB CRATCHIT", "FRED")
     entities = entities[entities >= 0]
-    rows, _, is_inside = local_search.rank_relationships(carol, entities, max_outside=10**6)
+    found = local_ranking.rank_relationships(carol, entities, max_outside=10**6)
     titles = set(titles_of(carol, entities))
     table = carol.snapshot.table("relationships").to_pylist()
     n_ends = [(r["source"] in titles) + (r["target"] in titles) for r in table]
-    assert set(rows.tolist()) == {i for i, n in enumerate(n_ends) if n}
-    assert set(rows[is_inside].tolist()) == {i for i, n in enumerate(n_ends) if n == 2}
+    assert set(found.rows.tolist()) == {i for i, n in enumerate(n_ends) if n}
+    assert set(found.rows[found.is_inside].tolist()) == {i for i, n in enumerate(n_ends) if n == 2}
 
 
 def test_the_best_few_outside_are_the_first_of_all(carol):
     entities = rows_of(carol, "SCROOGE", "BOB CRATCHIT", "FRED")
     entities = entities[entities >= 0]
-    every, _, is_inside = local_search.rank_relationships(carol, entities, max_outside=10**6)
+    every = local_ranking.rank_relationships(carol, entities, max_outside=10**6)
     for n in (0, 1, 7, 40):
-        few, _, _ = local_search.rank_relationships(carol, entities, max_outside=n)
-        assert few.tolist() == every[: int(is_inside.sum()) + n].tolist()
+        few = local_ranking.rank_relationships(carol, entities, max_outside=n)
+        assert few.rows.tolist() == every.rows[: int(every.is_inside.sum()) + n].tolist()
 
 
-def test_claims_take_turns_between_entities(carol):
+def test_claims_come_by_entity_or_take_turns(carol):
     entities = rows_of(carol, "SCROOGE", "JACOB MARLEY")
-    rows, claimants = local_search.rank_claims(carol, entities)
-    assert claimants[:2].tolist() == [0, 1]
+    rows, claimants = local_ranking.rank_claims(carol, entities)
+    n_first = int((claimants == 0).sum())
+    assert claimants.tolist() == sorted(claimants) and 1 < n_first < len(claimants) - 1
+    turns = local_ranking.take_turns(claimants)
+    assert claimants[turns][:4].tolist() == [0, 1, 0, 1]
+    assert [place for place in turns if place < n_first] == list(range(n_first))
     subjects = [claim["subject_id"] for claim in carol.snapshot.take("covariates", rows)]
     assert subjects == [["SCROOGE", "JACOB MARLEY"][claimant] for claimant in claimants]
 

@@ -93,7 +93,7 @@ def search_units(index: GraphIndex, question: str, strategy: str, n_units: int) 
     """Numbers of the text units that local search takes of a budget of so many, and the entities that each informs."""
     settings = LocalSearchSettings(
         strategy=strategy, top_k_entities=3, community_share=0, text_unit_share=1,
-        max_context_tokens=n_units * (N_TOKENS + ROW_OVERHEAD) + N_PARTS * PART_OVERHEAD,
+        max_context_tokens=n_units * (N_TOKENS + ROW_OVERHEAD) + N_PARTS * PART_OVERHEAD, packing="shared",
     )  # fmt: skip
     result = index.search(question, context_only=True, **settings.model_dump())
     return [(int(unit.document_title.removeprefix("TU")), unit.entities) for unit in result.context.text_units]

@@ -94,7 +94,6 @@ def _claim_row(subject: str, target: str, description: str) -> dict:
         "status": "TRUE",
         "source_text": description,
         "text_unit_id": "",
-        "text_unit_ids": [],
     }
 
 
