@@ -241,6 +241,17 @@ def render_prompts() -> Iterator[str]:
         yield from ("", ":::{dropdown} Default text", "`````text", text, "`````", ":::", "")
 
 
+# ----------------------------------------------------------------------------------------------------------- evaluation
+
+
+def render_conditions() -> Iterator[str]:
+    """The names of ways to answer that an evaluation takes."""
+    from graphrag_pipeline.settings.search_names import describe_conditions
+
+    yield from ("| name | answers with |", "|---|---|")
+    yield from (f"| `{name}` | {what} |" for name, what in describe_conditions().items())
+
+
 # ----------------------------------------------------------------------------------------------------------- Python API
 
 
@@ -330,5 +341,6 @@ GENERATORS: dict[str, Callable[..., Iterator[str]]] = {
     "automation": render_automation,
     "checks": render_checks,
     "prompts": render_prompts,
+    "conditions": render_conditions,
     "python": render_python,
 }

@@ -1,11 +1,9 @@
-"""Command `evaluate`: recall on golden questions, generated questions, and pairwise comparison of answers."""
+"""Command `evaluate`: retrieval and answers on gold questions, generated questions, and comparison by a judge."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,11 +16,10 @@ from graphrag_pipeline.commands.terminal import (
     print_json,
 )
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.settings.search_names import list_conditions
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.evaluation.conditions import Condition
-    from graphrag_pipeline.evaluation.questions import Question
-    from graphrag_pipeline.evaluation.retrieval_figures import RetrievalFigures
+    from graphrag_pipeline.evaluation.measurement import Wanted
     from graphrag_pipeline.pipeline.root import Root
     from graphrag_pipeline.query.index.graph_index import GraphIndex
 
@@ -37,46 +34,62 @@ def add_evaluation_commands(app: typer.Typer) -> None:
 def evaluate(
     questions: Annotated[
         Path | None,
-        typer.Argument(help="JSON lines or CSV file (question, evidence); default: publishing.golden_questions."),
+        typer.Argument(help="JSON lines or CSV file (question, evidence, answer); default: "
+                       "publishing.golden_questions."),
     ] = None,
     methods: Annotated[
         str | None,
-        typer.Option(help="Methods to measure, comma-separated: bm25, vector, basic, local, local:graph, lazy, ...; "
-                     "default: baselines and local search with every strategy."),
+        typer.Option(help=f"Methods to measure, comma-separated: {list_conditions()}; with options such as local:graph "
+                     "or local:top_k_entities=5. Default: retrieval by baselines and by local search with every "
+                     "strategy, answers by every search."),
     ] = None,
     k: Annotated[int, typer.Option("--k", help="Number of text units in which evidence is looked for.")] = 5,
+    answers: Annotated[
+        bool | None,
+        typer.Option("--answers/--no-answers", help="Whether to compare answers with the reference answers of the "
+                     "file. Default: yes, unless a model writes the answers, which costs money."),
+    ] = None,
+    judge: Annotated[
+        bool | None,
+        typer.Option("--judge/--no-judge", help="Whether a model judges covered claims and faithfulness. Default: yes "
+                     "with --answers if a model is named in chat_model or evaluation."),
+    ] = None,
     snapshot: Annotated[
         str | None, typer.Option(help="Snapshot id or its first digits; default: the published snapshot.")
     ] = None,
-    against: Annotated[str | None, typer.Option(help="Snapshot id to compare the figures with.")] = None,
+    against: Annotated[
+        str | None, typer.Option(help="Another snapshot or another method to compare the figures with.")
+    ] = None,
     generate: Annotated[
         int | None, typer.Option(min=1, help="Number of questions about the corpus that a model writes into the file.")
     ] = None,
     kind: Annotated[str, typer.Option(help="Kind of generated questions: global, local or both.")] = "both",
     compare: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="A B", help="Let a model compare answers of two of local:graph, global:static:level=1, "
-                     "global:dynamic, drift, lazy, basic, C0 to C3, TS, SS."),
+        typer.Option(metavar="A B", help="Let a model compare answers of two methods, such as local:graph and "
+                     "global:static:level=1."),
     ] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Measure answers of the index: recall on golden questions, or a comparison judged by a model."""
+    """Measure the index on gold questions: retrieval, answers against reference answers, or a comparison by a judge."""
+    from graphrag_pipeline.evaluation.measurement import Wanted
     from graphrag_pipeline.query.index.graph_index import GraphIndex
     from graphrag_pipeline.storage.history import find_snapshot
 
     project = open_root(root)
     project.follow()
-    ids = [find_snapshot(project.snapshots, start) if start else None for start in (snapshot, against)]
+    chosen = find_snapshot(project.snapshots, snapshot) if snapshot else None
     path = _find_questions(project, questions, bool(generate))
-    about = "questions" if generate else "comparison" if compare else "recall"
-    with logging_costs(project, "evaluate", about) as counted, GraphIndex.of_root(counted, ids[0]) as index:
+    about = "questions" if generate else "comparison" if compare else "answers" if answers else "recall"
+    with logging_costs(project, "evaluate", about) as counted, GraphIndex.of_root(counted, chosen) as index:
         if generate:
             _generate(index, path, generate, kind)
         elif compare:
             _compare(counted, index, path, compare, as_json)
         else:
-            _measure(counted, index, path, methods, k, ids[1], as_json)
+            wanted = Wanted(tuple((methods or "").split(",")) if methods else (), k, answers, judge)
+            _measure(counted, index, path, wanted, against, as_json)
 
 
 def _find_questions(root: Root, named: Path | None, is_new: bool) -> Path:
@@ -94,71 +107,30 @@ def _find_questions(root: Root, named: Path | None, is_new: bool) -> Path:
     return path
 
 
-# ------------------------------------------------------------------------------------------------------------ retrieval
+# ------------------------------------------------------------------------------------------------------------- measured
 
 
-def _measure(
-    root: Root, index: GraphIndex, path: Path, methods: str | None, k: int, against: str | None, as_json: bool
-) -> None:
+def _measure(root: Root, index: GraphIndex, path: Path, wanted: Wanted, against: str | None, as_json: bool) -> None:
+    from graphrag_pipeline.evaluation.confidence import INTERVALS
+    from graphrag_pipeline.evaluation.measurement import measure
     from graphrag_pipeline.evaluation.questions import read_gold
-    from graphrag_pipeline.evaluation.retrieval_figures import DEFAULT_METHODS, parse_methods, render_figures
 
     questions = read_gold(path)
-    names = [name for name in methods.split(",") if name.strip()] if methods else DEFAULT_METHODS
-    conditions = parse_methods(names)
-    figures, unknown = _measure_and_save(root, index, questions, conditions, k)
-    others = _figures_of_other(root, against, questions, conditions, k) if against else []
+    found = measure(root, index, questions, wanted, against, lambda line: typer.echo(line, err=True))
+    for line in (*found.list_failures(), *([found.unmeasured] if found.unmeasured else [])):
+        typer.echo(line, err=True)
     if as_json:
-        print_json(_to_record(index.snapshot.id, figures, unknown, against, others))
+        print_json(found.to_dict())
         return
-    for line in render_figures(figures, others):
+    for line in found.render():
         typer.echo(line)
     subject = f"{len(questions):,} questions of {path.name}, snapshot {index.snapshot.id}"
-    typer.echo(f"{subject}, compared with {against}" if against else subject)
-    for line in unknown[:_MAX_UNKNOWN]:
+    typer.echo(INTERVALS)
+    typer.echo(f"{subject}, compared with {found.against}" if against else subject)
+    for line in found.unknown_evidence[:_MAX_UNKNOWN]:
         typer.echo(f"not in the index, counted as not found: {line}", err=True)
-    if len(unknown) > _MAX_UNKNOWN:
-        typer.echo(f"and {len(unknown) - _MAX_UNKNOWN:,} more", err=True)
-
-
-def _measure_and_save(
-    root: Root, index: GraphIndex, questions: Sequence[Question], conditions: Sequence[Condition], k: int
-) -> tuple[list[RetrievalFigures], tuple[str, ...]]:
-    from graphrag_pipeline.evaluation.figures_store import name_retrieval, save_retrieval
-    from graphrag_pipeline.evaluation.retrieval_figures import measure_retrieval
-
-    figures, evidence = measure_retrieval(index, questions, conditions, k)
-    save_retrieval(root.path, index.snapshot.id, name_retrieval(questions, k, root.settings), figures)
-    return figures, evidence.unknown
-
-
-def _figures_of_other(
-    root: Root, snapshot: str, questions: Sequence[Question], conditions: Sequence[Condition], k: int
-) -> list[RetrievalFigures]:
-    """Return stored figures of another snapshot if questions and settings are the same; else measure it."""
-    from graphrag_pipeline.evaluation.figures_store import load_retrieval, name_retrieval
-    from graphrag_pipeline.query.index.graph_index import GraphIndex
-
-    kept = load_retrieval(root.path, snapshot, name_retrieval(questions, k, root.settings))
-    if all(condition.name in kept for condition in conditions):
-        return [kept[condition.name] for condition in conditions]
-    with GraphIndex.of_root(root, snapshot) as index:
-        return _measure_and_save(root, index, questions, conditions, k)[0]
-
-
-def _to_record(
-    snapshot: str,
-    figures: Sequence[RetrievalFigures],
-    unknown: Sequence[str],
-    against: str | None,
-    others: Sequence[RetrievalFigures],
-) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "snapshot": snapshot,
-        "figures": [asdict(row) for row in figures],
-        "unknown_evidence": list(unknown),
-    }
-    return record | ({"against": against, "figures_against": [asdict(row) for row in others]} if against else {})
+    if (n_more := len(found.unknown_evidence) - _MAX_UNKNOWN) > 0:
+        typer.echo(f"and {n_more:,} more", err=True)
 
 
 # ------------------------------------------------------------------------------------------------------------- by model

@@ -128,10 +128,11 @@ def render_comparison(comparison: Comparison) -> list[str]:
 
 
 def _table(title: str, figures: Sequence[CriterionFigures]) -> list[str]:
-    heading = f"{'A wins':>7}  {'B wins':>7}  {'ties':>5}  {'win rate of A':>13}  {'p (sign test)':>13}  {'first':>6}"
+    heading = f"{'A wins':>7}  {'B wins':>7}  {'ties':>5}  {'win rate of A':20}  {'p (sign test)':>13}  first"
     lines = ["", f"{title:26}{heading}"]
     for row in figures:
-        counts = f"{row.wins:>7}  {row.losses:>7}  {row.ties:>5}  {row.win_rate:>13.3f}  {row.p_value:>13.3f}"
+        rate, first = row.win_rate_estimate.render(), row.first_share_estimate.render(2)
+        counts = f"{row.wins:>7}  {row.losses:>7}  {row.ties:>5}  {rate:20}  {row.p_value:>13.3f}"
         failed = f"  {row.n_failed} failed" if row.n_failed else ""
-        lines.append(f"{row.criterion:26}{counts}  {row.first_share:>6.2f}{failed}")
+        lines.append(f"{row.criterion:26}{counts}  {first}{failed}")
     return lines

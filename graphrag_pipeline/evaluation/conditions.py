@@ -1,17 +1,10 @@
 """Conditions: the ways to answer that an evaluation compares, under one name each.
 
-    local, local:graph          local search, with a text unit selection strategy
-    global:dynamic, :static     global search by how reports are chosen
-    basic, drift, lazy, auto    the other searches
-    C0, C1, C2, C3              global search over the frontier at one level of communities
-    TS                          map-reduce over all source text
-    vector, SS                  text units by vector alone
-    bm25                        text units by full text alone
-
-`:KEY=VALUE` behind a name is an option of the method's settings: `global:dynamic:max_level=1`, `C1` is
-`global:static:level=1`. A condition answers questions (`answer_question`). One that reads ranked text units also
-ranks them (`rank_text_units`). C0 to C3, TS and SS are those of the GraphRAG paper (Edge et al. 2024, arXiv
-2404.16130). Keep out: judging.
+A name is a search method or a baseline, with a variant or options behind it: `local`, `local:graph`, `bm25`,
+`global:dynamic:max_level=1`. The names are those of `settings/search_names.py` (`describe_conditions`). `:KEY=VALUE` is
+an option of the method's settings, and `C1` is `global:static:level=1`. A condition answers questions
+(`answer_question`). One that reads ranked text units also ranks them (`rank_text_units`). C0 to C3, TS and SS are those
+of the GraphRAG paper (Edge et al. 2024, arXiv 2404.16130). Keep out: judging.
 """
 
 from __future__ import annotations
@@ -31,12 +24,13 @@ from graphrag_pipeline.query.index.running import prepare_baseline, run_steps
 from graphrag_pipeline.query.methods.lazy import take_relevant
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.methods.state import SearchRequest, SearchState
-from graphrag_pipeline.query.results import Answer, Context
+from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.lazy import LazySelection
 from graphrag_pipeline.query.search.unit_rating import RatedUnit
 from graphrag_pipeline.query.selection.hybrid_ranking import TEXT_UNIT_VECTORS, searched_words
 from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units as rank_basically
 from graphrag_pipeline.settings.file import parse_yaml
+from graphrag_pipeline.settings.search_names import PAPER_LEVELS, VARIANTS, describe_conditions, list_conditions
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.index.graph_index import GraphIndex
@@ -63,9 +57,8 @@ def rank_by_basic(index: GraphIndex, question: str, k: int) -> list[str]:
 
 
 _BARE_RANKERS: dict[str, Ranker] = {"bm25": rank_by_words, "SS": rank_by_vector}
-_OF_PAPER = {f"C{level}": ("global", {"selection": "static", "level": level}) for level in range(4)}
-_NAMES = {name.casefold(): name for name in (*METHODS, *_BARE_RANKERS, *_OF_PAPER, "TS")} | {"vector": "SS"}
-_OTHER_NAMES = {"SS": "vector (or SS)"}
+_OF_PAPER = {f"C{level}": ("global", {"selection": "static", "level": level}) for level in PAPER_LEVELS}
+_NAMES = {name.casefold(): name for name in describe_conditions() if ":" not in name} | {"vector": "SS"}
 
 
 @dataclass(frozen=True)
@@ -110,14 +103,13 @@ def parse_condition(text: str) -> Condition:
     head, *rest = (part.strip() for part in text.split(":"))
     name = _NAMES.get(head.casefold())
     if name is None:
-        valid = ", ".join(_OTHER_NAMES.get(name, name) for name in dict.fromkeys(_NAMES.values()))
-        raise PipelineError(f"no way to answer is called {head!r}; valid: {valid}")
+        raise PipelineError(f"no way to answer is called {head!r}; valid: {list_conditions()}")
     method, options = _OF_PAPER.get(name, (name, {}))
     options = dict(options)
     for part in rest:
         key, is_option, value = part.partition("=")
         if not is_option:
-            key, value = {"local": "strategy", "global": "selection"}.get(method, ""), part
+            key, value = VARIANTS.get(method, ("", ()))[0], part
             if not key:
                 raise PipelineError(f"{text!r}: {name} has no variant {part!r}; an option is written key=value")
             options[key] = value
@@ -144,10 +136,18 @@ def rank_text_units(condition: Condition, index: GraphIndex, question: str, k: i
 
 @dataclass(frozen=True)
 class ConditionAnswer:
-    """An answer, in markdown without its list of sources, and the seconds it took."""
+    """An answer, in markdown without its list of sources, and the seconds it took.
+
+    Attributes:
+        context: the records that it was written from.
+        engine: "embedded" or "model", whichever wrote it.
+        failure: why a model gave no answer; "" if it did, or if no model was used.
+    """
 
     text: str
     seconds: float
+    context: Context
+    engine: str
     failure: str = ""
 
 
@@ -160,14 +160,14 @@ def answer_question(condition: Condition, index: GraphIndex, question: str) -> C
     started = time.perf_counter()
     if condition.method in METHODS:
         result = index.search(question, condition.method, **condition.options)
-        text, failure = result.answer, result.answering["failure"]
-    else:
-        answer = _answer_from_text(condition, index, question)
-        text, failure = answer.text, answer.failure
-    return ConditionAnswer(text, time.perf_counter() - started, failure)
+        text, context, how = result.answer, result.context, result.answering
+        return ConditionAnswer(text, time.perf_counter() - started, context, how["engine"], how["failure"])
+    state = _answer_from_text(condition, index, question)
+    answer = state.noted_answer
+    return ConditionAnswer(answer.text, time.perf_counter() - started, state.read, answer.engine, answer.failure)
 
 
-def _answer_from_text(condition: Condition, index: GraphIndex, question: str) -> Answer:
+def _answer_from_text(condition: Condition, index: GraphIndex, question: str) -> SearchState:
     """Answer with the steps that follow the choice of a context; the baseline chooses the context itself."""
     request = SearchRequest(question, condition.section, options=condition.options)
     query = prepare_baseline(index, request)
@@ -181,7 +181,7 @@ def _answer_from_text(condition: Condition, index: GraphIndex, question: str) ->
         kept = pack_rows(costs, query.settings.max_context_tokens)
         units = records.read_text_units(index, rows[kept], np.zeros(len(kept)))
         state = SearchState(query, context=Context(text_units=units))
-    return run_steps(index, METHODS[condition.section].steps[1:], state).noted_answer
+    return run_steps(index, METHODS[condition.section].steps[1:], state)
 
 
 def select_all_text(index: GraphIndex, question: str, threshold: int, seed: int) -> LazySelection:

@@ -1,8 +1,8 @@
 """Store of evaluation figures: `evaluations/<snapshot>/<name>.json` in the root.
 
-A name is a hash of what was measured and how (`name_retrieval`, `name_comparison`), without the snapshot. So comparable
-figures of two snapshots have the same name. The files hold no text of documents. `prune` and `forget` delete the folder
-of a snapshot with the snapshot. Keep out: measuring.
+A name is a hash of what was measured and how (`name_retrieval`, `name_answers`, `name_comparison`), without the
+snapshot. So comparable figures of two snapshots have the same name. The files hold no text of documents or answers.
+`prune` and `forget` delete the folder of a snapshot with the snapshot. Keep out: measuring.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from graphrag_pipeline.evaluation.answer_figures import AnswerFigures, AnswerScores, ModelCalls
 from graphrag_pipeline.evaluation.comparison import Comparison
 from graphrag_pipeline.evaluation.questions import Question
 from graphrag_pipeline.evaluation.retrieval_figures import RetrievalFigures
@@ -40,6 +41,17 @@ def name_comparison(questions: Sequence[Question], comparison: Comparison) -> st
     return f"comparison-{_digest([question.question for question in questions], names)}"
 
 
+def name_answers(questions: Sequence[Question], is_judged: bool, settings: Settings) -> str:
+    """Return the name of figures of answers: a hash of questions, references, settings that answer, and release."""
+    gold = [(question.question, question.answers) for question in questions]
+    sections = (*(f"{name}_search" for name in SEARCH_METHODS), "rating", "answers")
+    used = {name: getattr(settings, name).model_dump(mode="json") for name in sections}
+    models = {name: settings.chat_model_for(name).model for name in ("rating", "answers")}
+    judge = settings.chat_model_for("evaluation").model if is_judged else ""
+    limit = settings.evaluation.max_context_tokens if is_judged else 0
+    return f"answers-{_digest(gold, used, models, judge, limit, version('graphrag-pipeline'))}"
+
+
 def _digest(*values: Any) -> str:
     return files.content_hash(json.dumps(values, sort_keys=True).encode())[:_DIGITS]
 
@@ -48,7 +60,7 @@ def load_retrieval(root: Path, snapshot: str, name: str) -> dict[str, RetrievalF
     """Return stored figures by method; an empty dict if no readable file exists."""
     try:
         rows = json.loads(_path(root, snapshot, name).read_bytes())["figures"]
-        return {row["method"]: RetrievalFigures(**{**row, "recalls": tuple(row["recalls"])}) for row in rows}
+        return {row["method"]: _retrieval_of(row) for row in rows}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 
@@ -56,6 +68,31 @@ def load_retrieval(root: Path, snapshot: str, name: str) -> dict[str, RetrievalF
 def save_retrieval(root: Path, snapshot: str, name: str, figures: Sequence[RetrievalFigures]) -> None:
     """Store figures, beside those of other methods under the same name."""
     known = load_retrieval(root, snapshot, name) | {row.method: row for row in figures}
+    _save(root, snapshot, name, {"figures": [asdict(known[method]) for method in sorted(known)]})
+
+
+def _retrieval_of(row: dict[str, Any]) -> RetrievalFigures:
+    return RetrievalFigures(**{**row, "recalls": tuple(row["recalls"]), "question_ms": tuple(row["question_ms"])})
+
+
+def load_answers(root: Path, snapshot: str, name: str) -> dict[str, AnswerFigures]:
+    """Return stored figures of answers by method; an empty dict if no readable file exists."""
+    try:
+        rows = json.loads(_path(root, snapshot, name).read_bytes())["figures"]
+        return {row["method"]: _answers_of(row) for row in rows}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _answers_of(row: dict[str, Any]) -> AnswerFigures:
+    scores = (AnswerScores(**{**one, "judgement_failures": tuple(one["judgement_failures"])}) for one in row["answers"])
+    answering, judging = ModelCalls(**row["answering"]), ModelCalls(**row["judging"])
+    return AnswerFigures(row["method"], tuple(scores), answering, judging, row["judge"])
+
+
+def save_answers(root: Path, snapshot: str, name: str, figures: Sequence[AnswerFigures]) -> None:
+    """Store figures of answers, beside those of other methods under the same name."""
+    known = load_answers(root, snapshot, name) | {row.method: row for row in figures}
     _save(root, snapshot, name, {"figures": [asdict(known[method]) for method in sorted(known)]})
 
 

@@ -220,8 +220,8 @@ def read_generated(reply: str, kind: str, documents: dict[int, str]) -> list[Que
         numbers = [n for n in sources if isinstance(n, int)] if isinstance(sources, list) else []
         evidence = tuple(dict.fromkeys(documents[number] for number in numbers if number in documents))
         if texts and (evidence or kind == "global"):
-            gold_answer = clean_text(answer).strip() if isinstance(answer, str) and kind == "local" else ""
-            found.append(Question(texts[0], evidence if kind == "local" else (), gold_answer, kind))
+            answers = (clean_text(answer),) if isinstance(answer, str) and clean_text(answer) else ()
+            found.append(Question(texts[0], evidence if kind == "local" else (), answers, kind))
     if not found:
         raise ReplyFormatError(f"no usable {kind} question; the reply starts {reply[:80]!r}")
     return found

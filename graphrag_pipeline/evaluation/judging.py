@@ -9,13 +9,14 @@ Two answers with the same text are a tie without a call. Keep out: where answers
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
+from graphrag_pipeline.evaluation.confidence import Estimate, estimate_mean, estimate_proportion
+from graphrag_pipeline.evaluation.sign_test import sign_test
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompts import AUTO
 from graphrag_pipeline.models.reply_json import read_json
@@ -59,6 +60,7 @@ class CriterionFigures:
         p_value: two-sided sign test over the questions that are not ties; 1 if all are ties.
         first_share: share of the verdicts with a winner that chose the answer in first place; 0.5 without a bias.
         n_failed: questions without both verdicts.
+        win_rate_estimate, first_share_estimate: the same with 95 % confidence intervals.
     """
 
     criterion: str
@@ -69,6 +71,8 @@ class CriterionFigures:
     p_value: float
     first_share: float
     n_failed: int
+    win_rate_estimate: Estimate
+    first_share_estimate: Estimate
 
 
 def judge_pairs(index: GraphIndex, pairs: Sequence[Pair]) -> list[CriterionFigures]:
@@ -118,18 +122,13 @@ def count_verdicts(criterion: str, verdicts: Sequence[tuple[int | None, int | No
         p_value=sign_test(wins, losses),
         first_share=decided.count(1) / len(decided) if decided else 0.5,
         n_failed=len(verdicts) - len(whole),
+        win_rate_estimate=estimate_mean([(1 + (sign > 0) - (sign < 0)) / 2 for sign in signs]),
+        first_share_estimate=estimate_proportion(decided.count(1), len(decided)),
     )
 
 
 def _sign(verdict: int) -> int:
     return {0: 0, 1: 1, 2: -1}[verdict]
-
-
-def sign_test(wins: int, losses: int) -> float:
-    """Return the two-sided p-value: the probability of a result at least this uneven if both are equally good."""
-    n = wins + losses
-    tail = sum(math.comb(n, i) for i in range(min(wins, losses) + 1))
-    return min(1.0, 2 * tail / 2**n)
 
 
 def _request_verdict(index: GraphIndex, criterion: str, pair: Pair, is_swapped: bool) -> ChatRequest[int]:

@@ -1,15 +1,17 @@
-"""Question files: gold questions with their evidence, and questions that `evaluate --generate` wrote.
+"""Question files: gold questions with evidence and reference answers, and questions that `evaluate --generate` wrote.
 
 A file is JSONL (one object per line) or CSV (with a heading line). Its columns are:
 
     question   the question in words
     evidence   what a search must find: a list of documents (path in the input folder, id or title) or text unit ids;
                in CSV a JSON list, or names separated by |
-    answer     optional: a good answer; it is stored, but no figure uses it
+    answer     the reference answer, or "unanswerable" if the documents do not answer the question
+    answers    several accepted answers instead of one, the fullest first; in CSV like evidence
     kind       optional: local or global, as generated questions have it
 
 A search finds a document if it finds one of its text units. If several documents have a name (a title, or the path of a
-file with many records), any of them counts. Other columns are ignored. Keep out: searching.
+file with many records), any of them counts. A gold question has evidence, a reference answer, or both. Other columns
+are ignored. Keep out: searching.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,37 +34,47 @@ if TYPE_CHECKING:
     from graphrag_pipeline.storage.snapshots import Snapshot
 
 _SEPARATOR = "|"
+_LISTS = ("evidence", "answers")
 _DOCUMENT_NAMES = ("id", "path", "title")
+UNANSWERABLE = "unanswerable"
+"""The reference answer of a question that the documents do not answer."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question of a file and its evidence.
+    """A question of a file, its evidence and its reference answers.
 
     Attributes:
         evidence: names of documents, or ids of text units; empty if unknown.
+        answers: accepted answers, the fullest first; ("unanswerable",) if the documents do not answer.
         place: file and line, for messages.
     """
 
     question: str
     evidence: tuple[str, ...] = ()
-    answer: str = ""
+    answers: tuple[str, ...] = ()
     kind: str = ""
     place: str = ""
 
+    @property
+    def is_unanswerable(self) -> bool:
+        """Whether an answer is correct if it declines."""
+        return self.answers == (UNANSWERABLE,)
+
 
 def read_gold(path: Path) -> list[Question]:
-    """Read a file of gold questions, each with evidence.
+    """Read a file of gold questions, each with evidence, a reference answer, or both.
 
     Raises:
-        PipelineError: like `read_questions`, or a question has no evidence.
+        PipelineError: like `read_questions`, or a question has neither.
     """
     questions = read_questions(path)
     for question in questions:
-        if not question.evidence:
+        if not question.evidence and not question.answers:
             raise PipelineError(
-                f"{question.place}: {question.question[:60]!r} has no evidence; list documents (path, id or title) or "
-                "text unit ids under `evidence`, or remove the question"
+                f"{question.place}: {question.question[:60]!r} has no evidence and no answer; list documents (path, id "
+                "or title) or text unit ids under `evidence`, write a reference answer under `answer`, or remove the "
+                "question"
             )
     return questions
 
@@ -91,8 +103,14 @@ def write_questions(path: Path, questions: Sequence[Question]) -> None:
     """Write a JSONL file that `read_questions` reads."""
     from graphrag_pipeline.filesystem import files
 
-    rows = ({name: value for name, value in asdict(q).items() if value and name != "place"} for q in questions)
-    files.replace(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode())
+    rows = "".join(json.dumps(_to_row(question), ensure_ascii=False) + "\n" for question in questions)
+    files.replace(path, rows.encode())
+
+
+def _to_row(question: Question) -> dict[str, Any]:
+    one = {"answer": question.answers[0]} if len(question.answers) == 1 else {"answers": question.answers}
+    row = {"question": question.question, "evidence": question.evidence, **one, "kind": question.kind}
+    return {name: value for name, value in row.items() if value}
 
 
 def _read_jsonl(path: Path, text: str) -> Iterator[tuple[int, Any]]:
@@ -110,12 +128,12 @@ def _read_csv(path: Path, text: str) -> Iterator[tuple[int, Any]]:
         raise PipelineError(f"{path}, line 1: the heading has no column `question`")
     try:
         for row in reader:
-            yield reader.line_num, {**row, "evidence": _split_evidence(row.get("evidence") or "")}
+            yield reader.line_num, {**row, **{name: _split_cell(row.get(name) or "") for name in _LISTS}}
     except csv.Error as error:
         raise PipelineError(f"{path}, line {reader.line_num + 1}: is not valid CSV ({error})") from None
 
 
-def _split_evidence(cell: str) -> Any:
+def _split_cell(cell: str) -> Any:
     if cell.lstrip().startswith("["):
         try:
             return json.loads(cell)
@@ -135,8 +153,21 @@ def _question_of(place: str, row: Any) -> Question:
     evidence = [evidence] if isinstance(evidence, str) else evidence
     if not isinstance(evidence, list) or not all(isinstance(name, str) and name for name in evidence):
         raise PipelineError(f"{place}: `evidence` is not a list of names")
-    answer, kind = (str(row.get(name) or "") for name in ("answer", "kind"))
-    return Question(text, tuple(dict.fromkeys(evidence)), answer, kind, place)
+    return Question(text, tuple(dict.fromkeys(evidence)), _answers_of(place, row), str(row.get("kind") or ""), place)
+
+
+def _answers_of(place: str, row: dict[str, Any]) -> tuple[str, ...]:
+    listed = row.get("answers") or []
+    listed = listed if isinstance(listed, list) else [listed]
+    answers = [value for value in (row.get("answer"), *listed) if value not in (None, "")]
+    if any(isinstance(value, bool) or not isinstance(value, str | int | float) for value in answers):
+        raise PipelineError(f"{place}: `answer` is not a text, or `answers` not a list of texts")
+    texts = tuple(dict.fromkeys(text for value in answers if (text := str(value).strip())))
+    if UNANSWERABLE in (folded := [text.casefold() for text in texts]):
+        if len(texts) > 1:
+            raise PipelineError(f"{place}: a question is either {UNANSWERABLE!r} or has other answers, not both")
+        return tuple(folded)
+    return texts
 
 
 # ------------------------------------------------------------------------------------------------------------- evidence

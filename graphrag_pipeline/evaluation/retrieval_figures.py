@@ -3,22 +3,23 @@
     recall@k         = |evidence in the first k text units| / |evidence|, in the order that a search returns them
     all-evidence@k   = 1 if recall@k = 1, else 0
 
-Figures are means over the questions. Evidence that the index does not have counts as not found and is reported. Keep
-out: searching.
+Figures are means over the questions that name evidence, with 95 % confidence intervals (`confidence.py`). Evidence that
+the index does not have counts as not found and is reported. Keep out: searching.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.conditions import Condition, Ranker, parse_condition, rank_text_units
+from graphrag_pipeline.evaluation.confidence import Estimate, PairedDifference, compare_pairs, estimate_mean
 from graphrag_pipeline.evaluation.questions import Evidence, Question, find_evidence
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
 
@@ -39,6 +40,7 @@ class RetrievalFigures:
         all_evidence: share of the questions whose whole evidence is found, 0-1.
         recalls: recall@k of each question, in order.
         milliseconds: mean wall-clock time of a question.
+        question_ms: wall-clock time of each question, in order, in milliseconds.
     """
 
     method: str
@@ -47,6 +49,23 @@ class RetrievalFigures:
     all_evidence: float
     recalls: tuple[float, ...]
     milliseconds: float
+    question_ms: tuple[float, ...]
+
+    def estimates(self) -> dict[str, Estimate]:
+        """Return the means with their confidence intervals."""
+        return {
+            "recall": estimate_mean(self.recalls),
+            "all_evidence": estimate_mean(self.whole),
+            "milliseconds": estimate_mean(self.question_ms),
+        }
+
+    @property
+    def whole(self) -> list[float]:
+        """1 for each question whose whole evidence is found, else 0."""
+        return [float(recall == 1) for recall in self.recalls]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "estimates": {name: asdict(value) for name, value in self.estimates().items()}}
 
 
 def parse_methods(names: Iterable[str]) -> list[Condition]:
@@ -87,13 +106,18 @@ def measure_retrieval(
 def _measure(
     index: GraphIndex, questions: Sequence[Question], evidence: Evidence, condition: Condition, k: int
 ) -> RetrievalFigures:
-    rank = partial(rank_text_units, condition)
+    rank, times = partial(rank_text_units, condition), []
     rank(index, questions[0].question, k)  # leaves the loading at first use out of the time
-    started = time.perf_counter()
-    recalls = recall_each(index, [question.question for question in questions], evidence.rows, rank, k)
-    milliseconds = 1000 * (time.perf_counter() - started) / len(questions)
+
+    def rank_timed(index: GraphIndex, question: str, k: int) -> list[str]:
+        started = time.perf_counter()
+        ids = rank(index, question, k)
+        times.append(1000 * (time.perf_counter() - started))
+        return ids
+
+    recalls = recall_each(index, [question.question for question in questions], evidence.rows, rank_timed, k)
     mean, whole = float(np.mean(recalls)), float(np.mean(np.array(recalls) == 1))
-    return RetrievalFigures(condition.name, k, mean, whole, tuple(recalls), milliseconds)
+    return RetrievalFigures(condition.name, k, mean, whole, tuple(recalls), float(np.mean(times)), tuple(times))
 
 
 def recall_each(
@@ -111,16 +135,21 @@ def recall_each(
     return recalls
 
 
-def render_figures(figures: Sequence[RetrievalFigures], others: Sequence[RetrievalFigures] = ()) -> list[str]:
-    """Return lines of a table; with figures of another snapshot, the change from those to these."""
+def compare_retrieval(figures: RetrievalFigures, others: RetrievalFigures) -> list[PairedDifference]:
+    """Compare two measurements of the same questions, question by question."""
+    return [
+        compare_pairs(f"recall@{figures.k}", figures.recalls, others.recalls),
+        compare_pairs(f"all-evidence@{figures.k}", figures.whole, others.whole),
+    ]
+
+
+def render_figures(figures: Sequence[RetrievalFigures]) -> list[str]:
+    """Return lines of a table: each mean with its confidence interval."""
     width = max(len("method"), *(len(row.method) for row in figures))
     k = figures[0].k
-    heading = f"{'method':{width}}  {f'recall@{k}':>10}  {f'all-evidence@{k}':>15}  {'ms':>7}"
-    lines = [heading + ("  change of both" if others else "")]
-    compared: Sequence[RetrievalFigures | None] = others or [None] * len(figures)
-    for row, other in zip(figures, compared, strict=True):
-        line = f"{row.method:{width}}  {row.recall:>10.3f}  {row.all_evidence:>15.3f}  {row.milliseconds:>7.1f}"
-        if other:
-            line += f"  {row.recall - other.recall:+.3f}  {row.all_evidence - other.all_evidence:+.3f}"
-        lines.append(line)
+    lines = [f"{'method':{width}}  {f'recall@{k}':20}  {f'all-evidence@{k}':20}  ms"]
+    for row in figures:
+        found = row.estimates()
+        shown = f"{found['recall'].render():20}  {found['all_evidence'].render():20}"
+        lines.append(f"{row.method:{width}}  {shown}  {found['milliseconds'].render(1)}")
     return lines

@@ -56,6 +56,8 @@ PLACEHOLDERS: dict[str, tuple[set[str], set[str]]] = {
     "benchmark_global_questions": ({"context_data"}, {"persona", "task", "n_questions"}),
     "benchmark_local_questions": ({"context_data"}, {"persona", "task", "n_questions"}),
     "judge_answers": ({"answer_1", "answer_2"}, {"question", "criterion", "definition"}),
+    "split_statements": ({"text"}, {"question"}),
+    "check_statements": ({"statements", "text"}, {"question"}),
 }
 PROMPT_NAMES = tuple(PLACEHOLDERS)
 _OTHER_FILES = {  # names of the files in Microsoft GraphRAG

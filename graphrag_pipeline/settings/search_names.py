@@ -1,7 +1,8 @@
-"""The names of search methods and of text unit selection strategies: settings, commands and registries read them here.
+"""Names of search methods, text unit selection strategies and baselines: settings, commands and registries read them.
 
 Add a method: a module of its name in `query/methods/`, its section in the settings, and a row here. Add a strategy: a
-function in `query/selection/strategies.py` and its name here. Keep out: anything that takes time to import; the command
+function in `query/selection/strategies.py` and its name here. Add a baseline of evaluations: a ranker or a step in
+`evaluation/conditions.py`, and a row here. Keep out: anything that takes time to import; the command
 line lists these names before it knows the command.
 """
 
@@ -30,6 +31,33 @@ STRATEGIES = (
 """Text unit selection strategies of local search, in the order of lists for people."""
 BASIC_SHARES = {"balanced": 2 / 3, "graph": 2 / 3}
 """Share of the text unit budget that basic search may take, by default, of the strategies that give it any."""
+BASELINES = {
+    "bm25": "text units found by full text alone",
+    "SS": "text units found by vectors alone (also `vector`)",
+    "TS": "map and reduce over all source text",
+}
+"""Ways to answer that only an evaluation has -> what they read. SS and TS are names of Edge et al. 2024."""
+PAPER_LEVELS = tuple(range(4))
+"""C0 to C3 of Edge et al. 2024: global search over the report frontier at this level of communities."""
+VARIANTS = {"local": ("strategy", STRATEGIES), "global": ("selection", ("dynamic", "static"))}
+"""Method -> the option that a bare word behind its name sets, and the words."""
+
+
+def describe_conditions() -> dict[str, str]:
+    """Return the names that an evaluation takes for ways to answer, with what each answers with."""
+    found: dict[str, str] = {}
+    for method, what in SEARCH_METHODS.items():
+        found[method] = f"{method} search: {what}"
+        option, words = VARIANTS.get(method, ("", ()))
+        found |= {f"{method}:{word}": f"{method} search with `{option}: {word}`" for word in words}
+    found |= {f"C{level}": f"global search over the report frontier at level {level}" for level in PAPER_LEVELS}
+    return found | BASELINES
+
+
+def list_conditions() -> str:
+    """Return the same names for help texts and messages, without their variants."""
+    names = [name for name in describe_conditions() if ":" not in name]
+    return ", ".join("vector (or SS)" if name == "SS" else name for name in names)
 
 
 def describe_methods() -> str:

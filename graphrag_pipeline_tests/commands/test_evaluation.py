@@ -37,10 +37,12 @@ def test_figures_of_two_snapshots_are_shown_side_by_side(root, gold: Path, call:
     first = first_of(root)
     outcome = call("--root", root.path, "evaluate", gold, "--methods", "bm25,local:graph", "--against", first[:8])
     assert outcome.status == 0, outcome.err
-    heading, bm25, local, output = outcome.out.rstrip("\n").split("\n")
-    assert heading.split()[:3] == ["method", "recall@5", "all-evidence@5"]
-    assert bm25.split()[0::4] == ["bm25", "-0.500"] and local.split()[0] == "local:graph"
-    assert output.endswith(f"compared with {first}")
+    lines = outcome.out.splitlines()
+    assert lines[0].split() == ["method", "recall@5", "all-evidence@5", "ms"]
+    assert lines[1].startswith("bm25         0.500 [0.095, 0.905]  ") and lines[2].startswith("local:graph ")
+    change = lines[lines.index(f"bm25 minus {first}: mean difference, questions won, lost, tied, sign test") + 1]
+    assert change.split() == ["recall@5", "-0.500", "[-1.000,", "+0.000]", "0", "1", "1", "p", "1.000"]
+    assert lines[-1].endswith(f"compared with {first}") and "Wilson" in lines[-2]
     assert "line 2: 'three.md'" in outcome.err
     kept = {path.parent.name for path in (root.path / "evaluations").glob("*/retrieval-*.json")}
     assert kept == {first, root.snapshots.current()}
@@ -52,6 +54,68 @@ def test_json_has_every_default_method(root, gold: Path, call: Call) -> None:
         record["figures"]
     ) == 10
     assert record["snapshot"] == root.snapshots.current() and record["unknown_evidence"]
+
+
+ANSWERED = [
+    {"question": "Who carried Tiny Tim home?", "evidence": ["two.txt"], "answer": "Bob Cratchit"},
+    {"question": "Which quasar did Zanzibar photograph?", "answer": "unanswerable"},
+]
+
+
+@pytest.fixture
+def answered(root) -> Path:
+    path = root.path / "answered.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ANSWERED), encoding="utf-8")
+    return path
+
+
+def test_answers_are_measured_beside_retrieval_and_compared_with_another_method(
+    root, answered: Path, call: Call
+) -> None:
+    ask = ("--root", root.path, "evaluate", answered, "--methods", "local,C0")
+    outcome = call(*ask, "--against", "local:depth_first")
+    assert outcome.status == 0, outcome.err
+    lines = outcome.out.splitlines()
+    assert lines[1].startswith("local   1.000 [0.207, 1.000]") and lines[2] == "1 questions with evidence"
+    assert lines[4].split("  ")[1] == "token F1" and [line.split()[0] for line in lines[5:7]] == ["local", "C0"]
+    assert "local minus local:depth_first: mean difference, questions won, lost, tied, sign test" in lines
+    record = json.loads(call(*ask, "--against", "local:depth_first", "--json").out)
+    assert record["against"] == "local:depth_first" and len(record["answers_against"]) == 2
+    estimates = record["answers"][0]["estimates"]
+    assert estimates["contained"]["mean"] == estimates["declined_rightly"]["mean"] == 1
+    assert estimates["contained"]["method"] == "wilson" and estimates["covered_claims"]["mean"] is None
+    assert {row["figure"] for row in record["differences"]["C0"]} == {"token F1", "ROUGE-L", "contained"}
+    without = call(*ask[:4], "--methods", "local", "--no-answers")
+    assert "token F1" not in without.out and "recall@5" in without.out
+
+
+def test_answers_of_two_snapshots_are_compared_and_stored(root, answered: Path, call: Call) -> None:
+    first = first_of(root)
+    shown = call("--root", root.path, "evaluate", answered, "--methods", "basic", "--against", first[:8])
+    assert shown.status == 0 and "contained         +0.000 [+0.000, +0.000]" in shown.out
+    stored = {path.parent.name: path for path in (root.path / "evaluations").glob("*/answers-*.json")}
+    assert set(stored) == {first, root.snapshots.current()}
+    assert "Cratchit" not in stored[first].read_text(encoding="utf-8"), "figures hold no text"
+    again = call("--root", root.path, "evaluate", answered, "--methods", "basic", "--against", first[:8])
+    assert again.out.splitlines()[-4:] == shown.out.splitlines()[-4:]
+
+
+def test_a_model_judges_answers_only_on_request_and_its_calls_are_booked(root, answered: Path, call: Call) -> None:
+    with running_model_server() as server:
+        settings = yaml.safe_load((root.path / "settings.yaml").read_text())
+        settings |= {"chat_model": {"model": "test-chat", "base_url": server.base_url}, "answers": {"engine": "model"}}
+        (root.path / "settings.yaml").write_text(yaml.safe_dump(settings))
+        ask = ("--root", root.path, "evaluate", answered, "--methods", "basic")
+        free = call(*ask)
+        assert "2 questions have reference answers; a model answers them, which costs money" in free.err
+        assert "token F1" not in free.out and server.count() == 0
+        unjudged = call(*ask, "--answers", "--no-judge")
+        assert "covered claims" not in unjudged.out and server.count() == 2
+        judged = call(*ask, "--answers")
+    assert judged.status == 0 and "covered claims" in judged.out and "faithfulness" in judged.out, judged.err
+    assert "basic: judgements took " in judged.out
+    paid = [figures["actual"]["calls"] for run in read_costs(root) for figures in run["stages"].values()]
+    assert sum(paid) == server.count() and {name for run in read_costs(root) for name in run["stages"]} == {"answers"}
 
 
 def test_questions_are_generated_into_a_file_and_compared(root, call: Call, tmp_path: Path) -> None:
@@ -81,7 +145,10 @@ def test_an_evaluation_error_is_one_line(root, gold: Path, call: Call, tmp_path:
     assert_one_line_error(call(*ask), "no question file", "publishing.golden_questions")
     assert_one_line_error(call(*ask, gold, "--methods", "magic"), "no way to answer is called 'magic'")
     assert_one_line_error(call(*ask, gold, "--k", "0"), "k is 0")
-    assert_one_line_error(call(*ask, gold, "--against", "zzz"), "there is no such snapshot")
+    assert_one_line_error(
+        call(*ask, gold, "--against", "zzz"), "there is no such snapshot", "no way to answer is called 'zzz'"
+    )
+    assert_one_line_error(call(*ask, gold, "--answers"), "no question has a reference answer")
     assert_one_line_error(call(*ask, gold, "--compare", "C0", "C1"), "set `chat_model.model`")
 
 

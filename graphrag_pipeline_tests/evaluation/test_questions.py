@@ -33,7 +33,9 @@ def test_jsonl_and_csv_give_the_same_questions(tmp_path: Path) -> None:
         ("a.jsonl", "[1]", "line 1: is not a JSON object"),
         ("a.jsonl", '{"evidence": ["a"]}', "line 1: `question` is missing"),
         ("a.jsonl", '{"question": "Who?", "evidence": [1]}', "line 1: `evidence` is not a list of names"),
-        ("a.jsonl", '\n{"question": "Who?"}', "line 2: 'Who\\?' has no evidence"),
+        ("a.jsonl", '\n{"question": "Who?"}', "line 2: 'Who\\?' has no evidence and no answer"),
+        ("a.jsonl", '{"question": "Who?", "answers": [{"a": 1}]}', "line 1: `answer` is not a text, or `answers`"),
+        ("a.jsonl", '{"question": "Who?", "answers": ["Bob", "Unanswerable"]}', "line 1: a question is either"),
         ("a.jsonl", json.dumps({"question": "w" * 9000, "evidence": ["a"]}), "line 1: the question has 9,000"),
         ("a.jsonl", "\n", "has no question"),
         ("a.csv", "text,evidence\nWho?,a\n", "line 1: the heading has no column `question`"),
@@ -51,12 +53,27 @@ def test_a_file_that_cannot_be_used_is_refused_with_its_line(
 
 
 def test_written_questions_are_read_back(tmp_path: Path) -> None:
-    found = [Question("Who?", ("a", "b"), "Bob.", "local"), Question("Wozu? \u201cSo\u201d", kind="global")]
+    found = [Question("Who?", ("a", "b"), ("Bob.",), "local"), Question("Wozu? \u201cSo\u201d", kind="global")]
+    found += [Question("How many?", answers=("three", "3")), Question("Where?", answers=("unanswerable",))]
     write_questions(tmp_path / "out.jsonl", found)
     read = read_questions(tmp_path / "out.jsonl")
-    assert [(q.question, q.evidence, q.answer, q.kind) for q in read] == [
-        (q.question, q.evidence, q.answer, q.kind) for q in found
+    assert [(q.question, q.evidence, q.answers, q.kind) for q in read] == [
+        (q.question, q.evidence, q.answers, q.kind) for q in found
     ]
+
+
+def test_answers_are_read_from_both_columns_and_file_forms(tmp_path: Path) -> None:
+    rows = [
+        {"question": "How many?", "answer": 3, "answers": ["three", "three "]},
+        {"question": "Who?", "answers": "Bob"},
+        {"question": "Where?", "answer": " Unanswerable"},
+    ]
+    jsonl = put(tmp_path, "gold.jsonl", "\n".join(json.dumps(row) for row in rows))
+    csv = put(tmp_path, "gold.csv", "question,answer,answers\nHow many?,3,three\nWho?,,Bob\nWhere?,unanswerable,\n")
+    for path in (jsonl, csv):
+        questions = read_gold(path)
+        assert [q.answers for q in questions] == [("3", "three"), ("Bob",), ("unanswerable",)]
+        assert [q.is_unanswerable for q in questions] == [False, False, True]
 
 
 def test_evidence_is_a_document_by_path_id_or_title_or_a_text_unit(index: GraphIndex) -> None:

@@ -9,12 +9,16 @@ from graphrag_pipeline.evaluation.conditions import parse_condition
 from graphrag_pipeline.evaluation.questions import Question
 from graphrag_pipeline.evaluation.retrieval_figures import (
     DEFAULT_METHODS,
+    compare_retrieval,
     measure_retrieval,
     parse_methods,
     recall_each,
     render_figures,
 )
 from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.query.methods.registry import METHODS
+from graphrag_pipeline.settings.search_names import SEARCH_METHODS, describe_conditions, list_conditions
+from graphrag_pipeline.settings.settings import Settings
 
 GOLD = [
     Question("Who carried Tiny Tim home?", ("two.txt",)),
@@ -42,14 +46,20 @@ def test_baselines_and_every_strategy_are_measured(index: GraphIndex) -> None:
     assert all(row.recall == row.all_evidence == 1 for row in figures), "three text units are all there are"
     [one], _ = measure_retrieval(index, GOLD, parse_methods(["basic"]), 1)
     assert one.recalls[1] <= 0.5 and one.all_evidence == 0.5 and one.recall == pytest.approx(sum(one.recalls) / 2)
-    assert render_figures([one], [figures[2]])[1].endswith("-0.250  -0.500")
+    estimate = one.estimates()["all_evidence"]
+    assert (
+        estimate.method == "wilson" and f"0.500 [{estimate.low:.3f}, {estimate.high:.3f}]" in render_figures([one])[1]
+    )
+    differences = {row.figure: row for row in compare_retrieval(one, figures[2])}
+    assert differences["recall@1"].difference.mean == pytest.approx(one.recall - 1)
+    assert (differences["all-evidence@1"].wins, differences["all-evidence@1"].losses) == (0, 1)
 
 
 def test_methods_without_text_units_and_unknown_ones_are_refused(index: GraphIndex) -> None:
     for name, message in (
         ("global:static", "no ranked text units"),
         ("TS", "no ranked text units"),
-        ("lokal", "no way to answer is called 'lokal'; valid: local, .*bm25, vector .or SS., C0"),
+        ("lokal", "no way to answer is called 'lokal'; valid: local, .*C0, .*bm25, vector .or SS., TS"),
         ("basic:fast", "has no variant 'fast'"),
     ):
         with pytest.raises(PipelineError, match=message):
@@ -65,6 +75,15 @@ def test_methods_without_text_units_and_unknown_ones_are_refused(index: GraphInd
 def test_an_index_with_none_of_the_evidence_is_refused(index: GraphIndex) -> None:
     with pytest.raises(PipelineError, match=r"has none of the evidence, such as here: 'gone\.txt'"):
         measure_retrieval(index, [Question("Who?", ("gone.txt",), place="here")], parse_methods(["basic"]), 5)
+
+
+def test_every_listed_condition_is_read() -> None:
+    for name in describe_conditions():
+        condition = parse_condition(name)
+        assert condition.name == name
+        METHODS[condition.section].settings_of(Settings(), None, condition.options)
+    for method in (*SEARCH_METHODS, "C3", "bm25", "vector (or SS)", "TS"):
+        assert method in list_conditions()
 
 
 def test_conditions_of_the_paper_are_names_of_settings() -> None:

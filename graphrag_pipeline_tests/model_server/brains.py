@@ -11,6 +11,8 @@
 | `personas` | "personas" as a JSON name | readers and tasks, named after the records |
 | `questions` | "questions" as a JSON name | questions about names in the records |
 | `verdict` | "winner" as a JSON name | the answer with more words, for directness with fewer |
+| `statements` | "statements" as a JSON name | the sentences of the text |
+| `checks` | "checks" as a JSON name | each statement, supported if the text has most of its words |
 | `primer` | "follow_up_queries" | that, `intermediate_answer`, `response`, `score` |
 | `summary` | "description" and "summar..." | the distinct descriptions, joined and cut |
 | `answer` | "[Data:" in the prompt | the best records, cited |
@@ -26,7 +28,13 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from graphrag_pipeline_tests.model_server.evaluating import reply_personas, reply_questions, reply_verdict
+from graphrag_pipeline_tests.model_server.evaluating import (
+    reply_checks,
+    reply_personas,
+    reply_questions,
+    reply_statements,
+    reply_verdict,
+)
 from graphrag_pipeline_tests.model_server.extraction import (
     answer_loop_question,
     extract_claims,
@@ -50,6 +58,13 @@ _DATA = re.compile(
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
 _DATA_TAGS = re.compile(r"^<data>$(.*?)^</data>$", re.MULTILINE | re.DOTALL)
+_KIND_OF_NAME = {
+    "personas": "personas",
+    "questions": "questions",
+    "winner": "verdict",
+    "statements": "statements",
+    "checks": "checks",
+}
 _N_FINDINGS = 5
 _N_POINTS = 3
 
@@ -72,7 +87,7 @@ def name_kind(conversation: PromptMessages) -> str:
         return "ratings"
     if {"rating", "reason"} <= names or ('"rating"' in prompt and '"reason"' in prompt):
         return "rating"
-    for name, kind in (("personas", "personas"), ("questions", "questions"), ("winner", "verdict")):
+    for name, kind in _KIND_OF_NAME.items():
         if name in names or f'"{name}":' in prompt:
             return kind
     if "points" in names or ('"points"' in prompt and '"score"' in prompt):
@@ -236,6 +251,8 @@ _BRAINS: dict[str, Callable[[PromptMessages], Any]] = {
     "personas": lambda conversation: reply_personas(conversation, read_records(_data_of(conversation))),
     "questions": lambda conversation: reply_questions(conversation, read_records(_data_of(conversation))),
     "verdict": reply_verdict,
+    "statements": reply_statements,
+    "checks": reply_checks,
     "summary": _summary,
     "answer": _answer,
     "echo": _echo,

@@ -1,4 +1,4 @@
-"""Replies of the default model to prompts that generate questions and judge answers (see `brains.py`)."""
+"""Replies of the default model to prompts that generate questions, and judge and check answers (see `brains.py`)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from graphrag_pipeline_tests.model_server.extraction import split_sentences
 from graphrag_pipeline_tests.model_server.prompts import PromptMessages, PromptRecord
 
 _DATA_TAGS = re.compile(r"^<data>$(.*?)^</data>$", re.MULTILINE | re.DOTALL)
@@ -13,6 +14,9 @@ _NUMBER = re.compile(r"^- (\d{1,4}) (?:readers|questions)", re.MULTILINE)
 _N_TASKS = re.compile(r"each with (\d{1,4}) tasks")
 _NAME = re.compile(r"[A-Z][\w'-]+(?: [A-Z][\w'-]+)+|[A-Z][\w'-]+")
 _WORD = re.compile(r"\w+")
+_LISTED = re.compile(r"^(\d{1,4})\. (.*)$", re.MULTILINE)
+_SUPPORTING_SHARE = 0.6
+"""Least share of a statement's words that a text must have to support it."""
 
 
 def reply_verdict(conversation: PromptMessages) -> dict[str, Any]:
@@ -23,6 +27,26 @@ def reply_verdict(conversation: PromptMessages) -> dict[str, Any]:
     longer = 1 if n_words[0] > n_words[1] else 2
     winner = 3 - longer if "criterion is directness" in conversation.opening else longer
     return {"reason": f"Answer {longer} has more words.", "winner": winner}
+
+
+def reply_statements(conversation: PromptMessages) -> dict[str, Any]:
+    """The sentences of the text; a text that does not know declines."""
+    [text] = _DATA_TAGS.findall(conversation.opening)[-1:] or [""]
+    declines = text.strip().lower().startswith("i do not know")
+    return {"statements": [] if declines else split_sentences(text) or [text.strip()], "declines": declines}
+
+
+def reply_checks(conversation: PromptMessages) -> dict[str, Any]:
+    """A text supports a statement if it has most of the statement's words."""
+    statements, text = (*_DATA_TAGS.findall(conversation.opening)[:2], "", "")[:2]
+    given = set(_WORD.findall(text.lower()))
+    checks = []
+    for number, statement in _LISTED.findall(statements):
+        words = set(_WORD.findall(statement.lower()))
+        share = len(words & given) / max(1, len(words))
+        reason = f"{share:.0%} of the words."
+        checks.append({"number": int(number), "reason": reason, "is_supported": share >= _SUPPORTING_SHARE})
+    return {"checks": checks}
 
 
 def reply_personas(conversation: PromptMessages, records: Sequence[PromptRecord]) -> dict[str, Any]:

@@ -208,3 +208,19 @@ def test_readers_questions_and_verdicts_have_the_requested_shape() -> None:
     judge = 'The criterion is {}.\n<data>\nBob.\n</data>\n<data>\nBob, who is a clerk.\n</data>\n{{"winner": 0}}'
     verdicts = [json.loads(reply("Who?", system=judge.format(by))[1]) for by in ("diversity", "directness")]
     assert [verdict["winner"] for verdict in verdicts] == [2, 1]
+
+
+def test_statements_are_sentences_and_are_checked_by_their_words() -> None:
+    split = '{{"statements": [], "declines": false}}\n<data>\n{}\n</data>'
+    kind, text = reply("Who?", system=split.format("Bob is a clerk. Tim is small."))
+    assert kind == "statements" and json.loads(text) == {
+        "statements": ["Bob is a clerk.", "Tim is small."],
+        "declines": False,
+    }
+    assert json.loads(reply("Who?", system=split.format("I do not know."))[1])["declines"]
+    check = (
+        '<data>\n1. Bob is a clerk.\n2. Tim sings.\n</data>\n<data>\nThe clerk is Bob, a man.\n</data>\n{"checks": []}'
+    )
+    kind, text = reply("Who?", system=check)
+    assert kind == "checks"
+    assert [one["is_supported"] for one in json.loads(text)["checks"]] == [True, False]

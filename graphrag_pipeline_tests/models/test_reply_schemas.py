@@ -7,6 +7,7 @@ import json
 import pytest
 from pydantic import BaseModel
 
+from graphrag_pipeline.evaluation.answer_judging import ChecksReply, StatementsReply
 from graphrag_pipeline.evaluation.generated_questions import GlobalQuestions, LocalQuestions, PersonasReply
 from graphrag_pipeline.evaluation.judging import VerdictReply
 from graphrag_pipeline.identity import stable_hash
@@ -19,6 +20,7 @@ from graphrag_pipeline.query.answers.model_points import MapReply
 from graphrag_pipeline.query.search.model_rating import RatingReply, RatingsReply
 
 HASHES = {
+    ChecksReply: "07f042a85bfaa534a13b4479776671de",
     GlobalQuestions: "81ad5a8e04dad2ace6409bbaeeb48f7d",
     LocalQuestions: "ea45236b319b1568f8234c912de2a129",
     MapReply: "906d6db70ca9497afc18cbc6b34e6adb",
@@ -26,6 +28,7 @@ HASHES = {
     RatingReply: "c08a34b11ae6eb7369ed0462257fad30",
     RatingsReply: "fdc37a75380cf35a79b2a8f38b54501b",
     ReportReply: "fe2a6e579b700001179b5c8f4d9d8029",
+    StatementsReply: "5e3889176bdfab6e350d92dabab3d03f",
     StepReply: "1d2abe9d33362370627974f793bec22e",
     SubqueriesReply: "8b7924103061e6d1c3e25f42c51c9d5f",
     Verdict: "2641ccef775e9b56cc203217843e9de5",

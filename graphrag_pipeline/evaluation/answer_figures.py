@@ -1,0 +1,260 @@
+"""Figures of answers on questions with reference answers: how much of the reference they say, and whether they decline.
+
+    token F1, ROUGE-L    agreement with the best reference answer (`text_overlap.py`); 0 if the answer declines
+    answerable F1        token F1 of the answerable questions alone
+    contained, exact     shares of the answers that hold a reference answer, or are one
+    declined rightly     share of the unanswerable questions whose answer declines
+    declined wrongly     share of the answerable questions whose answer declines
+    claims, precision,   shares of statements by a model's judgement (`answer_judging.py`)
+    faithfulness
+
+An unanswerable question counts as in SQuAD 2.0 (Rajpurkar et al. 2018, arXiv 1806.03822): token F1, ROUGE-L, contained
+and exact are 1 if the answer declines, else 0. Each mean has a 95 % confidence interval (`confidence.py`). Keep out:
+questions (`questions.py`), ways to answer (`conditions.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.evaluation.answer_judging import JudgedAnswer, Judgement, judge_answers
+from graphrag_pipeline.evaluation.answer_text import answer_body, declines
+from graphrag_pipeline.evaluation.conditions import Condition, ConditionAnswer, answer_question
+from graphrag_pipeline.evaluation.confidence import Estimate, PairedDifference, compare_pairs, estimate_mean
+from graphrag_pipeline.evaluation.metered import Meter, MeteredIndex
+from graphrag_pipeline.evaluation.questions import Question
+from graphrag_pipeline.evaluation.text_overlap import measure_overlap
+from graphrag_pipeline.settings.search_names import SEARCH_METHODS
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.index.graph_index import GraphIndex
+
+DEFAULT_METHODS = tuple(SEARCH_METHODS)
+"""Every search method with its settings."""
+OnProgress = Callable[[str], None]
+FIGURES = {
+    "f1": "token F1",
+    "answerable_f1": "answerable F1",
+    "rouge_l": "ROUGE-L",
+    "contained": "contained",
+    "exact": "exact",
+    "declined_rightly": "declined rightly",
+    "declined_wrongly": "declined wrongly",
+    "covered_claims": "covered claims",
+    "precision": "precision",
+    "faithfulness": "faithfulness",
+    "seconds": "seconds",
+}
+"""Figure of an answer -> its heading."""
+JUDGED = ("covered_claims", "precision", "faithfulness")
+"""Figures by a model's judgement."""
+PAIRED = ("f1", "rouge_l", "contained", *JUDGED)
+"""Figures that two measurements are compared by; more is better."""
+_MAX_NAMED = 3
+
+
+@dataclass(frozen=True)
+class AnswerScores:
+    """Figures of one answer, 0-1 but for seconds; null where a figure does not apply or a judgement failed.
+
+    Attributes:
+        judgement_failures: judgements without a usable reply, such as "faithfulness".
+        is_replaced: the model failed and the embedded engine answered.
+    """
+
+    f1: float
+    answerable_f1: float | None
+    rouge_l: float
+    contained: float
+    exact: float
+    declined_rightly: float | None
+    declined_wrongly: float | None
+    seconds: float
+    covered_claims: float | None = None
+    precision: float | None = None
+    faithfulness: float | None = None
+    judgement_failures: tuple[str, ...] = ()
+    is_replaced: bool = False
+
+
+@dataclass(frozen=True)
+class ModelCalls:
+    """Replies of models; stored replies count like new ones.
+
+    Attributes:
+        cost: US dollars, without `unpriced` replies.
+    """
+
+    replies: int
+    tokens: int
+    cost: float
+    unpriced: int
+
+
+@dataclass(frozen=True)
+class AnswerFigures:
+    """Figures of one way to answer.
+
+    Attributes:
+        answers: one for each question, in order.
+        answering: calls for the answers; `judging` those of the judge.
+        judge: name of the judging model; "" if no model judged.
+    """
+
+    method: str
+    answers: tuple[AnswerScores, ...]
+    answering: ModelCalls
+    judging: ModelCalls
+    judge: str = ""
+
+    def values(self, figure: str) -> list[float | None]:
+        """Return a figure of each answer, in the order of the questions."""
+        return [getattr(answer, figure) for answer in self.answers]
+
+    def estimates(self) -> dict[str, Estimate]:
+        """Return the mean of each figure with its confidence interval, over the answers that have it."""
+        return {name: estimate_mean([v for v in self.values(name) if v is not None]) for name in FIGURES}
+
+    @property
+    def n_replaced(self) -> int:
+        """Answers that the embedded engine wrote because the model failed."""
+        return sum(answer.is_replaced for answer in self.answers)
+
+    def to_dict(self) -> dict[str, Any]:
+        estimates = {name: asdict(value) for name, value in self.estimates().items()}
+        return {**asdict(self), "estimates": estimates, "n_failed_judgements": len(self.failed_judgements())}
+
+    def failed_judgements(self) -> list[tuple[int, str]]:
+        """Return (place of the question, judgement) of each judgement without a usable reply."""
+        return [(place, name) for place, one in enumerate(self.answers) for name in one.judgement_failures]
+
+
+def measure_answers(
+    index: GraphIndex,
+    questions: Sequence[Question],
+    methods: Sequence[Condition],
+    is_judged: bool = False,
+    on_progress: OnProgress = lambda line: None,
+) -> list[AnswerFigures]:
+    """Answer the questions by each method and compare the answers with the reference answers.
+
+    Args:
+        questions: each with a reference answer.
+        is_judged: whether the chat model of `evaluation` judges claims and faithfulness.
+
+    Raises:
+        PipelineError: an option does not validate, a judge is wanted and no model is named, no call to a model can be
+            answered, or the budget of the root is spent.
+    """
+    judge = index.settings.chat_model_for("evaluation").model if is_judged else ""
+    if is_judged and not judge:
+        raise PipelineError("a chat model judges the answers; set `chat_model.model` or `evaluation.model`")
+    for condition in methods:
+        condition.settings_of(index)
+    return [_measure(index, questions, condition, judge, on_progress) for condition in methods]
+
+
+def _measure(
+    index: GraphIndex, questions: Sequence[Question], condition: Condition, judge: str, on_progress: OnProgress
+) -> AnswerFigures:
+    metered, judging = MeteredIndex(index), MeteredIndex(index)
+    given = [answer_question(condition, metered, question.question) for question in questions]
+    on_progress(f"{condition.name}: answered {len(given):,} questions")
+    declined = [declines(answer.text) for answer in given]
+    judged = [Judgement()] * len(given)
+    if judge:
+        judged = judge_answers(judging, [_to_judge(*each) for each in zip(questions, given, declined, strict=True)])
+        on_progress(f"{condition.name}: judged {len(given):,} answers")
+    scores = (_score(*each) for each in zip(questions, given, declined, judged, strict=True))
+    return AnswerFigures(condition.name, tuple(scores), _calls(metered.meter), _calls(judging.meter), judge)
+
+
+def _calls(meter: Meter) -> ModelCalls:
+    return ModelCalls(meter.replies, meter.tokens, meter.cost, meter.unpriced)
+
+
+def _to_judge(question: Question, answer: ConditionAnswer, is_declined: bool) -> JudgedAnswer:
+    body = "" if is_declined else answer_body(answer.text, answer.engine)
+    references = () if question.is_unanswerable else question.answers
+    return JudgedAnswer(question.question, references, body, answer.context)
+
+
+def _score(question: Question, answer: ConditionAnswer, is_declined: bool, judged: Judgement) -> AnswerScores:
+    is_declined = is_declined or judged.declines
+    if question.is_unanswerable or is_declined:
+        f1 = rouge = contained = exact = float(question.is_unanswerable and is_declined)
+    else:
+        found = measure_overlap(answer_body(answer.text, answer.engine), question.answers, question.question)
+        f1, rouge, contained, exact = found.f1, found.rouge_l, float(found.is_contained), float(found.is_exact)
+    return AnswerScores(
+        f1=f1,
+        answerable_f1=None if question.is_unanswerable else f1,
+        rouge_l=rouge,
+        contained=contained,
+        exact=exact,
+        declined_rightly=float(is_declined) if question.is_unanswerable else None,
+        declined_wrongly=None if question.is_unanswerable else float(is_declined),
+        seconds=answer.seconds,
+        covered_claims=judged.covered_claims,
+        precision=judged.precision,
+        faithfulness=judged.faithfulness,
+        judgement_failures=tuple(judged.failures),
+        is_replaced=bool(answer.failure),
+    )
+
+
+def compare_answers(figures: AnswerFigures, others: AnswerFigures) -> list[PairedDifference]:
+    """Compare two measurements of the same questions, question by question."""
+    names = [name for name in PAIRED if name not in JUDGED or (figures.judge and others.judge)]
+    return [compare_pairs(FIGURES[name], figures.values(name), others.values(name)) for name in names]
+
+
+def list_changed(questions: Sequence[Question], figures: AnswerFigures, others: AnswerFigures) -> list[str]:
+    """Return lines that name the questions whose token F1 differs most: the best gains, then the worst losses."""
+    changes = [(a - b, q.question) for q, a, b in zip(questions, _f1s(figures), _f1s(others), strict=True)]
+    gains = sorted((change for change in changes if change[0] > 0), reverse=True)[:_MAX_NAMED]
+    losses = sorted(change for change in changes if change[0] < 0)[:_MAX_NAMED]
+    return [f"  {change:+.3f}  {question[:100]}" for change, question in (*gains, *losses)]
+
+
+def _f1s(figures: AnswerFigures) -> list[float]:
+    return [answer.f1 for answer in figures.answers]
+
+
+# ------------------------------------------------------------------------------------------------------------ rendering
+
+
+def render_answers(figures: Sequence[AnswerFigures]) -> list[str]:
+    """Return lines of a table: each mean with its confidence interval, one row for each method."""
+    rows = [row.estimates() for row in figures]
+    names = [name for name in FIGURES if any(row[name].n for row in rows)]
+    width = max(len("method"), *(len(row.method) for row in figures))
+    lines = [f"{'method':{width}}  " + "  ".join(f"{FIGURES[name]:20}" for name in names).rstrip()]
+    for row, found in zip(figures, rows, strict=True):
+        lines.append(f"{row.method:{width}}  " + "  ".join(f"{found[name].render():20}" for name in names).rstrip())
+    return lines + [line for row in figures for line in _notes(row)]
+
+
+def _notes(figures: AnswerFigures) -> list[str]:
+    """Return lines about failures and the cost of models."""
+    lines = []
+    if figures.n_replaced:
+        lines.append(
+            f"{figures.method}: the model failed on {figures.n_replaced:,} answers; the embedded engine wrote them"
+        )
+    for what, calls in (("answers", figures.answering), ("judgements", figures.judging)):
+        if calls.replies:
+            cost = "cost unknown" if calls.unpriced else f"{calls.cost:.4f} USD"
+            lines.append(f"{figures.method}: {what} took {calls.replies:,} replies, {calls.tokens:,} tokens, {cost}")
+    return lines
+
+
+def name_failures(questions: Sequence[Question], figures: AnswerFigures) -> list[str]:
+    """Return lines that name each judgement without a usable reply."""
+    return [
+        f"{figures.method}: no judgement of {name} for {questions[place].question[:80]!r}; the mean leaves it out"
+        for place, name in figures.failed_judgements()
+    ]

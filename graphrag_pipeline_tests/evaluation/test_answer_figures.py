@@ -1,0 +1,139 @@
+"""Answers against reference answers: without a model, judged by one, failed judgements, and unanswerable questions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.evaluation.answer_figures import compare_answers, measure_answers, name_failures, render_answers
+from graphrag_pipeline.evaluation.answer_judging import cut_text, read_checks, read_reference, read_statements
+from graphrag_pipeline.evaluation.conditions import parse_condition
+from graphrag_pipeline.evaluation.questions import Question
+from graphrag_pipeline.models.ports import ReplyFormatError
+from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.settings.search_names import describe_conditions
+from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
+from graphrag_pipeline_tests.support.models.model_index import open_with_model
+
+pytestmark = pytest.mark.slow
+
+GOLD = [
+    Question("Who carried Tiny Tim home?", ("two.txt",), ("Bob Cratchit carried Tiny Tim home.", "Bob Cratchit")),
+    Question("Which quasar did Zanzibar photograph?", (), ("unanswerable",)),
+]
+
+
+def test_answers_are_measured_without_a_model_by_every_condition(index: GraphIndex) -> None:
+    methods = [parse_condition(name) for name in describe_conditions()]
+    found = {row.method: row for row in measure_answers(index, GOLD, methods)}
+    local = found["local"].estimates()
+    assert local["contained"].mean == local["declined_rightly"].mean == 1 and local["declined_wrongly"].mean == 0
+    assert 0 < local["answerable_f1"].mean < 1 == found["local"].answers[1].f1
+    assert local["covered_claims"].mean is None and found["local"].answering.replies == 0
+    assert all(row.answers[0].contained == 1 for name, row in found.items() if name.split(":")[0] in ("basic", "local"))
+    table = render_answers(list(found.values()))
+    assert "covered claims" not in table[0] and len(table) == 1 + len(methods)
+    assert measure_answers(index, GOLD, methods[:1])[0].answers[0].f1 == found["local"].answers[0].f1
+
+
+def test_without_a_named_model_nothing_is_judged(index: GraphIndex) -> None:
+    with pytest.raises(PipelineError, match="a chat model judges the answers"):
+        measure_answers(index, GOLD, [parse_condition("basic")], is_judged=True)
+
+
+def scripted(request: ReceivedRequest) -> Any:
+    """Two statements in the reference, one of them covered; three in the answer, two of them in the context."""
+    if '"statements":' in request.prompt:
+        if "Wrote: " in request.prompt:
+            return {"statements": ["Bob carried Tim.", "Bob wept.", "Bob sang."], "declines": False}
+        return {"statements": ["Bob carried Tim.", "Tim went home."], "declines": False}
+    if '"checks":' in request.prompt:
+        n = request.prompt.count("\n1. ") + request.prompt.count("\n2. ") + request.prompt.count("\n3. ")
+        kept = {1} if n == 2 or ("Wrote: " not in request.prompt and "Sources" not in request.prompt) else {1, 2}
+        return {"checks": [{"number": i, "reason": "", "is_supported": i in kept} for i in range(1, n + 1)]}
+    return "Wrote: Bob carried Tim, wept and sang [Data: Sources (0)]." if request.kind == "answer" else None
+
+
+def test_a_judge_counts_claims_precision_and_faithfulness(index: GraphIndex, tmp_path: Path) -> None:
+    with running_model_server(scripted) as server:
+        asking = open_with_model(index, tmp_path, server)
+        [found] = measure_answers(asking, GOLD[:1], [parse_condition("basic")], is_judged=True)
+        n_calls = server.count()
+        measure_answers(asking, GOLD[:1], [parse_condition("basic")], is_judged=True)
+        assert server.count() == n_calls, "judgements are cached"
+    [one] = found.answers
+    assert (one.covered_claims, one.precision) == (pytest.approx(1 / 2), pytest.approx(1 / 3))
+    assert one.faithfulness == pytest.approx(2 / 3) and not one.judgement_failures
+    assert found.judge == "test-chat" and (found.answering.replies, found.judging.replies) == (1, 5)
+
+
+def test_the_test_models_own_answers_are_judged_end_to_end(index: GraphIndex, tmp_path: Path) -> None:
+    with running_model_server() as server:
+        asking = open_with_model(index, tmp_path, server, answers={"engine": "embedded"})
+        [found] = measure_answers(asking, GOLD, [parse_condition("local")], is_judged=True)
+    first, second = found.answers
+    assert first.covered_claims == 1 and first.faithfulness == 1, "quotations are in the context"
+    assert second.declined_rightly == 1 and second.covered_claims is second.faithfulness is None
+
+
+def test_a_judge_that_reads_a_refusal_in_free_words_makes_the_answer_declined(
+    index: GraphIndex, tmp_path: Path
+) -> None:
+    def refuse(request: ReceivedRequest) -> Any:
+        if '"statements":' in request.prompt:
+            return {"statements": [], "declines": True}
+        return "Sadly, these pages keep silent about it."
+
+    with running_model_server(refuse) as server:
+        asking = open_with_model(index, tmp_path, server)
+        [found] = measure_answers(asking, GOLD[1:], [parse_condition("basic")], is_judged=True)
+        [unjudged] = measure_answers(asking, GOLD[1:], [parse_condition("basic")])
+    assert found.answers[0].declined_rightly == 1 == found.answers[0].f1
+    assert unjudged.answers[0].declined_rightly == 0
+
+
+def test_failed_judgements_are_named_and_left_out_of_the_mean(index: GraphIndex, tmp_path: Path) -> None:
+    def fail_to_check_the_context(request: ReceivedRequest) -> Any:
+        if '"checks":' in request.prompt and "Sources" in request.prompt:
+            return "no JSON"
+        return scripted(request)
+
+    with running_model_server(fail_to_check_the_context) as server:
+        asking = open_with_model(index, tmp_path, server)
+        [found] = measure_answers(asking, GOLD[:1], [parse_condition("basic")], is_judged=True)
+        [whole] = measure_answers(asking, GOLD[:1], [parse_condition("basic")])
+    assert found.answers[0].faithfulness is None and found.estimates()["faithfulness"].mean is None
+    assert found.answers[0].covered_claims == 0.5 and found.to_dict()["n_failed_judgements"] == 1
+    assert name_failures(GOLD[:1], found) == [
+        "basic: no judgement of faithfulness for 'Who carried Tiny Tim home?'; the mean leaves it out"
+    ]
+    assert [row.figure for row in compare_answers(found, whole)] == ["token F1", "ROUGE-L", "contained"]
+
+
+def test_a_judge_keeps_to_the_budget_of_the_root(index: GraphIndex, tmp_path: Path) -> None:
+    with running_model_server(scripted) as server:
+        asking = open_with_model(index, tmp_path, server, answers={"engine": "embedded"}, budget={"max_tokens": 400})
+        with pytest.raises(PipelineError, match="budget"):
+            measure_answers(asking, GOLD * 3, [parse_condition("basic")], is_judged=True)
+
+
+def test_replies_of_a_judge_are_read_whole_or_refused() -> None:
+    assert read_statements(json.dumps({"statements": ["A b.", "A  b.", " "], "declines": False})).statements == ["A b."]
+    assert not read_statements(json.dumps({"statements": ["A."], "declines": True})).statements
+    with pytest.raises(ReplyFormatError, match="has no statement"):
+        read_reference(json.dumps({"statements": [], "declines": False}))
+    checks = [{"number": 2, "reason": "", "is_supported": True}, {"number": 1, "reason": "", "is_supported": False}]
+    assert read_checks(json.dumps({"checks": checks}), 2) == [False, True]
+    with pytest.raises(ReplyFormatError, match="no check of statement 3"):
+        read_checks(json.dumps({"checks": checks}), 3)
+
+
+def test_a_long_context_is_cut_without_losing_a_word() -> None:
+    text = "\n\n".join(f"Block {i}\n" + "word " * 30 for i in range(20)) + "\n" + "x" * 3000
+    pieces = cut_text(text, 60)
+    assert len(pieces) > 10 and "".join("".join(pieces).split()) == "".join(text.split())
+    assert cut_text("short", 60) == ("short",) and cut_text("", 60) == ()
