@@ -128,17 +128,21 @@ def test_an_edit_runs_its_bucket_and_nothing_of_the_others(tmp_path: Path) -> No
     assert len({partition for _, partition in ran if partition != "all"}) == 1
 
 
+_FROM_GRAPH = {
+    "graph", "summarized_descriptions", "communities", "community_reports", "entity_embeddings",
+    "relationship_embeddings", "report_embeddings",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
         ("reports:\n  max_findings: 3\n", {"community_reports", "report_embeddings"}),
         ("local_search:\n  top_k_entities: 3\n", set()),
         ("graph:\n  max_memory: 1GB\n", set()),
-        (
-            "graph:\n  weight: n_mentions\n",
-            {"graph", "summarized_descriptions", "communities", "community_reports", "entity_embeddings"}
-            | {"relationship_embeddings", "report_embeddings"},
-        ),
+        ("graph:\n  weight: n_mentions\n", _FROM_GRAPH),
+        ("resolution:\n  rules: false\n", _FROM_GRAPH),
+        ("resolution:\n  rules: [unicode, alias]\n", _FROM_GRAPH),
     ],
 )
 def test_a_changed_setting_makes_its_stages_stale(tmp_path: Path, change: str, expected: set[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -118,8 +119,16 @@ def _print_result(result: SearchResult, is_streamed: bool) -> None:
         ignored = ", ".join(result.selection.get("ignored_options", []))
         note = f" (ignored, not options of {chosen}: {ignored})" if ignored else ""
         typer.echo(f"{chosen} search: {result.selection['reason']}{note}", err=True)
+    if used := result.selection.get("options_used"):
+        typer.echo(f"reports chosen with options of global_search: {_list_options(used)}", err=True)
     if unknown := result.selection.get("unknown_entity_names"):
         typer.echo(f"no entity is named {', '.join(unknown)}", err=True)
+
+
+def _list_options(used: Mapping[str, Mapping[str, int]]) -> str:
+    """Return options with their counts, such as "best_roots (8 kept)"."""
+    counts = {name: [f"{n} {what.replace('_', ' ')}" for what, n in found.items()] for name, found in used.items()}
+    return "; ".join(f"{name} ({', '.join(found)})" for name, found in counts.items())
 
 
 def _explain(index: GraphIndex, request: SearchRequest, as_json: bool) -> None:

@@ -5,7 +5,7 @@ No table is written. Keep out: the rules (`indexing/graph/resolution.py`, `index
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from graphrag_pipeline.indexing.graph.semantic_resolution import (
     show_entities,
     verdict_request,
 )
+from graphrag_pipeline.indexing.graph.titles import NamePolicy
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.settings import OVERRIDES_FILE
 
@@ -63,13 +64,14 @@ def preview_merges(root: Root) -> MergeReport:
         PipelineError: a bucket has no mentions yet.
     """
     overrides = read_overrides(root.read_file(OVERRIDES_FILE))
-    entities, relationships, claims = (_scan(root, table) for table in MENTIONS)
-    merge = partial(merge_graph, entities, relationships, claims, root.settings.graph, overrides=overrides)
-    tables = merge()
+    entities, relationships, claims, text_units = (_scan(root, table) for table in (*MENTIONS, "text_units"))
+    merge = partial(merge_graph, entities, relationships, claims, root.settings.graph, text_units=text_units)
+    policy = NamePolicy(overrides, rules=root.settings.resolution.applied_rules)
+    tables = merge(policy=policy)
     unasked: list[tuple[str, str, float]] = []
     if root.settings.resolution.is_semantic:
         proposals, unasked = _propose_from_store(root, tables["entities"], tables["relationships"])
-        tables = merge(proposals=proposals) if proposals else tables
+        tables = merge(policy=replace(policy, proposals=proposals)) if proposals else tables
     wanted = tables["entity_merges"].to_pylist()
     head = root.tables.head("entity_merges")
     present = root.tables.read_head(head).to_pylist() if head else []
@@ -91,7 +93,7 @@ def _propose_from_store(
     settings = root.settings.resolution
     pairs = propose_similar(entities, relationships, root.embedder, settings)
     merges = merge_similar(entities, pairs, settings)
-    if settings.engine != "model":
+    if not settings.uses_model:
         return merges, []
     shown, prompt = show_entities(entities), root.prompt("resolve_entities")
     sent = choose_verdict_pairs(pairs, settings)

@@ -25,7 +25,7 @@ _NODES: dict[str, tuple[str, frozenset[str]]] = {
     "Document": ("documents", frozenset(("text_unit_ids",))),
     "TextUnit": ("text_units", frozenset(("document_id", "entity_ids", "relationship_ids", "covariate_ids"))),
     "Entity": ("entities", frozenset(("text_unit_ids",))),
-    "Covariate": ("covariates", frozenset(("text_unit_id",))),
+    "Covariate": ("covariates", frozenset(("text_unit_id", "text_unit_ids"))),
     "Community": (
         "communities", frozenset(("parent", "children", "entity_ids", "relationship_ids", "text_unit_ids")),
     ),
@@ -115,7 +115,7 @@ def _all_edges(snapshot: Snapshot) -> dict[str, _Edges]:
         "PART_OF": _Edges("TextUnit", "Document", units["id"], units["document_id"]),
         "HAS_ENTITY": _Edges("TextUnit", "Entity", *_pairs(units, "entity_ids")),
         "RELATED": _Edges("Entity", "Entity", relationships["source_id"], relationships["target_id"], relationships),
-        "HAS_COVARIATE": _Edges("TextUnit", "Covariate", claims["text_unit_id"], claims["id"]),
+        "HAS_COVARIATE": _Edges("TextUnit", "Covariate", *_pairs(units, "covariate_ids")),
         "HAS_SUBJECT": _Edges("Covariate", "Entity", *_found(claims, "subject_id", *id_of_title)),
         "HAS_OBJECT": _Edges("Covariate", "Entity", *_found(claims, "object_id", *id_of_title)),
         "HAS_MEMBER": _Edges("Community", "Entity", *_pairs(communities, "entity_ids")),

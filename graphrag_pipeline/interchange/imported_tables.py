@@ -104,7 +104,7 @@ def repair_claims(rows: Sequence[Row], graph: ImportedGraph, units: Rows, notes:
     claims = [
         {column: row[column] for column in columns}
         | {column: row[column] or "" for column in texts}
-        | {"covariate_type": row["covariate_type"] or "claim"}
+        | {"covariate_type": row["covariate_type"] or "claim", "text_unit_ids": [row["text_unit_id"]]}
         | {end: plain_title(row[end]) if row[end] else "" for end in ("subject_id", "object_id")}
         for row in rows
         if row["text_unit_id"] in units

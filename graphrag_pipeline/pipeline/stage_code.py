@@ -50,7 +50,7 @@ def code_of(
 
 def uses_chat_model(stage: Stage, settings: Settings) -> bool:
     """Return whether a chat model makes the stage's result."""
-    return bool(stage.engine) and getattr(settings, stage.engine).engine == "model"
+    return bool(stage.engine) and bool(getattr(settings, stage.engine).uses_model)
 
 
 def embeds(stage: Stage, settings: Settings) -> bool:

@@ -68,7 +68,7 @@ def join_contract_tables(
         "text_units": _text_units(text_units, entities, relationships, covariates),
         "entities": _entities(entities, unit_ids, count_tokens_each),
         "relationships": _relationships(relationships, unit_ids, count_tokens_each),
-        "covariates": _covariates(covariates, count_tokens_each),
+        "covariates": _covariates(covariates, unit_ids, count_tokens_each),
         "communities": _communities(communities, entities, relationships, unit_ids),
         "record_numbers": numbers.table(),
         "failures": failures,
@@ -212,14 +212,13 @@ def _documents(documents: pa.Table, text_units: pa.Table) -> pa.Table:
 
 def _text_units(text_units: pa.Table, entities: pa.Table, relationships: pa.Table, covariates: pa.Table) -> pa.Table:
     ids, n_rows = text_units["id"], len(text_units)
-    claim_units = positions(covariates["text_unit_id"], ids)
     joined = text_units.append_column(
         "entity_ids", _lists(list_pairs(entities["text_unit_ids"], ids)[::-1], n_rows, entities["id"])
     ).append_column(
         "relationship_ids", _lists(list_pairs(relationships["text_unit_ids"], ids)[::-1], n_rows, relationships["id"])
     )
     return joined.append_column(
-        "covariate_ids", _lists((claim_units, np.arange(len(covariates))), n_rows, covariates["id"])
+        "covariate_ids", _lists(list_pairs(covariates["text_unit_ids"], ids)[::-1], n_rows, covariates["id"])
     )
 
 
@@ -240,9 +239,10 @@ def _relationships(relationships: pa.Table, unit_ids: pa.ChunkedArray, count: To
     return joined.append_column("n_tokens", _token_counts(count, *columns))
 
 
-def _covariates(covariates: pa.Table, count: TokenCounter) -> pa.Table:
-    columns = covariates["subject_id"], covariates["object_id"], covariates["description"]
-    return covariates.append_column("n_tokens", _token_counts(count, *columns))
+def _covariates(covariates: pa.Table, unit_ids: pa.ChunkedArray, count: TokenCounter) -> pa.Table:
+    joined = _in_unit_order(covariates, unit_ids)
+    columns = joined["subject_id"], joined["object_id"], joined["description"]
+    return joined.append_column("n_tokens", _token_counts(count, *columns))
 
 
 def _communities(

@@ -97,8 +97,9 @@ class CitedRecords:
         if relation:
             units = self._index.snapshot.adjacency.of(relation, row).tolist()
         elif name == "claim":
-            claim = self._index.snapshot.take(table, [row], ["text_unit_id"])[0]
-            units = self._index.snapshot.rows_of("text_units", [claim["text_unit_id"]]).tolist()
+            claim = self._index.snapshot.take(table, [row])[0]  # a snapshot of release 0.1 has one text unit a claim
+            ids = claim.get("text_unit_ids") or [claim["text_unit_id"]]
+            units = self._index.snapshot.rows_of("text_units", ids).tolist()
         else:
             units = [row]
         return CitedRecord(name, record["id"], record["human_readable_id"], tuple(unit for unit in units if unit >= 0))

@@ -71,6 +71,11 @@ class TokenBudget:
         reason = f"the budget of {self.most or 0:,} tokens for this question does not allow it"
         return Failure(section, request.record, reason, "", "")
 
+    @staticmethod
+    def has_refused(failure: Failure) -> bool:
+        """Return whether a failure is that of a request that was not sent (`refuse`)."""
+        return not failure.request_key
+
 
 def reply_tokens(settings: Settings, section: str) -> int:
     """Return the most tokens of a reply to a section's model."""

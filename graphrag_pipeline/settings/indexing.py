@@ -5,11 +5,13 @@ Keep out: options of searches (`search.py`) and of model endpoints (`models.py`)
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from graphrag_pipeline.settings.section import LANGUAGE, Engine, Section, for_model, limit, model_overrides
+
+ResolutionRule = Literal["unicode", "date", "possessive", "alias", "acronym", "fuzzy", "embedding", "verdict"]
 
 
 class TextUnitsSettings(Section):
@@ -82,8 +84,13 @@ class GraphSettings(Section):
 
 
 class ResolutionSettings(Section):
-    """Resolution of entities with different names, in addition to the rules on names, which always apply."""
+    """Resolution of entities with different names; `rules: false` leaves exact match, as in the GraphRAG paper."""
 
+    rules: bool | tuple[ResolutionRule, ...] = Field(
+        True,
+        description="Rules that merge names. true: all; false: none, so only names with equal normal spelling are one "
+        "entity; or a list of those that apply. entity_overrides.csv always applies.",
+    )
     engine: Engine = Field(
         "embedded", description="embedded: rules, and vectors if min_similarity is set; model: also a chat model."
     )
@@ -99,11 +106,47 @@ class ResolutionSettings(Section):
     )
     max_asked: int = for_model(1000, "maximum pairs sent to the model, most similar first.", ge=0)
 
+    @field_validator("rules", mode="before")
+    @classmethod
+    def _rules_are_known(cls, value: Any) -> Any:
+        known = get_args(ResolutionRule)
+        unknown = [name for name in value if name not in known] if isinstance(value, list | tuple) else []
+        if unknown or not isinstance(value, bool | list | tuple):
+            found = f"unknown rule {unknown[0]!r}; " if unknown else ""
+            raise ValueError(f"{found}write true, false or a list of {', '.join(known)}")
+        return value
+
+    @model_validator(mode="after")
+    def _named_rules_can_apply(self) -> ResolutionSettings:
+        named = self.rules if isinstance(self.rules, tuple) else ()
+        if "embedding" in named and self.min_similarity is None:
+            raise ValueError("rules names `embedding`, but min_similarity is null; set it, such as to 0.9")
+        if "verdict" in named and self.engine != "model":
+            raise ValueError("rules names `verdict`, but engine is `embedded`; set engine: model")
+        return self
+
+    @property
+    def applied_rules(self) -> frozenset[str]:
+        """The rules that apply."""
+        if isinstance(self.rules, tuple):
+            return frozenset(self.rules)
+        return frozenset(get_args(ResolutionRule)) if self.rules else frozenset()
+
+    @property
+    def uses_model(self) -> bool:
+        """Whether a chat model decides about pairs."""
+        return self.engine == "model" and "verdict" in self.applied_rules
+
+    @property
+    def merged_similarity(self) -> float | None:
+        """Minimum cosine at which two entities are merged without a model; None if the rule does not apply."""
+        return self.min_similarity if "embedding" in self.applied_rules else None
+
     @property
     def least_similarity(self) -> float | None:
         """Minimum cosine at which two entities are compared; None if vectors are not used."""
-        verdict = self.min_asked_similarity if self.engine == "model" else None
-        return min((least for least in (self.min_similarity, verdict) if least is not None), default=None)
+        verdict = self.min_asked_similarity if self.uses_model else None
+        return min((least for least in (self.merged_similarity, verdict) if least is not None), default=None)
 
     @property
     def is_semantic(self) -> bool:

@@ -182,6 +182,19 @@ class LocalSearchSettings(_SearchSection):
         return self
 
 
+ADDED_REPORTS: Mapping[str, Mapping[str, int]] = {
+    "nearest_reports": {"embedded": 200, "model": 0},
+    "best_roots": {"embedded": 8, "model": 0},
+    "overview_roots": {"embedded": 8, "model": 0},
+}
+"""Options of global search that keep reports which ratings alone would not: their defaults by rating engine."""
+
+
+def _by_engine(option: str) -> str:
+    """Describe the default of an option of `ADDED_REPORTS`."""
+    return f"null: {ADDED_REPORTS[option]['embedded']} with the embedded engine, 0 with a rating model"
+
+
 class GlobalSearchSettings(_SearchSection):
     """Global search: map and reduce over community reports."""
 
@@ -189,12 +202,61 @@ class GlobalSearchSettings(_SearchSection):
         "dynamic", description="dynamic: rate reports from the root communities down; static: all reports of one level."
     )
     level: int = Field(2, ge=0, description="With static selection: level of the report frontier that is read.")
-    max_level: int = Field(2, ge=0, description="With dynamic selection: finest level that is rated.")
+    all_levels: bool = Field(
+        False,
+        description="With static selection: whether to read the reports of all levels above too, parents together "
+        "with their children.",
+    )
+    max_level: int | None = Field(
+        None, ge=0, description="With dynamic selection: finest level that is rated; null: all levels."
+    )
     threshold: int = Field(
         1, ge=0, le=5, description="With dynamic selection: minimum rating (0 to 5) of a report that is kept."
     )
     keep_parent: bool = Field(
-        False, description="With dynamic selection: whether to keep a report when one of its children is kept."
+        True, description="With dynamic selection: whether to keep a report when one of its children is kept."
+    )
+    fallback_level: int = Field(
+        0,
+        ge=0,
+        description="With dynamic selection: if no report of a level is relevant, all of the next level are rated, "
+        "down to this level; 0: never.",
+    )
+    nearest_reports: int | None = Field(
+        None,
+        ge=0,
+        description="With dynamic selection: number of reports nearest to the question by vector that are rated "
+        f"although a report above them is irrelevant; {_by_engine('nearest_reports')}.",
+    )
+    best_roots: int | None = Field(
+        None,
+        ge=0,
+        description="With dynamic selection: number of root reports kept if no report is relevant, best first; "
+        f"{_by_engine('best_roots')}.",
+    )
+    overview_roots: int | None = Field(
+        None,
+        ge=0,
+        description="With dynamic selection: number of root reports kept, best first, if the question names nothing "
+        f"specific and ratings do not separate the roots; {_by_engine('overview_roots')}.",
+    )
+    max_rated_per_level: int | None = Field(
+        None,
+        ge=1,
+        description="With a rating model: maximum reports that it rates per level, those nearest to the question; the "
+        "others keep the embedded engine's rating; null: no limit.",
+    )
+    small_reports_per_call: int = Field(
+        1,
+        ge=1,
+        le=100,
+        description="With a rating model: number of reports rated in one call if their communities have fewer entities "
+        "than reports.min_report_size; 1: each report alone.",
+    )
+    filtered_texts: bool = Field(
+        True,
+        description="With filters: whether text units are read if no readable report is kept, or if the readable "
+        "reports cover too few entities for a question that names nothing specific.",
     )
     max_context_tokens: int = Field(12000, ge=100, description="Maximum tokens in one batch of reports.")
     max_answer_tokens: int = Field(

@@ -18,6 +18,11 @@ class Section(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    @property
+    def uses_model(self) -> bool:
+        """Whether a chat model makes the result of this section's step."""
+        return getattr(self, "engine", None) == "model"
+
     def result_options(self) -> dict[str, Any]:
         """Return the options that change a result: all but limits and those of the engine that is not set."""
         engine = getattr(self, "engine", None)

@@ -158,10 +158,11 @@ CONTRACT_COVARIATES = Table(
         "source_text",
         "text_unit_id",
         _tokens_of("subject, object and description"),
+        "text_unit_ids",
     ),
     key=("id",),
     owner=INDEX_CANDIDATE,
-    references={"text_unit_id": ("text_units", "id")},
+    references={"text_unit_id": ("text_units", "id"), "text_unit_ids": ("text_units", "id")},
     order=("human_readable_id",),
     description="One row per claim (covariate).",
 )

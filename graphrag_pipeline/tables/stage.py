@@ -168,7 +168,7 @@ CLAIM_MENTIONS = Table(
 # ------------------------------------------------------------------------------------------- stage tables, whole corpus
 
 _TEXT_UNIT_IDS = Column("text_unit_ids", STRINGS, "Ids of the text units that mention it, sorted.")
-_N_MENTIONS = Column("n_mentions", pa.int64(), "Number of mentions.")
+_N_MENTIONS = Column("n_mentions", pa.int64(), "Number of mentions; one in the overlap of two text units counts once.")
 _DESCRIPTIONS = Column("descriptions", STRINGS, "Distinct descriptions of its mentions that are not empty, sorted.")
 _DESCRIPTION_KEY = Column("description_key", pa.string(), "Key of the row of `descriptions` with their summary.")
 
@@ -226,12 +226,13 @@ COVARIATES = Table(
         _CLAIM_STATUS,
         *_CLAIM_COLUMNS,
         _CLAIM_SOURCE,
-        Column("text_unit_id", pa.string(), "Id of the text unit that the claim is in."),
+        Column("text_unit_id", pa.string(), "Id of the first text unit that the claim is in."),
+        Column("text_unit_ids", STRINGS, "Ids of all text units that the claim is in, sorted."),
         _REQUEST_KEY,
     ),
     key=("id",),
     owner="graph",
-    description="One row per claim (covariate), with the titles of the resolved entities.",
+    description="One row per claim (covariate) of a document, with the titles of the resolved entities.",
 )
 ENTITY_MERGES = Table(
     "entity_merges",

@@ -32,7 +32,7 @@ from graphrag_pipeline.evaluation.conditions import answer_question, parse_condi
 from graphrag_pipeline.evaluation.metered import MeteredIndex
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.query.search.global_ import rate_reports
+from graphrag_pipeline.query.search.community_selection import rate_reports
 from graphrag_pipeline_tests.bench.articles import TOPICS, iterate_topical_articles
 from graphrag_pipeline_tests.bench.measuring import Figure, measure_command, print_table
 from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server

@@ -1,11 +1,13 @@
 """Settings: file, environment, clear errors, and a documented file that loads back."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.settings.file import load_settings, render_settings
+from graphrag_pipeline.settings.indexing import ResolutionRule, ResolutionSettings
 from graphrag_pipeline.settings.settings import Settings, settings_for_model
 from graphrag_pipeline_tests.support.paths import SAMPLE_ROOT
 
@@ -53,6 +55,14 @@ def test_environment_overrides_the_file(tmp_path: Path) -> None:
         ("text_units: [1, 2]\n", {}, "text_units: Input should be a valid dictionary"),
         ("- a\n", {}, "must hold sections"),
         ("a: [\n", {}, "is not valid YAML"),
+        (
+            "resolution:\n  rules: [alia]\n",
+            {},
+            "resolution.rules: Value error, unknown rule 'alia'; write true, false or",
+        ),
+        ("resolution:\n  rules: alias\n", {}, "write true, false or a list of unicode, date,"),
+        ("resolution:\n  rules: [embedding]\n", {}, "min_similarity is null"),
+        ("resolution:\n  rules: [verdict]\n", {}, "set engine: model"),
         ("", {"GRAPHRAG__TEXT_UNITS__SISE": "1"}, "environment variable GRAPHRAG__TEXT_UNITS__SISE: unknown key"),
         ("", {"GRAPHRAG__TEXT_UNITS__SIZE": "abc"}, "found 'abc' in environment variable GRAPHRAG__TEXT_UNITS__SIZE"),
         ("local_search:\n  strategy: dept_first\n", {}, "'depth_first'"),
@@ -66,6 +76,17 @@ def test_bad_settings_are_reported_with_key_and_file(
     with pytest.raises(SettingsError) as caught:
         load_settings(write(tmp_path, text), environment)
     assert expected in str(caught.value)
+
+
+def test_rules_that_merge_names_are_switched_all_or_each_on_its_own() -> None:
+    every = ResolutionSettings()
+    assert every.applied_rules == {*get_args(ResolutionRule)} and not every.is_semantic
+    both = {"engine": "model", "min_similarity": 0.9}
+    assert ResolutionSettings(**both).uses_model and ResolutionSettings(**both).is_semantic
+    exact = ResolutionSettings(rules=False, **both)
+    assert (exact.applied_rules, exact.uses_model, exact.is_semantic) == (frozenset(), False, False)
+    some = ResolutionSettings(rules=("alias", "embedding"), **both)
+    assert (some.applied_rules, some.uses_model, some.least_similarity) == ({"alias", "embedding"}, False, 0.9)
 
 
 @pytest.mark.parametrize("written", ["2024-10-21", "'2024-10-21'"])

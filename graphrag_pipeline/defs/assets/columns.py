@@ -56,6 +56,7 @@ _STAGE: dict[str, Mapping[str, tuple[str, ...]]] = {
     },
     "covariates": {
         "subject_id": ("claim_mentions.subject",), "object_id": ("claim_mentions.object",),
+        "text_unit_ids": ("claim_mentions.text_unit_id",),
         **{name: (f"claim_mentions.{name}",) for name in (
             "type", "description", "status", "start_date", "end_date", "source_text", "text_unit_id", "request_key")},
     },
@@ -86,7 +87,7 @@ _CONTRACT: dict[str, Mapping[str, tuple[str, ...]]] = {
     "documents": {"text_unit_ids": ("text_units.id",)},
     "text_units": {
         "entity_ids": ("entities.text_unit_ids",), "relationship_ids": ("relationships.text_unit_ids",),
-        "covariate_ids": ("covariates.text_unit_id",),
+        "covariate_ids": ("covariates.text_unit_ids",),
     },
     "entities": {"description": ("descriptions.description",)},
     "relationships": {"description": ("descriptions.description",)},

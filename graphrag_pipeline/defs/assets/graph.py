@@ -3,6 +3,7 @@
 Keep out: loops, parsing, files, networks.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,7 @@ def _extract_by_model(run: StageRun, units: pa.Table) -> None:
 def graph(run: StageRun) -> None:
     from graphrag_pipeline.indexing.graph.merge import merge_graph
     from graphrag_pipeline.indexing.graph.overrides import find_unused, read_overrides
+    from graphrag_pipeline.indexing.graph.titles import NamePolicy
     from graphrag_pipeline.settings.settings import OVERRIDES_FILE
 
     overrides = read_overrides(run.root.read_file(OVERRIDES_FILE))
@@ -58,13 +60,14 @@ def graph(run: StageRun) -> None:
         run.scan("relationship_mentions"),
         run.scan("claim_mentions"),
         run.settings.graph,
-        overrides=overrides,
+        text_units=run.scan("text_units"),
     )
-    tables = merge()
+    policy = NamePolicy(overrides, rules=run.settings.resolution.applied_rules)
+    tables = merge(policy=policy)
     failures: list[Failure] = []
     if run.settings.resolution.is_semantic:
         proposals, failures = _propose_by_meaning(run, tables)
-        tables = merge(proposals=proposals) if proposals else tables
+        tables = merge(policy=replace(policy, proposals=proposals)) if proposals else tables
     run.details["overrides without effect"] = find_unused(overrides, tables["entities"])
     run.details |= metadata.of_degrees(tables["entities"])
     run.count_tokens(tables["entities"]["title"])

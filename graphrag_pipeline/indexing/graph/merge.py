@@ -2,17 +2,17 @@
 
 DuckDB aggregates. The result does not depend on the order of rows or on the number of files and threads: sums are
 decimal, lists are sorted and distinct, and ties are broken by value. Mentions are counted per text unit, as in GraphRAG
-(Edge et al. 2024, arXiv 2404.16130). Text units overlap, so a sentence in two of them counts as two mentions.
-`frequency` is the number of text units. Keep out: the choice of titles (`titles.py`), stages after `graph`.
+(Edge et al. 2024, arXiv 2404.16130), but what overlapping text units share counts once (`repeats.py`). `frequency` is
+the number of text units. Keep out: the choice of titles (`titles.py`), claims (`claims.py`), stages after `graph`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
+from graphrag_pipeline.indexing.graph.claims import fold_claims
 from graphrag_pipeline.indexing.graph.merge_database import (
     MAX_ROWS_IN_MEMORY,
     connect,
@@ -20,8 +20,8 @@ from graphrag_pipeline.indexing.graph.merge_database import (
     join_slices,
     read_text_unit_ids,
 )
-from graphrag_pipeline.indexing.graph.resolution import Merge
-from graphrag_pipeline.indexing.graph.titles import create_titles
+from graphrag_pipeline.indexing.graph.repeats import PLACE, create_entity_rows, create_shared_text, mark_repeats
+from graphrag_pipeline.indexing.graph.titles import NamePolicy, create_titles
 from graphrag_pipeline.settings.settings import GraphSettings
 from graphrag_pipeline.tables import COVARIATES, ENTITIES, RELATIONSHIPS
 
@@ -35,6 +35,7 @@ _N_THREADS = 2
 _MAX_STRENGTH = 1e12
 _STRENGTH_DIGITS = 6
 _PMI_DIGITS = 6
+_DEFAULT_POLICY = NamePolicy()
 _SLICE_ROWS = 400_000  # relationships of one slice
 
 
@@ -44,8 +45,8 @@ def merge_graph(
     claim_mentions: Mentions,
     settings: GraphSettings,
     n_threads: int = _N_THREADS,
-    overrides: pa.Table | None = None,
-    proposals: Sequence[Merge] = (),
+    text_units: Mentions | None = None,
+    policy: NamePolicy = _DEFAULT_POLICY,
 ) -> dict[str, pa.Table]:
     """Merge the mentions of all text units.
 
@@ -58,9 +59,9 @@ def merge_graph(
     Args:
         entity_mentions, relationship_mentions, claim_mentions: tables or datasets of these schemas, rows in any order.
         n_threads: number of DuckDB's threads; the result does not depend on it.
-        overrides: the user's decisions, from `overrides.read_overrides`. Rows with names that no document contains have
-            no effect (see `overrides.find_unused`).
-        proposals: merges that `semantic_resolution.py` found in an earlier result.
+        text_units: the text units of the mentions; without them, no two of them overlap.
+        policy: which names are one entity. Overrides with names that no document contains have no effect (see
+            `overrides.find_unused`).
 
     Returns:
         `entities`, `relationships`, `covariates` and `entity_merges` by table name. `entity_merges` has a row for each
@@ -82,15 +83,19 @@ def merge_graph(
         for name, mentions in named.items():
             connection.register(f"stored_{name}", mentions)
             connection.execute(f"CREATE TEMP VIEW {name} AS FROM stored_{name}")
-        entity_merges = create_titles(connection, overrides, proposals)
+        if text_units is not None:
+            connection.register("stored_text_units", text_units)
+        create_shared_text(connection, is_known=text_units is not None)
+        entity_merges = create_titles(connection, policy)
         weight = "sum(strength)" if settings.weight == "strength" else "count(*)"
         _create_relationship_rows(connection)
         _create_pairs(connection, weight)
-        _create_entity_rows(connection)
+        create_entity_rows(connection)
+        _create_entity_sizes(connection)
         return {
             "entities": _select_entities(connection),
             "relationships": _select_relationships(connection),
-            "covariates": _select_covariates(connection),
+            "covariates": _select_covariates(connection, text_units is not None),
             "entity_merges": entity_merges,
         }
 
@@ -100,12 +105,7 @@ def _count_mentions(mentions: Mentions) -> int:
 
 
 def _create_relationship_rows(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create `text_units` (text_unit_no in the order of ids, id) and `relationship_rows` (with numbers for names)."""
-    connection.execute("""
-        CREATE TABLE text_units AS
-        SELECT (row_number() OVER (ORDER BY id) - 1)::INTEGER AS text_unit_no, id FROM (
-            SELECT text_unit_id AS id FROM entity_mentions UNION SELECT text_unit_id FROM relationship_mentions
-        )""")
+    """Create `relationship_rows`, one row per relationship mention with numbers for names, and mark repeats."""
     connection.execute(f"""
         CREATE TABLE relationship_rows AS
         SELECT
@@ -116,9 +116,11 @@ def _create_relationship_rows(connection: duckdb.DuckDBPyConnection) -> None:
             CASE WHEN trim(predicate) <> '' THEN predicate END AS predicate,
             CASE WHEN isfinite(strength) THEN least(greatest(strength, 0), {_MAX_STRENGTH}) ELSE 0 END
                 ::DECIMAL(38, {_STRENGTH_DIGITS}) AS strength,
+            {PLACE}
         FROM relationship_mentions r JOIN names s ON r.source = s.name JOIN names t ON r.target = t.name
         JOIN text_units u ON r.text_unit_id = u.id
         WHERE s.title_id <> t.title_id""")
+    mark_repeats(connection, "relationship_rows", "source_no", "target_no")
 
 
 def _create_pairs(connection: duckdb.DuckDBPyConnection, weight: str) -> None:
@@ -131,7 +133,7 @@ def _create_pairs(connection: duckdb.DuckDBPyConnection, weight: str) -> None:
                 stable_hash(hash_part('relationship') || hash_part(s.title) || hash_part(t.title)) AS id
             FROM (
                 SELECT source_no, target_no, ({weight})::DOUBLE AS weight, count(*) AS n_mentions
-                FROM relationship_rows GROUP BY source_no, target_no
+                FROM relationship_rows WHERE NOT is_repeat GROUP BY source_no, target_no
             ) JOIN titles s ON source_no = s.title_id JOIN titles t ON target_no = t.title_id
         )""")
     connection.execute("""
@@ -191,7 +193,7 @@ def _select_relationship_slice(connection: duckdb.DuckDBPyConnection, start: int
         ORDER BY pair_no""").to_arrow_table()
 
 
-def _create_entity_rows(connection: duckdb.DuckDBPyConnection) -> None:
+def _create_entity_sizes(connection: duckdb.DuckDBPyConnection) -> None:
     """Create `mentioned`, `ends` and `sizes`.
 
     `mentioned` has the titles with entity mentions, `ends` the titles that occur only in relationships, and `sizes`
@@ -203,8 +205,7 @@ def _create_entity_rows(connection: duckdb.DuckDBPyConnection) -> None:
         FROM (
             SELECT title_id, list(type ORDER BY type = 'UNKNOWN', n DESC, type) AS types, sum(n)::BIGINT AS n_mentions
             FROM (
-                SELECT title_id, coalesce(nullif(upper(trim(type)), ''), 'UNKNOWN') AS type, count(*) AS n
-                FROM entity_mentions JOIN names USING (name) GROUP BY ALL
+                SELECT title_id, type, count(*) FILTER (NOT is_repeat) AS n FROM entity_rows GROUP BY ALL
             ) GROUP BY title_id
         ) JOIN (
             SELECT
@@ -253,21 +254,16 @@ def _select_entities(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     return join_slices([rows], read_text_unit_ids(connection), ENTITIES)
 
 
-def _select_covariates(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    rows = connection.sql("""
-        SELECT
-            stable_hash(hash_parts([
-                'claim', text_unit_id, position::VARCHAR, subject_id, object_id, type, status,
-                coalesce(start_date, ''), coalesce(end_date, ''), description, source_text
-            ])) AS id,
-            'claim' AS covariate_type,
-            * EXCLUDE (position),
-        FROM (
-            SELECT c.* EXCLUDE (subject, object),
-                coalesce(s.title, '') AS subject_id, coalesce(o.title, '') AS object_id
-            FROM claim_mentions c
-            LEFT JOIN (names JOIN titles USING (title_id)) s ON c.subject = s.name
-            LEFT JOIN (names JOIN titles USING (title_id)) o ON c.object = o.name
-        )
-        ORDER BY id""").to_arrow_table()
-    return rows.select(COVARIATES.schema.names).cast(COVARIATES.schema).combine_chunks()
+def _select_covariates(connection: duckdb.DuckDBPyConnection, is_known: bool) -> pa.Table:
+    """Return `covariates`; text units of unknown documents are documents of their own."""
+    places = "LEFT JOIN stored_text_units u ON c.text_unit_id = u.id" if is_known else ""
+    document, position = (
+        ("coalesce(u.document_id, c.text_unit_id)", "u.position") if is_known else ("text_unit_id", "0")
+    )
+    rows = connection.sql(f"""
+        SELECT c.* EXCLUDE (subject, object), {document} AS document_id, {position} AS unit_position,
+            coalesce(s.title, '') AS subject_id, coalesce(o.title, '') AS object_id
+        FROM claim_mentions c {places}
+        LEFT JOIN (names JOIN titles USING (title_id)) s ON c.subject = s.name
+        LEFT JOIN (names JOIN titles USING (title_id)) o ON c.object = o.name""").to_arrow_table()
+    return COVARIATES.from_rows(fold_claims(rows.to_pylist()))

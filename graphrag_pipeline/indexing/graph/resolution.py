@@ -1,10 +1,11 @@
 """Entity resolution by rules across documents: titles that name the same entity.
 
 After exact match, the rules are, most certain first: `override` (the user's decision), `unicode` (accents,
-punctuation), `possessive`, `alias` (articles, legal forms, qualifiers, a person's short name), `acronym` and `fuzzy`
-(one letter). `embedding` and `verdict` come from `semantic_resolution.py`. No rule merges titles that the user keeps
-apart. Types must agree (UNKNOWN agrees with all) and numbers must be equal. Where a name alone is not enough evidence,
-both titles must share a neighbor in the graph.
+punctuation), `date` (one day in two forms), `possessive`, `alias` (articles, legal forms, qualifiers, a person's short
+name), `acronym` and `fuzzy` (one letter). `embedding` and `verdict` come from `semantic_resolution.py`. The setting
+`resolution.rules` chooses among them. No rule merges titles that the user keeps apart. Types must agree (UNKNOWN agrees
+with all) and numbers must be equal. Where a name alone is not enough evidence, both titles must share a neighbor in the
+graph.
 
 A wrong merge is worse than a missed one, so an ambiguous title is not merged. `propose_merges` reads titles,
 `resolve_titles` their neighbors; both are pure. A merge is a row in `entity_merges` and never changes mentions.
@@ -26,7 +27,9 @@ from graphrag_pipeline.indexing.extraction.names.cues import FEMALE_HONORIFICS, 
 from graphrag_pipeline.indexing.extraction.names.dates import is_date
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 
-RULES = ("override", "unicode", "possessive", "alias", "acronym", "fuzzy", "embedding", "verdict")
+RULES = ("override", "unicode", "date", "possessive", "alias", "acronym", "fuzzy", "embedding", "verdict")
+TIE_RULES = frozenset({"unicode", "date", "possessive", "alias", "acronym"})
+"""Rules that tie two names inside one document, see `explain_tie`."""
 MIN_FUZZY_LENGTH = 10  # characters of the whole title
 MIN_FUZZY_WORD = 6  # characters of the words that differ
 MAX_FUZZY_BLOCK = 500  # titles compared with each other; the start or end of a larger block is too common
@@ -67,20 +70,21 @@ class Merge:
     needs_neighbour: bool = False
 
 
-def propose_merges(records: Iterable[TitleRecord]) -> list[Merge]:
-    """Propose merges from the titles alone, ordered by rule and title."""
+def propose_merges(records: Iterable[TitleRecord], rules: Collection[str] = RULES) -> list[Merge]:
+    """Propose merges from the titles alone by the rules that apply, ordered by rule and title."""
     by_title = {record.title: record for record in sorted(records, key=lambda record: record.title)}
     proposals: list[Merge] = []
-    for propose in (
-        _propose_unicode,
-        _propose_possessives,
-        _propose_aliases,
-        _propose_qualified,
-        _propose_persons,
-        _propose_acronyms,
+    for rule, propose in (
+        ("unicode", _propose_unicode),
+        ("possessive", _propose_possessives),
+        ("alias", _propose_aliases),
+        ("alias", _propose_qualified),
+        ("alias", _propose_persons),
+        ("acronym", _propose_acronyms),
+        ("fuzzy", _propose_fuzzy),
     ):
-        proposals.extend(propose(by_title))
-    proposals.extend(_propose_fuzzy(by_title))
+        if rule in rules:
+            proposals.extend(propose(by_title))
     return [p for p in proposals if types_agree(by_title[p.title].type, by_title[p.into].type)]
 
 

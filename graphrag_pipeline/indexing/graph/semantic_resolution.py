@@ -112,13 +112,15 @@ def merge_similar(entities: pa.Table, pairs: Sequence[Pair], settings: Resolutio
             min(pair.similarity, 1.0),
         )
         for pair in pairs
-        if settings.min_similarity is not None and pair.similarity >= settings.min_similarity
+        if settings.merged_similarity is not None and pair.similarity >= settings.merged_similarity
     ]
 
 
 def choose_verdict_pairs(pairs: Sequence[Pair], settings: ResolutionSettings) -> list[Pair]:
     """Return the pairs of the `verdict` rule, most similar first."""
-    least = settings.min_similarity if settings.min_similarity is not None else 2.0
+    if not settings.uses_model:
+        return []
+    least = settings.merged_similarity if settings.merged_similarity is not None else 2.0
     chosen = [pair for pair in pairs if settings.min_asked_similarity <= pair.similarity < least]
     return chosen[: settings.max_asked]
 

@@ -7,14 +7,24 @@ steps join. Keep out: aggregating mentions (`merge.py`), the rules (`resolution.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from graphrag_pipeline.identity import entity_id, normalize_title
 from graphrag_pipeline.indexing.graph.overrides import KEEP_APART, MERGE, split_rows
-from graphrag_pipeline.indexing.graph.resolution import Merge, TitleRecord, explain_tie, propose_merges, resolve_titles
+from graphrag_pipeline.indexing.graph.repeats import create_entity_rows
+from graphrag_pipeline.indexing.graph.resolution import (
+    RULES,
+    TIE_RULES,
+    Merge,
+    TitleRecord,
+    explain_tie,
+    propose_merges,
+    resolve_titles,
+)
 from graphrag_pipeline.settings.settings import OVERRIDES_FILE
 from graphrag_pipeline.tables import ENTITY_MERGES
 
@@ -24,30 +34,44 @@ if TYPE_CHECKING:
     Forms = dict[str, set[str]]  # name in the mentions -> its written forms
 
 
-def create_titles(
-    connection: duckdb.DuckDBPyConnection, overrides: pa.Table | None, proposals: Sequence[Merge] = ()
-) -> pa.Table:
+@dataclass(frozen=True, slots=True)
+class NamePolicy:
+    """What decides which names are one entity, besides their normal spelling.
+
+    Attributes:
+        overrides: the user's decisions, from `overrides.read_overrides`.
+        proposals: merges that `semantic_resolution.py` found in an earlier result.
+        rules: the rules of `resolution.RULES` that apply; overrides always do. A tie of two names inside one document
+            is a merge by the rule that explains it; without this rule the written forms are separate entities.
+    """
+
+    overrides: pa.Table | None = None
+    proposals: Sequence[Merge] = ()
+    rules: Collection[str] = RULES
+
+
+def create_titles(connection: duckdb.DuckDBPyConnection, policy: NamePolicy) -> pa.Table:
     """Create the tables of titles from the views `entity_mentions`, `relationship_mentions` and `claim_mentions`.
 
     The tables are `names` (name, title_id), `titles` (title_id, title, id; numbered in the order of titles) and
     `written_names` (title_id, name: each written form of the title). If the user keeps apart names that one document
-    tied, the first two views are replaced by views that separate these names.
-
-    Args:
-        proposals: merges in addition to those that the rules propose.
+    tied, or the rule of the tie does not apply, the first two views are replaced by views that separate these names.
+    Needs the tables of `repeats.create_shared_text`.
 
     Returns:
         `entity_merges`.
     """
-    decided = list(split_rows(overrides)) if overrides is not None else []
+    decided = list(split_rows(policy.overrides)) if policy.overrides is not None else []
     apart = {(a, b) for action, a, b in decided if action == KEEP_APART}
     merged = {(a, b) for action, a, b in decided if action == MERGE}
     forms = _read_forms(connection)
-    if _split_ties(connection, forms, apart, merged):
+    splits = _find_splits(forms, apart, merged, policy.rules)
+    if splits:
+        _split_ties(connection, splits)
         forms = _read_forms(connection)
     titles = {name: title for name in _read_names(connection) if (title := normalize_title(name))}
     _register_titles(connection, titles, forms)
-    merges = _resolve(connection, [*_decided_merges(merged, titles, forms), *proposals], apart)
+    merges = _resolve(connection, [*_decided_merges(merged, titles, forms), *policy.proposals], apart, policy.rules)
     if merges:
         titles = {name: merges[title].into if title in merges else title for name, title in titles.items()}
         _register_titles(connection, titles, forms)
@@ -92,19 +116,26 @@ def _decided_merges(merged: set[tuple[str, str]], titles: dict[str, str], forms:
     return found
 
 
-def _split_ties(
-    connection: duckdb.DuckDBPyConnection, forms: Forms, apart: set[tuple[str, str]], merged: set[tuple[str, str]]
-) -> bool:
-    """Replace the views by ones in which written forms that must not be tied to a name are separate names.
+def _find_splits(
+    forms: Forms, apart: set[tuple[str, str]], merged: set[tuple[str, str]], rules: Collection[str]
+) -> list[tuple[str, str]]:
+    """Return (name, written form) of the forms that must not be tied to the name."""
+    splits = {(name, form) for name, written in forms.items() for form in _forms_to_split(name, written, apart, merged)}
+    if not set(rules) >= TIE_RULES:
+        splits |= {
+            (name, form)
+            for name, written in forms.items()
+            for form in written
+            if normalize_title(form) != normalize_title(name) and explain_tie(form, name).rule not in rules
+        }
+    return sorted(splits)
+
+
+def _split_ties(connection: duckdb.DuckDBPyConnection, splits: list[tuple[str, str]]) -> None:
+    """Replace the views by ones in which the given written forms of names are separate names.
 
     An end of a relationship gets the name of the first mention of it in the sentence of the relationship.
-
-    Returns:
-        Whether any form is separated.
     """
-    splits = [(name, form) for name, written in forms.items() for form in _forms_to_split(name, written, apart, merged)]
-    if not splits:
-        return False
     columns = {"name": [name for name, _ in splits], "form": [form for _, form in splits]}
     connection.register(
         "split_rows", pa.table(columns, schema=pa.schema([("name", pa.string()), ("form", pa.string())]))
@@ -132,7 +163,6 @@ def _split_ties(
         FROM stored_relationship_mentions r
         LEFT JOIN parted s ON r.text_unit_id = s.text_unit_id AND r.position = s.position AND r.source = s.name
         LEFT JOIN parted t ON r.text_unit_id = t.text_unit_id AND r.position = t.position AND r.target = t.name""")
-    return True
 
 
 def _forms_to_split(
@@ -175,19 +205,19 @@ def _register_titles(connection: duckdb.DuckDBPyConnection, titles: dict[str, st
 
 
 def _resolve(
-    connection: duckdb.DuckDBPyConnection, decided: list[Merge], apart: set[tuple[str, str]]
+    connection: duckdb.DuckDBPyConnection, decided: list[Merge], apart: set[tuple[str, str]], rules: Collection[str]
 ) -> dict[str, Merge]:
     """Return title -> the merge that replaces it."""
+    create_entity_rows(connection)
     records = [
         TitleRecord(*row)
         for row in connection.execute("""
             SELECT title, arg_max(type, (type <> 'UNKNOWN', n, type)), sum(n)::BIGINT, bool_or(is_about) FROM (
-                SELECT title_id, upper(trim(type)) AS type, count(*) AS n,
-                    coalesce(bool_or(is_about), false) AS is_about
-                FROM entity_mentions JOIN names USING (name) GROUP BY title_id, upper(trim(type))
+                SELECT title_id, type, count(*) FILTER (NOT is_repeat) AS n, bool_or(is_about) AS is_about
+                FROM entity_rows GROUP BY title_id, type
             ) JOIN titles USING (title_id) GROUP BY title ORDER BY title""").fetchall()
     ]
-    by_rule = propose_merges(records)
+    by_rule = propose_merges(records, rules)
     ends = sorted({title for merge in by_rule for title in (merge.title, merge.into)})
     n_mentions = Counter({record.title: record.n_mentions for record in records})
     return resolve_titles([*decided, *by_rule], _neighbours(connection, ends), n_mentions, apart)

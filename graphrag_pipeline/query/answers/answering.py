@@ -13,8 +13,8 @@ from graphrag_pipeline.query.answers.model_answerer import ModelAnswerer
 from graphrag_pipeline.query.answers.model_points import MappedPoints
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.results import Answer, Context
+from graphrag_pipeline.query.search.community_selection import Selection
 from graphrag_pipeline.query.search.drift import Drift, Follower
-from graphrag_pipeline.query.search.global_ import Selection
 from graphrag_pipeline.query.search.lazy import LazySelection
 from graphrag_pipeline.query.streams import OnToken
 from graphrag_pipeline.settings.settings import (

@@ -31,7 +31,8 @@ from graphrag_pipeline.text.sentence_forms import is_sentence
 from graphrag_pipeline.text.sentences import split_sentences
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.search.global_ import Point, Selection
+    from graphrag_pipeline.query.search.community_selection import Selection
+    from graphrag_pipeline.query.search.global_ import Point
 
 MAX_NEAREST = 3
 MAX_SENTENCES_PER_POINT = 2

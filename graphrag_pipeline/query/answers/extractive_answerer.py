@@ -13,9 +13,10 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.results import Answer, Context
 from graphrag_pipeline.query.search.basic import read_within
+from graphrag_pipeline.query.search.community_selection import Selection
 from graphrag_pipeline.query.search.drift import Drift
 from graphrag_pipeline.query.search.drift_follow_ups import GraphFollower
-from graphrag_pipeline.query.search.global_ import Selection, map_points, reduce_points
+from graphrag_pipeline.query.search.global_ import map_points, reduce_points
 from graphrag_pipeline.query.search.lazy import LazySelection, select_lazy_context
 from graphrag_pipeline.settings.settings import (
     DriftSearchSettings,
@@ -47,7 +48,9 @@ class ExtractiveAnswerer:
     def write_from_reports(
         self, question: str, mapped: MappedPoints, selection: Selection, settings: GlobalSearchSettings
     ) -> Answer:
-        """Quote the best findings."""
+        """Quote the best findings; of reports that are all irrelevant, none."""
+        if selection.is_irrelevant:
+            return Answer(f"Not in the index: {selection.describe()}.")
         limits = settings.max_answer_tokens, self._index.settings.answers.max_sentences
         chosen = reduce_points(self._index, mapped.points, *limits)
         return extractive.write_global_answer(self._index, question, chosen, selection, settings.max_context_tokens)

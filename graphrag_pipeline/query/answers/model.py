@@ -7,13 +7,13 @@ points (`model_points.py`).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.models.ports import CUT_NOTE, CallFailedError, ChatRequest, Failure, Message
 from graphrag_pipeline.query.answers.model_citations import CitedText, Shown, cited_numbers, shown_numbers
-from graphrag_pipeline.query.context import ROW_OVERHEAD, pack_rows
 from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
@@ -63,7 +63,7 @@ class AnswerWriter:
         return self._write(messages, shown_numbers(context), f"looked at {_count_records(context)}", style)
 
     def write_from_points(self, question: str, points: Sequence[Point], max_tokens: int, looked: str) -> Answer:
-        """Return the answer from points by score, best first, within `max_tokens`.
+        """Return the answer from points by score, best first, until one exceeds `max_tokens`.
 
         Args:
             looked: what was looked at, for an answer that says that the index does not answer.
@@ -71,12 +71,7 @@ class AnswerWriter:
         Raises:
             CallFailedError: the model gives no reply.
         """
-        costs = [n + ROW_OVERHEAD for n in count_tokens_each([point.explanation for point in points])]
-        chosen = [points[row] for row in pack_rows(costs, max_tokens) or [0]]
-        texts = [
-            f"----Analyst {number}----\nImportance Score: {point.score}\n{point.explanation}"
-            for number, point in enumerate(chosen, start=1)
-        ]
+        texts = list_points(points, max_tokens)
         messages = self._open("global_search_reduce", question, report_data=as_data("\n\n".join(texts)))
         return self._write(messages, cited_numbers("\n".join(texts)), looked)
 
@@ -126,6 +121,16 @@ class AnswerWriter:
         if isinstance(reply, Failure):
             raise CallFailedError(reply.reason, reply.request_key, reply.reply)
         yield reply.text + (CUT_NOTE if reply.is_cut else "")
+
+
+def list_points(points: Sequence[Point], max_tokens: int) -> list[str]:
+    """Return the texts of points for the final answer, in order, until one does not fit; the first is always taken."""
+    texts = [
+        f"----Analyst {point.batch + 1}----\nImportance Score: {point.score}\n{point.explanation}" for point in points
+    ]
+    spent = itertools.accumulate(count_tokens_each(texts))
+    n_fit = sum(1 for _ in itertools.takewhile(lambda n_tokens: n_tokens <= max_tokens, spent))
+    return texts[: max(n_fit, 1)]
 
 
 def replaced_answer(extractive: Answer, reason: str) -> Answer:

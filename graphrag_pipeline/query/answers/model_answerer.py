@@ -15,8 +15,9 @@ from graphrag_pipeline.query.answers.model_lazy import estimate_map, map_text_un
 from graphrag_pipeline.query.answers.model_points import MappedPoints, map_reports
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.results import Answer, Context
+from graphrag_pipeline.query.search.community_selection import Selection
 from graphrag_pipeline.query.search.drift import Drift
-from graphrag_pipeline.query.search.global_ import Selection, map_points
+from graphrag_pipeline.query.search.global_ import map_points
 from graphrag_pipeline.query.search.lazy import LazySelection, select_lazy_context
 from graphrag_pipeline.query.streams import OnToken
 from graphrag_pipeline.settings.settings import (
@@ -58,6 +59,8 @@ class ModelAnswerer:
         self, question: str, mapped: MappedPoints, selection: Selection, settings: GlobalSearchSettings
     ) -> Answer:
         """Answer from the points of the kept reports."""
+        if selection.is_irrelevant:
+            return Answer(f"Not in the index: {selection.describe()}.", engine="model")
         if not selection.kept:
             return self._extractive.write_from_reports(question, mapped, selection, settings)
         looked = _describe_reading(mapped, selection)

@@ -27,8 +27,9 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import as_data, mark_question, open_question, read_questions, request_all
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context
+from graphrag_pipeline.query.search.community_selection import Selection, select_global_context
 from graphrag_pipeline.query.search.drift import DriftStep, Primer, read_locally, read_primer
-from graphrag_pipeline.query.search.global_ import NO_REPORT, Point, Selection, select_global_context
+from graphrag_pipeline.query.search.global_ import NO_REPORT, Point
 from graphrag_pipeline.query.token_budget import answer_cost, reply_tokens
 from graphrag_pipeline.settings.settings import DriftSearchSettings
 
@@ -147,8 +148,9 @@ def _make_step(question: str, context: Context, depth: int, reply: ChatReply[Rea
 
 def points_of(steps: Sequence[DriftStep]) -> list[Point]:
     """Return the answers of the steps as points, best first; a step of score 0 is left out."""
-    answered = [step for step in steps if step.score and step.answer]
-    return [Point(NO_REPORT, "", step.answer, step.score) for step in sorted(answered, key=lambda step: -step.score)]
+    answered = [(place, step) for place, step in enumerate(steps) if step.score and step.answer]
+    best_first = sorted(answered, key=lambda found: -found[1].score)
+    return [Point(NO_REPORT, "", step.answer, step.score, place) for place, step in best_first]
 
 
 def read_step(reply: str, shown: Shown) -> ReadStep:

@@ -11,7 +11,8 @@ from pydantic import BaseModel
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.reply_json import read_json
 from graphrag_pipeline.models.structured import json_schema_format
-from graphrag_pipeline.query.answers.model_points import MappedPoints, map_contexts, pack_batches
+from graphrag_pipeline.query.answers.map_batches import pack_batches
+from graphrag_pipeline.query.answers.model_points import MappedPoints, map_contexts
 from graphrag_pipeline.query.context import row_costs
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import open_question, read_questions, request_all

@@ -1,13 +1,13 @@
 """Points of community reports by a chat model: the map step of global search (Edge et al. 2024, arXiv 2404.16130).
 
-Reports are shuffled with a fixed seed and packed into batches of `max_context_tokens`; each call returns points with a
-score of 0 to 100. Points of score 0 are dropped. A point whose score or text cannot be read is left out alone. A batch
-whose call fails is counted with its reason. Keep out: which reports are read, and what is done with the points.
+Reports are shuffled with a fixed seed and packed into batches of `max_context_tokens` (`map_batches.py`). All batches
+are sent at once; each call returns points with a score of 0 to 100. Points of score 0 are dropped. A point whose score
+or text cannot be read is left out alone. A batch whose call fails is counted with its reason. Keep out: which reports
+are read, and what is done with the points.
 """
 
 from __future__ import annotations
 
-import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,13 +22,15 @@ from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatErro
 from graphrag_pipeline.models.reply_json import clean_text, read_json
 from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query import records
+from graphrag_pipeline.query.answers.map_batches import batch_reports, pack_batches
 from graphrag_pipeline.query.answers.model_citations import Shown, keep_shown, shown_numbers
 from graphrag_pipeline.query.context import PART_OVERHEAD, row_costs
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context, ReportRecord
-from graphrag_pipeline.query.search.global_ import Point, Selection, select_global_context
+from graphrag_pipeline.query.search.community_selection import Selection, select_global_context
+from graphrag_pipeline.query.search.global_ import Point
 from graphrag_pipeline.query.token_budget import answer_cost
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
 from graphrag_pipeline.text.tokens import count_tokens_each
@@ -102,22 +104,23 @@ def map_reports(
     """
     reports = select_global_context(index, selection).reports
     row_of = {report.human_readable_id: rated.row for report, rated in zip(reports, selection.kept, strict=True)}
-    order = _shuffle([report.size for report in reports], index.settings.reports.min_report_size, settings.seed)
-    costs = row_costs([reports[i].n_tokens for i in order])
-    batches = [[reports[order[i]] for i in batch] for batch in pack_batches(costs, settings.max_context_tokens)]
+    batches = batch_reports(index, reports, settings.max_context_tokens, settings.seed)
     overhead = _overhead(index, question)
     mapped = map_contexts(
         index,
         question,
         "global_search_map",
-        [("reports", Context(reports=tuple(batch))) for batch in batches],
+        [("reports", Context(reports=batch.reports)) for batch in batches],
         settings.max_answer_tokens,
         lambda context, text: _row_of(text, context.reports, row_of),
     )
+    n_tokens = sum(batch.n_tokens + overhead for batch in batches)
+    own = {"reports": len(reports), "calls": len(batches), "prompt_tokens": n_tokens}
+    is_static = selection.method == "static"
     return replace(
         mapped,
-        account={**mapped.account, "prompt_tokens": sum(costs) + overhead * len(batches)},
-        static=estimate_static(index, settings, overhead),
+        account={**mapped.account, "prompt_tokens": n_tokens},
+        static=own if is_static else estimate_static(index, settings, overhead),
     )
 
 
@@ -144,10 +147,10 @@ def map_contexts(
     replies = request_all(index, "answers", requests, answer_cost(index.settings, max_answer_tokens))
     points: list[Point] = []
     lost: Counter[str] = Counter()
-    for (_, context), reply in zip(parts, replies, strict=True):
+    for batch, ((_, context), reply) in enumerate(zip(parts, replies, strict=True)):
         if not isinstance(reply, Failure):
             lost.update(reply.value.lost)
-            points += [Point(row_of(context, text), "", text, score) for text, score in reply.value.points]
+            points += [Point(row_of(context, text), "", text, score, batch) for text, score in reply.value.points]
     failed = [reply.reason for reply in replies if isinstance(reply, Failure)]
     return MappedPoints(
         points=tuple(sorted(points, key=lambda point: -point.score)),
@@ -169,26 +172,6 @@ def estimate_static(index: IndexReader, settings: GlobalSearchSettings, overhead
     n_calls = len(pack_batches(costs, settings.max_context_tokens))
     tokens = sum(costs) + n_calls * overhead
     return {"reports": len(costs), "calls": n_calls, "prompt_tokens": tokens}
-
-
-def pack_batches(costs: Sequence[int], max_tokens: int) -> list[list[int]]:
-    """Cut positions into runs that fit the budget; one that exceeds it is a run alone."""
-    batches: list[list[int]] = []
-    left = 0
-    for position, cost in enumerate(costs):
-        if not batches or cost > left:
-            batches.append([])
-            left = max_tokens - PART_OVERHEAD
-        batches[-1].append(position)
-        left -= cost
-    return batches
-
-
-def _shuffle(sizes: Sequence[int], min_size: int, seed: int) -> list[int]:
-    """Return positions in a fixed random order; reports on tiny communities last."""
-    order = list(range(len(sizes)))
-    random.Random(seed).shuffle(order)
-    return sorted(order, key=lambda i: sizes[i] < min_size)
 
 
 def _overhead(index: IndexReader, question: str) -> int:
@@ -265,12 +248,12 @@ def _find_lists(values: Sequence[Any]) -> Iterator[list[Any]]:
 
 
 def read_score(value: Any) -> int | None:
-    """Return a score of 0 to 100 from 85, 85.0, "85" or "85/100"; None for anything else."""
+    """Return a score of 0 to 100 from 85, 85.6, "85" or "85/100" (all 85); None for anything else."""
     match = _NUMBER.fullmatch(value) if isinstance(value, str) else None
     number = float(match.group(1).replace(",", ".")) if match else value
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 100:
         return None
-    return round(number)
+    return int(number)
 
 
 def cite_shown(text: str, shown: Shown, lost: Counter[str]) -> str:

@@ -14,7 +14,7 @@ from graphrag_pipeline.query.methods.method import SearchMethod, SearchStep, as_
 from graphrag_pipeline.query.methods.state import SearchState
 from graphrag_pipeline.query.results import Answer, Context
 from graphrag_pipeline.query.search.basic import read_within
-from graphrag_pipeline.query.search.global_ import Selection, rate_reports, select_global_context
+from graphrag_pipeline.query.search.community_selection import Selection, rate_reports, select_global_context
 from graphrag_pipeline.query.search.lazy import read_overview
 
 
@@ -22,8 +22,10 @@ def _rate(index: IndexReader, state: SearchState, answerer: Answerer) -> SearchS
     query = state.query
     selection = rate_reports(index, query.question, query.settings)
     context = select_global_context(index, selection)
-    if are_texts_read(index, selection):
+    if query.settings.filtered_texts and are_texts_read(index, selection):
         context = _read_texts(index, query.question, selection, query.settings.max_context_tokens)
+        used = {**selection.options_used, "filtered_texts": {"text_units": len(context.text_units)}}
+        selection = replace(selection, options_used=used)
     return replace(state, found=selection, context=context, selection={**state.selection, **selection.account()})
 
 
@@ -39,7 +41,7 @@ def _map(index: IndexReader, state: SearchState, answerer: Answerer) -> SearchSt
 
 def _reduce(index: IndexReader, state: SearchState, answerer: Answerer) -> SearchState:
     query = state.query
-    if are_texts_read(index, state.found):
+    if query.settings.filtered_texts and are_texts_read(index, state.found):
         answer = note_missing_reports(index, answerer.write_from_context(query.question, state.read))
     else:
         answer = answerer.write_from_reports(query.question, state.mapped, state.found, query.settings)

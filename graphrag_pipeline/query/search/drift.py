@@ -21,10 +21,16 @@ import numpy as np
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.results import Context
-from graphrag_pipeline.query.search.global_ import MAX_UNSEPARATED_ROOTS, Selection, select_global_context
+from graphrag_pipeline.query.search.community_selection import Selection, select_global_context
 from graphrag_pipeline.query.search.lazy import read_overview
 from graphrag_pipeline.query.search.local import select_local_context
-from graphrag_pipeline.query.search.report_rating import REPORT_VECTORS, RelevanceRater, are_representative, worth
+from graphrag_pipeline.query.search.report_rating import (
+    MAX_UNSEPARATED_ROOTS,
+    REPORT_VECTORS,
+    RelevanceRater,
+    are_representative,
+    worth,
+)
 from graphrag_pipeline.settings.settings import DriftSearchSettings
 
 REPORTS_PER_PRIMER = 8

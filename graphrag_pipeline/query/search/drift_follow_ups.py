@@ -18,8 +18,9 @@ from graphrag_pipeline.query.cited_records import CitedRecords
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words, is_latin
 from graphrag_pipeline.query.results import Context
+from graphrag_pipeline.query.search.community_selection import Selection, select_global_context
 from graphrag_pipeline.query.search.drift import DriftStep, Primer, merge_contexts, read_locally, read_primer
-from graphrag_pipeline.query.search.global_ import Selection, map_points, point_score, select_global_context
+from graphrag_pipeline.query.search.global_ import map_points, point_score
 from graphrag_pipeline.query.understanding.relevance import make_background, score_relevance
 from graphrag_pipeline.settings.settings import DriftSearchSettings
 

@@ -29,12 +29,11 @@ from graphrag_pipeline.query.filtering.document_mask import document_rows
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.results import Context
-from graphrag_pipeline.query.search.global_ import MAX_UNSEPARATED_ROOTS
 from graphrag_pipeline.query.search.lazy_candidates import RankedUnits, group_by_community, rank_candidates
-from graphrag_pipeline.query.search.model_unit_rating import ModelUnitRater
+from graphrag_pipeline.query.search.raters import choose_unit_rater, is_model_rating
 from graphrag_pipeline.query.search.relevance_tests import explore
+from graphrag_pipeline.query.search.report_rating import MAX_UNSEPARATED_ROOTS
 from graphrag_pipeline.query.search.unit_rating import RatedUnit, RelevanceUnitRater, UnitRater
-from graphrag_pipeline.query.token_budget import answer_cost
 from graphrag_pipeline.settings.settings import LazySearchSettings
 
 
@@ -101,7 +100,7 @@ def select_lazy_context(index: IndexReader, selection: LazySelection, max_tokens
 
 def needs_no_test(index: IndexReader, question: str) -> bool:
     """Return whether no text unit is more relevant than another, since the question names nothing specific."""
-    return is_overview(question) and index.settings.rating.engine == "embedded"
+    return is_overview(question) and not is_model_rating(index)
 
 
 def find_relevant(
@@ -116,17 +115,8 @@ def find_relevant(
         PipelineError: no call to the model can be answered, or the budget of the root is spent.
     """
     candidates = rank_candidates(index, subqueries, settings.budget)
-    rater = _choose_rater(index, question, RelevanceUnitRater(index, subqueries, candidates), settings)
+    rater = choose_unit_rater(index, question, RelevanceUnitRater(index, subqueries, candidates), settings)
     return find_relevant_units(index, subqueries, candidates, rater, settings)
-
-
-def _choose_rater(
-    index: IndexReader, question: str, by_relevance: RelevanceUnitRater, settings: LazySearchSettings
-) -> UnitRater:
-    if index.settings.rating.engine == "embedded":
-        return by_relevance
-    reserve = answer_cost(index.settings, settings.max_context_tokens)
-    return ModelUnitRater(index, question, by_relevance, reserve)
 
 
 def find_relevant_units(

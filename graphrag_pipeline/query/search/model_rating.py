@@ -1,9 +1,12 @@
 """Ratings of community reports by a chat model, for dynamic community selection (Microsoft Research, 2024).
 
-Each report is rated 0 to 5 against the question, `num_repeats` times; the most frequent rating counts. A failed rating
-affects only its report, which keeps the embedded engine's rating. There may be thousands of reports on tiny
-communities, so many of them are rated in one call. Of one level only the `MAX_TINY` that the embedded engine finds most
-relevant are rated: reading all of them took a third of the tokens of static search. Keep out: what a rating leads to.
+Each report is rated 0 to 5 against the question, `num_repeats` times. The most frequent rating counts, and of several
+the lowest. A rating that cannot be read counts `UNREADABLE`, so that the report is kept. Both are Microsoft GraphRAG's
+rules. A report whose rating the question's token budget does not pay for keeps the embedded engine's rating.
+
+An index may have thousands of reports on tiny communities. `small_reports_per_call` rates many of them in one call, and
+`max_rated_per_level` rates only those of a level that the embedded engine finds most relevant. Both are off by default.
+Keep out: what a rating leads to.
 """
 
 from __future__ import annotations
@@ -13,7 +16,6 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -32,9 +34,8 @@ from graphrag_pipeline.query.search.report_rating import RatedReport, Rater
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
 
 MAX_RATING = 5
-MAX_TINY = 100
-BATCH = 20
-"""Number of reports on communities under `reports.min_report_size` that are rated in one call."""
+UNREADABLE = 1
+"""Rating of a report whose rating failed: it is kept at the default threshold."""
 _NUMBER = re.compile(r"\s*(\d(?:[.,]\d{1,6})?)\s*(?:/\s*5)?\s*")
 
 
@@ -68,8 +69,8 @@ class ModelRater:
     """A chat model's ratings over those of another rater, which also recognizes an overview question.
 
     Args:
-        embedded: its ratings count where the model gives none.
-        settings: how to rate; the section `rating` has the defaults.
+        embedded: its ratings count where the model is not asked.
+        settings: how to rate; the section `rating` has the defaults of what is None.
         reserve: tokens of the question's budget that stay for the answer.
     """
 
@@ -83,8 +84,9 @@ class ModelRater:
         self._embedded = embedded
         self._n_repeats = settings.num_repeats or index.settings.rating.num_repeats
         self._rated_text = settings.rated_text or index.settings.rating.rated_text
-        self._max_concurrency = settings.max_concurrency
+        self._settings = settings
         self._reserve = reserve
+        self._n_unrated = self._n_in_batches = 0
 
     def rate(self, communities: np.ndarray) -> list[RatedReport]:
         """Rate as `Rater.rate` says; ties in the model's rating are broken by the embedded engine's relevance.
@@ -95,30 +97,54 @@ class ModelRater:
         rated = self._embedded.rate(communities)
         rows = np.array([report.row for report in rated], dtype=np.int64)
         reports = records.read_reports(self._index, rows, np.zeros(len(rows)))
-        votes = self._request_ratings(reports)
+        n_asked = min(len(reports), self._settings.max_rated_per_level or len(reports))
+        self._n_unrated += len(reports) - n_asked
+        votes = self._request_ratings(reports[:n_asked])
         by_model = []
         for report, record in zip(rated, reports, strict=True):
             of_report = votes.get(record.human_readable_id)
-            self.account["rated_by_model"] += of_report is not None
-            by_model.append(replace(report, rating=_majority(of_report)) if of_report else report)
+            self.account["rated_by_model"] += any(vote is not None for vote in of_report or ())
+            by_model.append(replace(report, rating=count_votes(of_report)) if of_report else report)
         return sorted(by_model, key=lambda r: (-r.rating, -r.relevance, -r.size, r.row))
 
-    def _request_ratings(self, reports: Sequence[ReportRecord]) -> dict[int, list[int]]:
-        """Return the ratings of each report, by its human-readable id; `reports` are most relevant first."""
-        is_tiny = [report.size < self._index.settings.reports.min_report_size for report in reports]
-        tiny = list(compress(reports, is_tiny))[:MAX_TINY]
-        requests = [
-            self._build_request(report) for report, tiny_one in zip(reports, is_tiny, strict=True) if not tiny_one
-        ]
-        requests += [self._build_batch_request(tiny[start : start + BATCH]) for start in range(0, len(tiny), BATCH)]
-        repeated = [replace(request, repeat=repeat) for request in requests for repeat in range(self._n_repeats)]
-        votes: dict[int, list[int]] = {}
-        for reply in request_all(self._index, "rating", repeated, self._reserve, self._max_concurrency):
-            for number, rating in {} if isinstance(reply, Failure) else reply.value.items():
-                votes.setdefault(number, []).append(rating)
-        n_asked = len(reports) - sum(is_tiny) + len(tiny)
-        self.account["failed_ratings"] += n_asked * self._n_repeats - sum(map(len, votes.values()))
+    @property
+    def options_used(self) -> dict[str, dict[str, int]]:
+        """What options changed: reports of batches, and reports that the model did not rate."""
+        counts = {
+            "small_reports_per_call": {"rated": self._n_in_batches},
+            "max_rated_per_level": {"not_rated": self._n_unrated},
+        }
+        return {name: of_option for name, of_option in counts.items() if any(of_option.values())}
+
+    def _request_ratings(self, reports: Sequence[ReportRecord]) -> dict[int, list[int | None]]:
+        """Return the votes on each report, by its human-readable id; None is one that cannot be read.
+
+        A report that the budget does not pay for has no votes.
+        """
+        asked = self._build_requests(reports)
+        repeated = [(request, numbers) for request, numbers in asked for _ in range(self._n_repeats)]
+        requests = [replace(request, repeat=i % self._n_repeats) for i, (request, _) in enumerate(repeated)]
+        replies = request_all(self._index, "rating", requests, self._reserve, self._settings.max_concurrency)
+        votes: dict[int, list[int | None]] = {}
+        for (_, numbers), reply in zip(repeated, replies, strict=True):
+            read = {} if isinstance(reply, Failure) else reply.value
+            self.account["failed_ratings"] += len(numbers) - len(read)
+            if not (isinstance(reply, Failure) and self._index.calls.budget.has_refused(reply)):
+                for number in numbers:
+                    votes.setdefault(number, []).append(read.get(number))
         return votes
+
+    def _build_requests(self, reports: Sequence[ReportRecord]) -> list[tuple[ChatRequest[Ratings], list[int]]]:
+        """Return requests, each with the human-readable ids of the reports that it is about."""
+        n_per_call = self._settings.small_reports_per_call
+        least = self._index.settings.reports.min_report_size if n_per_call > 1 else 0
+        small = [report for report in reports if report.size < least]
+        batches = [small[start : start + n_per_call] for start in range(0, len(small), n_per_call)]
+        self._n_in_batches += len(small)
+        return [
+            *((self._build_request(r), [r.human_readable_id]) for r in reports if r.size >= least),
+            *((self._build_batch_request(batch), [r.human_readable_id for r in batch]) for batch in batches),
+        ]
 
     def _build_request(self, report: ReportRecord) -> ChatRequest[Ratings]:
         text = report.content if self._rated_text == "full_content" else f"{report.title}\n\n{report.summary}"
@@ -149,7 +175,7 @@ def ratings_request(
 
 
 def read_rating(reply: str) -> int:
-    """Return the rating in a reply: 4, "4", "4/5", 3.6 (4).
+    """Return the rating in a reply: 4, "4", "4/5", 3.6 (3, as Microsoft GraphRAG reads it).
 
     Raises:
         ReplyFormatError: the reply has no rating from 0 to 5.
@@ -185,10 +211,10 @@ def _read_number(value: Any) -> int:
     number = float(match.group(1).replace(",", ".")) if match else value
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= MAX_RATING:
         raise ReplyFormatError(f"the rating is {str(value)[:40]!r}, not a number from 0 to {MAX_RATING}")
-    return round(number)
+    return int(number)
 
 
-def _majority(votes: Sequence[int]) -> int:
-    """Return the most frequent rating; of several the highest: an irrelevant report costs less than a missed one."""
-    counts = Counter(votes)
-    return max(counts, key=lambda rating: (counts[rating], rating))
+def count_votes(votes: Sequence[int | None]) -> int:
+    """Return the most frequent rating, of several the lowest; a vote that cannot be read (None) is `UNREADABLE`."""
+    counts = Counter(UNREADABLE if vote is None else vote for vote in votes)
+    return min(counts, key=lambda rating: (-counts[rating], rating))

@@ -2,13 +2,14 @@
 
 Without a model a rating is the report's relevance to the question (`understanding/relevance.py`), in `RATING_STEPS`.
 Relevance does not separate reports for a question that names nothing specific: then the reports' own ranks count
-(`worth`). A chat model may rate instead (`model_rating.py`). Keep out: what a rating leads to (`global_.py`).
+(`worth`). A chat model may rate instead (`model_rating.py`). Keep out: what a rating leads to
+(`community_selection.py`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,10 +20,13 @@ from graphrag_pipeline.query import records
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words, is_overview
 from graphrag_pipeline.query.understanding.relevance import Background, make_background, score_relevance
+from graphrag_pipeline.settings.search import ADDED_REPORTS
 
 REPORT_VECTORS = "default-community-full_content"
 RATING_STEPS = (0.2, 0.3, 0.4, 0.5, 0.6)
 """A report's rating is the number of these that its relevance reaches."""
+MAX_UNSEPARATED_ROOTS = ADDED_REPORTS["overview_roots"]["embedded"]
+"""Number of roots that represent an index where ratings do not separate them."""
 MAX_BACKGROUND_REPORTS = 1_000
 REPRESENTATIVE_SHARE = 0.5
 
@@ -85,6 +89,11 @@ class Rater(Protocol):
     is_overview: bool
     account: Counter[str]
 
+    @property
+    def options_used(self) -> Mapping[str, Mapping[str, int]]:
+        """What each option changed in how reports are rated."""
+        ...
+
     def rate(self, communities: np.ndarray) -> list[RatedReport]:
         """Rate the reports of community rows; best first. A community without a report is left out."""
         ...
@@ -96,6 +105,7 @@ class RelevanceRater:
     def __init__(self, index: IndexReader, question: str) -> None:
         self.index, self.question = index, question
         self.account: Counter[str] = Counter()
+        self.options_used: Mapping[str, Mapping[str, int]] = {}
         self.is_overview = is_overview(question)
         self.background = read_background(index, question)
 

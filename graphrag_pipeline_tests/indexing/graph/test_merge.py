@@ -1,4 +1,6 @@
 import threading
+from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from random import Random
 
@@ -12,18 +14,24 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import entity_id, relationship_id, stable_hash
+from graphrag_pipeline.indexing.extraction.extracted_graph import extract_graph
 from graphrag_pipeline.indexing.graph import merge as graph
 from graphrag_pipeline.indexing.graph.merge import merge_graph
 from graphrag_pipeline.indexing.graph.overrides import find_unused, read_overrides
-from graphrag_pipeline.settings.settings import GraphSettings
+from graphrag_pipeline.indexing.graph.resolution import RULES
+from graphrag_pipeline.indexing.graph.titles import NamePolicy
+from graphrag_pipeline.indexing.text_units import split_documents
+from graphrag_pipeline.settings.settings import ExtractionSettings, GraphSettings, TextUnitsSettings
 from graphrag_pipeline.tables import (
     CLAIM_MENTIONS,
     COVARIATES,
+    DOCUMENTS,
     ENTITIES,
     ENTITY_MENTIONS,
     ENTITY_MERGES,
     RELATIONSHIP_MENTIONS,
     RELATIONSHIPS,
+    TEXT_UNITS,
 )
 from graphrag_pipeline_tests.support.corpora.mention_generator import write_mentions
 
@@ -58,13 +66,16 @@ def merge(
     claim_mentions: pa.Table | None = None,
     graph_settings: GraphSettings = SETTINGS,
     overrides: str = "",
+    text_units: pa.Table | None = None,
+    rules: Collection[str] = RULES,
 ) -> dict[str, list[dict]]:
     merged = merge_graph(
         ENTITY_MENTIONS.empty() if entity_mentions is None else entity_mentions,
         RELATIONSHIP_MENTIONS.empty() if relationship_mentions is None else relationship_mentions,
         CLAIM_MENTIONS.empty() if claim_mentions is None else claim_mentions,
         graph_settings,
-        overrides=read_overrides(f"action,a,b\n{overrides}".encode()),
+        text_units=text_units,
+        policy=NamePolicy(read_overrides(f"action,a,b\n{overrides}".encode()), rules=rules),
     )
     return {name: table.to_pylist() for name, table in merged.items()}
 
@@ -171,10 +182,115 @@ def test_claims_become_covariates_with_titles() -> None:
         "text_unit_id": "u1", "position": 0, "subject": "Scrooge", "object": "nobody else", "type": "AVARICE",
         "status": "TRUE", "description": "a miser", "source_text": "Scrooge!",
     }  # fmt: skip
-    merged = merge(None, None, CLAIM_MENTIONS.from_rows([claim, claim | {"position": 1}]))
+    merged = merge(None, None, CLAIM_MENTIONS.from_rows([claim, claim | {"position": 1, "description": "mean"}]))
     first, second = merged["covariates"]
     assert (first["subject_id"], first["object_id"], first["covariate_type"]) == ("SCROOGE", "NOBODY ELSE", "claim")
     assert first["start_date"] is None and first["id"] != second["id"]
+
+
+_WALK = "Fred met Scrooge on Monday."
+_TALK = "Fred talked to Scrooge for an hour, and Belle listened."
+_PATH = "Tim ran home."
+
+
+def overlapping(document: str, before: str, shared: str, after: str) -> pa.Table:
+    """Return two text units, `{document}1` and `{document}2`, of one document that share a text in the middle."""
+    spans = [(0, len(before + shared)), (len(before), len(before + shared + after))]
+    whole = before + shared + after
+    return TEXT_UNITS.from_rows(
+        [
+            {"id": f"{document}{n + 1}", "document_id": document, "position": n, "start": start, "end": end,
+             "text": whole[start:end], "n_tokens": 1}
+            for n, (start, end) in enumerate(spans)
+        ]
+    )  # fmt: skip
+
+
+def test_a_mention_in_the_overlap_of_two_text_units_counts_once() -> None:
+    units = overlapping("d", _PATH, _WALK, _TALK)
+    start, end = len(_PATH), len(_PATH + _WALK)
+    mentions = tied(*((unit, name, name, start + _WALK.index(name)) for unit in ("d1", "d2")
+                      for name in ("Fred", "Scrooge")), ("d2", "Fred", "Fred", end))  # fmt: skip
+    pairs = placed(
+        ("d1", "Fred", "Scrooge", start, end), ("d2", "Fred", "Scrooge", start, end),
+        ("d2", "Scrooge", "Fred", end, end + len(_TALK)),
+    )  # fmt: skip
+    merged = merge(mentions, pairs, text_units=units)
+    (pair,) = merged["relationships"]
+    assert (pair["weight"], pair["n_mentions"], pair["text_unit_ids"]) == (2.0, 2, ["d1", "d2"])
+    counts = {row["title"]: (row["n_mentions"], row["frequency"]) for row in merged["entities"]}
+    assert counts == {"FRED": (2, 2), "SCROOGE": (1, 2)}
+    elsewhere = units.set_column(1, "document_id", pa.array(["d", "other"]))
+    assert merge(mentions, pairs, text_units=elsewhere)["relationships"][0]["weight"] == 3.0
+
+
+@pytest.mark.parametrize(
+    ("after", "second", "weight"),
+    [
+        (_PATH, "they met", 2.0),  # only the overlap contains both names
+        (_TALK, "they met", 5.0),  # the rest of the second text unit contains both, too
+        (_TALK, " They  MET on Monday.", 2.0),  # but this is what the first text unit says
+        ("Fred went home.", "they met", 2.0),
+    ],
+)
+def test_a_models_mention_counts_once_if_its_evidence_is_in_the_overlap(after: str, second: str, weight: float) -> None:
+    units = overlapping("d", _PATH, _WALK, after)
+    pairs = relationships(
+        ("d1", "FRED", "EBENEZER SCROOGE", "they met on monday.", 2.0), ("d2", "EBENEZER SCROOGE", "FRED", second, 3.0)
+    )
+    (pair,) = merge(None, pairs, text_units=units)["relationships"]
+    assert (pair["weight"], pair["text_unit_ids"], len(pair["descriptions"])) == (weight, ["d1", "d2"], 2)
+    people = entities(("d1", "FRED", "PERSON", "a"), ("d2", "FRED", "PERSON", "b"))
+    (fred,) = merge(people, None, text_units=units)["entities"]
+    assert (fred["n_mentions"], fred["frequency"]) == (1 if "Fred" not in after else 2, 2)
+
+
+def test_a_pair_outside_the_overlap_counts_in_both_text_units() -> None:
+    pairs = relationships(("d1", "Fred", "Scrooge", "met", 1.0), ("d2", "Fred", "Scrooge", "met", 1.0))
+    (pair,) = merge(None, pairs, text_units=overlapping("d", _WALK, _PATH, _WALK))["relationships"]
+    assert pair["weight"] == 2.0
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(20, 60), st.integers(0, 11), st.lists(st.integers(0, 4), min_size=2, max_size=30))
+def test_counts_do_not_depend_on_the_overlap(size: int, overlap: int, kinds: list[int]) -> None:
+    people = ["Fred Holly", "Martha Dale", "Peter Marsh"]
+    sentences = ["Fred Holly met Martha Dale.", "Martha Dale saw Peter Marsh.", "Peter Marsh met Fred Holly.",
+                 "It rained for hours and hours.", "Fred Holly slept."]  # fmt: skip
+    text = " ".join(sentences[kind] for kind in kinds)
+    documents = DOCUMENTS.from_rows([{"id": "d", "title": "t", "text": text, "path": "t", "record": "",
+                                      "content_hash": "", "metadata": "{}"}])  # fmt: skip
+    units = split_documents(documents, TextUnitsSettings(size=size, overlap=overlap))
+    mentions = extract_graph(documents, units, ExtractionSettings())
+    merged = merge_graph(*mentions.values(), SETTINGS, text_units=units)
+    found = {(row["source"], row["target"]): row["n_mentions"] for row in merged["relationships"].to_pylist()}
+    expected = Counter(
+        tuple(sorted(name.upper() for name in people if name in sentences[kind])) for kind in kinds if kind < 3
+    )
+    assert {pair: n for pair, n in found.items() if set(pair) <= {name.upper() for name in people}} == expected
+
+
+def test_without_rules_only_equal_names_are_one_entity() -> None:
+    names = ["Fred", "FRED ", "The Fred", "Fréd"]
+    mentions = entities(*(("u1", name, "PERSON", "") for name in names))
+    assert [row["title"] for row in merge(mentions)["entities"]] == ["FRED"]
+    exact = merge(mentions, rules=())
+    assert sorted(row["title"] for row in exact["entities"]) == ["FRED", "FRÉD", "THE FRED"]
+    assert exact["entity_merges"] == []
+    one = merge(mentions, rules=("alias",))
+    assert sorted(row["title"] for row in one["entities"]) == ["FRED", "FRÉD"]
+
+
+def test_without_their_rule_forms_tied_inside_a_document_are_entities() -> None:
+    assert sorted(row["title"] for row in merge(TIED, TIED_PAIRS, rules=("acronym",))["entities"]) == [
+        "FRED", "JACOB MARLEY", "MARLEY", "WORLD HEALTH ORGANIZATION",
+    ]  # fmt: skip
+    exact = merge(TIED, TIED_PAIRS, rules=())
+    assert sorted((row["source"], row["target"]) for row in exact["relationships"]) == [
+        ("FRED", "MARLEY"), ("FRED", "WHO"),
+    ]  # fmt: skip
+    again = merge(TIED, TIED_PAIRS, overrides="merge,Marley,Jacob Marley", rules=())
+    assert "MARLEY" not in {row["title"] for row in again["entities"]}
 
 
 def test_merges_are_listed_with_their_rule() -> None:
@@ -287,7 +403,7 @@ def test_a_person_can_part_and_remerge_forms_that_one_document_tied() -> None:
 
 def test_overrides_without_such_names_are_reported_and_do_nothing() -> None:
     rows = read_overrides(b"action,a,b\nmerge,Fred,Nobody\nkeep_apart,Marley,Fred\n")
-    merged = merge_graph(TIED, TIED_PAIRS, CLAIM_MENTIONS.empty(), SETTINGS, overrides=rows)
+    merged = merge_graph(TIED, TIED_PAIRS, CLAIM_MENTIONS.empty(), SETTINGS, policy=NamePolicy(rows))
     assert merged == merge_graph(TIED, TIED_PAIRS, CLAIM_MENTIONS.empty(), SETTINGS)
     (message,) = find_unused(rows, merged["entities"])
     assert "merge,FRED,NOBODY" in message and "'NOBODY'" in message

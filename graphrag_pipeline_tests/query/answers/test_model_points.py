@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.models.ports import ReplyFormatError
-from graphrag_pipeline.query.answers.model_points import pack_batches, read_points
+from graphrag_pipeline.query.answers.map_batches import pack_batches
+from graphrag_pipeline.query.answers.model_points import read_points
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.query.search import global_ as global_search
-from graphrag_pipeline.query.search import model_rating
-from graphrag_pipeline.query.search.model_rating import read_rating, read_ratings
+from graphrag_pipeline.query.search.community_selection import rate_reports
+from graphrag_pipeline.query.search.model_rating import UNREADABLE, read_rating, read_ratings
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
@@ -34,7 +34,7 @@ def points(*pairs: tuple[object, object]) -> str:
 
 @pytest.mark.parametrize(
     ("score", "read"),
-    [(85, 85), (85.4, 85), ("85", 85), ("85/100", 85), ("85 %", 85), (0, None), (101, None), (-1, None), ("high", None),
+    [(85, 85), (85.6, 85), ("85", 85), ("85/100", 85), ("85 %", 85), (0, None), (101, None), (-1, None), ("high", None),
      (None, None), (True, None), ([85], None)],
 )  # fmt: skip
 def test_one_bad_score_loses_that_point_alone(score: object, read: int | None) -> None:
@@ -73,7 +73,7 @@ def test_any_reply_is_read_or_refused(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rating", "read"), [(4, 4), (3.6, 4), ("4", 4), ("4/5", 4), (0, 0), (6, None), (-1, None), ("good", None)]
+    ("rating", "read"), [(4, 4), (3.6, 3), ("4", 4), ("4/5", 4), (0, 0), (6, None), (-1, None), ("good", None)]
 )
 def test_a_rating_is_a_number_from_0_to_5(rating: object, read: int | None) -> None:
     reply = json.dumps({"reason": "x", "rating": rating})
@@ -108,11 +108,12 @@ def answer_all(request: ReceivedRequest) -> Any:
 
 def test_global_search_by_a_model_rates_maps_reduces_and_accounts(carol: GraphIndex, tmp_path: Path) -> None:
     with running_model_server(answer_all) as server:
-        index = open_with_model(carol, tmp_path, server, **RATING, global_search={"max_context_tokens": 3000})
+        options = {"max_context_tokens": 3000, "threshold": 4}
+        index = open_with_model(carol, tmp_path, server, **RATING, global_search=options)
         result = index.search(QUESTION, method="global")
         n_map, n_rated = server.count("map"), server.count("rating") + server.count("ratings")
         *pieces, _ = index.stream(QUESTION, method="global")
-    static = global_search.rate_reports(carol, QUESTION, GlobalSearchSettings(selection="static"))
+    static = rate_reports(carol, QUESTION, GlobalSearchSettings(selection="static"))
     selection = result.selection
     assert selection["rated"] == selection["rated_by_model"] >= n_rated > 0 and selection["failed_ratings"] == 0
     assert selection["map"]["calls"] == n_map > 1 and selection["map"]["failed"] == 0 and selection["points"] == n_map
@@ -141,44 +142,31 @@ def test_the_rating_model_may_be_another_and_answers_stay_embedded(carol: GraphI
 def test_one_bad_rating_loses_itself_alone(carol: GraphIndex, tmp_path: Path) -> None:
     with running_model_server() as server:
         index = open_with_model(carol, tmp_path, server, **RATING)
-        roots = global_search.rate_reports(index, QUESTION, index.settings.global_search.model_copy(
+        roots = rate_reports(index, QUESTION, index.settings.global_search.model_copy(
             update={"max_level": 0}))  # fmt: skip
     spoilt = roots.rated[0]
     content = carol.snapshot.take("community_reports", [spoilt.row], ["full_content"])[0]["full_content"]
     with running_model_server([(content[:200], '{"reason": "x", "rating": 9}')]) as server:
         (tmp_path / "again").mkdir()
         index = open_with_model(carol, tmp_path / "again", server, **RATING)
-        again = global_search.rate_reports(index, QUESTION, index.settings.global_search.model_copy(
+        again = rate_reports(index, QUESTION, index.settings.global_search.model_copy(
             update={"max_level": 0}))  # fmt: skip
-    embedded = global_search.rate_reports(carol, QUESTION, carol.settings.global_search)
-    by_rules = {report.row: report.rating for report in embedded.rated}
     assert again.rating == {"rated_by_model": len(roots.rated) - 1, "failed_ratings": 1}
-    expected = {report.row: report.rating for report in roots.rated} | {spoilt.row: by_rules[spoilt.row]}
+    expected = {report.row: report.rating for report in roots.rated} | {spoilt.row: UNREADABLE}
     assert {report.row: report.rating for report in again.rated} == expected
 
 
-def test_tiny_communities_are_rated_many_at_a_time(small: GraphIndex, tmp_path: Path) -> None:
+def test_tiny_communities_are_rated_many_at_a_time_by_option(small: GraphIndex, tmp_path: Path) -> None:
     number = small.snapshot.table("community_reports").to_pylist()[0]["human_readable_id"]
     with running_model_server() as server:
         reports = {"min_report_size": 9}
         index = open_with_model(small, tmp_path, server, **RATING, reports=reports)
-        selection = global_search.rate_reports(index, "Who is Marley?", index.settings.global_search)
+        selection = rate_reports(index, "Who is Marley?", GlobalSearchSettings(small_reports_per_call=20))
     assert {call.kind for call in server.calls} == {"ratings"} and selection.rating["failed_ratings"] == 0
     reply = {"ratings": [{"number": number, "rating": 3}, {"number": 99, "rating": 1}, {"number": 2, "rating": "?"}, 4]}
     assert read_ratings(json.dumps(reply), [number, 2]) == {number: 3}
     with pytest.raises(ReplyFormatError, match="no rating of a report"):
         read_ratings('{"ratings": []}', [1])
-
-
-def test_of_very_many_tiny_communities_the_most_relevant_are_rated(
-    small: GraphIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(model_rating, "MAX_TINY", 1)
-    with running_model_server() as server:
-        index = open_with_model(small, tmp_path, server, **RATING, reports={"min_report_size": 9})
-        selection = global_search.rate_reports(index, "Who is Marley?", GlobalSearchSettings(max_level=0))
-    assert server.count("ratings") == 1 and len(selection.rated) > 1
-    assert selection.rating == {"rated_by_model": 1, "failed_ratings": 0}
 
 
 def test_repeats_are_independent_and_the_majority_counts(carol: GraphIndex, tmp_path: Path) -> None:
@@ -191,7 +179,7 @@ def test_repeats_are_independent_and_the_majority_counts(carol: GraphIndex, tmp_
     reports = {"min_report_size": 1}
     with running_model_server(rate) as server:
         index = open_with_model(carol, tmp_path, server, reports=reports, rating={"engine": "model", "num_repeats": 3})
-        selection = global_search.rate_reports(index, QUESTION, index.settings.global_search)
+        selection = rate_reports(index, QUESTION, index.settings.global_search)
     assert set(seen.values()) == {3} and {report.rating for report in selection.rated} == {3}
 
 
@@ -206,36 +194,9 @@ def test_a_question_may_say_how_reports_are_rated(small: GraphIndex, tmp_path: P
     assert server.log.most_in_flight == 1
 
 
-@pytest.mark.parametrize("best", [False, True])
-def test_an_overview_question_keeps_what_a_model_rates_best(carol: GraphIndex, tmp_path: Path, best: bool) -> None:
-    """Where it rates all alike the largest roots stay; else those at the threshold, and what is below them."""
-    numbers = carol.column("community_reports", "community")
-    roots = numbers[carol.column("community_reports", "level") == 0]
-    row = int(carol.rows_of_numbers("community_reports", "community", [roots[3]])[0])
-    [record] = carol.snapshot.take("community_reports", [row], ["full_content"])
-
-    def rate(request: ReceivedRequest) -> Any:
-        is_best = record["full_content"][:100] in request.prompt
-        return {"reason": "x", "rating": (4 if is_best else 0) if best else 3} if request.kind == "rating" else None
-
-    with running_model_server(rate) as server:
-        index = open_with_model(carol, tmp_path, server, **RATING, reports={"min_report_size": 1})
-        settings = index.settings.global_search.model_copy(update={"max_level": 0})
-        selection = global_search.rate_reports(index, "What are the main themes?", settings)
-    account = selection.account()
-    assert account["is_overview"] and account["kept"] + account["pruned"] == account["rated"] == len(roots)
-    assert selection.is_separated == best
-    if best:
-        assert [report.row for report in selection.kept] == [row]
-    else:
-        largest = sorted((report.size for report in selection.rated), reverse=True)
-        n_stay = global_search.MAX_UNSEPARATED_ROOTS
-        assert [report.size for report in selection.kept] == largest[:n_stay]
-
-
 def test_without_a_point_nothing_is_written_and_what_was_read_is_told(carol: GraphIndex, tmp_path: Path) -> None:
     with running_model_server([(is_map, points(("Nothing.", 0)))]) as server:
-        result = open_with_model(carol, tmp_path, server, **RATING).search("Who painted the ceiling?", method="global")
+        result = open_with_model(carol, tmp_path, server, **RATING).search(QUESTION, method="global")
     assert server.count("map") > 0 and server.count("answer") == 0
     assert result.answer.startswith("Not in the index: ") and "community reports rated" in result.answer
     assert "read in" in result.answer and result.citations == ()

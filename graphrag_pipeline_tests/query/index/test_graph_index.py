@@ -11,8 +11,9 @@ from graphrag_pipeline.inspection.tracing import read_citation
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.index_reader import EMPTY_INDEX
 from graphrag_pipeline.query.methods.registry import METHODS
-from graphrag_pipeline.query.search import global_ as global_search
 from graphrag_pipeline.query.search import local as local_search
+from graphrag_pipeline.query.search.community_selection import rate_reports
+from graphrag_pipeline.query.search.global_ import map_points
 from graphrag_pipeline.settings.file import render_settings
 from graphrag_pipeline.settings.settings import GlobalSearchSettings, LocalSearchSettings, Settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
@@ -97,8 +98,8 @@ def test_the_same_question_gets_the_same_answer(carol_root):
 
 def test_steps_hand_over_values_that_pickle(carol):
     question = "Who is Jacob Marley?"
-    selection = global_search.rate_reports(carol, question, GlobalSearchSettings())
-    points = global_search.map_points(carol, question, selection)
+    selection = rate_reports(carol, question, GlobalSearchSettings())
+    points = map_points(carol, question, selection)
     context = local_search.select_local_context(carol, question, LocalSearchSettings())
     assert pickle.loads(pickle.dumps((selection, points, context))) == (selection, points, context)
 

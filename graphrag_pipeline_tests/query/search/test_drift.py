@@ -6,6 +6,7 @@ import pytest
 
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.results import Context
+from graphrag_pipeline.query.search.community_selection import Selection
 from graphrag_pipeline.query.search.drift import (
     DriftStep,
     Primer,
@@ -15,7 +16,6 @@ from graphrag_pipeline.query.search.drift import (
     open_questions,
 )
 from graphrag_pipeline.query.search.drift_follow_ups import GraphFollower
-from graphrag_pipeline.query.search.global_ import Selection
 from graphrag_pipeline.settings.settings import DriftSearchSettings
 
 QUESTION = "How did Bob Cratchit and his family celebrate Christmas?"

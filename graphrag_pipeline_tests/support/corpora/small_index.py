@@ -80,7 +80,7 @@ def stage_tables() -> dict[str, pa.Table]:
         "covariates": [
             {"id": "claim", "covariate_type": "claim", "type": "DEATH", "description": "Marley is dead.",
              "subject_id": "MARLEY", "object_id": "NONE", "status": "TRUE", "source_text": "Marley",
-             "text_unit_id": unit_id("a.txt")}
+             "text_unit_id": unit_id("a.txt"), "text_unit_ids": [unit_id("a.txt")]}
         ],
         "descriptions": [
             *({"description_key": title, "kind": "entity", "description": f"About {title}.", "n_descriptions": 1,

@@ -94,6 +94,7 @@ def _claim_row(subject: str, target: str, description: str) -> dict:
         "status": "TRUE",
         "source_text": description,
         "text_unit_id": "",
+        "text_unit_ids": [],
     }
 
 

@@ -1,0 +1,188 @@
+"""Mentions that overlapping text units repeat: what two text units share is read twice and counts once.
+
+Text units overlap by whole sentences, so an extractor reads the sentences in the overlap twice. A mention repeats one
+of the text unit before it if both are of the same entity, or of the same pair of entities, and
+
+- both have offsets, and these are equal (the embedded engine), or
+- they have none (a model), and the evidence lies in the overlap: the overlap contains both names, and either the rest
+  of the later text unit lacks one of them, or both mentions have the same description.
+
+A text contains a name if it contains one of its words, so a doubtful mention counts on its own. Rows of mentions are
+never removed: text units and descriptions of a repeat are kept, only counts and weights leave it out.
+Keep out: counting (`merge.py`), repeated claims (`claims.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import regex
+
+from graphrag_pipeline.text.languages import SMALL_WORDS
+
+if TYPE_CHECKING:
+    import duckdb
+
+_WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
+_MIN_WORD = 3  # letters of a word that identifies a name
+_FIRST_UNSPACED = "\u2e80"  # letters from here on (Chinese, Japanese) are written without spaces between words
+_COMMON = frozenset(word for words in SMALL_WORDS.values() for word in words)
+
+PLACE = r"""
+    "start" AS mention_start, "end" AS mention_end,
+    CASE WHEN "start" IS NULL THEN
+        hash(nullif(lower(trim(regexp_replace(description, '\s+', ' ', 'g'))), ''))
+    END AS description_hash, false AS is_repeat
+"""
+"""Columns of a table of mentions that `mark_repeats` needs, in SQL."""
+
+
+def create_shared_text(connection: duckdb.DuckDBPyConnection, is_known: bool) -> None:
+    """Create `text_units` (text_unit_no in the order of ids, id) and `shared_text`.
+
+    `shared_text` has a row for each text unit that starts before the end of the one before it in its document:
+    `earlier` and `later` (text unit numbers), `shared_start` and `shared_end` (offsets in the document), and `n_shared`
+    (characters).
+
+    Args:
+        is_known: whether the view `stored_text_units` exists; without it nothing overlaps.
+    """
+    connection.execute("""
+        CREATE TABLE text_units AS
+        SELECT (row_number() OVER (ORDER BY id) - 1)::INTEGER AS text_unit_no, id FROM (
+            SELECT text_unit_id AS id FROM entity_mentions UNION SELECT text_unit_id FROM relationship_mentions
+        )""")
+    connection.execute(
+        "CREATE TABLE shared_text "
+        "(earlier INTEGER, later INTEGER, shared_start BIGINT, shared_end BIGINT, n_shared BIGINT)"
+    )
+    if is_known:
+        connection.execute("""
+            INSERT INTO shared_text
+            WITH placed AS (
+                SELECT text_unit_no, document_id, position, "start", "end"
+                FROM stored_text_units JOIN text_units USING (id)
+            )
+            SELECT a.text_unit_no, b.text_unit_no, b."start", a."end", a."end" - b."start"
+            FROM placed a JOIN placed b ON a.document_id = b.document_id AND b.position = a.position + 1
+            WHERE b."start" < a."end" """)
+
+
+def create_entity_rows(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create `entity_rows`, one row per entity mention with the number of its title, and mark repeats."""
+    connection.execute(f"""
+        CREATE OR REPLACE TABLE entity_rows AS
+        SELECT title_id, text_unit_no, coalesce(nullif(upper(trim(type)), ''), 'UNKNOWN') AS type,
+            coalesce(is_about, false) AS is_about, {PLACE}
+        FROM entity_mentions m JOIN names USING (name) JOIN text_units u ON m.text_unit_id = u.id""")
+    mark_repeats(connection, "entity_rows", "title_id", "title_id")
+
+
+def mark_repeats(connection: duckdb.DuckDBPyConnection, table: str, first: str, second: str) -> None:
+    """Set `is_repeat` of the rows of `table` that repeat a row of the text unit before.
+
+    Args:
+        table: has `text_unit_no`, `mention_start`, `mention_end` (null: not known), `description_hash`, `is_repeat`.
+        first, second: its columns with the numbers of the titles; the same column for entities.
+    """
+    connection.execute(f"""
+        CREATE OR REPLACE TEMP TABLE met AS
+        WITH later AS (
+            SELECT m.rowid AS row_no, later, earlier, {first} AS a, {second} AS b, mention_start, mention_end,
+                description_hash
+            FROM {table} m JOIN shared_text ON text_unit_no = later
+            WHERE mention_start IS NULL OR mention_start < shared_end
+        ),
+        earlier AS (
+            SELECT earlier, {first} AS a, {second} AS b, mention_start, mention_end, description_hash
+            FROM {table} JOIN shared_text ON text_unit_no = earlier
+            WHERE mention_start IS NULL OR mention_end > shared_start
+        )
+        SELECT row_no, later.later AS text_unit_no, a, b, bool_or(later.mention_start IS NOT NULL) AS is_placed,
+            bool_or(later.description_hash = earlier.description_hash) AS is_same_description
+        FROM later JOIN earlier USING (earlier, a, b)
+        WHERE later.mention_start IS NOT DISTINCT FROM earlier.mention_start
+            AND later.mention_end IS NOT DISTINCT FROM earlier.mention_end
+        GROUP BY ALL""")
+    rows = [row for (row,) in connection.execute("SELECT row_no FROM met WHERE is_placed").fetchall()]
+    rows += _find_by_evidence(connection)
+    connection.register("repeats", pa.table({"row_no": pa.array(rows, pa.int64())}))
+    connection.execute(f"UPDATE {table} SET is_repeat = true WHERE rowid IN (SELECT row_no FROM repeats)")
+    connection.unregister("repeats")
+
+
+def _find_by_evidence(connection: duckdb.DuckDBPyConnection) -> list[int]:
+    """Return the rows of `met` without offsets whose evidence lies in the overlap."""
+    candidates = connection.execute("""
+        SELECT row_no, text_unit_no, a, b, coalesce(is_same_description, false) FROM met
+        WHERE NOT is_placed ORDER BY text_unit_no""").fetchall()
+    if not candidates:
+        return []
+    names = _read_names(connection)
+    parts = _read_parts(connection)
+    return [
+        row
+        for row, unit, a, b, is_same_description in candidates
+        if is_evidence_shared(*parts[unit], (names[a], names[b]), is_same_description)
+    ]
+
+
+def _read_names(connection: duckdb.DuckDBPyConnection) -> Mapping[int, list[str]]:
+    """Return title number -> written forms."""
+    return dict(
+        connection.execute("""
+            SELECT title_id, list(name) FROM written_names
+            WHERE title_id IN (SELECT a FROM met UNION SELECT b FROM met) GROUP BY title_id""").fetchall()
+    )
+
+
+def _read_parts(connection: duckdb.DuckDBPyConnection) -> Mapping[int, tuple[SearchedText, SearchedText]]:
+    """Return text unit number -> the text that it shares with the text unit before it, and its other text."""
+    rows = connection.execute("""
+        SELECT text_unit_no, text, n_shared FROM stored_text_units JOIN text_units USING (id)
+        JOIN shared_text ON text_unit_no = later WHERE text_unit_no IN (SELECT text_unit_no FROM met)""").fetchall()
+    return {unit: (SearchedText(text[:n_shared]), SearchedText(text[n_shared:])) for unit, text, n_shared in rows}
+
+
+class SearchedText:
+    """A text in which names are searched: they count as contained if one of their words is."""
+
+    def __init__(self, text: str) -> None:
+        self._folded = " ".join(text.casefold().split())
+        self._words = frozenset(_WORD.findall(self._folded))
+
+    def contains(self, names: Iterable[str]) -> bool:
+        """Return whether the text has an identifying word of a name, or a whole name that has no such word."""
+        return any(self._has(word) for name in names for word in _identifying_words(name))
+
+    def _has(self, word: str) -> bool:
+        is_part = " " in word or word[:1] >= _FIRST_UNSPACED
+        return word in self._words or (is_part and word in self._folded)
+
+
+def is_evidence_shared(
+    shared: SearchedText, own: SearchedText, ends: Iterable[Iterable[str]], is_same_description: bool
+) -> bool:
+    """Return whether a mention of the later text unit must come from the text that it shares with the one before.
+
+    Args:
+        shared, own: the two parts of the later text unit's text.
+        ends: the names of each entity of the mention.
+        is_same_description: whether the earlier text unit has the mention with the same description.
+    """
+    ends = [tuple(names) for names in ends]
+    if not all(shared.contains(names) for names in ends):
+        return False
+    return is_same_description or not all(own.contains(names) for names in ends)
+
+
+def _identifying_words(name: str) -> list[str]:
+    folded = " ".join(name.casefold().split())
+    words = [
+        word
+        for word in _WORD.findall(folded)
+        if word[0] >= _FIRST_UNSPACED or (len(word) >= _MIN_WORD and word not in _COMMON)
+    ]
+    return words or [folded]

@@ -1,0 +1,289 @@
+"""Selection of the community reports that a global search reads: static or dynamic, and the options of either.
+
+Static selection reads the reports of one level (Edge et al. 2024, arXiv 2404.16130). Dynamic community selection
+(Microsoft Research, 2024) rates reports from the roots down. An irrelevant report hides all below it, the children of a
+relevant one are rated next, and only relevant reports are kept. If none is relevant, none is kept.
+
+Options go beyond that: `nearest_reports`, `best_roots` and `overview_roots` keep reports that ratings alone would not.
+They are off if a chat model rates. The embedded engine has them on, because words and vectors rate less well than a
+model. `fallback_level` and `keep_parent: false` are ways of Microsoft GraphRAG. `Selection.options_used` says what each
+option changed. Add another option here. Keep out: ratings (`report_rating.py`, `model_rating.py`), and what is made of
+the reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from graphrag_pipeline.query import records
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.question import is_overview
+from graphrag_pipeline.query.results import Context
+from graphrag_pipeline.query.search.raters import choose_report_rater, is_model_rating
+from graphrag_pipeline.query.search.report_rating import (
+    REPORT_VECTORS,
+    RatedReport,
+    Rater,
+    RelevanceRater,
+    are_representative,
+    worth,
+)
+from graphrag_pipeline.query.understanding.document_dates import newest_days
+from graphrag_pipeline.query.understanding.relevance import Background
+from graphrag_pipeline.settings.search import ADDED_REPORTS
+from graphrag_pipeline.settings.settings import GlobalSearchSettings
+
+MAX_DATED = 200
+"""Most roots, equal by rating and size, for which the newest document is looked up."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The reports to read, and how they were chosen.
+
+    Attributes:
+        rated: all reports that were rated, by level, then best first.
+        is_separated: False if ratings chose no report: none is kept, or the best roots are.
+        rating: counts of ratings, if a model rated (`model_rating.py`).
+        options_used: what each option changed that goes beyond dynamic community selection.
+        background: of the question, for the relevance of findings.
+    """
+
+    method: str
+    rated: tuple[RatedReport, ...]
+    threshold: int
+    is_overview: bool
+    is_separated: bool
+    rating: Mapping[str, int] = field(default_factory=dict)
+    options_used: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    background: Background | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def kept(self) -> list[RatedReport]:
+        """The kept reports, best first; ties to the larger community, then to the one with the newest documents."""
+        return sorted((r for r in self.rated if r.is_kept), key=worth(self.is_overview, bool(self.rating)))
+
+    @property
+    def is_irrelevant(self) -> bool:
+        """Whether reports were rated and none is kept."""
+        return self.method == "dynamic" and bool(self.rated) and not any(report.is_kept for report in self.rated)
+
+    def describe(self) -> str:
+        """Return a summary such as "12 community reports rated, none of them relevant to the question"."""
+        n_rated, n_kept = len(self.rated), len(self.kept)
+        rated = f"{n_rated} community report{'s' * (n_rated != 1)} rated"
+        return f"{rated}, {n_kept or 'none'} of them relevant to the question"
+
+    def account(self) -> dict[str, Any]:
+        """Return the counts of reports that were rated, kept and pruned; replaced parents count as pruned."""
+        n_kept = sum(report.is_kept for report in self.rated)
+        return {
+            "method": self.method,
+            "rated": len(self.rated) if self.method == "dynamic" else 0,
+            "kept": n_kept,
+            "pruned": len(self.rated) - n_kept if self.method == "dynamic" else 0,
+            "is_overview": self.is_overview,
+            "is_separated": self.is_separated,
+            **self.rating,
+            "options_used": {name: dict(counts) for name, counts in self.options_used.items()},
+        }
+
+
+def select_global_context(index: IndexReader, selection: Selection) -> Context:
+    """Return the kept reports as records, best first."""
+    kept = selection.kept
+    rows, ratings = np.array([r.row for r in kept], dtype=np.int64), np.array([r.rating for r in kept])
+    return Context(reports=records.read_reports(index, rows, ratings))
+
+
+def rate_reports(index: IndexReader, question: str, settings: GlobalSearchSettings) -> Selection:
+    """Choose the reports to read, by `settings.selection`."""
+    if settings.filtered_texts and is_overview(question) and not are_representative(index):
+        return Selection(settings.selection, (), settings.threshold, True, False)
+    by_relevance = RelevanceRater(index, question)
+    if settings.selection == "static":
+        selection = _select_static(index, by_relevance, settings)
+    else:
+        selection = _select_dynamic(index, by_relevance, _with_defaults(index, settings))
+    return replace(selection, background=by_relevance.background)
+
+
+def _with_defaults(index: IndexReader, settings: GlobalSearchSettings) -> GlobalSearchSettings:
+    """Return the settings with the rating engine's defaults of `ADDED_REPORTS`."""
+    engine = "model" if is_model_rating(index) else "embedded"
+    defaults = {name: by_engine[engine] for name, by_engine in ADDED_REPORTS.items() if getattr(settings, name) is None}
+    return settings.model_copy(update=defaults)
+
+
+def _select_static(index: IndexReader, rater: Rater, settings: GlobalSearchSettings) -> Selection:
+    """Keep all reports of the frontier at a level: never a parent and its child, unless `all_levels` is set."""
+    is_read = records.frontier_mask(index, settings.level)
+    options: dict[str, dict[str, int]] = {}
+    if settings.all_levels:
+        n_frontier = int(is_read.sum())
+        is_read = is_read | (index.row_mask("communities") & (index.column("communities", "level") <= settings.level))
+        options["all_levels"] = {"kept": int(is_read.sum()) - n_frontier}
+    rated = [replace(report, is_kept=True) for report in rater.rate(np.flatnonzero(is_read))]
+    return Selection("static", tuple(rated), settings.threshold, rater.is_overview, True, options_used=options)
+
+
+# -------------------------------------------------------------------------------------------------------------- dynamic
+
+
+def _select_dynamic(index: IndexReader, by_relevance: RelevanceRater, settings: GlobalSearchSettings) -> Selection:
+    """Rate from the roots down (see the module)."""
+    rater = choose_report_rater(by_relevance, settings)
+    roots = rater.rate(np.flatnonzero(records.root_mask(index)))
+    if settings.overview_roots and rater.is_overview and not _separates(rater, roots):
+        return _keep_best_roots(index, rater, settings, roots, roots, "overview_roots")
+    opened = _find_opened(by_relevance, settings)
+    descent = _Descent(index, rater, settings, opened)
+    descent.run(roots)
+    if settings.best_roots and not descent.kept:
+        return _keep_best_roots(index, rater, settings, roots, descent.rated, "best_roots")
+    rated = tuple(replace(report, is_kept=report.community in descent.kept) for report in descent.rated)
+    options = descent.options_used()
+    is_separated = bool(descent.kept)
+    return Selection(
+        "dynamic", rated, settings.threshold, rater.is_overview, is_separated, dict(rater.account), options
+    )
+
+
+def _separates(rater: Rater, roots: list[RatedReport]) -> bool:
+    """Return whether ratings differ between roots for an overview question; only a model's ratings can."""
+    return bool(rater.account) and len({report.rating for report in roots}) > 1
+
+
+class _Descent:
+    """The way down from the roots.
+
+    Attributes:
+        rated: the reports on the way, by level.
+        kept: communities whose reports are kept.
+    """
+
+    def __init__(
+        self, index: IndexReader, rater: Rater, settings: GlobalSearchSettings, opened: frozenset[int]
+    ) -> None:
+        self.rated: list[RatedReport] = []
+        self.kept: set[int] = set()
+        self._rater, self._settings, self._opened = rater, settings, opened
+        self._index = index
+        self._numbers, self._levels, self._parents = (
+            index.column("communities", name) for name in ("community", "level", "parent")
+        )
+        self._replaced: set[int] = set()
+        self._added: dict[str, set[int]] = {"nearest_reports": set(), "fallback_level": set()}
+
+    def run(self, roots: list[RatedReport]) -> None:
+        """Rate level by level until no report is left to rate."""
+        generation, level = roots, 0
+        while generation:
+            self.rated += generation
+            passed = [report for report in generation if report.rating >= self._settings.threshold]
+            self._keep(passed)
+            level += 1
+            communities = self._find_next(generation, passed, level)
+            generation = self._rater.rate(communities) if len(communities) else []
+
+    def _keep(self, passed: list[RatedReport]) -> None:
+        numbers = {report.community for report in passed}
+        self.kept |= numbers
+        if not self._settings.keep_parent:
+            rows = self._index.rows_of_numbers("communities", "community", sorted(numbers))
+            replaced = self.kept.intersection(self._parents[rows].tolist())
+            self._replaced |= replaced
+            self.kept -= replaced
+
+    def _find_next(self, generation: list[RatedReport], passed: list[RatedReport], level: int) -> np.ndarray:
+        """Return the rows of the communities to rate next: children, opened ones, or the fallback's."""
+        is_child = np.isin(self._parents, [report.community for report in passed])
+        is_opened = np.isin(self._numbers, list(self._opened)) & ~is_child
+        is_opened &= np.isin(self._parents, [report.community for report in generation])
+        found = self._within(is_child | is_opened)
+        self._added["nearest_reports"].update(self._numbers[self._within(is_opened)].tolist())
+        if len(found) or self.kept or level > self._settings.fallback_level:
+            return found
+        is_rated = np.isin(self._numbers, [report.community for report in self.rated])
+        found = self._within((self._levels == level) & self._index.row_mask("communities") & ~is_rated)
+        self._added["fallback_level"].update(self._numbers[found].tolist())
+        return found
+
+    def _within(self, mask: np.ndarray) -> np.ndarray:
+        """Return the rows of a mask down to `max_level`; with filters, a root may be deeper."""
+        most = self._settings.max_level
+        return np.flatnonzero(mask if most is None else mask & (self._levels <= most))
+
+    def options_used(self) -> dict[str, Mapping[str, int]]:
+        """Return what the options changed: reports rated and kept through them, and parents replaced."""
+        used = dict(self._rater.options_used) | {
+            name: {"rated": sum(r.community in added for r in self.rated), "kept": len(self.kept & added)}
+            for name, added in self._added.items()
+            if added
+        }
+        if self._replaced:
+            used["keep_parent"] = {"dropped": len(self._replaced - self.kept)}
+        return used
+
+
+def _find_opened(relevance: RelevanceRater, settings: GlobalSearchSettings) -> frozenset[int]:
+    """Return relevant communities among those nearest to the question by vector, and all communities above them.
+
+    A report on hundreds of entities names few of them, so its own words may hide reports below it that answer.
+    `graphrag_pipeline_tests/bench/global_tokens.py` measures how many of the reports that matter are kept with these
+    communities and without. In the embedded engine, whose ratings cost nothing, their children are opened too.
+    """
+    if relevance.is_overview or not settings.nearest_reports:
+        return frozenset()
+    index = relevance.index
+    near = index.snapshot.vectors(REPORT_VECTORS).search(index.embed([relevance.question])[0], settings.nearest_reports)
+    rows = index.snapshot.rows_of("community_reports", [report_id for report_id, _ in near])
+    communities = _community_rows(index, index.column("community_reports", "community")[rows])
+    found = [report.community for report in relevance.rate(communities) if report.rating >= settings.threshold]
+    parents = index.column("communities", "parent")
+    opened = set(found)
+    above = _community_rows(index, found)
+    while len(above):
+        numbers = np.unique(parents[above])
+        opened.update(numbers.tolist())
+        above = _community_rows(index, numbers)
+    if not is_model_rating(index):
+        is_child = np.isin(parents, list(opened - {-1}))
+        opened.update(index.column("communities", "community")[is_child].tolist())
+    return frozenset(opened - {-1})
+
+
+def _community_rows(index: IndexReader, numbers: Iterable[int]) -> np.ndarray:
+    """Return the rows of communities that may be read, by number."""
+    rows = index.rows_of_numbers("communities", "community", numbers)
+    return rows[rows >= 0]
+
+
+def _keep_best_roots(
+    index: IndexReader,
+    rater: Rater,
+    settings: GlobalSearchSettings,
+    roots: list[RatedReport],
+    rated: list[RatedReport],
+    option: str,
+) -> Selection:
+    """Keep the best roots by rating, size and recency; dates are looked up only for roots that are equal otherwise.
+
+    Args:
+        option: which has the number of roots.
+    """
+    most = getattr(settings, option)
+    key = worth(rater.is_overview, bool(rater.account))
+    best = sorted(roots, key=key)
+    bound = key(best[min(most, len(best)) - 1])[:-2] if best else ()
+    contenders = [report for report in best if key(report)[:-2] <= bound][: MAX_DATED + most]
+    days = newest_days(index, index.rows_of_numbers("communities", "community", (r.community for r in contenders)))
+    dated = {r.row: replace(r, newest_day=day) for r, day in zip(contenders, days, strict=True)}
+    stay = {report.row for report in sorted(dated.values(), key=key)[:most]}
+    final = tuple(replace(dated.get(report.row, report), is_kept=report.row in stay) for report in rated)
+    options = {**rater.options_used, option: {"kept": len(stay)}}
+    return Selection("dynamic", final, settings.threshold, rater.is_overview, False, dict(rater.account), options)

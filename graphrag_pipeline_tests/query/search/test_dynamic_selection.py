@@ -1,0 +1,218 @@
+"""Dynamic community selection with a rating model: the published method by default, what goes beyond it by option.
+
+All ratings come from a model server by HTTP; its script gives each report the rating that a test wants.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.query.search.community_selection import Selection, rate_reports
+from graphrag_pipeline.query.search.model_rating import count_votes
+from graphrag_pipeline.query.search_result import SearchResult
+from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
+from graphrag_pipeline_tests.support.models.model_index import open_with_model
+from graphrag_pipeline_tests.support.models.scripted_ratings import ScriptedRatings
+
+pytestmark = pytest.mark.slow
+
+QUESTION = "What becomes of Scrooge?"
+OVERVIEW = "What are the main themes?"
+N_ROOTS = 23
+Rating = Callable[[int], int | None]
+
+
+def open_rated(index: GraphIndex, folder: Path, server: ModelServer, **sections: dict[str, Any]) -> GraphIndex:
+    return open_with_model(index, folder, server, **{"rating": {"engine": "model"}, **sections})
+
+
+def select(
+    index: GraphIndex, folder: Path, rating: Rating, question: str = QUESTION, **options: Any
+) -> tuple[Selection, ScriptedRatings]:
+    script = ScriptedRatings(index, lambda community, _: rating(community))
+    with running_model_server(script) as server:
+        asking = open_rated(index, folder, server, global_search=options)
+        return rate_reports(asking, question, asking.settings.global_search), script
+
+
+def search(index: GraphIndex, folder: Path, rating: Rating, question: str, **options: Any) -> tuple[SearchResult, Any]:
+    script = ScriptedRatings(index, lambda community, _: rating(community))
+    with running_model_server(script) as server:
+        result = open_rated(index, folder, server).search(question, method="global", **options)
+        return result, {kind: server.count(kind) for kind in ("rating", "ratings", "map", "answer")}
+
+
+def parents_of(index: GraphIndex) -> dict[int, int]:
+    numbers, parents = (index.column("communities", name).tolist() for name in ("community", "parent"))
+    return dict(zip(numbers, parents, strict=True))
+
+
+def some(community: int) -> int:
+    """Spread the ratings 0 to 5 over communities; half of them are 0."""
+    return max(0, community * 7919 % 11 - 5)
+
+
+def walk(parents: dict[int, int], rating: Rating, threshold: int) -> tuple[set[int], set[int]]:
+    """Return what the published method rates and keeps."""
+    rated = {number for number, parent in parents.items() if parent == -1}
+    kept: set[int] = set()
+    generation = set(rated)
+    while generation:
+        passed = {number for number in generation if (rating(number) or 0) >= threshold}
+        kept |= passed
+        generation = {number for number, parent in parents.items() if parent in passed}
+        rated |= generation
+    return rated, kept
+
+
+@pytest.mark.parametrize("question", [QUESTION, OVERVIEW])
+def test_if_all_reports_are_relevant_all_are_kept(carol: GraphIndex, tmp_path: Path, question: str) -> None:
+    selection, script = select(carol, tmp_path, lambda _: 5, question)
+    n_reports = carol.snapshot.n_rows("community_reports")
+    account = selection.account()
+    assert (account["rated"], account["kept"], account["pruned"]) == (n_reports, n_reports, 0)
+    assert set(script.rated.values()) == {1} and len(script.rated) == n_reports == account["rated_by_model"]
+    assert account["options_used"] == {} and selection.is_separated
+
+
+@pytest.mark.parametrize("question", [QUESTION, OVERVIEW])
+@pytest.mark.parametrize("answers", ["model", "embedded"])
+def test_if_no_report_is_relevant_none_is_read_and_the_answer_says_so(
+    carol: GraphIndex, tmp_path: Path, question: str, answers: str
+) -> None:
+    script = ScriptedRatings(carol, lambda *_: 0)
+    with running_model_server(script) as server:
+        index = open_rated(carol, tmp_path, server, answers={"engine": answers})
+        result = index.search(question, method="global")
+        kinds = {call.kind for call in server.calls}
+    n_roots = result.selection["rated"]
+    assert kinds == {"rating"} and n_roots == server.count() == len(script.rated)
+    assert result.selection["kept"] == 0 and result.selection["points"] == 0
+    assert (
+        result.answer == f"Not in the index: {n_roots} community reports rated, none of them relevant to the question."
+    )
+    assert result.citations == () and result.context.is_empty
+
+
+@pytest.mark.parametrize("threshold", [1, 3])
+def test_an_irrelevant_report_hides_all_below_it_and_a_relevant_one_opens_its_children(
+    carol: GraphIndex, tmp_path: Path, threshold: int
+) -> None:
+    selection, script = select(carol, tmp_path, some, threshold=threshold)
+    rated, kept = walk(parents_of(carol), some, threshold)
+    assert {report.community for report in selection.rated} == set(script.rated) == rated
+    assert {report.community for report in selection.kept} == kept
+    assert {report.community: report.rating for report in selection.rated} == {number: some(number) for number in rated}
+    assert max(report.level for report in selection.rated) >= 2 and len(kept) < len(rated)
+
+
+def test_only_relevant_reports_are_mapped(carol: GraphIndex, tmp_path: Path) -> None:
+    shown: list[str] = []
+    script = ScriptedRatings(carol, lambda community, _: some(community))
+
+    def reply(request: Any) -> Any:
+        shown.extend([request.prompt] if request.kind == "map" else [])
+        return script(request)
+
+    with running_model_server(reply) as server:
+        result = open_rated(carol, tmp_path, server).search(QUESTION, method="global")
+    _, kept = walk(parents_of(carol), some, 1)
+    titles = dict(zip(carol.column("community_reports", "community").tolist(),
+                      carol.snapshot.table("community_reports")["title"].to_pylist(), strict=True))  # fmt: skip
+    mapped = "\n".join(shown)
+    assert result.selection["map"]["calls"] == len(shown) > 0
+    assert all(f"] {titles[number]} (occurrence weight " in mapped for number in kept)
+    assert sum(mapped.count(f"] {title} (occurrence weight ") for title in set(titles.values())) == len(kept)
+
+
+def test_parents_give_way_to_their_children_by_option(carol: GraphIndex, tmp_path: Path) -> None:
+    selection, _ = select(carol, tmp_path, some, keep_parent=False)
+    parents = parents_of(carol)
+    _, kept = walk(parents, some, 1)
+    assert {report.community for report in selection.kept} == kept - {parents[number] for number in kept}
+    n_dropped = len(kept & {parents[number] for number in kept})
+    assert selection.account()["options_used"] == {"keep_parent": {"dropped": n_dropped}} and n_dropped > 0
+
+
+def test_all_of_the_next_level_are_rated_by_option_if_no_report_is_relevant(carol: GraphIndex, tmp_path: Path) -> None:
+    levels = dict(zip(*(carol.column("communities", name).tolist() for name in ("community", "level")), strict=True))
+
+    def finest(community: int) -> int:
+        return 4 * (levels[community] == 2)
+
+    bounded, _ = select(carol, tmp_path, finest, fallback_level=1)
+    assert not bounded.kept and {report.level for report in bounded.rated} == {0, 1}
+    selection, _ = select(carol, tmp_path, finest, fallback_level=2)
+    n_kept = sum(level == 2 for level in levels.values())
+    assert len(selection.kept) == n_kept
+    n_below = sum(1 <= level <= 2 for level in levels.values())
+    assert selection.options_used == {"fallback_level": {"rated": n_below, "kept": n_kept}}
+
+
+def test_reports_nearest_by_vector_are_rated_by_option_below_irrelevant_ones(carol: GraphIndex, tmp_path: Path) -> None:
+    parents = parents_of(carol)
+
+    def below(community: int) -> int:
+        return 3 * (parents[community] != -1)
+
+    plain, _ = select(carol, tmp_path, below)
+    assert not plain.kept
+    selection, script = select(carol, tmp_path, below, nearest_reports=60)
+    used = selection.options_used["nearest_reports"]
+    below_roots = [number for number in script.rated if parents[number] != -1]
+    assert 0 < used["rated"] <= len(below_roots) and used["kept"] == used["rated"]
+    assert len(selection.kept) == len(below_roots)
+
+
+@pytest.mark.parametrize(
+    ("question", "rating", "option"), [(QUESTION, 0, "best_roots"), (OVERVIEW, 3, "overview_roots")]
+)
+def test_the_best_roots_stay_by_option(
+    carol: GraphIndex, tmp_path: Path, question: str, rating: int, option: str
+) -> None:
+    selection, _ = select(carol, tmp_path, lambda _: rating, question, **{option: 4})
+    assert len(selection.kept) == 4 and not selection.is_separated
+    assert selection.options_used == {option: {"kept": 4}}
+    if option == "overview_roots":
+        largest = sorted((report.size for report in selection.rated), reverse=True)
+        assert [report.size for report in selection.kept] == largest[:4]
+
+
+def test_small_reports_share_a_call_and_a_level_has_a_limit_by_option(carol: GraphIndex, tmp_path: Path) -> None:
+    options = {"small_reports_per_call": 5, "max_rated_per_level": 20, "max_level": 0}
+    selection, script = select(carol, tmp_path, lambda _: 2, **options)
+    assert len(script.rated) == selection.rating["rated_by_model"] == 20 < len(selection.rated)
+    used = selection.options_used
+    assert used["max_rated_per_level"] == {"not_rated": len(selection.rated) - 20}
+    assert 0 < used["small_reports_per_call"]["rated"] < 20
+
+
+@pytest.mark.parametrize(
+    ("votes", "rating"), [((3, 0), 0), ((0, 3, 3), 3), ((None, None, 4), 1), ((5,), 5), ((4, 2), 2)]
+)
+def test_the_most_frequent_rating_counts_and_of_several_the_lowest(votes: tuple[int | None, ...], rating: int) -> None:
+    assert count_votes(votes) == rating
+
+
+def test_a_rating_that_cannot_be_read_keeps_its_report(carol: GraphIndex, tmp_path: Path) -> None:
+    selection, _ = select(carol, tmp_path, lambda community: None if community == 0 else 0, max_level=0)
+    assert [(report.community, report.rating) for report in selection.kept] == [(0, 1)]
+    assert selection.rating["failed_ratings"] == 1
+
+
+def test_the_embedded_engine_says_what_it_added(carol: GraphIndex) -> None:
+    result = carol.search("What is quantum chromodynamics?", method="global")
+    assert result.selection["options_used"] == {"best_roots": {"kept": 8}}
+    assert carol.search(OVERVIEW, method="global").selection["options_used"] == {"overview_roots": {"kept": 8}}
+    near = carol.search("How did Bob Cratchit and his family celebrate Christmas?", method="global").selection
+    assert near["options_used"]["nearest_reports"]["rated"] > 0
+    bare = {"nearest_reports": 0, "best_roots": 0, "overview_roots": 0}
+    nothing = carol.search("What is quantum chromodynamics?", method="global", **bare)
+    assert nothing.answer.startswith("Not in the index: ") and nothing.selection["options_used"] == {}
+    assert json.loads(json.dumps(nothing.to_dict()))["selection"]["kept"] == 0
