@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graphrag_pipeline.errors import NoSnapshotError, PipelineError, SettingsError
+    from graphrag_pipeline.evaluation.measurement import evaluate_index
+    from graphrag_pipeline.evaluation.result import Evaluation
     from graphrag_pipeline.pipeline.root import Root, find_root, init_root
     from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_question_file
     from graphrag_pipeline.query.batch.run import BatchAccount, BatchAnswer, answer_all, answer_into_file
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "errors": ("NoSnapshotError", "PipelineError", "SettingsError"),
+    "evaluation.measurement": ("evaluate_index",),
+    "evaluation.result": ("Evaluation",),
     "pipeline.root": ("Root", "find_root", "init_root"),
     "query.batch.question_files": ("BatchQuestion", "read_question_file"),
     "query.batch.run": ("BatchAccount", "BatchAnswer", "answer_all", "answer_into_file"),
@@ -64,6 +68,7 @@ __all__ = [
     "ClaimRecord",
     "Context",
     "EntityRecord",
+    "Evaluation",
     "GraphIndex",
     "NoSnapshotError",
     "PipelineError",
@@ -79,6 +84,7 @@ __all__ = [
     "VectorStore",
     "answer_all",
     "answer_into_file",
+    "evaluate_index",
     "find_root",
     "init_root",
     "load_settings",

@@ -53,7 +53,7 @@ class Wanted:
 
 def evaluate_index(
     root: Root,
-    questions: Path,
+    questions: str | Path,
     methods: Sequence[str] = (),
     k: int = 5,
     snapshot: str | None = None,
@@ -79,7 +79,7 @@ def evaluate_index(
     wanted = Wanted(tuple(methods), k, with_answers, is_judged)
     chosen = find_snapshot(root.snapshots, snapshot) if snapshot else None
     with GraphIndex.of_root(root, chosen) as index:
-        return measure(root, index, read_gold(questions), wanted, against)
+        return measure(root, index, read_gold(Path(questions)), wanted, against)
 
 
 def measure(

@@ -1,16 +1,16 @@
 """Regression gate: golden questions compare a candidate with the published snapshot before it is published.
 
-The gate is optional (`publishing.golden_questions`). It measures both with the current settings: recall of the evidence
-among the first `publishing.golden_k` text units of local search. Evidence that a snapshot lacks counts as not found, so
-a document that can no longer be read lowers the recall. Evidence that was deleted from the input counts in neither.
-Otherwise deleted text would stay published for ever. Keep out: publishing.
+The gate is optional (`publishing.golden_questions`). It measures both with the current settings (`golden_figures.py`):
+recall of the evidence, and token F1 of the answers if `publishing.max_f1_drop` is set. Evidence that a snapshot lacks
+counts as not found, so a document that can no longer be read lowers the recall. Evidence that was deleted from the
+input counts in neither, and its question's reference answer does not count. Otherwise deleted text would stay published
+for ever. Keep out: publishing.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,30 +19,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.evaluation.figures_store import load_retrieval, name_retrieval, save_retrieval
+from graphrag_pipeline.evaluation.golden_figures import GoldenFigure, measure_golden, naming_snapshot
 from graphrag_pipeline.evaluation.questions import Question, find_evidence, read_gold
-from graphrag_pipeline.evaluation.retrieval_figures import RetrievalFigures, measure_retrieval, parse_methods
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
-from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.history import clear_refusal, record_refusal
 from graphrag_pipeline.storage.snapshots import Snapshot
 
-METHOD = "local"
 _MAX_NAMED = 3
 _MAX_LEFT_OUT = 20
 _log = logging.getLogger(__name__)
 
 
 def check_golden_questions(root: Root, candidate: str) -> dict[str, Any]:
-    """Refuse a candidate that finds less evidence than the published snapshot; return {} without golden questions.
+    """Refuse a candidate that finds or answers less than the published snapshot; return {} without golden questions.
 
     Returns:
-        Figures to show: recall of the candidate, and of the published snapshot if one exists; evidence left out.
+        Figures to show: of the candidate, and of the published snapshot if one exists; evidence left out.
 
     Raises:
-        PipelineError: recall falls by more than `publishing.max_recall_drop`, the question file cannot be read, or a
-            snapshot cannot be measured.
+        PipelineError: a figure falls by more than `publishing.max_recall_drop` or `publishing.max_f1_drop`, the
+            question file cannot be read, or a snapshot cannot be measured.
     """
     settings = root.settings.publishing
     clear_refusal(root.snapshots, candidate)
@@ -58,26 +55,27 @@ def check_golden_questions(root: Root, candidate: str) -> dict[str, Any]:
         shown = {"golden evidence left out": left_out} if left_out else {}
         shown |= {"golden questions skipped": n} if (n := len(questions) - len(counted)) else {}
         questions = counted
-    if not questions:
-        return shown
     try:
         new = measure_golden(root, candidate, questions)
     except PipelineError as error:
         record_refusal(root.snapshots, candidate, str(error))
         raise
-    shown |= {f"golden recall@{settings.golden_k}": new.recall}
-    if published in (None, candidate):
+    for figure in new:
+        shown |= {f"golden {figure.name}": figure.mean, f"golden {figure.name} interval": figure.estimate.render()}
+    if published in (None, candidate) or not new:
         return shown
     old = measure_golden(root, published, questions)
-    if round(old.recall - new.recall, 6) > settings.max_recall_drop:
-        reason = _explain(path, questions, new, published, old, settings.max_recall_drop)
+    worse = [pair for pair in zip(new, old, strict=True) if pair[0].is_too_low(pair[1])]
+    if worse:
+        reason = "; ".join(_explain(path, now, published, was) for now, was in worse)
         record_refusal(root.snapshots, candidate, reason)
+        options = " and ".join(f"`{now.setting}`" for now, _ in worse)
         raise PipelineError(
             f"candidate {candidate} is not published: {reason}. The published snapshot stays, and the candidate is "
             f"kept. Compare them with `graphrag-pipeline evaluate --snapshot {candidate} --against {published}`, fix "
-            "what changed and run `graphrag-pipeline index`, or raise `publishing.max_recall_drop`"
+            f"what changed and run `graphrag-pipeline index`, or raise {options}"
         )
-    return shown | {f"golden recall@{settings.golden_k} before": old.recall}
+    return shown | {f"golden {figure.name} before": figure.mean for figure in old}
 
 
 def find_golden_questions(root: Root) -> Path:
@@ -112,14 +110,15 @@ def leave_out_deleted(
     """Return the questions with the evidence that counts, and what was left out as "place: name".
 
     Evidence that the candidate lacks counts if the published snapshot has it and its document is still in the input,
-    readable or not. Then the index lost it. A question without any evidence left is dropped.
+    readable or not. Then the index lost it. A question that lost evidence lost its reference answer, too, and one with
+    neither is dropped.
 
     Raises:
         PipelineError: a snapshot cannot be read.
     """
-    with _naming_snapshot(candidate):
+    with naming_snapshot(candidate):
         here = find_evidence(root.snapshots.open(candidate), questions)
-    with _naming_snapshot(published):
+    with naming_snapshot(published):
         snapshot = root.snapshots.open(published)
         there = find_evidence(snapshot, questions)
         is_lost = _find_lost(root, snapshot, {row for rows in there.rows for found in rows for row in found})
@@ -128,8 +127,10 @@ def leave_out_deleted(
         is_counted = [bool(found) or not is_lost.isdisjoint(was) for found, was in zip(new, old, strict=True)]
         named = list(zip(question.evidence, is_counted, strict=True))
         left_out += [f"{question.place}: {name}" for name, counts in named if not counts]
-        counted.append(replace(question, evidence=tuple(name for name, counts in named if counts)))
-    return [question for question in counted if question.evidence], left_out
+        kept = tuple(name for name, counts in named if counts)
+        answers = question.answers if kept == question.evidence else ()
+        counted.append(replace(question, evidence=kept, answers=answers))
+    return [question for question in counted if question.evidence or question.answers], left_out
 
 
 def _find_lost(root: Root, snapshot: Snapshot, units: set[int]) -> set[int]:
@@ -146,49 +147,12 @@ def _find_lost(root: Root, snapshot: Snapshot, units: set[int]) -> set[int]:
     return {row for row, document_id in zip(listed, document_ids, strict=True) if document_id in present}
 
 
-def measure_golden(root: Root, snapshot: str, questions: Sequence[Question]) -> RetrievalFigures:
-    """Measure a snapshot, or return its stored figures if questions and settings are the same.
-
-    Raises:
-        PipelineError: the snapshot cannot be opened with the current settings, or has none of the evidence.
-    """
-    k = root.settings.publishing.golden_k
-    name = name_retrieval(questions, k, root.settings)
-    kept = load_retrieval(root.path, snapshot, name).get(METHOD)
-    if kept is not None:
-        return kept
-    with (
-        _naming_snapshot(snapshot),
-        GraphIndex(root.snapshots.open(snapshot), root.settings, root.embedder, root) as index,
-    ):
-        [figures], _ = measure_retrieval(index, questions, parse_methods([METHOD]), k)
-    save_retrieval(root.path, snapshot, name, [figures])
-    return figures
-
-
-@contextmanager
-def _naming_snapshot(snapshot: str) -> Iterator[None]:
-    try:
-        yield
-    except PipelineError as error:
-        raise PipelineError(
-            f"the golden questions cannot be measured on snapshot {snapshot} ({error}); clear "
-            "`publishing.golden_questions` to publish without them"
-        ) from None
-
-
-def _explain(
-    path: Path,
-    questions: Sequence[Question],
-    new: RetrievalFigures,
-    published: str,
-    old: RetrievalFigures,
-    margin: float,
-) -> str:
-    lost = [q for q, was, now in zip(questions, old.recalls, new.recalls, strict=True) if now < was]
-    named = "; ".join(f"{q.question[:80]!r}" for q in lost[:_MAX_NAMED])
+def _explain(path: Path, new: GoldenFigure, published: str, old: GoldenFigure) -> str:
+    changes = zip(new.questions, old.values, new.values, strict=True)
+    lost = [question for question, was, now in changes if now < was]
+    named = "; ".join(f"{question.question[:80]!r}" for question in lost[:_MAX_NAMED])
     more = f" and {len(lost) - _MAX_NAMED} more" if len(lost) > _MAX_NAMED else ""
     return (
-        f"recall@{new.k} of {path.name} is {new.recall:.3f}, but {old.recall:.3f} in the published snapshot "
-        f"{published}, a drop of more than `publishing.max_recall_drop` = {margin:g}; it finds less for {named}{more}"
+        f"{new.name} of {path.name} is {new.mean:.3f}, but {old.mean:.3f} in the published snapshot {published}, a "
+        f"drop of more than `{new.setting}` = {new.max_drop:g}; it {new.worse} for {named}{more}"
     )

@@ -163,6 +163,13 @@ class PublishingSettings(Section):
         le=1,
         description="Maximum drop of recall below the published snapshot; a larger drop stops publishing.",
     )
+    max_f1_drop: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Maximum drop of token F1 of local search's answers to golden questions with reference answers; "
+        "null: answers are not measured before publishing.",
+    )
 
 
 class RatingSettings(Section):

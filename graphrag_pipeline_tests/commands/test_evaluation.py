@@ -10,6 +10,7 @@ import dagster as dg
 import pytest
 import yaml
 
+import graphrag_pipeline
 from graphrag_pipeline.defs.jobs.evaluation import evaluation_job
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.inspection.costs import read_costs
@@ -166,12 +167,48 @@ def test_a_missing_file_is_reported_with_its_whole_path_and_the_searched_folder(
     assert output.status == 0 and output.out.splitlines()[-1].startswith(f"2 questions of {gold.name}, snapshot ")
 
 
-def test_the_job_shows_figures_as_a_table_and_as_numbers(root, gold: Path) -> None:
-    config = {"ops": {"measure_gold_questions": {"config": {"questions": "gold.jsonl", "methods": ["basic"], "k": 2}}}}
+def run_job(root, **config) -> dict[str, dg.MetadataValue]:
+    run_config = {"ops": {"measure_gold_questions": {"config": config}}}
     with dg.DagsterInstance.ephemeral() as instance:
         result = evaluation_job.execute_in_process(
-            run_config=config, resources={"index_root": IndexRoot(path=str(root.path))}, instance=instance
+            run_config=run_config, resources={"index_root": IndexRoot(path=str(root.path))}, instance=instance
         )
     [output] = [e.step_output_data for e in result.all_events if e.is_successful_output]
-    assert output.metadata["recall@2 basic"].value == 0.5 and output.metadata["unknown evidence"].value == 1
-    assert "| basic | 0.500 | 0.500 |" in output.metadata["figures"].value
+    return dict(output.metadata)
+
+
+def test_the_job_shows_figures_as_a_table_and_as_numbers(root, gold: Path) -> None:
+    shown = run_job(root, questions="gold.jsonl", methods=["basic"], k=2)
+    assert shown["recall@2 basic"].value == 0.5 and shown["unknown evidence"].value == 1
+    assert "| basic | 0.500 [0.095, 0.905] | 0.500 [0.095, 0.905] |" in shown["figures"].value
+    assert "answers" not in shown and "Wilson" in shown["figures"].value
+
+
+def test_the_job_shows_answers_and_their_differences(root, answered: Path) -> None:
+    shown = run_job(root, questions="answered.jsonl", methods=["basic", "C0"], against=first_of(root))
+    assert shown["contained basic"].value == 1 and shown["declined rightly basic"].value == 1
+    assert shown["answers"].value.startswith("| method | token F1 | answerable F1 | ROUGE-L |")
+    assert f"| basic | {shown['token F1 basic'].value:.3f} [" in shown["answers"].value
+    assert "| C0 | token F1 | " in shown["differences"].value and shown["against"].value == first_of(root)
+
+
+def test_the_job_books_what_a_judge_costs(root, answered: Path) -> None:
+    with running_model_server() as server:
+        settings = yaml.safe_load((root.path / "settings.yaml").read_text())
+        settings |= {"chat_model": {"model": "test-chat", "base_url": server.base_url}}
+        (root.path / "settings.yaml").write_text(yaml.safe_dump(settings))
+        shown = run_job(root, questions="answered.jsonl", methods=["basic"], answers=True)
+    assert shown["faithfulness basic"].value == 1 and shown["failed judgements"].value == 0
+    [booked] = read_costs(root)
+    assert booked["stages"]["evaluation_job"]["actual"]["calls"] == server.count() > 0
+
+
+def test_python_measures_what_the_command_measures(root, answered: Path, call: Call) -> None:
+    found = graphrag_pipeline.evaluate_index(root, answered, ["basic"], against="local:graph")
+    printed = call(
+        "--root", root.path, "evaluate", answered, "--methods", "basic", "--against", "local:graph", "--json"
+    )
+    record = json.loads(printed.out)
+    assert found.against == "local:graph" and found.snapshot == record["snapshot"]
+    assert found.to_dict()["answers"][0]["estimates"]["f1"] == record["answers"][0]["estimates"]["f1"]
+    assert [one.figure for one in found.differences()["basic"]][:2] == ["recall@5", "all-evidence@5"]

@@ -87,6 +87,38 @@ def test_a_candidate_that_finds_less_is_not_published_until_allowed(root: Root) 
     assert [path.name for path in (root.path / "evaluations").iterdir()] == [root.snapshots.current()]
 
 
+def test_a_candidate_whose_answers_are_worse_is_not_published(root: Root) -> None:
+    gold = [{**GOLD[1], "answer": "Mrs. Fezziwig"}, {"question": "Which quasar is near?", "answer": "unanswerable"}]
+    (root.path / "gold.jsonl").write_text("\n".join(map(json.dumps, gold)), encoding="utf-8")
+    root = set_gate(root.path, max_recall_drop=1, max_f1_drop=0.01)
+    first = root.snapshots.current()
+    lose_third(root.path)
+    with pytest.raises(
+        PipelineError, match=r"token F1 of gold\.jsonl is 0\.\d+, but 0\.\d+ in the published"
+    ) as refused:
+        build_tables(root, EVERYTHING)
+    assert "it answers worse for 'With whom did Fezziwig dance?'" in str(refused.value)
+    assert "or raise `publishing.max_f1_drop`" in str(refused.value) and root.snapshots.current() == first
+
+    root = set_gate(root.path, max_recall_drop=1)
+    ran = StageRun(root, SNAPSHOT, WHOLE)
+    BODIES[SNAPSHOT.name](ran)
+    assert root.snapshots.current() != first and "golden token F1" not in ran.details
+
+
+def test_answers_are_shown_and_a_deleted_documents_answer_does_not_count(root: Root) -> None:
+    gold = [{**row, "answer": "Bob Cratchit"} for row in GOLD]
+    (root.path / "gold.jsonl").write_text("\n".join(map(json.dumps, gold)), encoding="utf-8")
+    root = set_gate(root.path, max_f1_drop=0)
+    (root.path / "input" / "three.md").unlink()
+    ran = StageRun(root, SNAPSHOT, WHOLE)
+    build_tables(root, (*STAGES, CANDIDATE.name))
+    BODIES[SNAPSHOT.name](ran)
+    assert ran.details["golden token F1"] == ran.details["golden token F1 before"] > 0
+    assert ran.details["golden questions skipped"] == 1
+    assert ran.details["golden recall@5 interval"] == "1.000 [0.207, 1.000]"
+
+
 def test_a_missing_gold_file_publishes_nothing(tmp_path: Path) -> None:
     make_root(tmp_path, {"one.txt": "Marley was dead. Scrooge signed."})
     root = set_gate(tmp_path)

@@ -1,7 +1,6 @@
-"""The job `evaluation_job`: recall on gold questions as a table and as numbers that plot over runs.
+"""The job `evaluation_job`: retrieval and answers on gold questions, as tables and as numbers that plot over runs.
 
-Keep out: how recall is measured (`evaluation/`), and comparisons by a model, which cost money: the command line runs
-them.
+Keep out: how they are measured (`evaluation/`), and pairwise comparisons by a model: the command line runs them.
 """
 
 from typing import Any
@@ -12,9 +11,12 @@ from pydantic import Field
 from graphrag_pipeline.defs.assets.metadata import as_table
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.evaluation.figures_store import name_retrieval, save_retrieval
+from graphrag_pipeline.evaluation.answer_figures import FIGURES
+from graphrag_pipeline.evaluation.confidence import INTERVALS, Estimate
+from graphrag_pipeline.evaluation.measurement import Wanted, measure
 from graphrag_pipeline.evaluation.questions import read_gold
-from graphrag_pipeline.evaluation.retrieval_figures import DEFAULT_METHODS, measure_retrieval, parse_methods
+from graphrag_pipeline.evaluation.result import Evaluation
+from graphrag_pipeline.inspection.costs import costs_logged
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 
@@ -24,37 +26,86 @@ class EvaluationConfig(dg.Config):
 
     questions: str = Field(
         default="",
-        description="JSONL or CSV file in the root: question, evidence; default: publishing.golden_questions.",
+        description="JSONL or CSV file in the root: question, evidence, answer; default: publishing.golden_questions.",
     )
     methods: list[str] = Field(
-        default=list(DEFAULT_METHODS), description="Methods to measure, such as bm25, basic, local:graph."
+        default=[],
+        description="Methods to measure, such as bm25, basic, local:graph; default: retrieval by baselines and by "
+        "local search with every strategy, answers by every search.",
     )
     k: int = Field(default=5, description="Number of text units in which evidence is looked for.")
     snapshot: str | None = Field(default=None, description="Snapshot id; default: the published snapshot.")
+    against: str | None = Field(default=None, description="Another snapshot or another method to compare with.")
+    answers: bool | None = Field(
+        default=None,
+        description="Whether to compare answers with reference answers; default: yes, unless a model writes them.",
+    )
+    judge: bool | None = Field(
+        default=None,
+        description="Whether a model judges covered claims and faithfulness; default: yes if `answers` is true and a "
+        "model is named.",
+    )
 
 
-@dg.op(description="Search for the evidence of the gold questions by every method.")
+@dg.op(description="Search for the evidence of the gold questions, and compare answers with reference answers.")
 def measure_gold_questions(context: dg.OpExecutionContext, config: EvaluationConfig, index_root: IndexRoot) -> None:
-    root = index_root.open()
-    name = config.questions or root.settings.publishing.golden_questions
+    opened = index_root.open()
+    name = config.questions or opened.settings.publishing.golden_questions
     if not name:
         raise PipelineError("no questions: name a file in the config, or set `publishing.golden_questions`")
-    questions = read_gold(root.path / name)
-    with GraphIndex.open(root.path, config.snapshot) as index:
-        figures, evidence = measure_retrieval(index, questions, parse_methods(config.methods), config.k)
-        save_retrieval(root.path, index.snapshot.id, name_retrieval(questions, config.k, root.settings), figures)
-        rows = ((row.method, f"{row.recall:.3f}", f"{row.all_evidence:.3f}") for row in figures)
-        shown: dict[str, Any] = {
-            "snapshot": index.snapshot.id,
-            "questions": len(questions),
-            "unknown evidence": len(evidence.unknown),
-            "figures": dg.MetadataValue.md(as_table(("method", f"recall@{config.k}", "all evidence"), rows)),
-            **{f"recall@{config.k} {row.method}": row.recall for row in figures},
-        }
+    questions = read_gold(opened.path / name)
+    wanted = Wanted(tuple(config.methods), config.k, config.answers, config.judge)
+    with (
+        costs_logged(opened, "evaluate", "evaluation_job", context.log.warning) as root,
+        GraphIndex.of_root(root, config.snapshot) as index,
+    ):
+        found = measure(root, index, questions, wanted, config.against, context.log.info)
+    for line in (*found.list_failures(), *filter(None, [found.unmeasured])):
+        context.log.warning(line)
+    shown = {"questions": len(questions), **_show(found)}
     context.add_output_metadata(shown)
     context.log_event(dg.AssetObservation(asset_key=SNAPSHOT.name, metadata=shown))
 
 
-@dg.job(description="Recall on gold questions: baselines, and local search with every strategy.")
+def _show(found: Evaluation) -> dict[str, Any]:
+    """Return tables with confidence intervals, and the means as numbers."""
+    shown: dict[str, Any] = {"snapshot": found.snapshot, "unknown evidence": len(found.unknown_evidence)}
+    recall, whole = f"recall@{found.k}", f"all-evidence@{found.k}"
+    if found.figures.retrieval:
+        ranked = {row.method: row.estimates() for row in found.figures.retrieval}
+        names = {"recall": recall, "all_evidence": whole, "milliseconds": "ms"}
+        shown["figures"] = _table(names, ranked)
+        shown |= {f"{recall} {row.method}": row.recall for row in found.figures.retrieval}
+    if found.figures.answers:
+        answered = {row.method: row.estimates() for row in found.figures.answers}
+        shown["answers"] = _table(FIGURES, answered)
+        for method, row in answered.items():
+            shown |= {f"{FIGURES[name]} {method}": one.mean for name, one in row.items() if one.mean is not None}
+        shown["failed judgements"] = len(found.list_failures())
+    if found.against:
+        shown |= {"against": found.against, "differences": _show_differences(found)}
+    return shown
+
+
+def _table(names: dict[str, str], rows: dict[str, dict[str, Estimate]]) -> dg.MarkdownMetadataValue:
+    """Return one row for each method, with the columns that have a value."""
+    kept = [name for name in names if any(row[name].n for row in rows.values())]
+    cells = ((method, *(row[name].render() for name in kept)) for method, row in rows.items())
+    return dg.MetadataValue.md(f"{as_table(('method', *(names[name] for name in kept)), cells)}\n\n{INTERVALS}")
+
+
+def _show_differences(found: Evaluation) -> dg.MarkdownMetadataValue:
+    columns = ("method", "figure", "difference", "won", "lost", "tied", "p (sign test)")
+    rows = (
+        (method, one.figure, one.difference.render(sign="+"), one.wins, one.losses, one.ties, f"{one.p_value:.3f}")
+        for method, differences in found.differences().items()
+        for one in differences
+    )
+    return dg.MetadataValue.md(as_table(columns, rows))
+
+
+@dg.job(
+    description="Retrieval and answers on gold questions: baselines, local search with every strategy, each search."
+)
 def evaluation_job() -> None:
     measure_gold_questions()
