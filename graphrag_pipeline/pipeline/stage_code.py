@@ -38,6 +38,8 @@ def code_of(
         model = settings.chat_model_for(stage.engine)
         code |= {f"{stage.engine} model": model.model, f"{stage.engine} parameters": model.parameters}
         code |= {f"prompt {name}": version for name, version in (prompt_versions or {}).items()}
+    elif stage.rules:
+        code["rules"] = stage.rules
     owned = CONTRACT_TABLES if stage is CANDIDATE else {name: STAGE_TABLES[name] for name in stage.tables}
     code |= {f"schema of {name}": table.schema_hash for name, table in owned.items()}
     for package in stage.packages:

@@ -27,6 +27,7 @@ class Stage:
         files: files of the root that the user edits and the stage reads; each may be missing.
         packages: optional packages that change its result if installed, by distribution name.
         algorithm: version of its code.
+        rules: version of the rules of the embedded engine; 0 for a stage whose rules change with `algorithm`.
         engine: section of the settings whose `engine` chooses the embedded engine or a model.
         prompts: prompts that are sent to its model.
         is_partitioned: one partition per bucket, else one for the whole corpus.
@@ -45,6 +46,7 @@ class Stage:
     engine: str = ""
     prompts: tuple[str, ...] = ()
     algorithm: int = 1
+    rules: int = 0
     is_partitioned: bool = False
     embeds: bool = False
     embeds_statically: bool = False
@@ -101,6 +103,7 @@ STAGES: dict[str, Stage] = {
             prompts=("extract_graph", "extract_graph_continue", "extract_claims", "extract_claims_continue"),
             packages=("jieba",),
             algorithm=5,
+            rules=1,
             is_partitioned=True,
         ),
         Stage(

@@ -28,7 +28,8 @@ from itertools import combinations, pairwise
 
 import pyarrow as pa
 
-from graphrag_pipeline.indexing.extraction.names.aliases import find_canonical_forms
+from graphrag_pipeline.indexing.extraction.names.acronyms import place_acronyms
+from graphrag_pipeline.indexing.extraction.names.aliases import find_acronyms, find_canonical_forms
 from graphrag_pipeline.indexing.extraction.names.cjk import find_chinese_names, find_japanese_names
 from graphrag_pipeline.indexing.extraction.names.concepts import find_concepts, find_speakers
 from graphrag_pipeline.indexing.extraction.names.cues import INITIAL_HONORIFICS
@@ -36,14 +37,17 @@ from graphrag_pipeline.indexing.extraction.names.dates import find_dates
 from graphrag_pipeline.indexing.extraction.names.document_titles import DocumentTitle, find_title, read_title
 from graphrag_pipeline.indexing.extraction.names.finder import Name, find_names, include_articles, title_of
 from graphrag_pipeline.indexing.extraction.names.german import keep_german_names
+from graphrag_pipeline.indexing.extraction.names.lines import split_lines
 from graphrag_pipeline.indexing.extraction.names.phrases import is_heading
 from graphrag_pipeline.indexing.extraction.names.predicates import find_predicate
 from graphrag_pipeline.indexing.extraction.names.types import (
     CONCEPT,
     PERSON,
     UNKNOWN,
+    type_acronyms,
     type_by_words,
     type_names,
+    type_terms,
     vote_types,
 )
 from graphrag_pipeline.settings.settings import ExtractionSettings
@@ -133,7 +137,7 @@ def extract_graph(documents: pa.Table, text_units: pa.Table, settings: Extractio
 
 def read_document(title: str, text: str) -> tuple[list[_TaggedSentence], _About | None]:
     """Return the sentences of a document that contain names, with these names, and the entity it is about, or None."""
-    spans = split_sentences(text)
+    spans = split_lines(text, split_sentences(text))
     headings = [is_heading(text, start, end) for start, end in spans]
     about = read_title(title, text)
     names, links, types = _name_things(text, spans, headings, about)
@@ -163,28 +167,35 @@ def _name_things(
     """Return every name in the document, the canonical form of each written form, and the type of each form."""
     starts = [start for start, _ in spans]
     language = detect_language(text)
+    is_english = language in ("en", "")
+    acronyms: dict[str, str] = {}
     if language in ("zh", "ja"):
         names, types = (find_chinese_names if language == "zh" else find_japanese_names)(text, starts)
     else:
         names = find_names(text, spans, headings, SMALL_WORDS.get(language, frozenset()))
         if language == "de":
             names = keep_german_names(names, text)
+        if is_english:
+            names, acronyms = place_acronyms(names, text, starts)
         names = sorted(names + find_dates(text, spans), key=lambda name: (name.start, name.end))
         types = _type_addressed(names, language)
     if about is not None:
         names = _prefer(find_title(about, text, starts), names)
-    written_types = type_names(names, text) | types
+    acronyms |= find_acronyms(names, text)
+    written_types = type_acronyms(type_names(names, text, is_english), acronyms) | types
     if about is not None:  # the title is a name of the document, also if the text does not contain it
         names.append(Name(about.name, len(text), len(text), -1))
         written_types.setdefault(about.name, about.type or type_by_words(about.name) or UNKNOWN)
-    links = find_canonical_forms(names, written_types, text, language)
+    links = find_canonical_forms(names, written_types, acronyms, language)
     types = vote_types(names, written_types, links)
+    if is_english:
+        types = type_terms(names, types, links, text)
     if about is not None:
         names.pop()
         canonical = links[about.name]
         links = {form: about.form if name == canonical else name for form, name in links.items()}
         types[about.form] = about.type or types[canonical]
-    if language in ("en", ""):
+    if is_english:
         concepts = find_concepts(text, names, starts)
         names += concepts
         links |= {concept.form: concept.form for concept in concepts}

@@ -10,7 +10,7 @@ Keep out: places (`finder.py`) and types (`types.py`) of names.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import takewhile
 
 import regex
@@ -28,10 +28,17 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     MALE_HONORIFICS,
     RANKS,
     REGAL,
+    words,
 )
 from graphrag_pipeline.indexing.extraction.names.finder import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
-from graphrag_pipeline.indexing.extraction.names.types import ADJECTIVE_ENDINGS, ORGANIZATION, PERSON, UNKNOWN
+from graphrag_pipeline.indexing.extraction.names.types import (
+    ADJECTIVE_ENDINGS,
+    CONCEPT,
+    ORGANIZATION,
+    PERSON,
+    UNKNOWN,
+)
 
 _ACRONYM = r"[\"“]?((?:\p{Lu}[.&]?){2,8}s?)[\"”]?"
 _ACRONYM_AFTER = regex.compile(rf"\s*\(\s*{_ACRONYM}\s*[),;]|,\s+(?:or|oder|ou|o)\s+{_ACRONYM}(?=[,;.)])")
@@ -39,16 +46,19 @@ _INITIALS = regex.compile(r"(?:\p{Lu}\.)+")
 _FRAU = frozenset({"FRAU", "FRÄULEIN"})
 _MIN_RANK = 60_000  # of a rare word in lower case (see `capitalization.token_rank`): "homer", not "award"
 _MIN_CAPITAL_RANK = 100_000  # of a rare word with a capital; names of companies and places are commoner
+_ABOUT_TAILS = words("foundation association society committee council institute museum federation alliance union")
 _HELD = regex.compile(r"(.+)('s \p{Ll}[\p{Ll}' ]*)$")
 
 
-def find_canonical_forms(names: Iterable[Name], types: dict[str, str], text: str, language: str = "") -> dict[str, str]:
+def find_canonical_forms(
+    names: Iterable[Name], types: dict[str, str], acronyms: Mapping[str, str], language: str = ""
+) -> dict[str, str]:
     """Return the canonical form of each written form of one document.
 
     Args:
         names: every occurrence of a name in the document.
         types: type by written form.
-        text: the document.
+        acronyms: short -> long form of the acronyms that the text defines.
         language: as `detect_language` names it; "M." is an honorific in French only.
     """
     names = list(names)
@@ -62,7 +72,7 @@ def find_canonical_forms(names: Iterable[Name], types: dict[str, str], text: str
         | _link_persons(kept, kept_types, language)
         | _link_organizations(kept, kept_types)
     )
-    links |= {chosen.get(short, short): chosen.get(long, long) for short, long in find_acronyms(names, text).items()}
+    links |= {chosen.get(short, short): chosen.get(long, long) for short, long in acronyms.items()}
     return {form: _link_held(_follow(spelling, links), links) for form, spelling in chosen.items()}
 
 
@@ -138,10 +148,10 @@ def _link_held(form: str, links: dict[str, str]) -> str:
     match = _HELD.match(form)
     if match is None:
         return form
-    words = match.group(1).split()
-    while len(words) > 1 and _key(words[0]) in HONORIFICS - FEMALE_HONORIFICS:
-        words = words[1:]
-    return " ".join(words) + match.group(2)
+    owner = match.group(1).split()
+    while len(owner) > 1 and _key(owner[0]) in HONORIFICS - FEMALE_HONORIFICS:
+        owner = owner[1:]
+    return " ".join(owner) + match.group(2)
 
 
 def _key(word: str) -> str:
@@ -293,6 +303,10 @@ def _link_organizations(counts: Counter[str], types: dict[str, str]) -> dict[str
             starts[words[0]].add(form)
     for short, longs in starts.items():
         is_other = short in surnames or title_of(short) in load_places()
-        if len(longs) == 1 and types.get(short) in (ORGANIZATION, UNKNOWN) and not is_other:
-            links[short] = next(iter(longs))
+        if len(longs) != 1 or is_other:
+            continue
+        (long,) = longs
+        is_about = _key(long.split()[-1]) in _ABOUT_TAILS  # the Python Software Foundation is not Python
+        if types.get(short) == ORGANIZATION or (types.get(short) in (UNKNOWN, CONCEPT) and not is_about):
+            links[short] = long
     return links

@@ -1,12 +1,14 @@
-"""Key phrases of an English document, in lower case: "interest rates", "goose", "depth first search".
+"""Terms of an English document, in lower case: "surgery", "lymph node", "depth first search".
 
-Candidates are the word sequences between function words and punctuation, as in RAKE (Rose et al. 2010), that the
-document uses as noun phrases. A single word is scored by its keyness against English, the log-likelihood ratio G2 = 2 *
-(O * ln(O / E) - (O - E)) (Dunning 1993) of its count O and the count E expected from its token rank. A phrase of
-several words is scored by its count times the sum of the logarithms of the ranks. Words that mean little in every text
-are listed below.
+A term of several words is a sequence of content words that ends with a noun. Its score is the C-value, log2(n words) *
+(f - mean of f over the longer terms that contain it), where f counts its occurrences (Frantzi, Ananiadou and Mima
+2000). A term of one word is scored by its keyness against English, the log-likelihood ratio G2 = 2 * (O * ln(O / E) -
+(O - E)) (Dunning 1993) of its count O outside of longer terms and the count E expected from its rank in English
+(`background.py`). Words that mean little in every text are listed in `concept_words.py`.
 
-Keep out: names.
+Each document is read alone, so that a new document does not change the terms of another one.
+
+Keep out: names; how words are used (`word_uses.py`).
 """
 
 from __future__ import annotations
@@ -14,116 +16,86 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
-from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
-from graphrag_pipeline.indexing.extraction.names.capitalization import token_rank
-from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES, KIN, LONERS, STOPWORDS, words
+from graphrag_pipeline.indexing.extraction.names.background import UNKNOWN_RANK, english_rank, expected_count
+from graphrag_pipeline.indexing.extraction.names.concept_words import EVERYDAY, GENERAL, VAGUE, VAGUE_FIRST
+from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES, KIN
 from graphrag_pipeline.indexing.extraction.names.finder import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
+from graphrag_pipeline.indexing.extraction.names.word_uses import (
+    MAX_PHRASE_WORDS,
+    WordUses,
+    count_uses,
+    may_be_noun,
+    singular_of,
+)
 
-MAX_PHRASE_WORDS = 3
-_MIN_WORD_COUNT = 4
-_MIN_PHRASE_COUNT = 2  # in a document of up to _LONG words, else 3
-_LONG = 2_500
-_MIN_KEYNESS = 45.0
-_MIN_EVERYDAY_KEYNESS = 100.0
-_MIN_NOUN_SHARE = 0.5  # of a word's occurrences at the end of a noun phrase
-_MIN_HEAD_SHARE = 0.35
-_COMMON_RANK = 3_000
-_UNKNOWN_RANK = 60_000  # of a word of several tokens
-_ZIPF = 12.0  # the n-th word of English is one in 12 n
+_QUOTA, _STORY_QUOTA = 3, 11
+_LONG = 2_500  # words
+_MIN_C_VALUE = 2.0  # in a document of up to _LONG words, else 3
+_MIN_WORD_COUNT = 4  # in a document of _SHORT to _LONG words, 3, and 2 for a rare word
+_SHORT = 150
+_MIN_RATIO = 8.0  # times as frequent as in English
+_MIN_KEYNESS = 20.0
+_MIN_STORY_KEYNESS = 45.0  # in a document that tells a story
+_MIN_EVERYDAY_KEYNESS, _MIN_EVERYDAY_COUNT = 40.0, 12
+_MIN_NOUN_SHARE = 0.6  # of the uses of a word that its neighbours decide
+_MIN_HEAD_SHARE = 0.5  # of the last word of a phrase
+_MIN_NOUN_USES = 0.1  # of all occurrences of a word
 
 _SPEAKS = re.compile(
     r"['\"\u2019\u201d]\s+(?:said|cried|replied|answered|exclaimed|whispered|muttered)\s+(?:the|an?)\s+$"
 )
-_TOKEN = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*|[^\w\s]|\d+")
-_STOP = frozenset(word.lower() for word in STOPWORDS | LONERS)
-_BEFORE_NOUNS = frozenset(
-    word.lower()
-    for word in words("""
-    the a an his her their its my your our this that these those no some any every each another of in with for by from
-    per over between into without within on at
-    """)
-)
-_SUFFIXES = ("ly", "'t", "’t", "'s", "’s", "'ll", "’ll", "self", "selves")
-_VERB_ENDINGS = ("s", "ed")
-_NO_NOUNS = ("ING", "MAL", "FUL", "OUS", "LESS", "IVE", "ABLE")  # of single words
-# Heads of phrases in every kind of text; they do not distinguish one text from another.
-_VAGUE = words("""
-hand hands head heads face faces eye eyes arm arms finger fingers foot feet leg legs knee knees hair ear ears nose mouth
-lip lips voice voices breast breath skin shoulder shoulders neck back body heart hearts mind minds soul spirits tear
-tears smile laugh cry look looks glance chuckle sob sigh grin frown nod whisper word words name names man men woman
-women boy boys girl girls child children
-baby person persons people fellow fellows gentleman gentlemen lady ladies friend friends stranger crowd folk folks
-mr mrs sir dear parent parents family families father mother brother sister son daughter wife husband uncle aunt nephew
-niece clerk time times day days night nights morning evening afternoon hour hours minute minutes moment moments second
-seconds week weeks month months year years century decade age ages date end ends beginning start middle place places
-side sides part parts piece pieces bit way ways thing things matter matters kind kinds sort sorts form forms case cases
-point points number numbers amount lot lots deal rest half quarter dozen pair couple group groups member members set
-line lines list order fact facts reason reasons cause effect result results doubt doubts idea ideas thought thoughts
-sense feeling feelings hope fear fears wish joy pleasure delight grief pain surprise wonder life lives death world
-state condition situation manner degree use effort attempt chance turn step steps sight sound sounds noise silence
-light darkness shadow shadows air subject object question questions answer answers example examples term terms type
-types level levels size length height width distance top bottom front edge corner inside outside position direction
-work works job business affair affairs trade home house room street town city village country bed chair table
-use uses role roles career film films movie song songs album book books story stories chapter page paper article
-""")
-# Everyday things of stories: a single word counts only with a high keyness; "trap door" counts as usual.
-_EVERYDAY = words("""
-door doorway doors window windows wall walls floor floors ceiling roof stair stairs staircase step hall chamber kitchen
-parlour cellar fire fireplace hearth lamp candle candles light lights clock watch curtain curtains carpet blanket pillow
-sheet desk drawer stool bench shelf lock key box bag basket bundle parcel bottle glass cup plate dish spoon knife fork
-breakfast lunch dinner supper meal meals bread coat hat cap cloak robe gown dress shirt skirt trousers shoe shoes boot
-boots glove gloves scarf pocket button ribbon clothes stick rope wheel rain snow wind fog mist sky cloud clouds
-""")
-_VAGUE_FIRST = words("""
-other such much many more most very own whole single certain several various different similar main major minor
-important possible necessary available able full empty wide high low short long hard soft easy simple clear common
-general special particular real true false right wrong left same next last new old great little much ill well far near
-drawn aside find locked shaking going coming looking saying seeing being having making taking getting heartily perfectly
-dead alone asleep awake alive afraid sorry glad ready
-""")
-
-
-@dataclass
-class _Counts:
-    """Counts of one pass over the words of a document."""
-
-    words: Counter[str]
-    heads: Counter[str]  # at the end of a noun phrase
-    phrases: Counter[tuple[str, ...]]
-    n_tokens: int
+_WORD = re.compile(r"(?<![\w-])[^\W\d_]+(?:[-'’][^\W\d_]+)*(?![\w-])")
+_RARE = 10_000  # rank of a word of one field: it needs fewer occurrences
+_ADJECTIVES = ("al", "ful", "ous", "less", "ive", "able", "ible", "ary", "ic", "ant", "ent")
 
 
 def find_concepts(text: str, names: Iterable[Name], starts: list[int]) -> list[Name]:
-    """Find the occurrences of the key phrases of a document, in reading order, outside of names.
+    """Find the occurrences of the terms of a document, in reading order, outside of names.
 
     Args:
-        names: names in the document; a phrase that is also a name is left out.
+        names: names in the document; a term that is also a name is left out.
         starts: start offset of each sentence, in order.
 
     Returns:
-        One `Name` per occurrence; its form is the phrase in the singular, if the document contains the singular.
+        One `Name` per occurrence; its form is the term in the singular, if the document contains the singular.
     """
     names = list(names)
-    concepts = choose_concepts(text, {title_of(name.form) for name in names})
+    concepts = choose_concepts(text, {title_of(name.form) for name in names}, starts)
     if not concepts:
         return []
-    forms = {variant: form for form, variants in concepts.items() for variant in variants}
-    ordered = sorted(forms, key=lambda variant: (-len(variant), variant))
-    written = "|".join(r"\s+".join(re.escape(word) for word in variant.split()) for variant in ordered)
-    pattern = re.compile(rf"(?<![\w-])(?:{written})(?![\w-])", re.IGNORECASE)
     taken = sorted((name.start, name.end) for name in names)
     begins = [start for start, _ in taken]
     found = []
-    for match in pattern.finditer(text):
-        before = bisect_right(begins, match.end() - 1)
-        if any(end > match.start() for _, end in taken[max(before - 3, 0) : before]):
-            continue
-        form = forms[" ".join(match.group().lower().split())]
-        found.append(Name(form, match.start(), match.end(), bisect_right(starts, match.start()) - 1))
+    for form, start, end in _match(text, concepts):
+        before = bisect_right(begins, end - 1)
+        if not any(last > start for _, last in taken[max(before - 3, 0) : before]):
+            found.append(Name(form, start, end, bisect_right(starts, start) - 1))
+    return found
+
+
+def _match(text: str, concepts: Mapping[str, list[str]]) -> list[tuple[str, int, int]]:
+    """Return (form, start, end) of the longest terms in a text, in order, without overlap."""
+    forms = {tuple(variant.split()): form for form, variants in concepts.items() for variant in variants}
+    longest: dict[str, int] = {}
+    for words in forms:
+        longest[words[0]] = max(longest.get(words[0], 0), len(words))
+    spans = [(match.group().lower(), match.start(), match.end()) for match in _WORD.finditer(text)]
+    found, place = [], 0
+    while place < len(spans):
+        n_words = longest.get(spans[place][0], 0)
+        while n_words:
+            part = spans[place : place + n_words]
+            form = forms.get(tuple(word for word, _, _ in part))
+            if form and all(text[a[2] : b[1]].isspace() for a, b in pairwise(part)):
+                found.append((form, part[0][1], part[-1][2]))
+                break
+            n_words -= 1
+        place += max(n_words, 1)
     return found
 
 
@@ -132,104 +104,128 @@ def find_speakers(text: str, concepts: Iterable[Name]) -> set[str]:
     return {c.form for c in concepts if _SPEAKS.search(text, max(c.start - 24, 0), c.start)}
 
 
-def choose_concepts(text: str, taken: set[str]) -> dict[str, list[str]]:
-    """Choose key phrases with their written variants: at most sqrt(n words) / 10 single words and as many phrases.
+def choose_concepts(text: str, taken: set[str], starts: list[int] | None = None) -> dict[str, list[str]]:
+    """Choose the terms of a document with their written variants.
+
+    At most sqrt(n words) / 3 terms of one word and as many of several are chosen; in a story, sqrt(n words) / 11.
 
     Args:
         taken: titles of the names in this document.
+        starts: start offset of each sentence, in order; None for a text of one sentence.
     """
-    counts = _count(text)
-    quota = round(math.sqrt(counts.n_tokens) / 10)
-    variants = _fold_plurals(counts)
-    phrases = _best(_score_phrases(counts), quota, taken)
-    inside = {word for phrase in phrases for word in phrase.split()}
-    single = _best({w: s for w, s in _score_words(counts).items() if w not in inside}, quota, taken)
-    return {form: sorted(_spell(form, variants)) for form in [*phrases, *single]}
+    spans = list(pairwise([*(starts or [0]), len(text)]))
+    uses = count_uses(text, spans)
+    quota = round(math.sqrt(uses.n_words) / (_STORY_QUOTA if uses.is_narrative else _QUOTA))
+    frequencies, c_values = score_phrases(uses)
+    phrases = _best({p: _weigh(p, c) for p, c in c_values.items()}, quota, taken)
+    inside = Counter[str]()
+    for phrase in phrases:
+        for word in set(phrase):
+            inside[word] += frequencies[phrase]
+    single = _best({(w,): s for w, s in _score_words(uses, inside).items()}, quota, taken)
+    return {" ".join(words): sorted(_spell(words, uses)) for words in [*phrases, *single]}
 
 
-def _count(text: str) -> _Counts:
-    tokens = _TOKEN.findall(text)
-    tokens.append(".")
-    content = {token for token in set(tokens) if _is_content(token)}
-    words: list[str] = []
-    heads: list[str] = []
-    phrases: list[tuple[str, ...]] = []
-    n_run = 0  # words of the current candidate
-    for place, token in enumerate(tokens):
-        if token in content:
-            words.append(token)
-            n_run += 1
-        elif n_run:
-            if tokens[place - n_run - 1] in _BEFORE_NOUNS:
-                heads.append(words[-1])
-                if n_run > 1 and words[1 - n_run].endswith(_VERB_ENDINGS):  # "the turbine makes power"
-                    heads.append(words[-n_run])
-            if 1 < n_run <= MAX_PHRASE_WORDS:
-                phrases.append(tuple(words[-n_run:]))
-            n_run = 0
-    return _Counts(Counter(words), Counter(heads), Counter(phrases), len(tokens))
+def _spell(words: tuple[str, ...], uses: WordUses) -> set[str]:
+    return {" ".join((*words[:-1], spelling)) for spelling in (words[-1], *uses.plurals.get(words[-1], ()))}
 
 
-def _is_content(token: str) -> bool:
-    return token.islower() and len(token) > 2 and token not in _STOP and not token.endswith(_SUFFIXES)
+def score_phrases(uses: WordUses) -> tuple[Counter[tuple[str, ...]], dict[tuple[str, ...], float]]:
+    """Return the frequency of each candidate of several words, and the C-value of those that reach the least one."""
+    frequencies: Counter[tuple[str, ...]] = Counter()
+    for run, count in uses.runs.items():
+        folded = (*run[:-1], singular_of(run[-1], uses.plurals) or run[-1])
+        for part in _parts(folded):
+            frequencies[part] += count
+    least = _MIN_C_VALUE + (uses.n_words > _LONG)
+    able = {part: n for part, n in frequencies.items() if n >= least and _is_term(part, uses)}
+    around: Counter[tuple[str, ...]] = Counter()
+    n_around: Counter[tuple[str, ...]] = Counter()
+    for longer, count in able.items():
+        for part in _parts(longer):
+            if part != longer:
+                around[part] += count
+                n_around[part] += 1
+    scores = {
+        part: math.log2(len(part)) * (count - (around[part] / n_around[part] if n_around[part] else 0))
+        for part, count in able.items()
+    }
+    return frequencies, {part: score for part, score in scores.items() if score >= least}
 
 
-def _fold_plurals(counts: _Counts) -> dict[str, set[str]]:
-    """Add the counts of plurals to their singulars, also at the end of phrases; return singular -> plurals."""
-    variants: defaultdict[str, set[str]] = defaultdict(set)
-    for word in [w for w in counts.words if w.endswith("s") and counts.words[w[:-1]] and len(w) > 3]:
-        variants[word[:-1]].add(word)
-        for counter in (counts.words, counts.heads):
-            counter[word[:-1]] += counter.pop(word, 0)
-    for phrase in [p for p in counts.phrases if p[-1] in variants.get(p[-1][:-1], ())]:
-        counts.phrases[(*phrase[:-1], phrase[-1][:-1])] += counts.phrases.pop(phrase)
-    return variants
+def _parts(run: tuple[str, ...]) -> Iterable[tuple[str, ...]]:
+    """Return the sequences of 2 to MAX_PHRASE_WORDS words in a run."""
+    n_words = len(run)
+    return (run[a:b] for a in range(n_words - 1) for b in range(a + 2, min(n_words, a + MAX_PHRASE_WORDS) + 1))
 
 
-def _spell(form: str, variants: dict[str, set[str]]) -> set[str]:
-    *first, last = form.split()
-    return {" ".join((*first, spelling)) for spelling in (last, *variants.get(last, ()))}
+def _is_term(phrase: tuple[str, ...], uses: WordUses) -> bool:
+    first, last = phrase[0], phrase[-1]
+    if not may_be_noun(last) or (_is_vague(last) and last.upper() not in KIN):
+        return False
+    if uses.noun_share(last) < _MIN_HEAD_SHARE or first.upper() in VAGUE_FIRST:
+        return False
+    if any(word.upper() in VERBS or word.upper() in VAGUE_FIRST for word in phrase):
+        return False
+    return not any(_is_plural(word, uses) for word in phrase[:-1]) and uses.verbs[first] <= uses.nouns[first]
 
 
-def _score_words(counts: _Counts) -> dict[str, float]:
+def _is_plural(word: str, uses: WordUses) -> bool:
+    """Whether a word that precedes a noun is a plural or a verb: "returns" in "returns value"."""
+    if not word.endswith("s") or word.endswith(("ss", "us", "is")):
+        return False
+    return any(word in plurals for plurals in uses.plurals.values()) or english_rank(word[:-1]) is not None
+
+
+def _weigh(phrase: tuple[str, ...], c_value: float) -> float:
+    return c_value * sum(math.log(english_rank(word) or UNKNOWN_RANK) for word in phrase)
+
+
+def _score_words(uses: WordUses, inside: Mapping[str, int]) -> dict[str, float]:
+    is_short = _SHORT <= uses.n_words <= _LONG and not uses.is_narrative
+    least_keyness = _MIN_STORY_KEYNESS if uses.is_narrative else _MIN_KEYNESS
     scores = {}
-    for word, count in counts.words.items():
-        if count < _MIN_WORD_COUNT or counts.heads[word] < _MIN_NOUN_SHARE * count or _is_vague(word):
+    for word, total in uses.total.items():
+        count = total - inside.get(word, 0)
+        if count < _MIN_WORD_COUNT - is_short - (is_short and _is_rare(word)) or not _is_term_word(word, uses):
             continue
-        if word.upper().endswith(_NO_NOUNS):
-            continue
-        rank = token_rank(word)
-        if rank is not None and rank < _COMMON_RANK:
-            continue
-        keyness = _keyness(count, counts.n_tokens / (_ZIPF * (rank or _UNKNOWN_RANK)))
-        if keyness >= (_MIN_EVERYDAY_KEYNESS if word.upper() in _EVERYDAY else _MIN_KEYNESS):
+        expected = expected_count(word, uses.n_words)
+        keyness = _keyness(count, expected) if count > _MIN_RATIO * expected else 0.0
+        if _is_key(word, count, keyness, least_keyness):
             scores[word] = keyness
     return scores
+
+
+def _is_key(word: str, count: int, keyness: float, least: float) -> bool:
+    if word.upper() in EVERYDAY:
+        return count >= _MIN_EVERYDAY_COUNT and keyness >= _MIN_EVERYDAY_KEYNESS
+    return keyness >= least
+
+
+def _is_term_word(word: str, uses: WordUses) -> bool:
+    if _is_vague(word) or not may_be_noun(word) or word.upper() in VAGUE_FIRST:
+        return False
+    key = word.upper()
+    if key in GENERAL or (singular_of(word, [word[:-1].lower()]) or word).upper() in GENERAL:
+        return False
+    n_nouns = uses.nouns[word]
+    least = 3 if word.endswith((*_ADJECTIVES, "ing")) else 2 - _is_rare(word)
+    return n_nouns >= max(least, _MIN_NOUN_USES * uses.total[word]) and uses.noun_share(word) >= _MIN_NOUN_SHARE
+
+
+def _is_rare(word: str) -> bool:
+    return (english_rank(word) or UNKNOWN_RANK) >= _RARE
 
 
 def _keyness(count: int, expected: float) -> float:
     return 2 * (count * math.log(count / expected) - (count - expected)) if count > expected else 0.0
 
 
-def _score_phrases(counts: _Counts) -> dict[str, float]:
-    least = _MIN_PHRASE_COUNT + (counts.n_tokens > _LONG)
-    scores = {}
-    for phrase, count in counts.phrases.items():
-        if count < least or (_is_vague(phrase[-1]) and phrase[-1].upper() not in KIN):
-            continue
-        if phrase[0].upper() in _VAGUE_FIRST or any(word.upper() in VERBS for word in phrase):
-            continue
-        if counts.heads[phrase[-1]] < _MIN_HEAD_SHARE * counts.words[phrase[-1]]:
-            continue
-        scores[" ".join(phrase)] = count * sum(math.log(token_rank(word) or _UNKNOWN_RANK) for word in phrase)
-    return scores
-
-
 def _is_vague(word: str) -> bool:
     key = word.upper()
-    return key in _VAGUE or key in KIN or key.removesuffix("S") in _VAGUE
+    return key in VAGUE or key in KIN or key.removesuffix("S") in VAGUE
 
 
-def _best(scores: dict[str, float], n: int, taken: set[str]) -> list[str]:
-    kept = [form for form in scores if form.upper() not in taken and form.upper() not in GIVEN_NAMES]
-    return sorted(kept, key=lambda form: (-scores[form], form))[:n]
+def _best(scores: dict[tuple[str, ...], float], n: int, taken: set[str]) -> list[tuple[str, ...]]:
+    kept = [words for words in scores if (form := " ".join(words).upper()) not in taken and form not in GIVEN_NAMES]
+    return sorted(kept, key=lambda words: (-scores[words], words))[:n]

@@ -88,6 +88,9 @@ präsident präsidenten präsidentin ministerin ministerpräsident außenministe
 presidente
 """)
 
+# Honorifics that also describe ("General Public License").
+DESCRIBING_HONORIFICS = words("general major master cardinal justice premier")
+
 # One-letter honorifics by language; an initial in other languages ("M. Dupont", "D. Juan Pérez").
 INITIAL_HONORIFICS = {"fr": words("m"), "es": words("d")}
 
@@ -160,14 +163,31 @@ bureau board cabinet centre center commission committee congress corps council c
 forces foundation fund guild league ministry museum observatory office orchestra organisation organization parliament
 party police press senate service services society syndicate times tribune trust union club fc airlines airways motors
 records pictures studios entertainment industries partners capital ventures technologies systems networks software
-labs laboratories laboratory pharmaceuticals hospital brothers bros sons
+labs laboratories laboratory pharmaceuticals hospital brothers bros sons alliance coalition consortium
 """)
 ORGANIZATION_HEADS = words("""
 university bank ministry department bureau institute college academy association federation house board court church
 council committee society league union confederation organisation organization school order knights ministry chamber
 universität université universidad università banco banque bundesbank zentralbank
 """)
-ORGANIZATIONS = words("parliament congress senate kremlin pentagon interpol nato unesco unicef")
+ORGANIZATIONS = words("""
+parliament congress senate kremlin pentagon interpol nato unesco unicef fed commission council committee ministry
+agency bureau
+""")
+# Well-known organizations by their acronyms; any other acronym needs evidence in the text.
+ORGANIZATIONS_IN_CAPITALS = words("""
+aaa abc abn acm aclu acs adb afl afp aol ap apa apec asean at&t atf au awb ba bae basf bbc bbva bcg bea bis bmw bnp bp
+bsi bt btc cbc cbi cbo cbs cdc cdu cern cftc cia cms cnbc cnn cps csu darpa dc dea dell dfb dfl dhl dhs din dnc doj
+dot dreamworks dup dvla ea eads eba ebu ecb ecj ecowas efta eib emi eon epa eric esa esma espn etsi eu europol exxon
+faa fao far fbi fca fcc fda fdic fdp fed fema ferc fifa fim fis fkf fsb ftc ftx gao gchq ge gm gop gru gsk hbo hhs hp
+hrw hsbc iaaf iaea iana iata ibm icann icao icc icj icrc ieee ietf ifc ikea ilo imf ing interpol ioc iom iphc ipcc ira
+irs isis iso itt itu itv jal jaxa kfc kfw kgb khl kia klm kpmg lapd lg lse lvmh mca mgm mi5 mi6 mit mlb mls mpaa msf
+msnbc mtv naacp nafta nasa nascar nato nba nbc ncaa nchc ncis ndp nec nfl nhl nhs nhtsa nice nih nist noaa npr nra nrc
+nsa nsf ntsb nvidia nwa nyc nypd nyse oas oecd ofcom oiml omb onr opec osce osha pbs peta pga plo ppp psg psv pwc raf
+rai rbi rca rfe rim rko rnc rspca rte sap sas sbs sec sga sia snp sony spd ssa stasi suny swift tass tbs tnt tsa tsmc
+tvn twa ubs ucla uefa uk ukip un unaids undp unep unesco unfccc unhcr unicef unido universal unodc unsc upi ups us
+usaf usaid usc usda usgs usmc usn usps va vw wada wbo wef wfp who wipo wmo wnba wto wwe wwf ymca zdf
+""")
 LEGAL_SUFFIXES = words(
     "inc incorporated ltd limited llc llp plc corp corporation co company gmbh ag sa spa srl sarl se kg kgaa nv bv"
 )

@@ -8,6 +8,7 @@ text find.
 
 from __future__ import annotations
 
+import unicodedata
 from functools import cache
 
 from graphrag_pipeline.identity import normalize_title
@@ -44,4 +45,9 @@ def load_places() -> frozenset[str]:
     for records in (cache_.get_countries(), cache_.get_us_states(), cache_.get_continents()):
         names.update(record["name"] for record in records.values())
     names.update(_COMMON_NAMES)
-    return frozenset(normalize_title(name) for name in names) - _NOT_PLACES
+    titles = {normalize_title(name) for name in names}
+    return frozenset(titles | set(map(_strip_accents, titles))) - _NOT_PLACES
+
+
+def _strip_accents(title: str) -> str:
+    return "".join(letter for letter in unicodedata.normalize("NFD", title) if not unicodedata.combining(letter))

@@ -15,6 +15,7 @@ import regex
 
 from graphrag_pipeline.indexing.extraction.names.cues import (
     BYNAMES,
+    DESCRIBING_HONORIFICS,
     EVENT_TAILS,
     GIVEN_NAMES,
     HONORIFICS,
@@ -52,7 +53,9 @@ _PHRASE = regex.compile(
 _ORGANIZATION_WORDS = ORGANIZATION_TAILS | ORGANIZATION_HEADS
 _NOT_IN_PERSONS = _ORGANIZATION_WORDS | PERSON_ROLES | {"OF"}  # "Minister of Finance of France"
 _OFS = frozenset({"OF", "VON", "VAN", "DE", "DEL", "DU"})
-_ALSO_WORDS = frozenset({"GENERAL", "MAJOR", "MASTER", "CARDINAL", "JUSTICE", "PREMIER"})  # honorifics that describe
+_LIST_LETTER = regex.compile(
+    r"\p{Lu}\.\s++(?=\p{Lu}\p{Ll}++\s++(?:the|an?|any|all|each|every|in|on|at|to|and|or|with|for|from|of|this|that|your)\b)"
+)
 _PIECE = regex.compile(r"\S+")
 _HYPHEN_GAP = regex.compile(r"(?<=[-\u2010\u2011])\s+")
 _POSSESSIVE = regex.compile(r"['’][sS]$")
@@ -98,8 +101,11 @@ def find_phrases(text: str, sentences: list[tuple[int, int]], headings: list[boo
         heading = headings[number]
         for match in _PHRASE.finditer(text, start, end):
             first, last = match.span()
-            weak = heading or _is_weak(text, first, start)
-            words = match.group()
+            letter = _LIST_LETTER.match(text, first) if first - start < 12 else None
+            if letter:  # "K. Preserve the section"
+                first = letter.end()
+            weak = letter is not None or heading or _is_weak(text, first, start)
+            words = text[first:last]
             verb = words.endswith("I") and _PRONOUN_I.match(text, last) is not None
             yield Phrase(_pieces(words), first, last, number, weak, heading, verb)
 
@@ -116,7 +122,7 @@ def splits_after_person(run: list[PhrasePiece], connector: PhrasePiece, followin
         return False
     is_titled = run[0].key in HONORIFICS and not all(piece.key in HONORIFICS for piece in run)
     if is_titled and connector.key == "OF" and run[0].key not in NOBLE:
-        return run[0].key not in _ALSO_WORDS or run[1].key in GIVEN_NAMES
+        return run[0].key not in DESCRIBING_HONORIFICS or run[1].key in GIVEN_NAMES
     is_known = is_titled or run[0].key in GIVEN_NAMES
     return is_known and connector.key in _OFS and any(piece.key in _ORGANIZATION_WORDS for piece in following)
 

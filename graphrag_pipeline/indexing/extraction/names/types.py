@@ -1,7 +1,9 @@
 """Entity types of names, by their own words, by a gazetteer, and by the words around them.
 
-The types are those of Microsoft GraphRAG's default prompt: PERSON, ORGANIZATION, GEO, EVENT. UNKNOWN is the type of a
-name without evidence.
+The types are those of Microsoft GraphRAG's default prompt: PERSON, ORGANIZATION, GEO, EVENT. CONCEPT is the type of a
+term: a key phrase, an acronym without evidence of an organization, a form with a digit or written like a word of code,
+a name of common words, and a name that the text uses like an adjective ("the Gleason score"). UNKNOWN is the type of
+any other name without evidence.
 
 Keep out: places of names (`finder.py`) and word lists (`cues.py`).
 """
@@ -9,14 +11,16 @@ Keep out: places of names (`finder.py`) and word lists (`cues.py`).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 import regex
 
+from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word
 from graphrag_pipeline.indexing.extraction.names.cues import (
     BODY,
     BYNAMES,
+    DESCRIBING_HONORIFICS,
     EVENT_HEADS,
     EVENT_TAILS,
     EVENTS,
@@ -30,6 +34,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     ORGANIZATION_ROLES,
     ORGANIZATION_TAILS,
     ORGANIZATIONS,
+    ORGANIZATIONS_IN_CAPITALS,
     PERSON_ROLES,
     PERSON_VERBS,
     PLACE_HEADS,
@@ -37,10 +42,19 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     PLACE_ROLES,
     PLACE_TAILS,
     RANKS,
+    words,
 )
 from graphrag_pipeline.indexing.extraction.names.dates import is_date
 from graphrag_pipeline.indexing.extraction.names.finder import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.term_signs import (
+    describes_noun,
+    find_lower_words,
+    is_code,
+    is_common_noun,
+    is_term,
+    read_term_uses,
+)
 
 PERSON, ORGANIZATION, GEO, EVENT, UNKNOWN = "PERSON", "ORGANIZATION", "GEO", "EVENT", "UNKNOWN"
 CONCEPT = "CONCEPT"  # of key phrases, which are not names (see `concepts.py`)
@@ -56,15 +70,21 @@ _NUMERAL = regex.compile(r"[IVX]+")
 _INITIALED = regex.compile(r"(?!U\. ?[SKN]\b)(?:\p{Lu}\. ){2,}\p{Lu}[\p{L}'-]*\p{Ll}")  # J. R. R. Tolkien
 _TOGETHER = regex.compile(r",\s|,?\s(?:and|or|und|et|y|e)\s")
 ADJECTIVE_ENDINGS = ("ISH", "ESE", "IAN", "CH", "AN", "IC")  # of languages and peoples
+_WEAK_TAILS = words("software systems networks records services service technologies forces groups")
+_NAMED = frozenset({PERSON, ORGANIZATION, GEO, EVENT})
+_MIN_NAMED_SHARE = 0.5  # of the names of a document that is about persons, organizations and places
+_MIN_PERSONS = 0.4  # of the names of a document that tells of persons; a common word may name one there ("the Phantom")
+_MIN_PERSON_SHARE = 0.04  # of a name's occurrences that a verb of speaking or a role shows to be a person
 _MIN_PLACE_SHARE = 0.3  # of a name's occurrences that follow "in", "at", ...
 
 
-def type_names(names: Iterable[Name], text: str) -> dict[str, str]:
+def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dict[str, str]:
     """Return the type of each written form among the names of one document."""
     names = list(names)
     counts: Counter[str] = Counter()
     cues: defaultdict[str, Counter[str]] = defaultdict(Counter)
     by_words: dict[str, str | None] = {}
+    in_lower = {title_of(name.form) for name in names if not name.form.isupper()}
     for name in names:
         form = name.form
         counts[form] += 1
@@ -72,14 +92,63 @@ def type_names(names: Iterable[Name], text: str) -> dict[str, str]:
             by_words[form] = type_by_words(form)
         if by_words[form] is None:
             cues[form].update(_read_cues(text, name))
-    in_lower = {title_of(form) for form in by_words if not form.isupper()}
+    acronyms = {form for form, found in by_words.items() if found is None and _is_acronym(form, in_lower)}
     types = {
-        form: found or _type_by_cues(form, _is_acronym(form, in_lower), counts[form], cues[form])
+        form: found or _type_by_cues(form, counts[form], cues[form])
         for form, found in by_words.items()
+        if form not in acronyms
     }
+    is_story = _named_share(types, counts) >= _MIN_NAMED_SHARE
+    types |= {form: _type_acronym(form, cues[form], is_story or not is_english) for form in acronyms}
     heads = {form.split(" of ")[0] for form, kind in types.items() if kind == PERSON}
     types = {form: _type_by_relatives(form, kind, heads) for form, kind in types.items()}
     return types | _type_by_company(names, types, text)
+
+
+def type_terms(names: Iterable[Name], types: Mapping[str, str], links: Mapping[str, str], text: str) -> dict[str, str]:
+    """Return the types with CONCEPT for each name of type UNKNOWN that is a term.
+
+    Args:
+        names: every occurrence of a name in the document.
+        types: type by canonical form.
+        links: canonical form of each written form.
+    """
+    names = list(names)
+    counts: Counter[str] = Counter()
+    uses: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    n_persons = sum(types[links[name.form]] == PERSON for name in names)
+    is_story = n_persons >= _MIN_PERSONS * len(names)
+    for name in names:
+        form = links[name.form]
+        if types[form] == UNKNOWN:
+            counts[form] += 1
+            uses[form].update(read_term_uses(text, name))
+    lower = find_lower_words(text) if counts else set()
+    return dict(types) | {
+        form: CONCEPT
+        for form, n in counts.items()
+        if is_code(form) or (not is_story and is_term(form, n, uses[form], lower))
+    }
+
+
+def type_acronyms(types: dict[str, str], acronyms: Mapping[str, str]) -> dict[str, str]:
+    """Give acronyms the types of their long forms; a long form in lower case is a term if its words say nothing else.
+
+    Args:
+        types: type of each written form of the document.
+        acronyms: short -> long form.
+    """
+    typed = dict(types)
+    for short, long in acronyms.items():
+        kind = type_by_words(long)
+        if kind is None and long.islower():
+            kind = CONCEPT
+        elif kind is None and types.get(long, UNKNOWN) == UNKNOWN:
+            kind = ORGANIZATION if types.get(short) == ORGANIZATION else CONCEPT
+        typed[long] = kind or types[long]
+        if short in typed:
+            typed[short] = typed[long]
+    return typed
 
 
 def vote_types(names: Iterable[Name], types: dict[str, str], links: dict[str, str]) -> dict[str, str]:
@@ -102,6 +171,8 @@ def type_by_words(form: str) -> str | None:
     if _is_event(words):
         return EVENT
     first, last = words[0], words[-1].replace(".", "")  # "S.A" is SA
+    if last in _WEAK_TAILS and all(is_common_word(word) for word in words[:-1]):  # "Covered Software"
+        return None
     if first in ORGANIZATION_HEADS and "OF" in words:
         return ORGANIZATION
     if len(words) == 1:
@@ -111,7 +182,9 @@ def type_by_words(form: str) -> str | None:
     if last in PLACE_TAILS:
         return GEO
     if (first in HONORIFICS or (first in RANKS and words[1] in HONORIFICS)) and "OF" not in words[:2]:
-        return PERSON
+        return (
+            None if first in DESCRIBING_HONORIFICS and is_common_word(words[1]) else PERSON
+        )  # "General Public License"
     if first in PLACE_HEADS:
         return GEO
     is_person = (words[1] == "THE" and last in _BYNAMES) or (form[1] == "." and _INITIALED.fullmatch(form))
@@ -156,7 +229,9 @@ def _type_by_company(names: list[Name], types: dict[str, str], text: str) -> dic
 
 
 def _read_cues(text: str, name: Name) -> Iterator[str]:
-    """Yield the types that the words next to a name suggest."""
+    """Yield the types that the words next to a name suggest, and "describes" for an adjective's place."""
+    if name.form.isupper() and describes_noun(text, name):
+        yield "describes"
     if text.startswith(("(", " ("), name.end) and _LIFE.match(text, name.end):
         yield "person role"
     after = _AFTER.match(text, name.end)
@@ -194,7 +269,27 @@ def _is_acronym(form: str, in_lower: set[str]) -> bool:
     return form.isupper() and letters.isalpha() and 2 <= len(letters) <= 6 and title_of(form) not in in_lower
 
 
-def _type_by_cues(form: str, is_acronym: bool, n_names: int, cues: Counter[str]) -> str:
+def _named_share(types: Mapping[str, str], counts: Mapping[str, int]) -> float:
+    """Return the share of persons, organizations, places and events among the names; 0 without names."""
+    n_names = sum(counts[form] for form in types)
+    return sum(counts[form] for form, kind in types.items() if kind in _NAMED) / n_names if n_names else 0.0
+
+
+def _type_acronym(form: str, cues: Counter[str], is_story: bool) -> str:
+    """Return the type of an acronym without a long form.
+
+    Args:
+        is_story: whether the document is about persons, organizations and places, as news are.
+    """
+    title = title_of(form)
+    if title in load_places():
+        return GEO
+    if title in ORGANIZATIONS_IN_CAPITALS or cues[ORGANIZATION] or cues[PERSON]:
+        return ORGANIZATION
+    return ORGANIZATION if is_story and not cues["describes"] else CONCEPT
+
+
+def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
     title = title_of(form)
     words = title.split()
     if cues["place role"]:
@@ -205,11 +300,17 @@ def _type_by_cues(form: str, is_acronym: bool, n_names: int, cues: Counter[str])
         return PERSON
     if len(words) > 1 and words[-1] in GIVEN_NAMES and "OF" not in words:  # Tiny Tim
         return PERSON
-    if is_acronym or cues[ORGANIZATION] > cues[PERSON]:
+    if cues[ORGANIZATION] > cues[PERSON]:
         return ORGANIZATION
+    if is_code(form):
+        return UNKNOWN
     n_person = cues[PERSON] + 2 * cues["person role"]
-    if n_person and n_person >= cues[GEO]:
+    if n_person >= max(cues[GEO], 1) and n_person >= _MIN_PERSON_SHARE * n_names:
         return PERSON
-    if cues[GEO] / n_names >= _MIN_PLACE_SHARE and not title.endswith(ADJECTIVE_ENDINGS):
+    if (
+        cues[GEO] / n_names >= _MIN_PLACE_SHARE
+        and not title.endswith(ADJECTIVE_ENDINGS)
+        and not is_common_noun(words[-1])
+    ):
         return GEO
     return UNKNOWN

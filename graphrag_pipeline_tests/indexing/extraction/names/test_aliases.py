@@ -1,13 +1,13 @@
 import pytest
 
-from graphrag_pipeline.indexing.extraction.names.aliases import find_canonical_forms, is_acronym_of
+from graphrag_pipeline.indexing.extraction.names.aliases import find_acronyms, find_canonical_forms, is_acronym_of
 from graphrag_pipeline.indexing.extraction.names.finder import Name
 
 
 def link(*forms: str, text: str = "", **types: str) -> dict[str, str]:
     kinds = {form: types.get(form.replace(" ", "_").replace(".", ""), "PERSON") for form in forms}
     names = [Name(form, max(text.find(form), 0), max(text.find(form), 0) + len(form), 0) for form in forms]
-    return find_canonical_forms(names, kinds, text)
+    return find_canonical_forms(names, kinds, find_acronyms(names, text))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_acronym_goes_with_the_long_form_that_introduces_it() -> None:
     text = "The World Health Organization (WHO) met."
     forms = {"World Health Organization": "ORGANIZATION", "WHO": "ORGANIZATION"}
     names = [Name("World Health Organization", 4, 29, 0), Name("WHO", 31, 34, 0)]
-    assert set(find_canonical_forms(names, forms, text).values()) == {"World Health Organization"}
+    assert set(find_canonical_forms(names, forms, find_acronyms(names, text)).values()) == {"World Health Organization"}
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_short_name_goes_with_the_only_longer_one_of_unknown_type() -> None:
 def test_first_word_is_linked_only_if_it_may_be_a_given_name() -> None:
     homer = Name("Homer Simpson", 0, 13, 0), Name("Homer", 20, 25, 0)
     types = {"Homer Simpson": "UNKNOWN", "Homer": "UNKNOWN"}
-    assert find_canonical_forms(homer, types, "")["Homer"] == "Homer Simpson"
+    assert find_canonical_forms(homer, types, {})["Homer"] == "Homer Simpson"
     assert (
-        find_canonical_forms((Name("Homer Simpson", 20, 33, 0), Name("Homer", 0, 5, 0)), types, "")["Homer"] == "Homer"
+        find_canonical_forms((Name("Homer Simpson", 20, 33, 0), Name("Homer", 0, 5, 0)), types, {})["Homer"] == "Homer"
     )
     assert link_unsure("", "Toyota Corolla", "Toyota") == {}
     assert link_unsure("", "Serbian Cyrillic", "Serbian") == {}

@@ -1,7 +1,13 @@
 import pytest
 
-from graphrag_pipeline.indexing.extraction.names.concepts import choose_concepts, find_concepts, find_speakers
+from graphrag_pipeline.indexing.extraction.names.concepts import (
+    choose_concepts,
+    find_concepts,
+    find_speakers,
+    score_phrases,
+)
 from graphrag_pipeline.indexing.extraction.names.finder import Name
+from graphrag_pipeline.indexing.extraction.names.word_uses import count_uses
 
 TIDES = """A tidal barrage holds water back. When the sea is low, the barrage lets the water through a turbine. The
 turbine turns, and the turbine makes power. Every barrage changes the mud flats behind it; birds live on mud flats. A
@@ -9,15 +15,16 @@ turbine wears out in salt water. Engineers built the barrage for the turbine, an
 
 
 def test_words_far_more_frequent_than_in_english_are_concepts() -> None:
-    assert list(choose_concepts(TIDES * 4, set())) == ["mud flats", "salt water", "turbine", "barrage"]
+    chosen = list(choose_concepts(TIDES * 4, set()))
+    assert chosen == ["mud flat", "tidal barrage", "salt water", "turbine", "barrage", "water", "sea", "power"]
 
 
 def test_occurrences_are_found_outside_of_names_in_reading_order() -> None:
     text = TIDES * 4
     names = find_concepts(text, [Name("Tidal Barrage", 2, 15, 0)], [0])
     written = [text[name.start : name.end].lower() for name in names]
-    assert written[:4] == ["barrage", "turbine", "turbine", "turbine"]
-    assert {name.form for name in names} == {"mud flats", "salt water", "turbine", "barrage"}
+    assert written[:6] == ["water", "sea", "barrage", "water", "turbine", "turbine"]
+    assert {name.form for name in names} == {"mud flat", "salt water", "turbine", "barrage", "water", "sea", "power"}
     assert [name.start for name in names] == sorted(name.start for name in names)
 
 
@@ -48,3 +55,23 @@ def test_the_subject_of_a_verb_of_speech_is_a_person() -> None:
 @pytest.mark.parametrize("text", ["", "word", "The cat sat. The cat ran. The cat slept.", "!" * 500])
 def test_little_text_has_no_concepts(text: str) -> None:
     assert choose_concepts(text, set()) == {}
+
+
+GUIDELINE = """Colon cancer starts in a polyp. Surgery is the treatment of colon cancer. After surgery, some need
+chemotherapy. The extent of the cancer is found before surgery. In addition, a biopsy is taken where the cancer started.
+Adjuvant chemotherapy follows surgery. A biopsy of the polyp is sent to the laboratory. The purpose of chemotherapy is
+to kill cells. Doctors removed the polyp, and the cancer started again. A biopsy shows whether the cancer has spread. It
+is possible to repeat chemotherapy. In addition, see the overview of the extent of the cancer."""
+
+
+def test_terms_of_a_guideline_lead_without_words_of_every_explanation() -> None:
+    chosen = set(choose_concepts(GUIDELINE * 4, set()))
+    assert chosen >= {"colon cancer", "surgery", "cancer", "chemotherapy", "biopsy", "polyp"}
+    assert not chosen & {"cancer started", "addition", "extent", "overview", "purpose", "possible"}
+
+
+def test_a_shorter_term_counts_only_outside_of_longer_ones() -> None:
+    text = "The low bone density scan failed. " * 4 + "A scan of bone density. The bone density rose. "
+    frequencies, scores = score_phrases(count_uses(text, [(0, len(text))]))
+    assert frequencies["bone", "density"] == 6
+    assert scores["bone", "density"] == 2.0  # log2(2) * (6 - 4)

@@ -1,7 +1,13 @@
 import pytest
 
 from graphrag_pipeline.indexing.extraction.names.finder import Name
-from graphrag_pipeline.indexing.extraction.names.types import type_by_words, type_names, vote_types
+from graphrag_pipeline.indexing.extraction.names.types import (
+    type_acronyms,
+    type_by_words,
+    type_names,
+    type_terms,
+    vote_types,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +31,9 @@ from graphrag_pipeline.indexing.extraction.names.types import type_by_words, typ
         ("5 de mayo de 2021", "EVENT"),
         ("J. R. R. Tolkien", "PERSON"),
         ("U. S. Steel", None),
+        ("Covered Software", None),
+        ("General Public License", None),
+        ("General Smith", "PERSON"),
         ("Gandalf the Grey", "PERSON"),
         ("Sra. López", "PERSON"),
         ("Vivendi S.A.", "ORGANIZATION"),
@@ -49,6 +58,9 @@ def test_words_give_the_type(form: str, expected: str | None) -> None:
         ("Belinda Cratchit", "Belinda Cratchit", "PERSON"),
         ("NASA", "NASA", "ORGANIZATION"),
         ("WHO said", "WHO", "ORGANIZATION"),
+        ("The CT scan", "CT", "CONCEPT"),
+        ("an MRI of the brain", "MRI", "CONCEPT"),
+        ("in UTF-8", "UTF-8", "UNKNOWN"),
         ("Idol", "Idol", "UNKNOWN"),
     ],
 )
@@ -68,3 +80,41 @@ def test_votes_go_by_frequency_and_unknown_loses() -> None:
     types = {"Marley": "UNKNOWN", "Mr. Marley": "PERSON"}
     names = [Name("Marley", 0, 6, 0)] * 3 + [Name("Mr. Marley", 7, 17, 0)]
     assert vote_types(names, types, {"Marley": "Marley", "Mr. Marley": "Marley"}) == {"Marley": "PERSON"}
+
+
+def test_an_acronym_has_the_type_of_its_long_form() -> None:
+    types = {"CT": "ORGANIZATION", "EPA": "CONCEPT", "Environmental Protection Agency": "ORGANIZATION"}
+    acronyms = {"CT": "computed tomography", "EPA": "Environmental Protection Agency"}
+    typed = type_acronyms(types, acronyms)
+    assert typed["CT"] == typed["computed tomography"] == "CONCEPT"
+    assert typed["EPA"] == "ORGANIZATION"
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "expected"),
+    [
+        ("The Gleason score is high.", "Gleason", "CONCEPT"),
+        ("See the Licensor. The Licensor grants it.", "Licensor", "CONCEPT"),
+        ("A Derivative Work shall mean any work.", "Derivative Work", "CONCEPT"),
+        ("It raises a TypeError at once.", "TypeError", "CONCEPT"),
+        ("It is in HER2 and more.", "HER2", "CONCEPT"),
+        ("We met Topper there.", "Topperton", "UNKNOWN"),
+        ("We met McDonald there.", "McDonald", "UNKNOWN"),
+    ],
+)
+def test_a_name_without_a_type_is_a_term_if_its_form_or_its_use_says_so(text: str, form: str, expected: str) -> None:
+    places = [place for place in range(len(text)) if text.startswith(form, place)]
+    names = [Name(form, place, place + len(form), 0) for place in places or [0]]
+    assert type_terms(names, {form: "UNKNOWN"}, {form: form}, text) == {form: expected}
+
+
+def test_where_persons_lead_a_common_word_may_name_one() -> None:
+    text = "Scrooge feared the Phantom. The Phantom pointed. Scrooge knelt."
+    names = [
+        Name("Scrooge", 0, 7, 0),
+        Name("Phantom", 19, 26, 0),
+        Name("Phantom", 32, 39, 1),
+        Name("Scrooge", 49, 56, 2),
+    ]
+    types = {"Scrooge": "PERSON", "Phantom": "UNKNOWN"}
+    assert type_terms(names, types, {form: form for form in types}, text) == types

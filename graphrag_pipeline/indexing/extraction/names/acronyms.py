@@ -1,0 +1,172 @@
+"""Acronyms and their long forms where the text pairs them: "computed tomography (CT)", "CT (computed tomography)".
+
+The long form is found by the algorithm of Schwartz and Hearst (2003): from right to left, every letter of the short
+form occurs in the long form, and its first letter starts a word.
+
+Keep out: long forms that are names (`aliases.find_acronyms`) and types (`types.py`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.cues import words
+from graphrag_pipeline.indexing.extraction.names.finder import Name, title_of
+
+MAX_SHORT, MIN_SHORT = 10, 2  # characters
+
+_PAIR = regex.compile(r"(?<=[\p{L}\p{Nd})])\s+[(\[]\s*+([^()\[\]]{2,80}?)\s*+[)\];,]")
+_WORD = regex.compile(r"[^\s()\[\]]+")
+_SHORT = regex.compile(r"(?=\P{Lu}*\p{Lu})(?:\p{Lu}|\p{Ll}+\p{Lu})[\p{L}\p{Nd}/-]*+(?<=\p{Lu}.*|\p{Lu}\p{Nd}+)")
+_LONG = regex.compile(r"[\p{Ll}\p{Lu}\p{Nd}][\p{L}\p{Nd}'’\s,/-]+")
+_NO_START = frozenset(
+    word.lower()
+    for word in words("a an the of for and or in on with by to is are was as at from its their this that called")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AcronymPair:
+    """A short form and its long form as the text writes them, with the offsets of the long form."""
+
+    short: str
+    long: str
+    start: int
+    end: int
+
+
+def find_acronym_pairs(text: str) -> Iterator[AcronymPair]:
+    """Yield the pairs of a text in reading order."""
+    for match in _PAIR.finditer(text):
+        inside = match.group(1)
+        if _is_short(inside):
+            start = find_long_form(inside, text, _first_word(text, match.start(), len(inside)), match.start())
+            if start is not None:
+                yield AcronymPair(inside, _fold(text[start : match.start()]), start, match.start())
+            continue
+        before = _last_word(text, match.start())
+        if before and _is_short(before) and _LONG.fullmatch(inside):
+            start, end = match.span(1)
+            if find_long_form(before, text, start, end) == start and " " in inside:
+                yield AcronymPair(before, _fold(inside), start, end)
+
+
+def place_acronyms(names: Iterable[Name], text: str, starts: list[int]) -> tuple[list[Name], dict[str, str]]:
+    """Add the long forms of acronyms that are not names, such as "computed tomography", and all their acronyms.
+
+    Args:
+        names: the names of the document, in reading order.
+        starts: start offset of each sentence, in order.
+
+    Returns:
+        The names with the new ones, in reading order, without those inside a long form; and short -> long form.
+    """
+    names = list(names)
+    whole = {(name.start, name.end) for name in names}
+    pairs: dict[str, str] = {}
+    for pair in find_acronym_pairs(text):
+        if (pair.start, pair.end) not in whole and pair.short not in pairs:
+            pairs[pair.short] = _spell_long(pair.long)
+    if not pairs:
+        return names, {}
+    forms = {title_of(long): long for long in pairs.values()}
+    placed = [
+        Name(_form_of(match.group(), forms), match.start(), match.end(), bisect_right(starts, match.start()) - 1)
+        for match in _written(pairs).finditer(text)
+    ]
+    spans = [(name.start, name.end) for name in placed]
+    begins = [start for start, _ in spans]
+    kept = [name for name in names if not _overlaps(name, spans, begins)]
+    plurals = {f"{short}s": long for short, long in pairs.items() if not short.endswith("s")}
+    return sorted(kept + placed, key=lambda name: (name.start, name.end)), plurals | pairs
+
+
+def _written(pairs: dict[str, str]) -> regex.Pattern[str]:
+    longs = sorted(set(pairs.values()), key=lambda long: (-len(long), long))
+    spaced = "|".join(r"\s+".join(map(regex.escape, long.split())) for long in longs)
+    shorts = "|".join(sorted(map(regex.escape, pairs), key=lambda short: (-len(short), short)))
+    return regex.compile(
+        rf"(?<![\p{{L}}\p{{Nd}}_-])(?:(?i:(?:{spaced})(?:s|es)?)|(?:{shorts})s?)(?![\p{{L}}\p{{Nd}}_]|-\p{{L}})"
+    )
+
+
+def _form_of(written: str, forms: dict[str, str]) -> str:
+    """Return the long form in the singular for a written long form, and an acronym as it is."""
+    title = title_of(_fold(written))
+    return next((forms[key] for key in (title, title[:-1], title[:-2]) if key in forms), written)
+
+
+def _overlaps(name: Name, spans: list[tuple[int, int]], begins: list[int]) -> bool:
+    before = bisect_right(begins, name.end - 1)
+    return any(end > name.start for _, end in spans[max(before - 2, 0) : before])
+
+
+def _spell_long(long: str) -> str:
+    """Return a long form without the capital of a sentence's start."""
+    first, _, rest = long.partition(" ")
+    return long if not first.istitle() or any(letter.isupper() for letter in rest) else f"{first.lower()} {rest}"
+
+
+def find_long_form(short: str, text: str, start: int, end: int) -> int | None:
+    """Return where the long form of `short` starts in text[start:end], or None.
+
+    The long form ends at `end`. The match of the first letter must be at the start of a word.
+    """
+    letters = [letter.lower() for letter in short if letter.isalnum()]
+    place = end - 1
+    for number in range(len(letters) - 1, -1, -1):
+        while place >= start and (
+            text[place].lower() != letters[number] or (number == 0 and place > start and text[place - 1].isalnum())
+        ):
+            place -= 1
+        if place < start:
+            return None
+        place -= 1
+    place += 1
+    return place if _is_long(short, text[place:end]) else None
+
+
+def _is_long(short: str, long: str) -> bool:
+    parts = regex.findall(r"[\p{L}\p{Nd}'’]+", long)
+    n_letters = sum(letter.isalnum() for letter in short)
+    if len(parts) < 2 or len(parts) > min(n_letters + 5, 2 * n_letters) or len(long) <= len(short):
+        return False
+    if parts[0].lower() in _NO_START or short in long.split() or regex.search(r"[.!?;:]\s", long):
+        return False
+    return _count_initials(short, parts) * 2 >= n_letters
+
+
+def _count_initials(short: str, parts: list[str]) -> int:
+    """Return how many letters of the short form start words of the long form, in order."""
+    n, letters = 0, [letter.lower() for letter in short if letter.isalnum()]
+    for part in parts:
+        if n < len(letters) and part[0].lower() in letters[n:]:
+            n += 1
+    return n
+
+
+def _is_short(written: str) -> bool:
+    if not MIN_SHORT <= len(written) <= MAX_SHORT or not _SHORT.fullmatch(written):
+        return False
+    n_capitals = sum(letter.isupper() for letter in written)
+    return n_capitals >= 2 or (n_capitals == 1 and any(letter.isdecimal() for letter in written))
+
+
+def _first_word(text: str, end: int, n_letters: int) -> int:
+    """Return the start of the earliest word that may begin the long form before `end`."""
+    least = max(text.rfind("\n\n", 0, end) + 1, end - 200, 0)
+    begins = [match.start() for match in _WORD.finditer(text, least, end)]
+    return begins[-min(n_letters + 5, 2 * n_letters) :][0] if begins else end
+
+
+def _last_word(text: str, end: int) -> str:
+    match = regex.search(r"[\p{L}\p{Nd}/-]+$", text[max(end - 12, 0) : end])
+    return match.group() if match else ""
+
+
+def _fold(written: str) -> str:
+    return " ".join(written.split())

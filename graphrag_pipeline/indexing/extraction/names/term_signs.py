@@ -1,0 +1,80 @@
+"""Signs of a term among the capitalized names of a document: its form, its words and the words around it.
+
+Keep out: types (`types.py`), terms in lower case (`concepts.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.background import english_rank
+from graphrag_pipeline.indexing.extraction.names.capitalization import is_proper_word, token_rank
+from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES, KIN, PERSON_VERBS, STOPWORDS
+from graphrag_pipeline.indexing.extraction.names.finder import Name
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
+
+_CODE = regex.compile(r"\d|(?<!\bMc|\bMac|\b[DL][aei])(?<=\p{Ll})\p{Lu}(?!.*\s)|\p{Lu}-\p{Lu}\b")
+_LOWER = regex.compile(r"(?<![\p{L}'’])\p{Ll}[\p{L}\p{M}]++")
+_ARTICLE = regex.compile(r"(?<!\p{L})(?:the|an?|each|any|such)\s+$", regex.IGNORECASE)
+_DESCRIBES = regex.compile(r"[ \n]+(\p{Ll}{3,}+)\b(?![\p{L}'’])")
+_DESCRIBED = regex.compile(r"(?:^|[^\p{L}])(?:the|an?|this|each|every|any|of|in|with|for|no)\s+$", regex.IGNORECASE)
+
+
+def find_lower_words(text: str) -> set[str]:
+    """Return the words that a text writes in lower case."""
+    return set(_LOWER.findall(text))
+
+
+def read_term_uses(text: str, name: Name) -> Iterator[str]:
+    """Yield "describes" and "article" for uses that terms have and persons and places do not."""
+    if describes_noun(text, name):
+        yield "describes"
+    if _ARTICLE.search(text, max(name.start - 6, 0), name.start):
+        yield "article"
+
+
+def is_term(form: str, n_names: int, uses: Counter[str], lower: set[str]) -> bool:
+    """Whether a name without a type is a term.
+
+    A term has only common words, ends with a common noun of the document, is
+    mostly written with an article ("the Licensor"), or describes a noun ("the Gleason score").
+
+    Args:
+        n_names: occurrences of the name.
+        lower: words that the document writes in lower case.
+    """
+    if uses["describes"] or 2 * uses["article"] > n_names:
+        return True
+    parts = [part for word in form.split() for part in word.split("-") if part[:1].isupper()]
+    if not parts:
+        return False
+    is_headed = len(parts) > 1 and parts[-1].lower() in lower and is_common_noun(parts[-1])
+    return is_headed or all(map(is_common_noun, parts))
+
+
+def is_common_noun(word: str) -> bool:
+    """Whether English has a word as a common word: "License", not "London" or "Dupont"."""
+    key, small = word.upper(), word.lower()
+    if key in GIVEN_NAMES or key in load_places() or is_proper_word(key):
+        return False
+    return english_rank(small) is not None and token_rank(small) is not None
+
+
+def is_code(form: str) -> bool:
+    """Whether a form has a digit or a capital inside a word: "HER2", "TypeError"."""
+    return _CODE.search(form) is not None
+
+
+def describes_noun(text: str, name: Name) -> bool:
+    """Whether a name stands before a noun like an adjective: "the Gleason score", "of Hodgkin lymphoma"."""
+    after = _DESCRIBES.match(text, name.end)
+    if after is None or not _DESCRIBED.search(text, max(name.start - 8, 0), name.start):
+        return False
+    word = after.group(1)
+    key = word.upper()
+    is_small = key in STOPWORDS or key in VERBS or key in PERSON_VERBS or key in KIN
+    return not is_small and not word.endswith(("ed", "ing", "ly")) and english_rank(word) is not None

@@ -1,0 +1,216 @@
+"""Uses of the words of one document in lower case: as nouns, verbs and adjectives, and in phrases.
+
+A word is judged by its neighbours, without a parser: "the biopsy of" is a noun, "to return the" a verb, "is possible
+to" an adjective. A run is a sequence of content words between function words, punctuation, capitals and the ends of
+sentences.
+
+Keep out: which words and phrases are terms (`concepts.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from graphrag_pipeline.indexing.extraction.names.background import load_ranks
+from graphrag_pipeline.indexing.extraction.names.cues import LONERS, STOPWORDS, words
+from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
+
+MAX_PHRASE_WORDS = 4
+MIN_PRONOUN_SHARE = 0.03
+"""Share of the words of a story that are pronouns of persons."""
+
+_LINE_HYPHEN = re.compile(r"(?<=[a-z])[-\u2010\u00ad]\n\s*(?=[a-z])")
+_TOKEN = re.compile(
+    r"[\w.$@~/\\-]*[_$@~/\\=(<>*|`+][\w.$@~/\\=(<>*|`+-]*|[^\W\d_]+(?:[-\u2010'’][^\W\d_]+)*|\d+|[^\w\s]|\n\n"
+)
+_SUFFIXES = ("ly", "'t", "’t", "'s", "’s", "'ll", "’ll", "self", "selves")
+_SMALL = frozenset(word.lower() for word in STOPWORDS | LONERS)
+_BEFORE_NOUN = frozenset(
+    word.lower()
+    for word in words("""
+    the a an his her their its my your our this that these those no some any every each another of in with for by from
+    per over between into without within on at after before during against about through under both
+    """)
+)
+_DETERMINERS = frozenset(
+    word.lower() for word in words("the a an his her their its my your our this that these those no each every any")
+)
+_BEFORE_VERB = frozenset(
+    word.lower()
+    for word in words("""
+    to will would can could may might must shall should not it they we you he she i who which that cannot don't doesn't
+    """)
+)
+_BEFORE_ADJECTIVE = frozenset(
+    word.lower()
+    for word in words("""
+    is are was were be been being very too so more most as how less least quite rather if also often always usually
+    no_longer
+    """)
+)
+_AFTER_NOUN = frozenset(
+    word.lower()
+    for word in words("""
+    of in with for by from on at to is are was were has have had can may might must should will would could and or that
+    which who whose when where if as than after before during but do does into between over under through because while
+    until since
+    """)
+) | frozenset(".,;:!?)]\"'’”")
+_AFTER_VERB = frozenset(
+    word.lower()
+    for word in words("the a an his her their its my your our this these those any each every all it them him us me")
+)
+_SINGULARS = frozenset(
+    word.lower()
+    for word in words("news series species lens means goods alias canvas atlas bias always hers yours ours")
+)
+_PRONOUNS = frozenset(("I", "he", "He", "she", "She", "him", "his", "His", "her", "Her", "me", "my", "My"))
+_PARTICIPLES = re.compile(r".{2,}[^e]ed")
+
+
+@dataclass
+class WordUses:
+    """Counts of one pass over a document.
+
+    Attributes:
+        n_words: words of the document.
+        n_pronouns: words such as "he" and "my", which stories have and explanations have not.
+        total: occurrences of each content word, those with a capital at the start of a sentence included.
+        nouns, verbs, adjectives: occurrences that the neighbours of a word show to be one.
+        runs: sequences of two or more content words, with their number.
+    """
+
+    n_words: int = 0
+    n_pronouns: int = 0
+    total: Counter[str] = field(default_factory=Counter)
+    nouns: Counter[str] = field(default_factory=Counter)
+    verbs: Counter[str] = field(default_factory=Counter)
+    adjectives: Counter[str] = field(default_factory=Counter)
+    runs: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    plurals: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    @property
+    def is_narrative(self) -> bool:
+        return self.n_pronouns > MIN_PRONOUN_SHARE * self.n_words
+
+    def noun_share(self, word: str) -> float:
+        """Return the share of noun uses among the uses that the neighbours decide; 0 without any."""
+        n_nouns = self.nouns[word]
+        return n_nouns / (n_nouns + self.verbs[word] + self.adjectives[word]) if n_nouns else 0.0
+
+
+def count_uses(text: str, spans: Iterable[tuple[int, int]]) -> WordUses:
+    """Count the uses of the content words of a document.
+
+    Args:
+        spans: its sentences, as offsets.
+    """
+    uses = WordUses()
+    sentences = [_TOKEN.findall(_LINE_HYPHEN.sub("", text[start:end])) for start, end in spans]
+    known = {token for tokens in sentences for token in tokens[1:] if token.islower()}
+    for tokens in sentences:
+        uses.n_words += sum(token[0].isalpha() for token in tokens)
+        uses.n_pronouns += sum(token in _PRONOUNS for token in tokens)
+        if tokens and tokens[0].istitle() and tokens[0].lower() in known:
+            tokens[0] = tokens[0].lower()
+        _count_sentence(tokens, uses)
+    _fold_plurals(uses)
+    return uses
+
+
+def _count_sentence(tokens: list[str], uses: WordUses) -> None:
+    run: list[str] = []
+    before = ""
+    for token in tokens:
+        if _is_content(token):
+            run.append(token)
+            continue
+        if run:
+            _count_run(run, before, token, uses)
+            run = []
+        before = token.lower() if token.lower() in _SMALL else token
+    if run:
+        _count_run(run, before, ".", uses)
+
+
+@lru_cache(maxsize=1 << 16)
+def _is_content(token: str) -> bool:
+    return (
+        token.islower()
+        and len(token) > 2
+        and token.replace("-", "").replace("\u2010", "").isalpha()
+        and token not in _SMALL
+        and not token.endswith(_SUFFIXES)
+    )
+
+
+def _count_run(run: list[str], before: str, after: str, uses: WordUses) -> None:
+    uses.total.update(run)
+    first, last = run[0], run[-1]
+    is_alone = len(run) == 1
+    if not is_alone:
+        follows_verb = before in _BEFORE_VERB and before not in _BEFORE_NOUN
+        uses.verbs[first] += follows_verb
+        is_gerund = first.endswith("ing") and before not in _DETERMINERS
+        is_cut = follows_verb or is_gerund or before.istitle()
+        phrase = tuple(run[1 if is_cut else 0 : -1 if after in _AFTER_VERB else None])
+        if len(phrase) > 1:
+            uses.runs[phrase] += 1
+    if after in _AFTER_VERB:
+        uses.verbs[last] += 1
+        if len(run) > 1 and before in _BEFORE_NOUN:
+            uses.nouns[run[-2]] += 1
+    elif is_alone and before in _BEFORE_VERB and before not in _BEFORE_NOUN:
+        uses.verbs[first] += 1
+    elif is_alone and before in _BEFORE_ADJECTIVE:
+        uses.adjectives[first] += 1
+    elif after in _AFTER_NOUN and _is_noun_place(last, is_alone, before, after):
+        uses.nouns[last] += 1
+
+
+def _is_noun_place(word: str, is_alone: bool, before: str, after: str) -> bool:
+    """Whether the word before `after` is a noun; "by upgrading", "a value depending on", "birds live on" have verbs."""
+    if word.endswith("ing"):
+        return before in _DETERMINERS if is_alone else not after.isalpha()
+    return before in _BEFORE_NOUN or (not is_alone and not after.isalpha())
+
+
+def _fold_plurals(uses: WordUses) -> None:
+    """Add the counts of plurals to their singulars, which the document or English must have."""
+    for word in [word for word in uses.total if word.endswith("s") and len(word) > 3]:
+        singular = singular_of(word, uses.total) or singular_of(word, load_ranks())
+        if singular:
+            uses.plurals[singular].add(word)
+            if uses.verbs[singular] and not uses.nouns[singular]:  # "it exists", "must exist", but never "an exist"
+                uses.verbs[word] += uses.nouns.pop(word, 0)
+            for counter in (uses.total, uses.nouns, uses.verbs, uses.adjectives):
+                counter[singular] += counter.pop(word, 0)
+
+
+def singular_of(word: str, known: Container[str]) -> str | None:
+    """Return the singular of a plural if it is one of the known words: "biopsies" to "biopsy"."""
+    if len(word) < 5 or word.endswith(("ss", "us", "is", "ics")) or word in _SINGULARS:
+        return None
+    if word.endswith("ies") and (word[:-3] + "y") in known:
+        return word[:-3] + "y"
+    if word.endswith(("ses", "xes", "ches", "shes")) and word[:-2] in known:
+        return word[:-2]
+    return word[:-1] if word[:-1] in known else None
+
+
+def may_be_noun(word: str) -> bool:
+    """Whether the form of a word allows a noun: not a participle ("started"), a comparative, or a verb of the list."""
+    if word.upper() in VERBS or _PARTICIPLES.fullmatch(word):
+        return False
+    return not _is_comparative(word)
+
+
+def _is_comparative(word: str) -> bool:
+    ranks = load_ranks()
+    return (word.endswith("er") and (word[:-2] + "est") in ranks) or (
+        word.endswith("est") and (word[:-3] + "er") in ranks
+    )

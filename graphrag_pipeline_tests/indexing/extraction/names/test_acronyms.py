@@ -1,0 +1,58 @@
+import pytest
+
+from graphrag_pipeline.indexing.extraction.names.acronyms import AcronymPair, find_acronym_pairs, place_acronyms
+from graphrag_pipeline.indexing.extraction.names.finder import Name
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("We use computed tomography (CT) often.", [("CT", "computed tomography")]),
+        ("A CT (computed tomography) scan.", [("CT", "computed tomography")]),
+        ("Tumours with non-small cell lung cancer (NSCLC).", [("NSCLC", "non-small cell lung cancer")]),
+        ("The estimated glomerular filtration rate (eGFR) fell.", [("eGFR", "estimated glomerular filtration rate")]),
+        ("Several mail transport agents (MTAs) exist.", [("MTAs", "mail transport agents")]),
+        ("Human epidermal growth factor receptor 2 (HER2)", [("HER2", "Human epidermal growth factor receptor 2")]),
+        ("a long\nline of byte-order marks (BOM)", [("BOM", "byte-order marks")]),
+    ],
+)
+def test_a_short_form_in_brackets_goes_with_its_long_form(text: str, expected: list[tuple[str, str]]) -> None:
+    pairs = list(find_acronym_pairs(text))
+    assert [(pair.short, pair.long) for pair in pairs] == expected
+    assert all(" ".join(text[pair.start : pair.end].split()) == pair.long for pair in pairs)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It was late (I think).",
+        "The town (Rome) lay far off.",
+        "See the manual (GNU) for it.",
+        "Delete the file. Then press (OK).",
+        "Most of the cells (see Table 2) were dead.",
+        "the record (RR)",
+        "",
+    ],
+)
+def test_other_brackets_hold_no_acronym(text: str) -> None:
+    assert list(find_acronym_pairs(text)) == []
+
+
+def test_all_places_of_both_forms_are_names_and_share_the_long_form() -> None:
+    text = "Magnetic resonance imaging (MRI) is safe. An MRI takes long. Two MRIs and magnetic resonance imaging help."
+    names, acronyms = place_acronyms([Name("Magnetic", 0, 8, 0)], text, [0, 42, 61])
+    assert [(text[name.start : name.end], name.form, name.sentence) for name in names] == [
+        ("Magnetic resonance imaging", "magnetic resonance imaging", 0),
+        ("MRI", "MRI", 0),
+        ("MRI", "MRI", 1),
+        ("MRIs", "MRIs", 2),
+        ("magnetic resonance imaging", "magnetic resonance imaging", 2),
+    ]
+    assert acronyms == {"MRI": "magnetic resonance imaging", "MRIs": "magnetic resonance imaging"}
+
+
+def test_a_long_form_that_is_a_name_is_left_to_the_rules_for_names() -> None:
+    text = "The World Health Organization (WHO) met."
+    names = [Name("World Health Organization", 4, 29, 0), Name("WHO", 31, 34, 0)]
+    assert place_acronyms(names, text, [0]) == (names, {})
+    assert list(find_acronym_pairs(text)) == [AcronymPair("WHO", "World Health Organization", 4, 29)]

@@ -1,0 +1,38 @@
+import pytest
+
+from graphrag_pipeline.indexing.extraction.names.word_uses import count_uses, may_be_noun, singular_of
+
+TEXT = """The parser returns a value. You must return the value of the parser. It is possible to stop. If the file
+exists, a parser must exist. By upgrading the parser you gain speed, but a value depending on it may
+differ. The parser is slow.
+"""
+
+
+def test_the_neighbours_of_a_word_say_how_it_is_used() -> None:
+    uses = count_uses(TEXT, [(0, len(TEXT))])
+    assert uses.noun_share("parser") == 1.0
+    assert uses.verbs["return"] == 2 and uses.noun_share("return") == 0.0
+    assert uses.adjectives["possible"] == 1 and uses.noun_share("possible") == 0.0
+    assert uses.noun_share("exist") == 0.0, "its plural-like form is a verb, because the base is only a verb"
+    assert uses.noun_share("upgrading") == uses.noun_share("depending") == 0.0
+
+
+def test_a_word_with_the_capital_of_a_sentence_counts() -> None:
+    uses = count_uses("Surgery helps. We offer surgery.", [(0, 15), (15, 32)])
+    assert uses.total["surgery"] == 2
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [("tumour", True), ("started", False), ("longer", False), ("seed", True), ("earliest", False), ("scanner", True)],
+)
+def test_participles_and_comparatives_are_no_nouns(word: str, expected: bool) -> None:
+    assert may_be_noun(word) is expected
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [("biopsies", "biopsy"), ("nodes", "node"), ("patches", "patch"), ("physics", None), ("series", None)],
+)
+def test_plurals_have_a_singular_that_is_known(word: str, expected: str | None) -> None:
+    assert singular_of(word, {"biopsy", "node", "patch", "physic", "serie"}) == expected
