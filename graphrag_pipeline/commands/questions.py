@@ -123,6 +123,9 @@ def _print_result(result: SearchResult, is_streamed: bool) -> None:
         typer.echo(f"reports chosen with options of global_search: {_list_options(used)}", err=True)
     if unknown := result.selection.get("unknown_entity_names"):
         typer.echo(f"no entity is named {', '.join(unknown)}", err=True)
+    if unheard := result.selection.get("unheard"):
+        hint = "see `local_search.max_context_tokens`, `text_unit_share` and `excerpts`"
+        typer.echo(f"The context has no text about {', '.join(unheard)}; {hint}.", err=True)
 
 
 def _list_options(used: Mapping[str, Mapping[str, int]]) -> str:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 ROW_OVERHEAD = 16
 PART_OVERHEAD = 24
 
-Chooser = Callable[[int], list[int]]
-"""Token budget -> the rows to take, in order; they never cost more than the budget."""
+Chooser = Callable[[int], tuple[list[int], int]]
+"""Token budget -> the rows to take, in order, and their cost, which is never more than the budget."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,11 @@ def pack_parts(parts: Sequence[Part], max_tokens: int) -> dict[str, list[int]]:
     carried = 0
     for part, allowance in zip(filled, allowances, strict=True):
         budget = allowance + carried
-        taken = part.choose(budget) if part.choose else pack_rows(part.costs, budget)
-        rows[part.name] = taken
-        spent = sum(part.costs[row] for row in taken)
+        if part.choose:
+            rows[part.name], spent = part.choose(budget)
+        else:
+            rows[part.name] = pack_rows(part.costs, budget)
+            spent = sum(part.costs[row] for row in rows[part.name])
         carried += allowance - spent
         left -= spent
     for part in filled:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from graphrag_pipeline.query.context_style import ContextStyle
-from graphrag_pipeline.query.results import Citation, Context
+from graphrag_pipeline.query.results import Citation, Context, TextUnitRecord
 from graphrag_pipeline.query.strict_tables import fold_cell, render_strict
 
 MAX_QUOTE_SHOWN = 160
@@ -49,7 +49,7 @@ def render_context(context: Context, style: ContextStyle = PLAIN) -> str:
     weight = ("weight",) if style.shows("relationship_weight") else ()
     ranks = [f" (rank {report.rank:g})" if style.shows("community_rank") else "" for report in context.reports]
     reports = zip(context.reports, ranks, strict=True)
-    sources = [(u.human_readable_id, u.document_title, u.text) for u in context.text_units]
+    sources = [(u.human_readable_id, _source_title(u), u.text) for u in context.text_units]
     names, delimiter = style.context_names, style.column_delimiter
     parts = [
         _table(names["entities"], ("title", "type", "description", *rank), context.entities, style),
@@ -82,6 +82,10 @@ def _blocks(heading: str, blocks: Sequence[tuple[int, str, str]], delimiter: str
         return ""
     written = [f"[{number}] {fold_cell(title, delimiter)}\n{text.strip()}" for number, title, text in blocks]
     return f"# {heading}\n" + "\n\n".join(written)
+
+
+def _source_title(unit: TextUnitRecord) -> str:
+    return f"{unit.document_title} (excerpt)" if unit.is_excerpt else unit.document_title
 
 
 def citation_to_dict(citation: Citation) -> dict[str, Any]:

@@ -5,7 +5,7 @@ Keep out: how they are found, how they are written out (`rendering.py`), and the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphrag_pipeline.citations import KIND_OF_RECORD, render_citation
 
@@ -97,12 +97,15 @@ class ClaimRecord:
 
 @dataclass(frozen=True)
 class TextUnitRecord:
-    """A text unit; `start` and `end` are character offsets into its document, null where an import has none.
+    """A text unit, or an excerpt of one: then `text`, `start`, `end` and `n_tokens` are those of the excerpt.
 
     Attributes:
+        start: character offsets into the document; null where an import has none.
         score: local search: the PageRank relevance, 0-1, if the strategy ranks by it; else the similarity of the entity
             that the text unit was taken for, 0 if only basic search found it. Basic search: the fused score.
         entities: titles of the matched entities that it mentions.
+        is_excerpt: whether `text` is only a part of the text unit; `excerpt_start` and `excerpt_end` are then its
+            character offsets in the text unit's text.
     """
 
     id: str
@@ -116,6 +119,22 @@ class TextUnitRecord:
     score: float
     entities: tuple[str, ...] = ()
     document_path: str = ""
+    is_excerpt: bool = False
+    excerpt_start: int | None = None
+    excerpt_end: int | None = None
+
+    def cut(self, start: int, end: int, n_tokens: int) -> TextUnitRecord:
+        """Return an excerpt: the characters from `start` to `end` of the text, with their offsets in the document."""
+        return replace(
+            self,
+            text=self.text[start:end],
+            start=None if self.start is None else self.start + start,
+            end=None if self.start is None else self.start + end,
+            n_tokens=n_tokens,
+            is_excerpt=True,
+            excerpt_start=start,
+            excerpt_end=end,
+        )
 
 
 @dataclass(frozen=True)
@@ -131,6 +150,11 @@ class Context:
     @property
     def is_empty(self) -> bool:
         return not any(vars(self).values())
+
+    @property
+    def excerpts(self) -> tuple[TextUnitRecord, ...]:
+        """The text units of which only a part is read."""
+        return tuple(unit for unit in self.text_units if unit.is_excerpt)
 
     @property
     def n_tokens(self) -> int:

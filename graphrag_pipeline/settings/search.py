@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from graphrag_pipeline.settings.search_names import BASIC_SHARES, CHOOSABLE_METHODS, STRATEGIES
+from graphrag_pipeline.settings.search_names import BASIC_SHARES, CHOOSABLE_METHODS, STRATEGIES, WITHOUT_EXCERPTS
 
 if TYPE_CHECKING:  # type checkers read no literals from a table
     SearchMethodName = str
@@ -78,6 +78,12 @@ class LocalSearchSettings(_SearchSection):
         description="Share of the text unit budget for the best text units of basic search, at most five; null: 2/3 "
         f"with {' and '.join(BASIC_SHARES)}, else 0.",
     )
+    excerpts: bool | None = Field(
+        None,
+        description="Whether a matched entity is heard by an excerpt, the sentences around its mention, where its text "
+        "units do not fit; not with strict packing. null: true with all strategies but depth_first.",
+    )
+    excerpt_tokens: int = Field(100, ge=20, description="Maximum tokens of an excerpt.")
     include_entity_names: tuple[str, ...] = Field((), description="Entities matched to every question, before others.")
     exclude_entity_names: tuple[str, ...] = Field((), description="Entities never matched.")
     min_community_rank: float = Field(0, ge=0, le=10, description="Reports with a lower rank (0 to 10) are not read.")
@@ -140,6 +146,12 @@ class LocalSearchSettings(_SearchSection):
         return BASIC_SHARES.get(self.strategy, 0.0) if self.basic_share is None else self.basic_share
 
     @property
+    def has_excerpts(self) -> bool:
+        """Whether excerpts are taken, by the strategy and the packing if nothing is set."""
+        is_usual = self.strategy not in WITHOUT_EXCERPTS and not self.is_strict
+        return is_usual if self.excerpts is None else self.excerpts
+
+    @property
     def is_strict(self) -> bool:
         """Whether contexts are packed and written as in Microsoft GraphRAG."""
         return (self.packing or self._plain("strict", "shared")) == "strict"
@@ -173,6 +185,14 @@ class LocalSearchSettings(_SearchSection):
     def _shares_fit(self) -> LocalSearchSettings:
         if self.community_share + self.text_unit_share > 1:
             raise ValueError("community_share + text_unit_share must not exceed 1")
+        return self
+
+    @model_validator(mode="after")
+    def _excerpts_are_shared(self) -> LocalSearchSettings:
+        if self.excerpts and self.is_strict:
+            raise ValueError(
+                "excerpts are not possible with strict packing; set packing to shared, or excerpts to null"
+            )
         return self
 
     @model_validator(mode="after")

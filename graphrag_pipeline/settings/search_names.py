@@ -60,6 +60,10 @@ def list_conditions() -> str:
     return ", ".join("vector (or SS)" if name == "SS" else name for name in names)
 
 
+WITHOUT_EXCERPTS = ("depth_first",)
+"""Strategies that take no excerpts by default."""
+
+
 def describe_methods() -> str:
     """Return the methods with what each reads, in one sentence for help texts."""
     *others, last = [f"{name} ({what})" for name, what in SEARCH_METHODS.items()]

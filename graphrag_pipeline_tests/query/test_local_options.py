@@ -127,7 +127,7 @@ def test_candidates_are_listed_behind_what_was_chosen_and_marked(carol: GraphInd
     tables = result.to_dict()["context"]
     for name, records in vars(result.context).items():
         assert [r["id"] for r in tables[name] if r["in_context"]] == [r.id for r in records]
-        assert len({r["id"] for r in tables[name]}) == len(tables[name])
+        assert len({(r["id"], r.get("excerpt_start")) for r in tables[name]}) == len(tables[name])
     everything = carol.search(QUESTION, context_only=True, max_context_tokens=100_000)
     assert len(tables["relationships"]) == len(everything.context.relationships)
     assert sum(not r["in_context"] for r in tables["text_units"]) > 0

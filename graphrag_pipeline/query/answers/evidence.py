@@ -70,10 +70,13 @@ class EvidenceFinder(CitedRecords):
 
     Args:
         index: the index of the records that statements are about.
+        excerpts: excerpts of text units; evidence of a text unit that has some is looked for in them alone.
     """
 
-    def __init__(self, index: IndexReader) -> None:
+    def __init__(self, index: IndexReader, excerpts: Sequence[TextUnitRecord] = ()) -> None:
         super().__init__(index)
+        rows = index.snapshot.rows_of("text_units", [unit.id for unit in excerpts]).tolist() if excerpts else []
+        self._excerpts = list(zip(rows, excerpts, strict=True))
         self._passages: dict[int, list[list[Sentence]]] = {}
         self._vectors: dict[int, np.ndarray] = {}
         self._words: dict[int, list[frozenset[str]]] = {}
@@ -122,8 +125,9 @@ class EvidenceFinder(CitedRecords):
 
     def _read_unit(self, row: int) -> None:
         if row not in self._passages:
-            unit = records.read_text_units(self._index, np.array([row]), np.zeros(1))[0]
-            self._passages[row] = list(passages_of(sentences_of(unit)))
+            units = [excerpt for of_row, excerpt in self._excerpts if of_row == row]
+            units = units or list(records.read_text_units(self._index, np.array([row]), np.zeros(1)))
+            self._passages[row] = [passage for unit in units for passage in passages_of(sentences_of(unit))]
             texts = [text_of(passage) for passage in self._passages[row]]
             self._vectors[row] = self._index.embed_passages(texts)
             self._words[row] = [content_words(text) for text in texts]

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.models.ports import CUT_NOTE, CallFailedError, ChatRequest, Failure, Message
+from graphrag_pipeline.models.ports import CallFailedError, ChatRequest, Failure, Message
 from graphrag_pipeline.query.answers.model_citations import CitedText, Shown, cited_numbers, shown_numbers
 from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
 from graphrag_pipeline.query.rendering import PLAIN, render_context
-from graphrag_pipeline.query.results import Answer, Context
+from graphrag_pipeline.query.results import Answer, Context, TextUnitRecord
 from graphrag_pipeline.query.streams import OnToken
 from graphrag_pipeline.query.token_budget import reply_tokens
 from graphrag_pipeline.query.understanding.conversation import read_history
@@ -60,7 +60,9 @@ class AnswerWriter:
         shown = [read_history(local).render(), render_context(context, style)]
         data = {"context_data": as_data("\n\n".join(filter(None, shown)))}
         messages = self._open(name, question, local.response_type, **data)
-        return self._write(messages, shown_numbers(context), f"looked at {_count_records(context)}", style)
+        return self._write(
+            messages, shown_numbers(context), f"looked at {_count_records(context)}", style, context.excerpts
+        )
 
     def write_from_points(self, question: str, points: Sequence[Point], max_tokens: int, looked: str) -> Answer:
         """Return the answer from points by score, best first, until one exceeds `max_tokens`.
@@ -80,11 +82,18 @@ class AnswerWriter:
         form = {"response_type": response_type or settings.response_type, "max_length": str(settings.max_words)}
         return open_question(self._index.prompt(name), settings.language, question, **form, **data)
 
-    def _write(self, messages: list[Message], shown: Shown, looked: str, style: ContextStyle = PLAIN) -> Answer:
-        cited = CitedText(self._index, shown, style.kinds_of_names)
+    def _write(
+        self,
+        messages: list[Message],
+        shown: Shown,
+        looked: str,
+        style: ContextStyle = PLAIN,
+        excerpts: Sequence[TextUnitRecord] = (),
+    ) -> Answer:
+        cited = CitedText(self._index, shown, style.kinds_of_names, excerpts)
         written: list[str] = []
         opening, is_open = "", False
-        for piece in self._pieces(ChatRequest("answer", messages, str, keep_whole=str)):
+        for piece in self._pieces(ChatRequest("answer", messages, str)):
             opening += piece
             if not is_open and NOT_IN_INDEX.startswith(opening.lstrip(_AROUND)[: len(NOT_IN_INDEX)]):
                 continue  # it may still become NOT_IN_INDEX
@@ -120,7 +129,7 @@ class AnswerWriter:
         [reply] = request_all(self._index, "answers", [request])
         if isinstance(reply, Failure):
             raise CallFailedError(reply.reason, reply.request_key, reply.reply)
-        yield reply.text + (CUT_NOTE if reply.is_cut else "")
+        yield reply.text
 
 
 def list_points(points: Sequence[Point], max_tokens: int) -> list[str]:

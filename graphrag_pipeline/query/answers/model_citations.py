@@ -9,12 +9,12 @@ handed on as soon as no citation can begin in it. Keep out: calling the model.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from graphrag_pipeline.citations import OPENERS, Cited, parse_citations, render_citation, split_written
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.results import Citation, Context
+from graphrag_pipeline.query.results import Citation, Context, TextUnitRecord
 
 MAX_CITED = 10
 """Most records of one citation that get a marker; the prompt asks for at most five of a kind."""
@@ -81,18 +81,26 @@ class CitedText:
         index: the index of the records.
         shown: the records that may be cited.
         kinds_of_names: other names of kinds that the prompt showed as headings -> kind; names in lower case.
+        excerpts: the excerpts among the sources; a citation of such a source quotes the excerpt.
 
     Attributes:
         citations: in the order of their markers.
         n_invented: number of removed citations.
     """
 
-    def __init__(self, index: IndexReader, shown: Shown, kinds_of_names: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        index: IndexReader,
+        shown: Shown,
+        kinds_of_names: Mapping[str, str] | None = None,
+        excerpts: Sequence[TextUnitRecord] = (),
+    ) -> None:
         self.citations: list[Citation] = []
         self.n_invented = 0
         self._shown = shown
         self._kinds_of_names = kinds_of_names or {}
         self._finder = EvidenceFinder(index)
+        self._finder_of_sources = EvidenceFinder(index, excerpts)
         self._held = ""
         self._recent = ""
         self._numbers: dict[tuple[str, str, str, str], int] = {}
@@ -160,8 +168,9 @@ class CitedText:
 
     def _number(self, kind: str, number: int) -> int:
         """Return the marker of the passage behind a record; 0 if it has none."""
-        records = self._finder.read_cited(render_citation([(kind, [str(number)])]))
-        found = self._finder.find(self._statement, records) if records else None
+        finder = self._finder_of_sources if kind == "Sources" else self._finder
+        records = finder.read_cited(render_citation([(kind, [str(number)])]))
+        found = finder.find(self._statement, records) if records else None
         if found is None:
             return 0
         passage, record = found

@@ -18,19 +18,30 @@ from graphrag_pipeline.settings.settings import LocalSearchSettings
 
 def _select(index: IndexReader, state: SearchState, answerer: Answerer) -> SearchState:
     settings: LocalSearchSettings = state.query.settings
-    context, candidates = select_with_candidates(index, state.query.question, settings)
+    found = select_with_candidates(index, state.query.question, settings)
     style = ContextStyle.of_settings(settings).to_selection()
     selection: dict[str, Any] = {**state.selection, "strategy": settings.strategy, **style}
+    selection |= {"excerpts": len(found.context.excerpts), "unheard": list(found.unheard)}
     if unknown := unknown_names(index, (*settings.include_entity_names, *settings.exclude_entity_names)):
         selection["unknown_entity_names"] = unknown
-    return replace(state, context=context, candidates=candidates, selection=selection)
+    return replace(state, context=found.context, candidates=found.candidates, selection=selection)
+
+
+def _show(state: SearchState) -> dict[str, Any]:
+    unheard: list[str] = state.selection.get("unheard", [])
+    return {
+        **count_records(state.read),
+        "excerpts": state.selection.get("excerpts", 0),
+        "unheard": len(unheard),
+        "unheard_entities": ", ".join(unheard),
+    }
 
 
 SELECT_CONTEXT = SearchStep(
     "select_local_context",
     "Match entities and select the records and text units around them.",
     _select,
-    lambda state: count_records(state.read),
+    _show,
 )
 METHOD = SearchMethod(
     name="local",

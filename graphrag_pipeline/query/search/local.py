@@ -28,15 +28,15 @@ from graphrag_pipeline.query.search.local_ranking import (
     take_turns,
 )
 from graphrag_pipeline.query.search.local_strict import fit_local, fit_reports, fit_text_units
-from graphrag_pipeline.query.selection.candidates import Limits, Pick
+from graphrag_pipeline.query.selection.candidates import Pick
+from graphrag_pipeline.query.selection.coverage import cost_of, pick_for_entities, unheard_entities
+from graphrag_pipeline.query.selection.excerpts import ExcerptFinder
 from graphrag_pipeline.query.selection.local_text_units import (
     DEPTH_FIRST,
     TextUnitPool,
     gather_text_units,
-    informed_entities,
     pick_of,
-    pick_text_units,
-    score_picks,
+    read_picks,
 )
 from graphrag_pipeline.query.understanding.conversation import read_history
 from graphrag_pipeline.query.understanding.entity_matching import Match, NamedEntities, match_entities, name_entities
@@ -57,19 +57,32 @@ def select_local_context(index: IndexReader, question: str, settings: LocalSearc
     (`selection/local_text_units.py`). If no entity matches, the context is that of basic search.
     """
     alone = settings.model_copy(update={"return_candidate_context": False})
-    return select_with_candidates(index, question, alone)[0]
+    return select_with_candidates(index, question, alone).context
 
 
-def select_with_candidates(
-    index: IndexReader, question: str, settings: LocalSearchSettings
-) -> tuple[Context, Context | None]:
-    """Return the context, and with `return_candidate_context` the other records that it was chosen from."""
+@dataclass(frozen=True)
+class LocalSelection:
+    """A context with an account of its selection.
+
+    Attributes:
+        candidates: with `return_candidate_context`, the other records that it was chosen from.
+        unheard: titles of the matched entities that no text unit and no excerpt of the context informs.
+    """
+
+    context: Context
+    candidates: Context | None = None
+    unheard: tuple[str, ...] = ()
+
+
+def select_with_candidates(index: IndexReader, question: str, settings: LocalSearchSettings) -> LocalSelection:
+    """Return the context with an account of its selection."""
     talk = read_history(settings)
     limit = settings.max_context_tokens - talk.n_tokens
     named = name_entities(index, talk.join(question), settings)
     matches = match_entities(index, talk.join(question), settings.top_k_entities, named, settings)
     if not matches:
-        return read_within(index, question, limit), Context() if settings.return_candidate_context else None
+        candidates = Context() if settings.return_candidate_context else None
+        return LocalSelection(read_within(index, question, limit), candidates)
     if settings.strategy == DEPTH_FIRST:
         matches.sort(key=lambda match: -match.score)  # as in microsoft/graphrag: a name does not come before similarity
     return _select_around(index, question, matches, named, settings, limit)
@@ -78,7 +91,7 @@ def select_with_candidates(
 def select_around(index: IndexReader, question: str, matches: list[Match], settings: LocalSearchSettings) -> Context:
     """Return the context around given entities, best first; `settings` has no conversation."""
     named = name_entities(index, question, settings)
-    return _select_around(index, question, matches, named, settings, settings.max_context_tokens)[0]
+    return _select_around(index, question, matches, named, settings, settings.max_context_tokens).context
 
 
 def _select_around(
@@ -88,16 +101,22 @@ def _select_around(
     named: NamedEntities,
     settings: LocalSearchSettings,
     limit: int,
-) -> tuple[Context, Context | None]:
+) -> LocalSelection:
     entity_rows = np.array([match.row for match in matches])
     ranked = _rank(index, entity_rows, settings)
     pool = gather_text_units(index, question, matches, settings, named.question)
-    pack = _pack_strict if settings.is_strict else _pack_shared
-    chosen = pack(index, entity_rows, ranked, pool, settings, limit)
+    if settings.is_strict:
+        chosen = _pack_strict(index, entity_rows, ranked, pool, settings, limit)
+    else:
+        finder = ExcerptFinder(index, question, matches, pool)
+        chosen = _pack_shared(index, entity_rows, ranked, pool, settings, limit, finder)
+    titles = _read_titles(index, matches)
+    unheard = tuple(titles[entity] for entity in unheard_entities(pool.candidates, chosen.picks))
     context = _read(index, matches, chosen, pool, settings)
     if not settings.return_candidate_context:
-        return context, None
-    return context, _read(index, matches, ranked.without(chosen, pool), pool, settings)
+        return LocalSelection(context, None, unheard)
+    rest = _read(index, matches, ranked.without(chosen, pool), pool, settings)
+    return LocalSelection(context, rest, unheard)
 
 
 @dataclass(frozen=True)
@@ -158,7 +177,7 @@ def _pack_strict(
     n_entities, relationships, n_claims = fit_local(index, entity_rows, settings, limit)
     share = int(limit * settings.text_unit_share)
     is_whole_order = settings.strategy == DEPTH_FIRST
-    picks = _pick(settings, pool, int(pool.candidates.costs.sum()) if is_whole_order else share)
+    picks = pick_for_entities(settings, pool, int(pool.candidates.costs.sum()) if is_whole_order else share)
     rows = pool.rows[[pick.text_unit for pick in picks]]
     return _Records(
         ranked.entities[:n_entities],
@@ -169,11 +188,6 @@ def _pack_strict(
     )
 
 
-def _pick(settings: LocalSearchSettings, pool: TextUnitPool, budget: int) -> list[Pick]:
-    limits = Limits(budget=budget, guaranteed=settings.guaranteed_text_units, cap=settings.max_text_units_per_entity)
-    return pick_text_units(settings.strategy, pool, limits, settings.share_of_basic)
-
-
 def _pack_shared(
     index: IndexReader,
     entity_rows: np.ndarray,
@@ -181,13 +195,14 @@ def _pack_shared(
     pool: TextUnitPool,
     settings: LocalSearchSettings,
     limit: int,
+    finder: ExcerptFinder,
 ) -> _Records:
     """Return what fits one budget; parts that need less leave tokens to the others."""
     picks: list[Pick] = []
 
-    def choose(budget: int) -> list[int]:
-        picks[:] = _pick(settings, pool, budget)
-        return [pick.text_unit for pick in picks]
+    def choose(budget: int) -> tuple[list[int], int]:
+        picks[:] = pick_for_entities(settings, pool, budget, finder)
+        return [pick.text_unit for pick in picks], cost_of(pool.candidates, picks)
 
     limit -= sum(count_tokens_each(ContextStyle.of_settings(settings).names))
     costs = _count_costs(index, entity_rows, ranked, settings)
@@ -242,7 +257,6 @@ def _read(
     kept = [matches[place] for place in chosen.entities]
     scores = np.array([match.score for match in matches])
     entity_rows = np.array([match.row for match in matches])
-    titles = [record["title"] for record in index.snapshot.take("entities", entity_rows, ["title"])]
     relationships, (claims, claimants) = chosen.relationships, chosen.claims
     read_reports = records.read_summaries if settings.use_community_summary else records.read_reports
     return Context(
@@ -254,13 +268,13 @@ def _read(
         ),
         reports=read_reports(index, *chosen.reports),
         claims=records.read_claims(index, claims, scores[claimants]),
-        text_units=records.read_text_units(
-            index,
-            pool.rows[[pick.text_unit for pick in chosen.picks]],
-            score_picks(pool, chosen.picks),
-            informed_entities(pool.candidates, titles, chosen.picks),
-        ),
+        text_units=read_picks(index, pool, chosen.picks, _read_titles(index, matches)),
     )
+
+
+def _read_titles(index: IndexReader, matches: list[Match]) -> list[str]:
+    rows = [match.row for match in matches]
+    return [record["title"] for record in index.snapshot.take("entities", rows, ["title"])]
 
 
 def _how(match: Match) -> str:

@@ -51,8 +51,30 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Excerpt:
+    """A part of a text unit: character offsets in its text, tokens, and the matched entities that it mentions."""
+
+    start: int
+    end: int
+    n_tokens: int
+    entities: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Pick:
-    """A text unit and the position of the entity that it was taken for; -1 if it informs no matched entity."""
+    """A text unit and the position of the entity that it was taken for; -1 if it informs no matched entity.
+
+    Attributes:
+        excerpt: the part that is taken; None if it is the whole text unit.
+    """
 
     text_unit: int
     entity: int
+    excerpt: Excerpt | None = None
+
+
+def are_members(units: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return whether an ascending array holds each of some values, bool (len(wanted),)."""
+    if not len(units):
+        return np.zeros(len(wanted), dtype=bool)
+    return units[np.minimum(np.searchsorted(units, wanted), len(units) - 1)] == wanted

@@ -20,7 +20,9 @@ import numpy as np
 from graphrag_pipeline.query.context import ROW_OVERHEAD, pack_rows
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.names import NamedQuestion
-from graphrag_pipeline.query.selection.candidates import Candidates, Limits, Pick
+from graphrag_pipeline.query.records import read_text_units
+from graphrag_pipeline.query.results import TextUnitRecord
+from graphrag_pipeline.query.selection.candidates import Candidates, Limits, Pick, are_members
 from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units
 from graphrag_pipeline.query.selection.pagerank import rank_by_pagerank
 from graphrag_pipeline.query.selection.strategies import RANKED, select_text_units
@@ -210,11 +212,20 @@ def _owner(candidates: Candidates, unit: int) -> int:
     return next((i for i, units in enumerate(candidates.text_units) if are_members(units, np.array([unit]))[0]), -1)
 
 
-def are_members(units: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return whether an ascending array holds each of some values, bool (len(wanted),)."""
-    if not len(units):
-        return np.zeros(len(wanted), dtype=bool)
-    return units[np.minimum(np.searchsorted(units, wanted), len(units) - 1)] == wanted
+def read_picks(
+    index: IndexReader, pool: TextUnitPool, picks: Sequence[Pick], titles: Sequence[str]
+) -> tuple[TextUnitRecord, ...]:
+    """Return the text units of picks; of an excerpt its part alone.
+
+    Args:
+        titles: of the matched entities.
+    """
+    rows = pool.rows[[pick.text_unit for pick in picks]]
+    informed = informed_entities(pool.candidates, titles, picks)
+    return tuple(
+        unit if pick.excerpt is None else unit.cut(pick.excerpt.start, pick.excerpt.end, pick.excerpt.n_tokens)
+        for unit, pick in zip(read_text_units(index, rows, score_picks(pool, picks), informed), picks, strict=True)
+    )
 
 
 def score_picks(pool: TextUnitPool, picks: Sequence[Pick]) -> np.ndarray:
@@ -226,10 +237,10 @@ def score_picks(pool: TextUnitPool, picks: Sequence[Pick]) -> np.ndarray:
 
 
 def informed_entities(candidates: Candidates, titles: Sequence[str], picks: Sequence[Pick]) -> list[tuple[str, ...]]:
-    """Return the titles of the matched entities that each picked text unit informs, best entity first."""
+    """Return the titles of the matched entities that each pick informs or, as an excerpt, mentions; best first."""
     picked = np.array([pick.text_unit for pick in picks], dtype=np.int64)
-    informs = [are_members(units, picked).tolist() for units in candidates.text_units]
-    return [
-        tuple(title for title, places in zip(titles, informs, strict=True) if places[place])
-        for place in range(len(picks))
-    ]
+    informs = np.array([are_members(units, picked) for units in candidates.text_units]).reshape(len(titles), len(picks))
+    for place, pick in enumerate(picks):
+        if pick.excerpt is not None:
+            informs[:, place] = np.isin(np.arange(len(informs)), pick.excerpt.entities)
+    return [tuple(np.array(titles, dtype=object)[column]) for column in informs.T]

@@ -108,7 +108,7 @@ class _TextUnitSelection:
         n_taken = np.array(
             [quota > 0 and self.take_next(entity) for entity, quota in enumerate(quotas)], dtype=np.int64
         )
-        for entity in np.flatnonzero(n_taken):
+        for entity in np.flatnonzero(n_taken).tolist():
             while n_taken[entity] < quotas[entity] and self.take_next(entity):
                 n_taken[entity] += 1
         return n_taken

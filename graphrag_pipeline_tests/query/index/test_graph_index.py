@@ -62,7 +62,8 @@ def test_the_json_form_is_the_contract(carol):
     assert result["usage"]["calls"] == 0
     assert result["usage"]["cost"] == 0.0
     assert result["usage"]["tokens"] == result["usage"]["by_model"]["embedded"]["input_tokens"] > 0
-    assert result["selection"] == {"strategy": "balanced"}
+    excerpts = [unit for unit in result["context"]["text_units"] if unit["is_excerpt"]]
+    assert result["selection"] == {"strategy": "balanced", "excerpts": len(excerpts), "unheard": []}
     assert result["snapshot"] == carol.snapshot.id
     assert result["seconds"] > 0
 

@@ -54,6 +54,8 @@ def test_the_result_is_that_of_the_method_chosen_and_says_why(carol: GraphIndex)
         "chosen": "local",
         "reason": "the question names JACOB MARLEY",
         "strategy": "balanced",
+        "excerpts": len(result.context.excerpts),
+        "unheard": [],
     }
     assert result.answer == carol.search("Who is Jacob Marley?").answer
 

@@ -1,0 +1,138 @@
+"""Which matched entities a local context hears, whole or by an excerpt, on Microsoft's index of A Christmas Carol."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.query.search.local import LocalSelection, select_with_candidates
+from graphrag_pipeline.query.selection.excerpts import find_mentions
+from graphrag_pipeline.query.selection.strategies import STRATEGIES
+from graphrag_pipeline.settings.settings import LocalSearchSettings
+from graphrag_pipeline_tests.model_server import running_model_server
+from graphrag_pipeline_tests.support.models.model_index import open_with_model
+
+QUESTIONS = (
+    "How does the Cratchit family keep Christmas?",
+    "What happens to Tiny Tim?",
+    "What did the Ghost of Christmas Past show Scrooge?",
+    "Who are Ignorance and Want?",
+)
+WITH_EXCERPTS = sorted(set(STRATEGIES) - {"depth_first"})
+COVERING = ("minimum_guarantee", "round_robin", "weighted_quota", "per_entity_cap", "balanced", "graph")
+
+
+def select(index: GraphIndex, question: str, **options: object) -> LocalSelection:
+    return select_with_candidates(index, question, LocalSearchSettings(**options))
+
+
+def matched(index: GraphIndex, question: str, **options: object) -> list[str]:
+    return [
+        entity.title for entity in select(index, question, **{**options, "max_context_tokens": 60_000}).context.entities
+    ]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("max_tokens", [100, 400, 1_500, 4_000, 12_000])
+def test_a_matched_entity_is_heard_or_named_and_the_budget_holds(
+    carol: GraphIndex, strategy: str, max_tokens: int
+) -> None:
+    for question in QUESTIONS:
+        found = select(carol, question, strategy=strategy, max_context_tokens=max_tokens)
+        heard = {title for unit in found.context.text_units for title in unit.entities}
+        assert heard.isdisjoint(found.unheard)
+        assert heard | set(found.unheard) == set(matched(carol, question, strategy=strategy))
+        assert found.context.n_tokens <= max_tokens
+
+
+@pytest.mark.parametrize("strategy", COVERING)
+def test_default_contexts_hear_all_entities_that_their_texts_name(carol: GraphIndex, strategy: str) -> None:
+    without, unheard = 0, []
+    for question in QUESTIONS:
+        without += len(select(carol, question, strategy=strategy, excerpts=False).unheard)
+        unheard += select(carol, question, strategy=strategy).unheard
+    assert without >= 5
+    assert len(unheard) <= 2
+    units = carol.snapshot.table("text_units")["text"].to_pylist()
+    for row in carol.snapshot.rows_of("entities", unheard, "title"):
+        texts = [units[unit] for unit in carol.snapshot.adjacency.of("entity_text_units", int(row))]
+        names = carol.snapshot.take("entities", [int(row)], ["names"])[0]["names"]
+        assert not any(list(find_mentions(text, names)) for text in texts)
+
+
+def test_depth_first_has_no_excerpts_unless_they_are_set(carol: GraphIndex) -> None:
+    options = {"strategy": "depth_first", "max_context_tokens": 6_000}
+    plain = select(carol, QUESTIONS[0], **options)
+    assert not plain.context.excerpts and plain.unheard
+    assert select(carol, QUESTIONS[0], excerpts=True, packing="shared", **options).context.excerpts
+    for without in ({"excerpts": False}, {"packing": "strict"}):
+        assert not select(carol, QUESTIONS[0], strategy="round_robin", **without).context.excerpts
+    with pytest.raises(ValueError, match="excerpts are not possible with strict packing"):
+        LocalSearchSettings(strategy="depth_first", excerpts=True)
+
+
+@pytest.mark.parametrize("strategy", WITH_EXCERPTS)
+def test_an_excerpt_has_exact_offsets_mentions_its_entities_and_is_no_repetition(
+    carol: GraphIndex, strategy: str
+) -> None:
+    n_excerpts = 0
+    for question in QUESTIONS:
+        context = select(carol, question, strategy=strategy).context
+        whole = {unit.id for unit in context.text_units if not unit.is_excerpt}
+        places = []
+        for unit in context.excerpts:
+            n_excerpts += 1
+            [row] = carol.snapshot.rows_of("text_units", [unit.id])
+            [text] = [record["text"] for record in carol.snapshot.take("text_units", [int(row)], ["text"])]
+            [document] = carol.snapshot.rows_of("documents", [unit.document_id])
+            [source] = [record["text"] for record in carol.snapshot.take("documents", [int(document)], ["text"])]
+            assert text[unit.excerpt_start : unit.excerpt_end] == unit.text == source[unit.start : unit.end]
+            assert unit.id not in whole and unit.entities
+            assert unit.n_tokens < 300
+            places += [(unit.id, place) for place in range(unit.excerpt_start or 0, unit.excerpt_end or 0)]
+        assert len(places) == len(set(places))
+        assert [u.is_excerpt for u in context.text_units] == sorted(u.is_excerpt for u in context.text_units)
+    assert n_excerpts >= 3
+
+
+def test_results_say_what_is_an_excerpt_and_who_is_unheard(carol: GraphIndex) -> None:
+    result = carol.search(QUESTIONS[0], context_only=True, strategy="minimum_guarantee", max_context_tokens=3_000)
+    plain = json.loads(result.to_json())
+    excerpts = [unit for unit in plain["context"]["text_units"] if unit["is_excerpt"]]
+    assert plain["selection"]["excerpts"] == len(excerpts) > 0
+    assert plain["selection"]["unheard"] == list(
+        select(carol, QUESTIONS[0], strategy="minimum_guarantee", max_context_tokens=3_000).unheard
+    )
+    shown = result.to_markdown()
+    for unit in excerpts:
+        assert f"[{unit['human_readable_id']}] {unit['document_title']} (excerpt)\n{unit['text']}" in shown
+    assert shown.count("(excerpt)") == len(excerpts)
+
+
+def test_an_answer_quotes_an_excerpt_with_the_offsets_of_the_document(carol: GraphIndex) -> None:
+    result = carol.search("What is said of Old Joe?", strategy="round_robin", max_context_tokens=1_200)
+    excerpts = result.context.excerpts
+    of_units = [c for c in result.citations if c.kind == "text_unit"]
+    quoted = [c for c in of_units if any(c.text_unit_id == unit.id for unit in excerpts)]
+    assert quoted
+    for citation in quoted:
+        [document] = carol.snapshot.rows_of("documents", [citation.document_id])
+        text = carol.snapshot.take("documents", [int(document)], ["text"])[0]["text"]
+        assert text[citation.start : citation.end] == citation.quote
+        assert any(
+            u.start <= citation.start and citation.end <= u.end for u in excerpts if u.id == citation.text_unit_id
+        )
+
+
+def test_a_model_that_cites_an_excerpt_is_resolved_to_the_excerpt(carol: GraphIndex, tmp_path: Path) -> None:
+    options = {"strategy": "minimum_guarantee", "max_context_tokens": 2_000}
+    [excerpt, *_] = carol.search(QUESTIONS[0], context_only=True, **options).context.excerpts
+    with running_model_server(lambda request: f"It is so [Data: Sources ({excerpt.human_readable_id})].") as server:
+        result = open_with_model(carol, tmp_path, server).search(QUESTIONS[0], **options)
+    [citation] = result.citations
+    assert citation.text_unit_id == excerpt.id
+    excerpts = [unit for unit in result.context.excerpts if unit.id == excerpt.id]
+    assert any(unit.start <= citation.start and citation.end <= unit.end for unit in excerpts)
