@@ -175,11 +175,17 @@ def _stored_matrix(rows: pa.Table, stored: ImportedVectors | None, dimensions: i
 
 
 def _places(rows: pa.Table, stored: ImportedVectors) -> np.ndarray:
-    """Return the row in `stored` of each record, -1 if missing; reports may also have their community's number."""
+    """Return the row in `stored` of each record, -1 if missing.
+
+    Reports may also have their community's number as id, and entities their title (Microsoft GraphRAG's
+    `EntityVectorStoreKey`).
+    """
     place_of = {record_id: place for place, record_id in enumerate(stored.ids)}
     keys = [rows["id"].to_pylist()]
     if "community" in rows.column_names:
         keys.append([str(number) for number in rows["community"].to_pylist()])
+    elif "title" in rows.column_names:
+        keys.append(rows["title"].to_pylist())
     found = [next((place_of[key] for key in names if key in place_of), -1) for names in zip(*keys, strict=True)]
     return np.array(found, dtype=np.int64)
 

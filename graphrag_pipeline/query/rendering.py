@@ -11,7 +11,7 @@ from typing import Any
 
 from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.results import Citation, Context, TextUnitRecord
-from graphrag_pipeline.query.strict_tables import fold_cell, render_strict
+from graphrag_pipeline.query.strict_tables import render_strict
 
 MAX_QUOTE_SHOWN = 160
 """Characters of a quote in a list of sources; the citation holds all of it."""
@@ -41,7 +41,8 @@ def render_context(context: Context, style: ContextStyle = PLAIN) -> str:
     """Return the context as a model reads it: one table or list of sources per part, `human_readable_id` first.
 
     Cells keep to one line and hold no delimiter; reports and sources keep their own lines under a heading. Text from
-    documents is data, whatever it contains. A strict style has the tables of Microsoft GraphRAG (`strict_tables.py`).
+    documents is data, whatever it contains. A strict style has the tables of Microsoft GraphRAG (`strict_tables.py`),
+    with cells as they are.
     """
     if style.is_strict:
         return render_strict(context, style)
@@ -69,8 +70,13 @@ def _table(heading: str, columns: Sequence[str], records: Sequence[object], styl
     shown = [style.rank_description if name == "rank" else name for name in columns]
     rows = [[_write_value(getattr(record, name)) for name in ("human_readable_id", *columns)] for record in records]
     delimiter = style.column_delimiter
-    lines = [delimiter.join(fold_cell(text, delimiter) for text in row) for row in rows]
+    lines = [delimiter.join(_fold_cell(text, delimiter) for text in row) for row in rows]
     return "\n".join([f"# {heading}", delimiter.join(("id", *shown)), *lines])
+
+
+def _fold_cell(text: str, delimiter: str) -> str:
+    """Return the text of a cell on one line and without the delimiter, which becomes "/" (or "|")."""
+    return " ".join(text.replace(delimiter, "|" if delimiter == "/" else "/").split())
 
 
 def _write_value(value: object) -> str:
@@ -80,7 +86,7 @@ def _write_value(value: object) -> str:
 def _blocks(heading: str, blocks: Sequence[tuple[int, str, str]], delimiter: str) -> str:
     if not blocks:
         return ""
-    written = [f"[{number}] {fold_cell(title, delimiter)}\n{text.strip()}" for number, title, text in blocks]
+    written = [f"[{number}] {_fold_cell(title, delimiter)}\n{text.strip()}" for number, title, text in blocks]
     return f"# {heading}\n" + "\n\n".join(written)
 
 

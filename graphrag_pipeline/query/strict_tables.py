@@ -1,8 +1,7 @@
 """Tables of a local context as Microsoft GraphRAG writes them: a heading, names of columns, a row for each record.
 
 Strict packing counts these rows and shows them, so its contexts end where those of Microsoft GraphRAG end. Reports are
-CSV, where a field with a line break is quoted. Text units keep their lines. Other cells are kept on one line and
-without the delimiter, which Microsoft GraphRAG does not do. Keep out: budgets.
+CSV, where a field with a line break is quoted. Other cells are written as they are. Keep out: budgets.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def _cells(part: str, record: Any, style: ContextStyle, has_links: bool) -> list
         return [number, record.text]
     if part == "reports":
         return [number, record.title, record.content, *([str(record.rank)] if style.shows("community_rank") else [])]
-    return [number, *(fold_cell(text, style.column_delimiter) for text in _texts(part, record, style, has_links))]
+    return [number, *_texts(part, record, style, has_links)]
 
 
 def _texts(part: str, record: Any, style: ContextStyle, has_links: bool) -> list[str]:
@@ -83,8 +82,3 @@ def _texts(part: str, record: Any, style: ContextStyle, has_links: bool) -> list
         return [record.source, record.target, record.description, *weight, *links]
     dates = [record.start_date or "", record.end_date or ""]
     return [record.subject, record.object or "", record.status or "", *dates, record.description or ""]
-
-
-def fold_cell(text: str, delimiter: str) -> str:
-    """Return the text of a cell on one line and without the delimiter, which becomes "/" (or "|")."""
-    return " ".join(text.replace(delimiter, "|" if delimiter == "/" else "/").split())

@@ -100,11 +100,15 @@ class Peer:
         return json.loads(replied.read_text(encoding="utf-8"))
 
     def run_recorded(self, script: str, request: dict[str, Any], name: str) -> Any:
-        """Run a script, and write its reply to `RECORDINGS` if this bench records."""
+        """Run a script and record its reply."""
         reply = self.run(script, request)
-        if self.is_recording:
-            write_recording(name, reply)
+        self.record(name, reply)
         return reply
+
+    def record(self, name: str, outputs: Any) -> None:
+        """Write outputs of the peer to `RECORDINGS` if this bench records."""
+        if self.is_recording:
+            write_recording(name, outputs)
 
 
 def _run_or_fail(command: Sequence[str]) -> None:

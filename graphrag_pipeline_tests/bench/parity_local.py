@@ -1,47 +1,52 @@
 """Local contexts of ours and of Microsoft GraphRAG for the same entities: the `local` part of `parity.py`.
 
 Both read one index: `graphrag_pipeline_tests/data/microsoft_christmas_carol`, imported, and exported again in
-Microsoft's layout (`exported`). So both have the repaired graph, and every difference is one of the search. The peer
-also reads Microsoft's own tables (`source`). What differs there only is what the import repairs: endpoints of
-relationships without an entity become entities, and relationships that repeat a pair become one, so degrees, ranks and
-numbers of relationships change.
+Microsoft's layout (`exported`). So both have one graph, and every difference is one of the search. The peer also reads
+Microsoft's own tables (`source`). Since both programs agree on the export, what differs there is what the import
+repairs: endpoints of relationships without an entity become entities, and relationships that repeat a pair become one,
+so degrees, ranks and numbers of relationships change.
 
-100 questions name one entity, two entities, or a report. Each is matched to entities by our index; both programs
-surround the same entities, in the same order.
+100 questions name one entity, two entities, or the subject of a report. Our index matches each to entities; both
+programs surround the same entities, in the same order.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
 from graphrag_pipeline.interchange.index_export import export_snapshot
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.local import select_around
 from graphrag_pipeline.query.understanding.entity_matching import Match, match_entities
-from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline.settings.settings import LocalSearchSettings, Settings
 from graphrag_pipeline.text import tokens
 from graphrag_pipeline_tests.bench.parity import Comparison, Peer, compare
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
 
 N_QUESTIONS = 100
-K = 10
-LEVEL = 2
-WHOLE = 10**7
-"""Tokens that hold all candidates, so that the whole order is compared."""
-LIMITS = {"whole": WHOLE, "usual": 12_000, "small": 4_000}
+LIMITS = {"whole": 10**7, "usual": 12_000, "small": 4_000}
+"""Tokens of a context; the first holds all candidates, so that the whole order is compared."""
 PARTS = {
     "reports": "community reports",
     "entities": "entities",
     "relationships": "relationships",
     "claims": "claims",
     "sources": "text units",
+    "text": "text of the tables",
 }
 RECORDING = "local"
+REPAIRED = "the import repairs the graph of the source"
+UNKNOWN = "a matched entity is only the endpoint of a relationship in the source"
 
 
 def make_questions(index: GraphIndex, n: int = N_QUESTIONS) -> list[str]:
@@ -65,73 +70,119 @@ def _spread(values: Sequence[Any], n: int) -> list[Any]:
 def match_ids(index: GraphIndex, questions: Sequence[str]) -> list[list[str]]:
     """Return the ids of the entities of each question, best first."""
     ids = index.snapshot.table("entities")["id"].to_pylist()
-    found = (match_entities(index, question, K) for question in questions)
+    found = (match_entities(index, question, LocalSearchSettings().top_k_entities) for question in questions)
     return [[ids[m.row] for m in sorted(matches, key=lambda match: -match.score)] for matches in found]
 
 
-def select_ours(index: GraphIndex, ids: Sequence[str], max_tokens: int) -> Context:
-    """Return our context around given entities, by the reference strategy."""
-    rows = index.snapshot.rows_of("entities", list(ids)).tolist()
-    matches = [Match(row, 1 - place / 100, False) for place, row in enumerate(rows)]
-    settings = index.settings.local_search.model_copy(
-        update={"strategy": "depth_first", "max_context_tokens": max_tokens, "community_level": LEVEL}
+# ----------------------------------------------------------------------------------------------------------------- ours
+
+
+def reference_settings(max_context_tokens: int) -> LocalSearchSettings:
+    """Return the settings of the reference strategy; the command line of the peer calls claims `claims`."""
+    return LocalSearchSettings(
+        strategy="depth_first", max_context_tokens=max_context_tokens, claim_context_name="claims"
     )
-    return select_around(index, "a question", matches, settings)
 
 
-def numbers_of(context: Context) -> dict[str, list[int]]:
-    """Return the numbers of the records in each part of a context."""
-    tables = {"sources": context.text_units, **{part: getattr(context, part) for part in PARTS if part != "sources"}}
-    return {part: [record.human_readable_id for record in tables[part]] for part in PARTS}
+def select_ours(index: GraphIndex, ids: Sequence[str], settings: LocalSearchSettings) -> Context:
+    """Return our context around given entities, best first."""
+    rows = index.snapshot.rows_of("entities", list(ids)).tolist()
+    return select_around(index, "", [Match(row, 1 - place / 100, False) for place, row in enumerate(rows)], settings)
 
 
-def run_ours(index: GraphIndex, matched: Sequence[Sequence[str]]) -> dict[str, list[dict[str, Any]]]:
-    """Return what `peer_local.py` returns, of ours."""
-    return {name: [numbers_of(select_ours(index, ids, limit)) for ids in matched] for name, limit in LIMITS.items()}
+def describe_context(context: Context, settings: LocalSearchSettings) -> dict[str, Any]:
+    """Return the numbers of the records in each part of a context, and a short hash of its text (`peer_local.py`)."""
+    tables = {**vars(context), "sources": context.text_units}
+    numbers = {part: [record.human_readable_id for record in tables[part]] for part in PARTS if part != "text"}
+    written = render_context(context, ContextStyle.of_settings(settings))
+    lines = "\n".join(line for line in written.splitlines() if line.strip())
+    return {**numbers, "text": hashlib.sha256(lines.encode()).hexdigest()[:16]}
 
 
-def ask_peer(peer: Peer, tables: dict[str, Path], matched: Sequence[Sequence[str]]) -> Any:
-    """Return the peer's contexts by name of the tables and of the limit."""
+def run_ours(index: GraphIndex, matched: Sequence[Sequence[str]], limit: str) -> list[Context]:
+    """Return our context for each list of ids, at a limit by name."""
+    return [select_ours(index, ids, reference_settings(LIMITS[limit])) for ids in matched]
+
+
+def compare_contexts(questions: Sequence[str], contexts: Sequence[Context], theirs: Any, run: str) -> list[Comparison]:
+    """Compare each part of the contexts with those of a run of the peer on the export."""
+    settings = reference_settings(LIMITS[run.split()[-1]])
+    ours = [describe_context(context, settings) for context in contexts]
+    return [
+        compare(
+            f"local, {run} context: {what}",
+            questions,
+            [found[part] for found in ours],
+            [found[part] for found in theirs],
+        )
+        for part, what in PARTS.items()
+    ]
+
+
+# ----------------------------------------------------------------------------------------------------------------- peer
+
+
+def ask_peer(peer: Peer, tables: dict[str, tuple[Path, Sequence[str]]], matched: Sequence[Sequence[str]]) -> Any:
+    """Return the peer's contexts by name of the tables and of the limit.
+
+    Args:
+        tables: name -> folder, and the names of the limits.
+    """
+    usual = LocalSearchSettings()
     runs = {
-        f"{tables_name} {limit_name}": {
+        f"{name} {limit}": {
             "tables": str(folder),
-            "level": LEVEL,
+            "level": usual.community_level,
             "options": {
-                "max_context_tokens": limit,
-                "text_unit_prop": 0.5,
-                "community_prop": 0.15,
-                "top_k_relationships": 10,
+                "max_context_tokens": LIMITS[limit],
+                "text_unit_prop": usual.text_unit_share,
+                "community_prop": usual.community_share,
+                "top_k_relationships": usual.top_k_relationships,
                 "include_entity_rank": True,
                 "include_relationship_weight": True,
             },
         }
-        for tables_name, folder in tables.items()
-        for limit_name, limit in LIMITS.items()
+        for name, (folder, limits) in tables.items()
+        for limit in limits
     }
-    return peer.run("peer_local.py", {"ranks": str(tokens._RANKS), "matched": matched, "runs": runs})
+    request = {"ranks": str(tokens._RANKS), "matched": matched, "runs": runs}
+    return peer.run("peer_local.py", request)
 
 
 def compare_with_peer(peer: Peer, folder: Path) -> list[Comparison]:
-    """Compare the parts of the contexts of all questions, at each limit."""
+    """Compare the parts of the contexts of all questions: at each limit on the export, at the usual on the source."""
     import_graphrag(MICROSOFT_INDEX, folder / "root", load_static_embeddings(), Settings())
     with GraphIndex.open(folder / "root") as index:
         questions = make_questions(index)
         matched = match_ids(index, questions)
         export_snapshot(index.snapshot, folder / "exported", "graphrag")
-        theirs = ask_peer(peer, {"exported": folder / "exported"}, matched)
-        ours = run_ours(index, matched)
-    return compare_runs(questions, ours, theirs, "exported")
+        tables = {"exported": (folder / "exported", tuple(LIMITS)), "source": (MICROSOFT_INDEX, ("usual",))}
+        theirs = ask_peer(peer, tables, matched)
+        peer.record(RECORDING, {"questions": questions, "matched": matched, "runs": theirs})
+        found = []
+        for limit in LIMITS:
+            contexts = run_ours(index, matched, limit)
+            found += compare_contexts(questions, contexts, theirs[f"exported {limit}"], f"exported {limit}")
+            if limit == "usual":
+                found += compare_source(questions, contexts, matched, theirs["source usual"])
+        return found
 
 
-def compare_runs(questions: Sequence[str], ours: Any, theirs: Any, tables: str) -> list[Comparison]:
-    """Compare each part at each limit."""
+def compare_source(
+    questions: Sequence[str], contexts: Sequence[Context], matched: Sequence[Sequence[str]], theirs: Any
+) -> list[Comparison]:
+    """Compare with the peer on Microsoft's own tables."""
+    known = set(pq.read_table(MICROSOFT_INDEX / "entities.parquet", columns=["id"])["id"].to_pylist())
+    settings = reference_settings(LIMITS["usual"])
+    ours = [describe_context(context, settings) for context in contexts]
     return [
         compare(
-            f"local, {tables}, {limit} context: {PARTS[part]}",
+            f"local, source usual context: {what}",
             questions,
-            [found[part] for found in ours[limit]],
-            [found[part] for found in theirs[f"{tables} {limit}"]],
+            [found[part] for found in ours],
+            [found[part] for found in theirs],
+            lambda place: REPAIRED if known.issuperset(matched[place]) else UNKNOWN,
         )
-        for limit in LIMITS
-        for part in PARTS
+        for part, what in PARTS.items()
+        if part != "text"
     ]

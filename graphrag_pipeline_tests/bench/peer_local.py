@@ -11,6 +11,7 @@ import base64
 import copy
 import hashlib
 import json
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -85,7 +86,7 @@ def build(tables, tokenizer, ids, options):
     )
     result = builder.build_context("a question", **options)
     numbers = {part: numbers_of(result.context_records.get(part)) for part in PARTS}
-    return {**numbers, "text": result.context_chunks}
+    return {**numbers, "text": digest(without_empty_tables(result.context_chunks, result))}
 
 
 def numbers_of(frame):
@@ -94,9 +95,16 @@ def numbers_of(frame):
 
 
 def digest(text):
-    """Return a short hash of the lines that are not blank."""
+    """Return a short hash of the lines of a context that are not blank."""
     lines = "\n".join(line for line in text.splitlines() if line.strip())
     return hashlib.sha256(lines.encode()).hexdigest()[:16]
+
+
+def without_empty_tables(text, result):
+    """Return a text without tables that have no row: a heading of claims, or [] where no report fits."""
+    if not numbers_of(result.context_records.get("claims")):
+        text = re.sub(r"-----claims-----\n[^\n]*\n", "", text)
+    return text.removeprefix("[]")
 
 
 def main(request_path, reply_path):
@@ -105,10 +113,7 @@ def main(request_path, reply_path):
     reply = {}
     for name, run in request["runs"].items():
         tables = read_tables(run["tables"], run["level"])
-        found = [build(tables, tokenizer, ids, run["options"]) for ids in request["matched"]]
-        if not request.get("texts"):
-            found = [{**part, "text": digest(part["text"])} for part in found]
-        reply[name] = found
+        reply[name] = [build(tables, tokenizer, ids, run["options"]) for ids in request["matched"]]
     Path(reply_path).write_text(json.dumps(reply), encoding="utf-8")
 
 

@@ -242,12 +242,13 @@ def _entity_rows():
     return pq.read_table(SAMPLE / "entities.parquet").to_pylist()
 
 
-def test_vectors_that_the_embedder_reproduces_are_kept(tmp_path):
+@pytest.mark.parametrize("key", ["id", "title"])
+def test_vectors_that_the_embedder_reproduces_are_kept(tmp_path, key):
     source, embedder = copy_sample(tmp_path / "source"), load_static_embeddings()
     entities = _entity_rows()
     own = embedder.embed([entity_text(row["title"], row["description"]) for row in entities])
     noise = np.random.default_rng(1).normal(size=own.shape).astype(np.float32) * 0.004
-    _write_lancedb(source, "entity_description", [row["id"] for row in entities], own + noise)
+    _write_lancedb(source, "entity_description", [row[key] for row in entities], own + noise)
     report = run_import(source, tmp_path / "root")
     assert any(note.startswith("528 vectors of lancedb/ were kept") for note in report.notes)  # one title was changed
     snapshot = SnapshotStore(tmp_path / "root").open()

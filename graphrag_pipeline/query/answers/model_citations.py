@@ -160,7 +160,7 @@ class CitedText:
 
     def _cite(self, cited: Cited) -> str:
         self._is_cited = self._is_cited or any(kind for kind, _ in cited)
-        known = [(self._kinds_of_names.get(kind.casefold(), kind), numbers) for kind, numbers in cited]
+        known = [(self._kinds_of_names.get(kind.strip().casefold(), kind), numbers) for kind, numbers in cited]
         named, n_invented = keep_shown(known, self._shown)
         self.n_invented += n_invented
         numbers = [self._number(kind, number) for kind, number in named[:MAX_CITED]]

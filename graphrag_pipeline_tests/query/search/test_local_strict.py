@@ -1,0 +1,193 @@
+"""Strict packing beside Microsoft GraphRAG's own contexts, as `bench parity --record` recorded them."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.query.understanding.entity_matching import ENTITY_VECTORS
+from graphrag_pipeline.storage.vectors.lance import LanceStore
+from graphrag_pipeline.text.tokens import count_tokens
+from graphrag_pipeline_tests.bench import parity, parity_local
+from graphrag_pipeline_tests.model_server import running_model_server
+from graphrag_pipeline_tests.support.models.model_index import open_with_model
+
+RECORD_AGAIN = "record again: python -m graphrag_pipeline_tests.bench parity --record"
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Any:
+    return parity.read_recording(parity_local.RECORDING)
+
+
+@pytest.mark.parametrize("limit", parity_local.LIMITS)
+def test_contexts_of_100_questions_are_those_of_microsoft_graphrag(
+    carol: GraphIndex, recorded: Any, limit: str
+) -> None:
+    assert len(recorded["questions"]) == parity_local.N_QUESTIONS
+    contexts = parity_local.run_ours(carol, recorded["matched"], limit)
+    theirs = recorded["runs"][f"exported {limit}"]
+    compared = parity_local.compare_contexts(recorded["questions"], contexts, theirs, limit)
+    assert [c.n_equal for c in compared] == [parity_local.N_QUESTIONS] * len(parity_local.PARTS), (
+        f"{parity.describe_unexplained(compared)}\n{RECORD_AGAIN}"
+    )
+
+
+def test_the_recorded_questions_are_those_of_the_bench(carol: GraphIndex, recorded: Any) -> None:
+    assert parity_local.make_questions(carol) == recorded["questions"], RECORD_AGAIN
+    assert {len(ids) for ids in recorded["matched"]} == {10}
+
+
+def test_differences_on_the_source_have_the_repair_as_their_reason(carol: GraphIndex, recorded: Any) -> None:
+    contexts = parity_local.run_ours(carol, recorded["matched"], "usual")
+    theirs = recorded["runs"]["source usual"]
+    compared = parity_local.compare_source(recorded["questions"], contexts, recorded["matched"], theirs)
+    equal = {comparison.what.split(": ")[1]: comparison.n_equal for comparison in compared}
+    assert equal["community reports"] >= 99 and equal["text units"] >= 85
+    assert not any(comparison.unexplained for comparison in compared)
+
+
+def test_a_question_has_the_context_of_its_matched_entities(carol: GraphIndex) -> None:
+    question = "What have Bob Cratchit and Tiny Tim to do with each other?"
+    result = carol.search(question, strategy="depth_first", context_only=True)
+    [ids] = parity_local.match_ids(carol, [question])
+    assert [entity.id for entity in result.context.entities] == ids
+    settings = carol.settings.local_search.model_copy(update={"strategy": "depth_first"})
+    again = parity_local.select_ours(carol, ids, settings)
+    numbers = parity_local.describe_context(again, settings)
+    assert parity_local.describe_context(result.context, settings) == numbers
+
+
+def test_each_part_keeps_to_its_share_and_ends_at_the_first_row_that_does_not_fit(carol: GraphIndex) -> None:
+    options = {"strategy": "depth_first", "context_only": True, "max_context_tokens": 3_000}
+    strict = carol.search("Who is Scrooge?", **options)
+    shared = carol.search("Who is Scrooge?", packing="shared", **options)
+    assert strict.selection["packing"] == "strict" and "packing" not in shared.selection
+    assert strict.context.n_tokens < shared.context.n_tokens <= 3_000
+    assert len(strict.context.text_units) == 1  # 1,500 tokens hold one of about 1,200
+    assert "-----Sources-----\nid|text\n" in strict.to_markdown() and "# Sources" in shared.to_markdown()
+
+
+def test_reports_of_all_levels_or_of_the_frontier_are_read(carol: GraphIndex) -> None:
+    options = {"context_only": True, "max_context_tokens": 60_000}
+    levels = {
+        name: {report.level for report in carol.search("Who is Scrooge?", **given, **options).context.reports}
+        for name, given in {
+            "all": {"report_levels": "all"},
+            "frontier": {},
+            "depth_first": {"strategy": "depth_first", "community_level": 1},
+        }.items()
+    }
+    assert levels["all"] == {0, 1, 2} and levels["depth_first"] == {0, 1}
+    parents = {r.community for r in carol.search("Who is Scrooge?", **options).context.reports}
+    children = carol.snapshot.table("communities").to_pylist()
+    assert not {row["parent"] for row in children if row["community"] in parents} & parents
+
+
+def test_a_ranked_table_of_reports_is_sorted_by_rank(carol: GraphIndex) -> None:
+    options = {"strategy": "depth_first", "include_community_rank": True, "max_context_tokens": 40_000}
+    result = carol.search("Who is Scrooge?", context_only=True, **options)
+    ranks = [report.rank for report in result.context.reports]
+    assert len(ranks) > 2 and ranks == sorted(ranks, reverse=True)
+    assert "-----Reports-----\nid|title|content|rank\n" in result.to_markdown()
+
+
+def test_names_and_the_delimiter_of_the_tables_are_options(carol: GraphIndex) -> None:
+    names = {
+        "rank_description": "degree",
+        "column_delimiter": "\t",
+        "community_context_name": "Communities",
+        "entity_context_name": "Nodes",
+        "relationship_context_name": "Edges",
+        "claim_context_name": "Covariates",
+        "text_unit_context_name": "Chunks",
+    }
+    options = {"context_only": True, "max_context_tokens": 40_000}
+    for strategy, heading in (("depth_first", "-----{}-----"), ("balanced", "# {}")):
+        result = carol.search("Who is Scrooge?", strategy=strategy, **names, **options)
+        lines = result.to_markdown().splitlines()
+        for name in ("Communities", "Nodes", "Edges", "Covariates", "Chunks"):
+            assert heading.format(name) in lines
+        header = lines[lines.index(heading.format("Nodes")) + 1]
+        assert header.startswith("id\t") and header.endswith("\tdegree")
+        plain = carol.search("Who is Scrooge?", strategy=strategy, **options).to_markdown()
+        assert "number of relationships" in plain and "Communities" not in plain.splitlines()
+
+
+def test_long_names_stay_within_the_budget(carol: GraphIndex) -> None:
+    names = {name: f"{name} {'一二三四五六七八九十' * 3}"[:60] for name in ("rank_description", "entity_context_name")}
+    for packing in ("strict", "shared"):
+        options = {"context_only": True, "max_context_tokens": 3_000, "packing": packing}
+        shown = carol.search("Who is Scrooge?", **options, **names).to_markdown()
+        assert names["rank_description"] in shown and count_tokens(shown) <= 3_000
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("column_delimiter", "a"),
+        ("column_delimiter", "||"),
+        ("rank_description", "two\nlines"),
+        ("entity_context_name", ""),
+        ("entity_context_name", "Reports"),
+        ("packing", "loose"),
+    ],
+)
+def test_a_name_that_breaks_the_tables_is_rejected(carol: GraphIndex, option: str, value: str) -> None:
+    with pytest.raises(PipelineError, match="options of local_search"):
+        carol.search("Who is Scrooge?", context_only=True, **{option: value})
+
+
+def test_a_citation_by_a_changed_heading_resolves(carol: GraphIndex, tmp_path: Path) -> None:
+    options = {"strategy": "depth_first", "text_unit_context_name": "Chunks"}
+    number = carol.search("Who is Scrooge?", context_only=True, **options).context.text_units[0].human_readable_id
+    with running_model_server(lambda request: f"Scrooge is a miser [Data: Chunks ({number})].") as server:
+        result = open_with_model(carol, tmp_path, server).search("Who is Scrooge?", **options)
+    assert [citation.human_readable_id for citation in result.citations] == [number]
+    assert result.answer == "Scrooge is a miser [1]." and result.answering["invented_citations"] == 0
+
+
+# ------------------------------------------------------------------------------------------------------ joining vectors
+
+
+@pytest.fixture(scope="module")
+def titled_root(carol_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The index of A Christmas Carol with a vector table of entities whose ids are titles."""
+    root = tmp_path_factory.mktemp("titled") / "root"
+    shutil.copytree(carol_root, root)
+    with GraphIndex.open(root) as index:
+        titles = dict(zip(*index.snapshot.table("entities").select(["id", "title"]).to_pydict().values(), strict=True))
+        vectors = index.snapshot.vectors(ENTITY_VECTORS)
+        store, name = LanceStore(root / "snapshots" / "vectors"), vectors.folder.name
+        records = vectors.get(vectors.ids())
+    store.delete(f"{name}-{vectors.folder.content}", [record.id for record in records])
+    store.upsert(f"{name}-{vectors.folder.content}", [replace(r, id=titles[r.id]) for r in records])
+    return root
+
+
+def test_vectors_join_entities_by_id_or_by_title(carol: GraphIndex, titled_root: Path) -> None:
+    question = "Whom does the miser visit at Christmas?"
+    with GraphIndex.open(titled_root) as index:
+        found = index.search(question, context_only=True, entity_key="title").context
+        assert found.entities == carol.search(question, context_only=True).context.entities
+        assert [entity.match for entity in found.entities].count("vector") >= 5
+        with pytest.raises(PipelineError, match=r"set `local_search\.entity_key` to title"):
+            index.search(question, context_only=True)
+    with pytest.raises(PipelineError, match=r"set `local_search\.entity_key` to id"):
+        carol.search(question, context_only=True, entity_key="title")
+
+
+def test_only_entities_of_a_community_are_matched_if_the_scope_says_so(carol: GraphIndex) -> None:
+    n_communities = carol.snapshot.adjacency.counts("entity_communities")
+    options = {"context_only": True, "top_k_entities": 561, "max_context_tokens": 200_000}
+    every = carol.search("christmas", **options).context.entities
+    scoped = carol.search("christmas", entity_scope="in_communities", **options).context.entities
+    assert len(every) == 561
+    named = sum(entity.match == "name" for entity in every)
+    assert int((n_communities > 0).sum()) <= len(scoped) <= int((n_communities > 0).sum()) + named
