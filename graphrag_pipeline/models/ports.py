@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 EXCERPT = 300  # characters of a reply in a failure
+CUT_OFF = "length"  # OpenAI's `finish_reason` of a reply that reached the most tokens
+CUT_NOTE = "\n\n(The reply is cut off here: it reached the most tokens of a reply.)"
+"""What readers of an answer get after a reply that was cut off."""
 
 
 class Message(TypedDict):
@@ -47,6 +50,8 @@ class ChatRequest(Generic[T]):
         parse: parses the reply; raises ReplyFormatError (or ValueError, as pydantic does) with the reason.
         response_format: OpenAI's `response_format` (see `structured.json_schema_format`), or None for plain text.
         repeat: number of this request among independent repeats of the same messages.
+        keep_whole: returns what is whole of a text that was cut off, for `parse`; None means that a text which was cut
+            off cannot be used. Replies with a `response_format` are cut back to whole JSON values without it.
     """
 
     record: str
@@ -54,6 +59,7 @@ class ChatRequest(Generic[T]):
     parse: Callable[[str], T]
     response_format: Mapping[str, Any] | None = None
     repeat: int = 0
+    keep_whole: Callable[[str], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,11 @@ class ChatReply(Generic[T]):
     seconds: float
     cost: float | None
     is_cached: bool
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the reply was cut off at the most tokens of a reply; `value` holds what is whole of it."""
+        return self.finish_reason == CUT_OFF
 
 
 @dataclass(frozen=True)
@@ -150,7 +161,7 @@ class StreamingChatModel(ChatModel, Protocol):
         """Yield the reply of `complete` in pieces as they arrive; a stored reply is one piece.
 
         A complete reply is stored. The request is retried until its first piece. After that piece, a reply that does
-        not parse is an error, without a corrective request.
+        not parse is an error, without a corrective request. `CUT_NOTE` is the last piece of a reply that was cut off.
 
         Raises:
             CallFailedError: there is no usable reply, or the stream broke; `reply` holds the start of the text.

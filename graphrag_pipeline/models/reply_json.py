@@ -28,6 +28,7 @@ _FENCE = re.compile(r"```[\w-]{0,20}[ \t]*+\n?")
 _VALUE = re.compile(r"""\{\s*+(?:["'}\u201c]|\w{1,60}+\s*+:)|\[\s*+["'{\[\]\u201c]""")
 _START = re.compile(r"[{\[]")
 _BRACKET = re.compile(r"[{}\[\]]")
+_STRING_OR_MARK = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}\[\],]', re.DOTALL)
 # Control characters except tab and newline, halves of surrogate pairs, and invisible characters: zero-width space, word
 # joiner, byte order mark, marks and overrides of writing direction. Joiners are kept: scripts and emoji need them.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
@@ -60,6 +61,32 @@ def read_json(reply: str) -> list[Any]:
         values.append(value)
         start = _VALUE.search(text, end)
     return [_clean(value) for value in values if not _is_deep(value)]
+
+
+def keep_whole_values(reply: str) -> str:
+    """Return a reply that was cut off without its last value, which may be a part, and close its brackets.
+
+    Of an open array its whole elements stay, of an open object its whole members. If arrays are open, the outermost
+    counts: a report whose fifth finding was cut off keeps four.
+    """
+    start = _VALUE.search(reply) or _START.search(reply)
+    opened: list[tuple[str, int]] = []  # bracket, end of its last whole part
+    place = start.start() if start else len(reply)
+    while match := _STRING_OR_MARK.search(reply, place):
+        place, mark = match.end(), match.group(0)
+        if mark[0] in "{[":
+            opened.append((mark, place))
+        elif opened and mark[0] == ",":
+            opened[-1] = (opened[-1][0], match.start())
+        elif opened and mark[0] in "}]":
+            opened.pop()
+            if opened:
+                opened[-1] = (opened[-1][0], place)
+    if not opened:
+        return reply
+    last = next((place for place, (bracket, _) in enumerate(opened) if bracket == "["), 0)
+    closing = ("}" if bracket == "{" else "]" for bracket, _ in reversed(opened[: last + 1]))
+    return reply[: opened[last][1]] + "".join(closing)
 
 
 def _read_integer(digits: str) -> int:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from graphrag_pipeline.models.ports import ReplyFormatError
-from graphrag_pipeline.models.reply_json import LARGEST, MAX_DEPTH, clean_text, read_json
+from graphrag_pipeline.models.reply_json import LARGEST, MAX_DEPTH, clean_text, keep_whole_values, read_json
 from graphrag_pipeline.models.structured import parse_json, parse_reply
 
 SIZE = 2_000_000
@@ -109,3 +109,44 @@ def test_correct_json_is_read_unchanged(objects: list[dict[str, Any]]) -> None:
 )
 def test_unusual_json_is_read(reply: str, values: list[Any]) -> None:
     assert read_json(reply) == values
+
+
+@pytest.mark.parametrize(
+    ("cut", "kept"),
+    [
+        (
+            '{"title": "A", "findings": [{"summary": "one"}, {"summary": "tw',
+            {"title": "A", "findings": [{"summary": "one"}]},
+        ),
+        ('{"title": "A", "findings": [{"summary": "one", "tags": ["x", "y', {"title": "A", "findings": []}),
+        ('{"rating": 3, "reason": "It na', {"rating": 3}),
+        ('Here it is:\n```json\n{"rating": 3, "reason": "a, {b"}\n', {"rating": 3, "reason": "a, {b"}),
+        ('{"rating": 3, "reason": "a \\"quoted\\" wo', {"rating": 3}),
+        ('{"rating"', {}),
+    ],
+)
+def test_the_last_part_of_a_cut_reply_is_left_out(cut, kept):
+    assert read_json(keep_whole_values(cut)) == [kept]
+
+
+LEAVES = st.one_of(st.integers(0, 999), st.text('ab{}[],"\\ ', max_size=8))
+DOCUMENTS = st.dictionaries(
+    st.text("abc", min_size=1, max_size=3),
+    st.one_of(LEAVES, st.lists(st.dictionaries(st.just("x"), LEAVES), max_size=3)),
+)
+
+
+@given(DOCUMENTS, st.integers(0, 200))
+def test_whatever_is_kept_of_a_cut_reply_was_in_it(document, length):
+    text = json.dumps(document)[:length]
+    for kept in read_json(keep_whole_values(text)):
+        for key, value in kept.items():
+            whole = document[key]
+            assert value == whole[: len(value)] if isinstance(whole, list) else value == whole
+
+
+@pytest.mark.parametrize("reply", HOSTILE_REPLIES)
+def test_hostile_replies_are_cut_back_in_linear_time(reply):
+    kept = keep_whole_values(reply)
+    assert reply.startswith(kept.rstrip("]}"))
+    assert len(kept) <= 2 * len(reply)

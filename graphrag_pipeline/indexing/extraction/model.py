@@ -151,7 +151,8 @@ async def _converse(
     model: ChatModel,
 ) -> list[ChatReply[ExtractionReply]]:
     """Return the replies of one conversation; the last one may add no record."""
-    request = ChatRequest(unit_id, opening, lambda text: refuse_empty(parse(text), text))
+    # Each record is parsed alone, and a last record that was cut off is left out: all of a reply may be parsed.
+    request = ChatRequest(unit_id, opening, lambda text: refuse_empty(parse(text), text), keep_whole=str)
     replies = [await model.complete(request)]
     messages = opening
     while len(replies) <= max_gleanings and _adds_something(replies):
@@ -160,7 +161,7 @@ async def _converse(
             {"role": "assistant", "content": replies[-1].text},
             {"role": "user", "content": follow_up},
         ]
-        replies.append(await model.complete(ChatRequest(unit_id, messages, parse)))
+        replies.append(await model.complete(ChatRequest(unit_id, messages, parse, keep_whole=str)))
     return replies
 
 
@@ -187,6 +188,8 @@ def collect_mentions(
     problems: Counter[str] = Counter()
     for reply in (*replies, *claim_replies):
         problems.update(reply.value.problems)
+        problems["reply cut off"] += reply.is_cut
+    problems = +problems
     entities = _number_rows(unit_id, [(reply.request_key, reply.value.entities) for reply in replies], problems)
     relationships = [(reply.request_key, reply.value.relationships) for reply in replies]
     claims = [(reply.request_key, reply.value.claims) for reply in claim_replies]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,7 @@ from graphrag_pipeline.models.reply_json import clean_text, strip_fences
 from graphrag_pipeline.text.sentences import grapheme_start
 from graphrag_pipeline.text.tokens import TokenCounter, count_tokens_each
 
+_SENTENCE_END = re.compile(r"[.!?\u3002\uff01\uff1f\u2026][\"'\u201d\u2019)\]]*(?=\s|\Z)|[\u3002\uff01\uff1f]")
 _ITEM_TOKENS = 3  # tokens of quotes and comma around a description in a list
 _WORD_TOKENS = 1.5  # usual upper limit of tokens per word of a summary
 
@@ -123,7 +125,9 @@ async def _summarize_fold(fold: Fold, name: str, plan: SummaryPlan, model: ChatM
         texts = _clip_each(fold.descriptions, plan.max_input_tokens, plan.count_tokens)
         if len(texts) == 1 and plan.count_tokens(texts)[0] <= plan.summary_tokens:
             return texts[0], None
-    reply = await model.complete(ChatRequest(name, build_prompt(name, texts, plan), parse_reply))
+    reply = await model.complete(
+        ChatRequest(name, build_prompt(name, texts, plan), parse_reply, keep_whole=keep_whole_sentences)
+    )
     return reply.value, reply.request_key
 
 
@@ -136,6 +140,12 @@ def build_prompt(name: str, texts: Sequence[str], plan: SummaryPlan) -> list[Mes
         description_list=json.dumps(sorted(set(texts)), ensure_ascii=False),
         max_length=str(plan.max_words),
     )
+
+
+def keep_whole_sentences(reply: str) -> str:
+    """Return a reply that was cut off up to the end of its last whole sentence; empty without one."""
+    ends = [match.end() for match in _SENTENCE_END.finditer(reply)]
+    return reply[: ends[-1]] if ends else ""
 
 
 def parse_reply(reply: str) -> str:

@@ -63,4 +63,5 @@ async def write_report(context: CommunityContext, plan: ReportPlan, model: ChatM
         CallFailedError: the model gave no usable reply.
     """
     reply = await model.complete(build_request(context, plan))
-    return ModelReport(reply.value.report, reply.request_key, reply.value.problems)
+    problems = {**reply.value.problems, "reply cut off": 1} if reply.is_cut else reply.value.problems
+    return ModelReport(reply.value.report, reply.request_key, problems)

@@ -1,7 +1,8 @@
 """Chat models at OpenAI-compatible endpoints: OpenAI, Azure OpenAI, Ollama, vLLM and similar servers.
 
 A request is answered from the store, else by a running request with the same key, else by the endpoint. A reply is used
-if it is complete and the `parse` of its request accepts it. Otherwise the model gets the reason and one more request.
+if the `parse` of its request accepts it. Of a reply that was cut off, what is whole is parsed. If `parse` rejects the
+reply, the model gets the reason and one more request.
 Only replies that parse are stored. They are stored before the caller gets them, except a stream, which is stored at
 its end.
 
@@ -32,7 +33,8 @@ from graphrag_pipeline.models.endpoints.replies import (
 )
 from graphrag_pipeline.models.endpoints.streaming import OnToken
 from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
-from graphrag_pipeline.models.ports import CallFailedError, ChatReply, ChatRequest, Message, ReplyFormatError
+from graphrag_pipeline.models.ports import CUT_NOTE, CallFailedError, ChatReply, ChatRequest, Message, ReplyFormatError
+from graphrag_pipeline.models.reply_json import keep_whole_values
 from graphrag_pipeline.models.requests import canonical_json, request_key_of, sendable
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.models.structured import describe_schema
@@ -45,6 +47,7 @@ BOUNDED_COMPLETION = 4096  # most tokens of a completion under a budget, if the 
 
 _LOG = logging.getLogger(__name__)
 _PATH = "/chat/completions"
+_CUT_ADVICE = "the reply was cut off (finish_reason length); allow more tokens in the model's parameters"
 
 
 class OpenAIChatModel:
@@ -98,6 +101,8 @@ class OpenAIChatModel:
             await asyncio.gather(completing, return_exceptions=True)
         if not n_passed_on:  # the reply was stored, or was not streamed
             yield reply.text
+        if reply.is_cut:
+            yield CUT_NOTE
 
     async def _complete(self, request: ChatRequest[T], on_token: OnToken | None) -> ChatReply[T]:
         key = self._key_of(request)
@@ -223,16 +228,19 @@ class _ReplyFault:
 
 
 def _judge(request: ChatRequest[T], answer: Completion) -> T | _ReplyFault:
-    """Return the parsed value of a completion, or why it cannot be used."""
+    """Return the parsed value of a completion, or why it cannot be used; of one that was cut off, of what is whole."""
     fault = find_fault(answer)
     if fault:
         return _ReplyFault(fault)
+    keep_whole = request.keep_whole or (keep_whole_values if request.response_format else None)
+    if answer.is_cut and keep_whole is None:
+        return _ReplyFault(_CUT_ADVICE)
     try:
-        return request.parse(answer.text)
+        return request.parse(keep_whole(answer.text) if answer.is_cut and keep_whole else answer.text)
     except RecursionError:
         return _ReplyFault("the reply is nested too deeply")
     except (ReplyFormatError, ValueError) as error:
-        return _ReplyFault(str(error))
+        return _ReplyFault(f"{_CUT_ADVICE}: {error}" if answer.is_cut else str(error))
 
 
 def _revive(request: ChatRequest[T], key: str, stored: StoredReply) -> ChatReply[T] | None:

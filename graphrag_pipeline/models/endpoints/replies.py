@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphrag_pipeline.models.ports import Message, ReplyFormatError
+from graphrag_pipeline.models.ports import CUT_OFF, Message, ReplyFormatError
 from graphrag_pipeline.models.requests import sendable
 
 MAX_SHOWN = 4000  # characters of a bad reply in a corrective request
@@ -25,6 +25,11 @@ class Completion:
     text: str
     finish_reason: str
     refusal: str = ""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the text reached the most tokens of a reply."""
+        return self.finish_reason == CUT_OFF
 
 
 def read_completion(body: object) -> Completion:
@@ -51,8 +56,6 @@ def find_fault(answer: Completion) -> str:
     """Return why a completion cannot be used by any request; empty if it can."""
     if answer.refusal or answer.finish_reason == "content_filter":
         return f"the model refused: {answer.refusal[:200] or 'content filter'}"
-    if answer.finish_reason == "length":
-        return "the reply was cut off (finish_reason length); allow more tokens in the model's parameters"
     if not answer.text.strip():
         return "the reply is empty"
     return ""
@@ -62,10 +65,10 @@ def correct_messages(messages: Sequence[Message], answer: Completion, reason: st
     """Return the conversation of a corrective request; None after a refusal, which would be paid in vain."""
     if answer.refusal or answer.finish_reason == "content_filter":
         return None
-    if answer.finish_reason == "length":
+    if answer.is_cut:
         return add_to_last(messages, "Your previous answer was too long and was cut off. Answer more briefly.")
-    if not answer.text.strip():
-        return list(messages)
+    if not answer.text.strip():  # an equal request at temperature 0 would get an equal answer
+        return add_to_last(messages, "Your previous answer was empty. Write the answer.")
     correction = (
         f"Your answer cannot be used: {reason[:500]}\nAnswer again, in the format asked for and with nothing else."
     )

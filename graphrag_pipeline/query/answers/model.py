@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.models.ports import CallFailedError, ChatRequest, Failure, Message
+from graphrag_pipeline.models.ports import CUT_NOTE, CallFailedError, ChatRequest, Failure, Message
 from graphrag_pipeline.query.answers.model_citations import CitedText, Shown, cited_numbers, shown_numbers
 from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.index_reader import IndexReader
@@ -93,7 +93,7 @@ class AnswerWriter:
         cited = CitedText(self._index, shown, style.kinds_of_names, excerpts)
         written: list[str] = []
         opening, is_open = "", False
-        for piece in self._pieces(ChatRequest("answer", messages, str)):
+        for piece in self._pieces(ChatRequest("answer", messages, str, keep_whole=str)):
             opening += piece
             if not is_open and NOT_IN_INDEX.startswith(opening.lstrip(_AROUND)[: len(NOT_IN_INDEX)]):
                 continue  # it may still become NOT_IN_INDEX
@@ -129,7 +129,7 @@ class AnswerWriter:
         [reply] = request_all(self._index, "answers", [request])
         if isinstance(reply, Failure):
             raise CallFailedError(reply.reason, reply.request_key, reply.reply)
-        yield reply.text
+        yield reply.text + (CUT_NOTE if reply.is_cut else "")
 
 
 def list_points(points: Sequence[Point], max_tokens: int) -> list[str]:

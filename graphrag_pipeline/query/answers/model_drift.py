@@ -69,7 +69,7 @@ def imagine_answer(index: IndexReader, question: str) -> str:
     """
     prompt, language = index.prompt("drift_hypothetical_answer"), index.settings.answers.language
     messages = open_question(prompt, language, question, max_length=str(IMAGINED_WORDS))
-    [reply] = request_all(index, "answers", [ChatRequest("hypothetical answer", messages, str)])
+    [reply] = request_all(index, "answers", [ChatRequest("hypothetical answer", messages, str, keep_whole=str)])
     return question if isinstance(reply, Failure) else f"{question}\n\n{clean_text(reply.text)}"
 
 

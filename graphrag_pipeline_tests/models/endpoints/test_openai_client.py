@@ -15,7 +15,7 @@ from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.models.endpoints.endpoint import MAX_UNREACHED
 from graphrag_pipeline.models.endpoints.openai_client import BOUNDED_COMPLETION
 from graphrag_pipeline.models.pool import complete_all
-from graphrag_pipeline.models.ports import CallFailedError, ChatReply, ChatRequest
+from graphrag_pipeline.models.ports import CUT_NOTE, CallFailedError, ChatReply, ChatRequest
 from graphrag_pipeline.models.spending import BudgetExceededError, Spending
 from graphrag_pipeline.models.structured import json_schema_format, parse_reply
 from graphrag_pipeline.settings.models import BudgetSettings
@@ -131,9 +131,45 @@ def test_a_stored_reply_that_a_stricter_reader_refuses_is_requested_again(tmp_pa
     assert server.count() == 3
 
 
+class Findings(BaseModel):
+    findings: list[Rating]
+
+
+def list_findings(question: str) -> ChatRequest[Findings]:
+    messages = [{"role": "user", "content": question}]
+    return ChatRequest(question, messages, lambda text: parse_reply(text, Findings), json_schema_format(Findings))
+
+
+def test_the_whole_part_of_a_cut_reply_is_used_and_not_paid_again(tmp_path: Path) -> None:
+    text = json.dumps({"findings": [{"rating": 7, "why": "ghosts"}, {"rating": 3, "why": "turkey"}]})
+    with running_model_server(lambda request: Reply(text[:-8], finish_reason="length")) as server:
+        replies = [complete(chat_model(server.base_url, tmp_path), list_findings("Who?")) for _ in range(2)]
+    assert [reply.value for reply in replies] == [Findings(findings=[Rating(rating=7, why="ghosts")])] * 2
+    assert [(reply.is_cut, reply.is_cached) for reply in replies] == [(True, False), (True, True)]
+    assert server.count() == 1
+
+
+def test_a_request_for_text_says_what_is_whole_of_it(tmp_path: Path) -> None:
+    with running_model_server(lambda request: Reply("fact one. fact tw", finish_reason="length")) as server:
+        chat = chat_model(server.base_url, tmp_path)
+        reply = complete(chat, ask("Who?", keep_whole=lambda text: text[: text.rindex(".") + 1]))
+    assert reply.value == "fact one."
+    assert server.count() == 1
+
+
+def test_a_streamed_reply_that_was_cut_off_ends_with_a_note(tmp_path: Path) -> None:
+    async def read() -> str:
+        return "".join([piece async for piece in chat.stream(ask("Who?", keep_whole=str))])
+
+    with running_model_server(lambda request: Reply("fact one. fact tw", finish_reason="length")) as server:
+        chat = chat_model(server.base_url, tmp_path)
+        assert [in_loop(read()) for _ in range(2)] == ["fact one. fact tw" + CUT_NOTE] * 2
+    assert server.count() == 1
+
+
 @pytest.mark.parametrize("fault", ["truncated", "empty", "nonsense"])
 def test_a_cut_or_empty_reply_is_requested_once_more(tmp_path: Path, fault: str) -> None:
-    script = [("briefly", FACT), ("cannot be used", FACT), ("Who", [Fault(fault), FACT])]
+    script = [("briefly", FACT), ("cannot be used", FACT), ("was empty", FACT), ("Who", Fault(fault))]
     with running_model_server(script) as server:
         reply = complete(chat_model(server.base_url, tmp_path), ask("Who?"))
     assert reply.value == FACT
