@@ -3,7 +3,8 @@
 The folder has Parquet tables with exactly its columns (3.3, `graphrag/data_model/schemas.py`), and `lancedb/` with one
 table per vector field: `id`, and `vector` as a fixed-size list of float32. GraphRAG compares by Euclidean distance,
 which for our vectors of length 1 gives the order of the cosine. A record without a vector (zeros here) is left out,
-because a zero vector would be nearer to most questions than an unrelated record. `graphrag_files.py` and
+because a zero vector would be nearer to most questions than an unrelated record. Reports are in its order, finest level
+first, because its global search shuffles them from there. `graphrag_files.py` and
 `graphrag_vectors.py` read the layout.
 """
 
@@ -61,6 +62,8 @@ def write_graphrag(snapshot: Snapshot, folder: Path) -> dict[str, int]:
         rows = snapshot.table(name)
         if name == "documents":
             rows = _with_raw_data(rows)
+        if name == "community_reports":
+            rows = rows.sort_by([("level", "descending"), ("community", "ascending")])
         pq.write_table(rows.select(columns).replace_schema_metadata(None), folder / f"{name}.parquet")
         written[f"{name}.parquet"] = rows.num_rows
     connection = connect(folder / "lancedb")

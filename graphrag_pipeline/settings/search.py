@@ -236,6 +236,9 @@ class GlobalSearchSettings(_SearchSection):
     keep_parent: bool = Field(
         True, description="With dynamic selection: whether to keep a report when one of its children is kept."
     )
+    min_community_size: int = Field(
+        1, ge=1, description="Reports on communities with fewer entities are neither rated nor read; 1: all are."
+    )
     fallback_level: int = Field(
         0,
         ge=0,

@@ -207,9 +207,9 @@ Part = Callable[[Peer, Path], list[Comparison]]
 
 def parts() -> dict[str, Part]:
     """Return the parts by name."""
-    from graphrag_pipeline_tests.bench import parity_local
+    from graphrag_pipeline_tests.bench import parity_global, parity_local
 
-    return {"local": parity_local.compare_with_peer}
+    return {"local": parity_local.compare_with_peer, "global": parity_global.compare_with_peer}
 
 
 def run(workspace: Workspace) -> list[Figure]:

@@ -117,4 +117,5 @@ def main(request_path, reply_path):
     Path(reply_path).write_text(json.dumps(reply), encoding="utf-8")
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -29,7 +29,7 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context, ReportRecord
-from graphrag_pipeline.query.search.community_selection import Selection, select_global_context
+from graphrag_pipeline.query.search.community_selection import Selection, find_large, select_global_context
 from graphrag_pipeline.query.search.global_ import Point
 from graphrag_pipeline.query.token_budget import answer_cost
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
@@ -166,7 +166,8 @@ def estimate_static(index: IndexReader, settings: GlobalSearchSettings, overhead
     Args:
         overhead: tokens of each prompt besides its reports; the embedded engine has none.
     """
-    numbers = index.column("communities", "community")[np.flatnonzero(records.frontier_mask(index, settings.level))]
+    is_read = records.frontier_mask(index, settings.level) & find_large(index, settings)
+    numbers = index.column("communities", "community")[np.flatnonzero(is_read)]
     rows = index.rows_of_numbers("community_reports", "community", numbers)
     costs = row_costs(index.column("community_reports", "n_tokens")[rows[rows >= 0]].tolist())
     n_calls = len(pack_batches(costs, settings.max_context_tokens))

@@ -121,11 +121,14 @@ def _with_defaults(index: IndexReader, settings: GlobalSearchSettings) -> Global
 
 def _select_static(index: IndexReader, rater: Rater, settings: GlobalSearchSettings) -> Selection:
     """Keep all reports of the frontier at a level: never a parent and its child, unless `all_levels` is set."""
-    is_read = records.frontier_mask(index, settings.level)
-    options: dict[str, dict[str, int]] = {}
+    is_large = find_large(index, settings)
+    is_read = records.frontier_mask(index, settings.level) & is_large
+    options = _describe_hidden(index, is_large)
     if settings.all_levels:
         n_frontier = int(is_read.sum())
-        is_read = is_read | (index.row_mask("communities") & (index.column("communities", "level") <= settings.level))
+        is_read = is_read | (
+            index.row_mask("communities") & (index.column("communities", "level") <= settings.level) & is_large
+        )
         options["all_levels"] = {"kept": int(is_read.sum()) - n_frontier}
     rated = [replace(report, is_kept=True) for report in rater.rate(np.flatnonzero(is_read))]
     return Selection("static", tuple(rated), settings.threshold, rater.is_overview, True, options_used=options)
@@ -137,7 +140,7 @@ def _select_static(index: IndexReader, rater: Rater, settings: GlobalSearchSetti
 def _select_dynamic(index: IndexReader, by_relevance: RelevanceRater, settings: GlobalSearchSettings) -> Selection:
     """Rate from the roots down (see the module)."""
     rater = choose_report_rater(by_relevance, settings)
-    roots = rater.rate(np.flatnonzero(records.root_mask(index)))
+    roots = rater.rate(np.flatnonzero(records.root_mask(index) & find_large(index, settings)))
     if settings.overview_roots and rater.is_overview and not _separates(rater, roots):
         return _keep_best_roots(index, rater, settings, roots, roots, "overview_roots")
     opened = _find_opened(by_relevance, settings)
@@ -151,6 +154,17 @@ def _select_dynamic(index: IndexReader, by_relevance: RelevanceRater, settings: 
     return Selection(
         "dynamic", rated, settings.threshold, rater.is_overview, is_separated, dict(rater.account), options
     )
+
+
+def find_large(index: IndexReader, settings: GlobalSearchSettings) -> np.ndarray:
+    """Return which communities have `min_community_size` entities, bool (n communities,)."""
+    is_large: np.ndarray = index.column("communities", "size") >= settings.min_community_size
+    return is_large
+
+
+def _describe_hidden(index: IndexReader, is_large: np.ndarray) -> dict[str, dict[str, int]]:
+    n_hidden = int((index.row_mask("communities") & ~is_large).sum())
+    return {"min_community_size": {"not_read": n_hidden}} if n_hidden else {}
 
 
 def _separates(rater: Rater, roots: list[RatedReport]) -> bool:
@@ -176,6 +190,7 @@ class _Descent:
         self._numbers, self._levels, self._parents = (
             index.column("communities", name) for name in ("community", "level", "parent")
         )
+        self._is_large = find_large(index, settings)
         self._replaced: set[int] = set()
         self._added: dict[str, set[int]] = {"nearest_reports": set(), "fallback_level": set()}
 
@@ -216,11 +231,16 @@ class _Descent:
     def _within(self, mask: np.ndarray) -> np.ndarray:
         """Return the rows of a mask down to `max_level`; with filters, a root may be deeper."""
         most = self._settings.max_level
+        mask = mask & self._is_large
         return np.flatnonzero(mask if most is None else mask & (self._levels <= most))
 
     def options_used(self) -> dict[str, Mapping[str, int]]:
         """Return what the options changed: reports rated and kept through them, and parents replaced."""
-        used = dict(self._rater.options_used) | {
+        used: dict[str, Mapping[str, int]] = {
+            **_describe_hidden(self._index, self._is_large),
+            **self._rater.options_used,
+        }
+        used |= {
             name: {"rated": sum(r.community in added for r in self.rated), "kept": len(self.kept & added)}
             for name, added in self._added.items()
             if added
@@ -285,5 +305,6 @@ def _keep_best_roots(
     dated = {r.row: replace(r, newest_day=day) for r, day in zip(contenders, days, strict=True)}
     stay = {report.row for report in sorted(dated.values(), key=key)[:most]}
     final = tuple(replace(dated.get(report.row, report), is_kept=report.row in stay) for report in rated)
-    options = {**rater.options_used, option: {"kept": len(stay)}}
+    hidden = _describe_hidden(index, find_large(index, settings))
+    options = {**hidden, **rater.options_used, option: {"kept": len(stay)}}
     return Selection("dynamic", final, settings.threshold, rater.is_overview, False, dict(rater.account), options)

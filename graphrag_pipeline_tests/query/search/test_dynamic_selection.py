@@ -15,7 +15,7 @@ import pytest
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search.community_selection import Selection, rate_reports
 from graphrag_pipeline.query.search.model_rating import count_votes
-from graphrag_pipeline.query.search_result import SearchResult
+from graphrag_pipeline.settings.settings import GlobalSearchSettings
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 from graphrag_pipeline_tests.support.models.scripted_ratings import ScriptedRatings
@@ -24,7 +24,6 @@ pytestmark = pytest.mark.slow
 
 QUESTION = "What becomes of Scrooge?"
 OVERVIEW = "What are the main themes?"
-N_ROOTS = 23
 Rating = Callable[[int], int | None]
 
 
@@ -39,13 +38,6 @@ def select(
     with running_model_server(script) as server:
         asking = open_rated(index, folder, server, global_search=options)
         return rate_reports(asking, question, asking.settings.global_search), script
-
-
-def search(index: GraphIndex, folder: Path, rating: Rating, question: str, **options: Any) -> tuple[SearchResult, Any]:
-    script = ScriptedRatings(index, lambda community, _: rating(community))
-    with running_model_server(script) as server:
-        result = open_rated(index, folder, server).search(question, method="global", **options)
-        return result, {kind: server.count(kind) for kind in ("rating", "ratings", "map", "answer")}
 
 
 def parents_of(index: GraphIndex) -> dict[int, int]:
@@ -191,6 +183,15 @@ def test_small_reports_share_a_call_and_a_level_has_a_limit_by_option(carol: Gra
     used = selection.options_used
     assert used["max_rated_per_level"] == {"not_rated": len(selection.rated) - 20}
     assert 0 < used["small_reports_per_call"]["rated"] < 20
+
+
+def test_small_communities_are_left_out_by_option(carol: GraphIndex, tmp_path: Path) -> None:
+    selection, script = select(carol, tmp_path, lambda _: 2, min_community_size=3)
+    n_small = int((carol.column("communities", "size") < 3).sum())
+    assert selection.options_used == {"min_community_size": {"not_read": n_small}} and n_small > 0
+    assert min(report.size for report in selection.rated) == 3 and len(script.rated) == len(selection.kept)
+    static = rate_reports(carol, QUESTION, GlobalSearchSettings(selection="static", min_community_size=3))
+    assert min(report.size for report in static.kept) == 3
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ class ScriptedRatings:
     """Reply rule of a model server for prompts that rate reports; it leaves other requests to the server's rules.
 
     Attributes:
-        rated: number of ratings of each community.
+        rated: number of ratings of each community; asking again after an unreadable reply does not count.
     """
 
     def __init__(self, index: GraphIndex, rating_of: RatingOf) -> None:
@@ -44,11 +44,12 @@ class ScriptedRatings:
         found = _DATA.search(request.body["messages"][0]["content"])
         assert found, "a prompt that rates holds its data between marks"
         if request.kind == "rating":
-            rating = self._rate(self._of_text[found[1]])
+            is_retry = len(request.body["messages"]) > 2
+            rating = self._rate(self._of_text[found[1]], is_retry)
             return "I cannot say." if rating is None else {"reason": "scripted", "rating": rating}
         numbers = [int(number) for number in _NUMBERED.findall(found[1]) if int(number) in self._of_number]
         return {"ratings": [{"number": n, "rating": self._rate(self._of_number[n])} for n in numbers]}
 
-    def _rate(self, community: int) -> int | None:
-        self.rated[community] += 1
+    def _rate(self, community: int, is_retry: bool = False) -> int | None:
+        self.rated[community] += not is_retry
         return self._rating_of(community, self.rated[community] - 1)
