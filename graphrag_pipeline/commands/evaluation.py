@@ -61,7 +61,8 @@ def evaluate(
         str | None, typer.Option(help="Another snapshot or another method to compare the figures with.")
     ] = None,
     generate: Annotated[
-        int | None, typer.Option(min=1, help="Number of questions about the corpus that a model writes into the file.")
+        int | None, typer.Option(min=1, help="Number of questions about the corpus to write into the file, with "
+                     "reference answers: by a model if one is named, else local ones from sentences.")
     ] = None,
     kind: Annotated[str, typer.Option(help="Kind of generated questions: global, local or both.")] = "both",
     compare: Annotated[

@@ -231,6 +231,8 @@ def render_answers(figures: Sequence[AnswerFigures]) -> list[str]:
     """Return lines of a table: each mean with its confidence interval, one row for each method."""
     rows = [row.estimates() for row in figures]
     names = [name for name in FIGURES if any(row[name].n for row in rows)]
+    if all(row["answerable_f1"].n == row["f1"].n for row in rows):
+        names.remove("answerable_f1")
     width = max(len("method"), *(len(row.method) for row in figures))
     lines = [f"{'method':{width}}  " + "  ".join(f"{FIGURES[name]:20}" for name in names).rstrip()]
     for row, found in zip(figures, rows, strict=True):

@@ -4,8 +4,9 @@
     global questions      for a persona's task, about the whole collection, from the same reports
     local questions       for a persona's task, about passages drawn with a seed; their evidence is known
 
-Method: Edge et al. 2024, arXiv 2404.16130. The local questions are an addition: their evidence makes them gold
-questions. Keep out: answering and judging.
+Each question comes with a reference answer, so that a benchmark measures retrieval and answers together. Method: Edge
+et al. 2024, arXiv 2404.16130. The local questions and the reference answers are an addition: they make gold questions.
+Without a model, local questions are made from sentences (`sentence_questions.py`). Keep out: answering and judging.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pydantic import BaseModel
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.questions import Question
+from graphrag_pipeline.evaluation.sentence_questions import generate_from_sentences
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.reply_json import clean_text, read_json
 from graphrag_pipeline.models.structured import json_schema_format
@@ -58,6 +60,7 @@ class GlobalQuestion(BaseModel):
     """One global question of the schema that the model is asked for."""
 
     question: str
+    answer: str
 
 
 class GlobalQuestions(BaseModel):
@@ -96,15 +99,18 @@ class Task:
 
 
 def generate_questions(index: GraphIndex, n: int, kinds: Sequence[str] = KINDS) -> list[Question]:
-    """Generate at most n distinct questions, the kinds and tasks in turn.
+    """Generate at most n distinct questions with reference answers, the kinds and tasks in turn.
 
     Raises:
-        PipelineError: no model is named, the index is empty, no call can be answered, or replies hold no question.
+        PipelineError: no model is named and local questions are not wanted, the index is empty, no call can be
+            answered, or no question is found.
     """
-    if not index.settings.chat_model_for(SECTION).model:
-        raise PipelineError("a chat model generates the questions; set `chat_model.model` or `evaluation.model`")
     if not index.snapshot.n_rows("text_units"):
         raise PipelineError(f"snapshot {index.snapshot.id} has no text units, so no questions can be generated")
+    if not index.settings.chat_model_for(SECTION).model:
+        if "local" not in kinds:
+            raise PipelineError("a chat model generates global questions; set `chat_model.model` or `evaluation.model`")
+        return generate_from_sentences(index, n)
     reports = _show_reports(index)
     tasks = _request_tasks(index, reports)
     wanted = [(kind, task) for task in tasks for kind in kinds]

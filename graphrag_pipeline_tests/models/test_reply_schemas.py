@@ -21,7 +21,7 @@ from graphrag_pipeline.query.search.model_rating import RatingReply, RatingsRepl
 
 HASHES = {
     ChecksReply: "07f042a85bfaa534a13b4479776671de",
-    GlobalQuestions: "81ad5a8e04dad2ace6409bbaeeb48f7d",
+    GlobalQuestions: "12abaaa993f263777ea5e0daaeff446b",
     LocalQuestions: "ea45236b319b1568f8234c912de2a129",
     MapReply: "906d6db70ca9497afc18cbc6b34e6adb",
     PersonasReply: "0fa6d9df2831bf772a22e294b8eed43e",
