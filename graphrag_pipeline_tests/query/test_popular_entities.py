@@ -6,7 +6,15 @@ import pytest
 
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
-from graphrag_pipeline_tests.support.corpora.popular_entities import GIVES_MAIN_ENTITY_MOST, open_index, search_units
+from graphrag_pipeline_tests.support.corpora.popular_entities import (
+    CHAMAZULENE_EDGES,
+    CHAMAZULENE_UNITS,
+    GIVES_MAIN_ENTITY_MOST,
+    HERB_UNITS,
+    NEIGHBOURS,
+    open_index,
+    search_units,
+)
 
 N_UNITS = 20
 
@@ -15,13 +23,14 @@ N_UNITS = 20
 def chamazulene(tmp_path_factory: pytest.TempPathFactory) -> GraphIndex:
     return open_index(
         tmp_path_factory.mktemp("chamazulene"),
-        {"CHAMOMILE": range(1, 51), "CHAMAZULENE": (1, 5, 51, 52), "NF-KB PATHWAY": (5, 52, 53)},
+        CHAMAZULENE_UNITS | dict.fromkeys(NEIGHBOURS, ()),
         {
+            **dict.fromkeys(NEIGHBOURS, "A wooden bridge over a river in the north."),
             "CHAMOMILE": "What is the anti-inflammatory mechanism of the chamazulene in chamomile?",
             "CHAMAZULENE": "A blue oil.",
             "NF-KB PATHWAY": "A way of signals in cells.",
         },
-        {("CHAMAZULENE", "CHAMOMILE"): (1, 5), ("CHAMAZULENE", "NF-KB PATHWAY"): (5, 52)},
+        CHAMAZULENE_EDGES,
     )
 
 
@@ -29,7 +38,7 @@ def chamazulene(tmp_path_factory: pytest.TempPathFactory) -> GraphIndex:
 def herbs(tmp_path_factory: pytest.TempPathFactory) -> GraphIndex:
     return open_index(
         tmp_path_factory.mktemp("herbs"),
-        {"CHAMOMILE": range(1, 51), "EUROPEAN HERBALISM": range(51, 59), "LAVENDER": range(59, 89)},
+        HERB_UNITS,
         {
             "CHAMOMILE": "Its status in traditional medicine.",
             "EUROPEAN HERBALISM": "Healing with plants.",
@@ -42,9 +51,10 @@ def herbs(tmp_path_factory: pytest.TempPathFactory) -> GraphIndex:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_only_depth_first_lets_a_popular_entity_take_the_whole_budget(chamazulene: GraphIndex, strategy: str) -> None:
     question = "What is the anti-inflammatory mechanism of chamazulene?"
-    found = {number for number, _ in search_units(chamazulene, question, strategy, N_UNITS)}
+    numbers = [number for number, _ in search_units(chamazulene, question, strategy, N_UNITS)]
+    found = set(numbers)
     if strategy == "depth_first":
-        assert len(found) == N_UNITS and not {51, 52, 53} & found
+        assert numbers == list(range(1, N_UNITS + 1))
     else:
         assert 53 in found and {51, 52} & found
 

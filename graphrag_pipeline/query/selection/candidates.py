@@ -17,7 +17,6 @@ class Candidates:
         n_of_entity: one int array per matched entity, along with its `text_units`: relationships of this entity that
             each of them states.
         similarity: (n_entities,) cosine of each entity to the question.
-        n_relationships: (n,) relationships of any matched entity that each text unit states.
         costs: (n,) cost of each text unit: tokens, or 1 where the budget counts text units.
         relevance: (n,) 0 to 1, by personalised PageRank (`pagerank.py`); None if it was not computed.
         read_vectors: returns unit vectors, float32 (k, d), of k positions; None if texts are not compared.
@@ -26,7 +25,6 @@ class Candidates:
     text_units: tuple[np.ndarray, ...]
     n_of_entity: tuple[np.ndarray, ...]
     similarity: np.ndarray
-    n_relationships: np.ndarray
     costs: np.ndarray
     relevance: np.ndarray | None = None
     read_vectors: Callable[[np.ndarray], np.ndarray] | None = None

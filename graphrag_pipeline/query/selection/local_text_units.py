@@ -113,7 +113,6 @@ def gather_candidates(
         text_units=tuple(np.searchsorted(rows, units) for units, _ in offers),
         n_of_entity=tuple(counts for _, counts in offers),
         similarity=np.array([match.score for match in matches]),
-        n_relationships=_count_each(rows, _stated_in(index, distinct(relationships))),
         costs=index.column("text_units", "n_tokens")[rows] + ROW_OVERHEAD,
     )
     return rows, candidates

@@ -39,7 +39,8 @@ def balanced(candidates: Candidates, limits: Limits) -> list[Pick]:
         gain(t) = relevance(t) + density(t) + coverage(t) + diversity(t)
 
     relevance: 1 / log2(1 + rank) in the order of PageRank, as DCG discounts ranks.
-    density: relationships of matched entities per token, divided by the largest value.
+    density: relationships of an entity per token, divided by the largest value of this entity; of the entities that t
+        informs, the largest. So an entity with few relationships has a densest text unit, too.
     coverage: 1 - product of (1 - 1 / (1 + n_e)) over the entities e that t informs; n_e is the number of text units of
         e already taken. Entities have equal weight because relevance already depends on their similarity.
     diversity: 1 - the largest cosine to a text unit already taken, at least 0.
@@ -49,7 +50,7 @@ def balanced(candidates: Candidates, limits: Limits) -> list[Pick]:
     order.
     """
     relevance = _relevance(candidates)
-    density = _to_one(candidates.n_relationships / np.maximum(candidates.costs, 1))
+    density = _density(candidates)
     informs = np.zeros((len(candidates.text_units), len(relevance)), dtype=bool)
     for entity, units in enumerate(candidates.text_units):
         informs[entity, units] = True
@@ -109,6 +110,14 @@ def _relevance(candidates: Candidates) -> np.ndarray:
     for units, similarity in zip(candidates.text_units, candidates.similarity, strict=True):
         relevance[units] = np.maximum(relevance[units], max(float(similarity), 0.0))
     return _to_one(relevance)
+
+
+def _density(candidates: Candidates) -> np.ndarray:
+    density = np.zeros(len(candidates.costs))
+    for units, n_relationships in zip(candidates.text_units, candidates.n_of_entity, strict=True):
+        of_entity = _to_one(n_relationships / np.maximum(candidates.costs[units], 1))
+        density[units] = np.maximum(density[units], of_entity)
+    return density
 
 
 def _discount(scores: np.ndarray) -> np.ndarray:

@@ -96,7 +96,6 @@ def test_candidates_count_the_matched_entities_relationships_per_text_unit(small
     texts = [unit["text"] for unit in small.snapshot.take("text_units", rows, ["text"])]
     assert [t.split()[0] for t in texts] == ["Marley", "Scrooge", "The"]
     assert [units.tolist() for units in candidates.text_units] == [[0, 1], [2]]
-    assert candidates.n_relationships.tolist() == [1, 1, 0]
     assert [counts.tolist() for counts in candidates.n_of_entity] == [[1, 1], [0]]
 
 

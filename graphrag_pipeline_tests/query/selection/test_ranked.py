@@ -9,7 +9,6 @@ def make_candidates(relevance=None, vectors=None, n_relationships=(0, 0, 0, 0), 
         text_units=tuple(np.array(units, dtype=np.int64) for units in entities),
         n_of_entity=tuple(np.array(n_relationships)[list(units)] for units in entities),
         similarity=np.ones(len(entities)),
-        n_relationships=np.array(n_relationships),
         costs=np.ones(4, dtype=np.int64) if costs is None else np.array(costs),
         relevance=None if relevance is None else np.array(relevance),
         read_vectors=None if vectors is None else lambda chosen: np.array(vectors, dtype=np.float32)[chosen],
@@ -53,3 +52,9 @@ def test_a_text_unit_that_does_not_fit_is_skipped():
     candidates = make_candidates(relevance=[0.9, 0.8, 0.7, 0.6], costs=[5, 9, 4, 3])
     assert chosen(graph, candidates, 9) == [0, 2]
     assert set(chosen(balanced, candidates, 8)) == {0, 3}
+
+
+def test_density_is_that_of_an_entity_beside_its_own_densest_text_unit():
+    entities = ((0, 1), (2, 3))
+    candidates = make_candidates(n_relationships=(9, 4, 1, 0), entities=entities)
+    assert chosen(balanced, candidates, 2) == [0, 2]

@@ -14,7 +14,12 @@ from graphrag_pipeline.query.selection.strategies import (
     largest_remainder,
     select_text_units,
 )
-from graphrag_pipeline_tests.support.corpora.popular_entities import GIVES_MAIN_ENTITY_MOST
+from graphrag_pipeline_tests.support.corpora.popular_entities import (
+    CHAMAZULENE_UNITS,
+    GIVES_MAIN_ENTITY_MOST,
+    HERB_UNITS,
+    OF_CHAMOMILE,
+)
 
 
 def make_candidates(*units_of_entities, similarity=(0.95, 0.82, 0.71), costs=None, n_relationships=None, own=None):
@@ -31,7 +36,6 @@ def make_candidates(*units_of_entities, similarity=(0.95, 0.82, 0.71), costs=Non
         text_units=text_units,
         n_of_entity=tuple(stated[units] for units in text_units) if own is None else tuple(map(np.array, own)),
         similarity=np.array(similarity[: len(units_of_entities)]),
-        n_relationships=stated,
         costs=np.ones(n, dtype=np.int64) if costs is None else np.array(costs),
     )
 
@@ -51,24 +55,37 @@ def candidate_sets(draw):
     entities = draw(st.lists(units, min_size=1, max_size=6))
     similarity = draw(st.lists(st.floats(-1, 1), min_size=len(entities), max_size=len(entities)))
     own = tuple(draw(st.lists(st.integers(0, 9), min_size=len(e), max_size=len(e)).map(np.array)) for e in entities)
-    counts = st.lists(st.integers(0, 9), min_size=n, max_size=n).map(np.array)
     costs = st.lists(st.integers(1, 40), min_size=n, max_size=n).map(np.array)
-    return Candidates(tuple(entities), own, np.array(similarity), draw(counts), draw(costs))
+    return Candidates(tuple(entities), own, np.array(similarity), draw(costs))
 
 
-CHAMAZULENE = make_candidates(range(1, 51), [1, 5, 51, 52], [5, 52, 53])
-TRADITIONAL_MEDICINE = make_candidates(range(1, 51), range(51, 59), range(59, 89))
+def make_chamazulene(in_shared=0):
+    """The case of the source; TU1 and TU5 state `in_shared` relationships of the two rare entities."""
+    own = [OF_CHAMOMILE, [in_shared, in_shared, 2, 1], [in_shared, 1]]
+    return make_candidates(*CHAMAZULENE_UNITS.values(), own=own)
+
+
+CHAMAZULENE = make_chamazulene()
+TRADITIONAL_MEDICINE = make_candidates(*HERB_UNITS.values())
 
 
 def test_depth_first_lets_a_popular_entity_take_the_whole_budget():
-    assert not {51, 52, 53} & set(selected("depth_first", CHAMAZULENE, 20))
+    assert selected("depth_first", CHAMAZULENE, 20) == list(range(1, 21))
+    assert selected("depth_first", CHAMAZULENE, 100) == [*range(1, 51), 51, 52, 53]
 
 
+@pytest.mark.parametrize("in_shared", [0, 1, 2])
 @pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"depth_first"}))
-def test_every_other_strategy_reaches_the_rare_entities(strategy):
-    chosen = set(selected(strategy, CHAMAZULENE, 20))
+def test_every_other_strategy_reaches_the_rare_entities(strategy, in_shared):
+    chosen = set(selected(strategy, make_chamazulene(in_shared), 20))
     assert 53 in chosen
     assert {51, 52} & chosen
+
+
+def test_each_strategy_of_the_proposals_takes_what_they_say():
+    assert selected("per_entity_cap", CHAMAZULENE, 20, cap=2) == [1, 2, 51, 52, 53, 5]
+    assert selected("round_robin", CHAMAZULENE, 8) == [1, 51, 53, 2, 52, 5, 3, 4]
+    assert selected("minimum_guarantee", CHAMAZULENE, 9) == [1, 2, 51, 52, 53, 5, 3, 4, 6]
 
 
 @pytest.mark.parametrize(("strategy", "is_most"), GIVES_MAIN_ENTITY_MOST.items())
@@ -224,10 +241,7 @@ def test_the_guarantee_holds_where_the_budget_allows(candidates, guaranteed):
 @given(candidates=candidate_sets())
 def test_round_robin_gives_no_entity_two_more_than_one_that_still_has_some(candidates):
     budget = int(candidates.costs.max()) * 5
-    even = Candidates(
-        candidates.text_units, candidates.n_of_entity, candidates.similarity, candidates.n_relationships,
-        candidates.costs * 0 + 1,
-    )  # fmt: skip
+    even = replace(candidates, costs=np.ones_like(candidates.costs))
     picks = select_text_units("round_robin", even, Limits(budget))
     counts = count_per_entity(picks, len(even.text_units))
     taken = {pick.text_unit for pick in picks}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+import numpy as np
+
 from graphrag_pipeline.identity import entity_id, relationship_id, stable_hash
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.publishing.contract_tables import JOINED_TABLES, join_contract_tables
@@ -15,8 +17,13 @@ from graphrag_pipeline.tables import STAGE_TABLES
 from graphrag_pipeline.text.tokens import count_tokens_each
 from graphrag_pipeline_tests.support.corpora.small_index import freeze
 
-N_TOKENS = 84
-"""Of each text unit, as the index counts them."""
+N_TOKENS = 300 - ROW_OVERHEAD
+"""Of each text unit, as the index counts them: with its overhead 300, so that 20 text units cost 6,000 tokens."""
+OF_CHAMOMILE = (5, 4, *np.linspace(4, 0, 48).round().astype(int).tolist())
+"""Relationships of Chamomile that TU1 to TU50 state, falling from 5 to 0."""
+CHAMAZULENE_UNITS = {"CHAMOMILE": range(1, 51), "CHAMAZULENE": (1, 5, 51, 52), "NF-KB PATHWAY": (5, 53)}
+HERB_UNITS = {"CHAMOMILE": range(1, 51), "EUROPEAN HERBALISM": range(51, 59), "LAVENDER": range(59, 89)}
+"""Numbers of the text units of each entity in the two cases, best entity first."""
 N_PARTS = 3
 """Entities, relationships, text units."""
 
@@ -32,6 +39,19 @@ GIVES_MAIN_ENTITY_MOST = {
 """Strategy -> whether it gives the main entity more text units than any other (acceptance case ii)."""
 
 Pair = tuple[str, str]
+
+NEIGHBOURS = tuple(f"BRIDGE {letter}" for letter in "ABCDEFGH")
+"""Entities that no text unit names; the relationships of the three lead to them."""
+CHAMAZULENE_EDGES: dict[Pair, tuple[int, ...]] = {
+    **{
+        ("CHAMOMILE", NEIGHBOURS[i]): tuple(n for n, count in enumerate(OF_CHAMOMILE, start=1) if count > i)
+        for i in range(5)
+    },
+    ("CHAMAZULENE", NEIGHBOURS[5]): (51, 52),
+    ("CHAMAZULENE", NEIGHBOURS[6]): (51,),
+    ("NF-KB PATHWAY", NEIGHBOURS[7]): (53,),
+}
+"""Relationships, and the text units that state them: TU51 states two of Chamazulene, TU52 one; TU53 one of NF-kB."""
 
 
 def open_index(
