@@ -167,7 +167,7 @@ WAYS = (
     Way("dynamic, rated by the embedded engine", limit=MAX_SHARE),
     Way("dynamic, rated by a model", rated_text="full_content"),
     Way("dynamic, summaries rated by a model", rated_text="summary"),
-    Way("communities of 3 entities and more: dynamic, rated by a model", LARGE, rated_text="full_content"),
+    Way("communities of 3 entities and more: dynamic, rated by a model", LARGE, {}, "full_content", MAX_SHARE),
     Way("communities of 3 entities and more: dynamic, summaries rated by a model", LARGE, rated_text="summary"),
     Way(f"dynamic, rated by a model, {BEYOND}", dynamic=ADDED, rated_text="full_content", limit=MAX_SHARE),
     Way(
