@@ -192,13 +192,17 @@ def costs(root: RootOption = None, as_json: JsonOption = False) -> None:
 def status(
     root: RootOption = None,
     has_estimate: Annotated[
-        bool, typer.Option("--estimate/--no-estimate", help="Whether to estimate the model calls of stale stages.")
+        bool,
+        typer.Option(
+            "--estimate/--no-estimate", help="Whether to estimate model calls, and to count those that chunks save."
+        ),
     ] = True,
     as_json: JsonOption = False,
 ) -> None:
     """Show what is stale and why, what running it would cost, and which snapshot is published."""
     from dataclasses import asdict
 
+    from graphrag_pipeline.inspection.embedding_figures import read_embedding_figures, render_embedding_figures
     from graphrag_pipeline.inspection.estimates import asks_any_model, estimate_index
     from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, list_problems
     from graphrag_pipeline.pipeline.open_work import (
@@ -217,6 +221,7 @@ def status(
     stale = [] if is_imported or layout_problem else find_stale(project, manifests)
     is_estimated = has_estimate and bool(stale) and asks_any_model(project.settings)
     estimates = estimate_index(project, stale) if is_estimated else []
+    figures = read_embedding_figures(project) if has_estimate and not is_imported else {}
     problems = [{"path": path, "problem": problem} for path, problem in list_problems(manifests)]
     values = {
         "root": str(project.path),
@@ -233,6 +238,7 @@ def status(
         "unused_overrides": [] if is_imported else list_unused_overrides(project),
         "stale": [asdict(item) for item in stale],
         "estimates": [asdict(estimate) for estimate in estimates],
+        **figures,
     }
     if as_json:
         print_json(values)
@@ -253,6 +259,9 @@ def status(
     if not stale and not is_imported and not layout_problem:
         typer.echo("everything is fresh")
     for line in [*_stale_lines(stale), *(_estimate_lines(estimates) if is_estimated else [])]:
+        typer.echo(line)
+    has_model = project.settings.embeddings.engine == "model"
+    for line in render_embedding_figures(figures, has_model) if figures else []:
         typer.echo(line)
 
 

@@ -1,8 +1,9 @@
 """Aggregation of a document's small typed chunks into text units.
 
 Consecutive whole chunks are combined to about `aggregation_target` tokens, at most `aggregation_max` tokens and
-`aggregation_max_pages` pages (last page - first page + 1). A title stays with the chunk behind it. A chunk that does
-not fit alone is cut into near-equal pieces at sentence ends. Text units do not overlap.
+`aggregation_max_pages` pages (last page - first page + 1). A title stays with the chunk behind it, and a caption with
+its figure or table. A chunk that does not fit alone is cut by its type (`chunk_parts.py`). Text units do not overlap;
+but each part of a cut table repeats the table's header.
 
 A text unit may end between 2 * target - max and max tokens, so its mean length is the target. It ends before a title if
 possible, else behind the chunk with the lowest content hash. So an edit moves only the ends near it.
@@ -16,39 +17,68 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
-from graphrag_pipeline.models.pieces import split_to_pieces
+from graphrag_pipeline.indexing.chunk_parts import (
+    SLACK,
+    CaptionedChunk,
+    Span,
+    count_pages,
+    cut_chunk,
+    join_captions,
+    span_pages,
+)
 from graphrag_pipeline.settings.settings import TextUnitsSettings
 from graphrag_pipeline.tables import TITLE_CHUNK
 from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each
 
-_SLACK = 8  # tokens that joining two texts can add
+
+@dataclass(frozen=True)
+class TextSpan:
+    """The place of a text unit in its document: character offsets, and the token count of exactly its text.
+
+    Attributes:
+        header: place of the table header that the text unit repeats before this span; None if it repeats none.
+    """
+
+    start: int
+    end: int
+    n_tokens: int
+    header: Span | None = None
+
+    def text_of(self, text: str) -> str:
+        """Return the text of the text unit in a document's text."""
+        return join_header(text, self.header) + text[self.start : self.end]
+
+
+def join_header(text: str, header: Span | None) -> str:
+    """Return the repeated header in a document's text; "" without one."""
+    return text[slice(*header)] if header else ""
 
 
 @dataclass(frozen=True)
 class _Block:
-    """A unit that is not divided: a chunk with the titles before it, or a piece of a chunk that is too long.
+    """A unit that is not divided: a chunk with the titles before it, or a part of a chunk that is too long.
 
     Attributes:
         start, end: offsets into the document's text.
         pages: first and last page; None if unknown.
         is_title: whether it begins with a title.
         is_open: whether it ends with a title; a text unit should not end with it.
+        header: what a text unit that starts with it repeats.
     """
 
     start: int
     end: int
-    pages: tuple[int, int] | None
+    pages: Span | None
     is_title: bool = False
     is_open: bool = False
+    header: Span | None = None
 
 
-def aggregate_chunks(
-    text: str, chunks: Sequence[Mapping[str, Any]], settings: TextUnitsSettings
-) -> Iterator[tuple[int, int, int]]:
+def aggregate_chunks(text: str, chunks: Sequence[Mapping[str, Any]], settings: TextUnitsSettings) -> Iterator[TextSpan]:
     """Yield the spans of a document's text units in order.
 
     Args:
@@ -56,7 +86,7 @@ def aggregate_chunks(
         chunks: `tables.CHUNKS`, in order, not overlapping.
 
     Returns:
-        (start, end, number of tokens) of each text unit. They cover all text but white space, without overlap.
+        Spans that cover all text but white space, without overlap.
     """
     blocks = list(_group_chunks(text, chunks, settings))
     texts = [text[block.start : after] for block, after in zip(blocks, _starts_after(blocks), strict=True)]
@@ -64,10 +94,10 @@ def aggregate_chunks(
     first = 0
     while first < len(blocks):
         for last in _order_ends(text, blocks, totals, first, settings):
-            start, end = blocks[first].start, blocks[last].end
-            n_tokens = count_tokens(text[start:end], settings.encoding)
+            span = TextSpan(blocks[first].start, blocks[last].end, 0, blocks[first].header)
+            n_tokens = count_tokens(span.text_of(text), settings.encoding)
             if n_tokens <= settings.aggregation_max or last == first:
-                yield start, end, n_tokens
+                yield replace(span, n_tokens=n_tokens)
                 first = last + 1
                 break
 
@@ -102,23 +132,13 @@ def _reach(blocks: Sequence[_Block], totals: Sequence[int], first: int, settings
     """Return the last block within the page limit and the estimated token limit of a unit that starts at `first`."""
     last, pages = first, blocks[first].pages
     for block in range(first + 1, len(blocks)):
-        pages = _span(pages, blocks[block].pages)
-        if totals[block + 1] - totals[first] > settings.aggregation_max + _SLACK:
+        pages = span_pages(pages, blocks[block].pages)
+        if totals[block + 1] - totals[first] > settings.aggregation_max + SLACK:
             break
-        if _n_pages(pages) > settings.aggregation_max_pages:
+        if count_pages(pages) > settings.aggregation_max_pages:
             break
         last = block
     return last
-
-
-def _span(left: tuple[int, int] | None, right: tuple[int, int] | None) -> tuple[int, int] | None:
-    if left is None or right is None:
-        return left or right
-    return min(left[0], right[0]), max(left[1], right[1])
-
-
-def _n_pages(pages: tuple[int, int] | None) -> int:
-    return pages[1] - pages[0] + 1 if pages else 0
 
 
 # --------------------------------------------------------------------------------------------------------------- blocks
@@ -126,60 +146,59 @@ def _n_pages(pages: tuple[int, int] | None) -> int:
 
 def _group_chunks(text: str, chunks: Sequence[Mapping[str, Any]], settings: TextUnitsSettings) -> Iterator[_Block]:
     most_titles = settings.aggregation_target // 2  # tokens; a longer title counts as ordinary text
-    counts = count_tokens_each([text[chunk["start"] : chunk["end"]] for chunk in chunks], settings.encoding)
     titles: list[tuple[_Block, int]] = []
-    for chunk, n_tokens in zip(chunks, counts, strict=True):
-        pages = None if chunk["page"] is None else (chunk["page"], chunk["page"])
-        is_title = chunk["type"] == TITLE_CHUNK and n_tokens <= most_titles
-        block = _Block(chunk["start"], chunk["end"], pages, is_title=is_title, is_open=is_title)
-        if is_title:
-            titles.append((block, n_tokens))
+    for chunk in join_captions(text, chunks, settings):
+        n_tokens = count_tokens(text[slice(*chunk.span)], settings.encoding) if chunk.kind == TITLE_CHUNK else 0
+        if chunk.kind == TITLE_CHUNK and n_tokens <= most_titles:
+            titles.append((_Block(*chunk.span, chunk.pages, is_title=True, is_open=True), n_tokens))
             continue
-        n_kept = _count_kept(titles, pages, most_titles, settings.aggregation_max_pages)
+        n_kept = _count_kept(titles, chunk.pages, most_titles, settings.aggregation_max_pages)
         yield from (title for title, _ in titles[: len(titles) - n_kept])
-        yield from _close(text, [title for title, _ in titles[len(titles) - n_kept :]], block, settings)
+        yield from _close(text, [title for title, _ in titles[len(titles) - n_kept :]], chunk, settings)
         titles = []
     yield from (title for title, _ in titles)
 
 
-def _count_kept(
-    titles: Sequence[tuple[_Block, int]], pages: tuple[int, int] | None, most_tokens: int, max_pages: int
-) -> int:
+def _count_kept(titles: Sequence[tuple[_Block, int]], pages: Span | None, most_tokens: int, max_pages: int) -> int:
     """Count the titles, nearest first, that stay with the chunk behind them within the limits of tokens and pages."""
     total = n_kept = 0
     for title, n_tokens in reversed(titles):
-        total += n_tokens + _SLACK
-        pages = _span(pages, title.pages)
-        if total > most_tokens or _n_pages(pages) > max_pages:
+        total += n_tokens + SLACK
+        pages = span_pages(pages, title.pages)
+        if total > most_tokens or count_pages(pages) > max_pages:
             break
         n_kept += 1
     return n_kept
 
 
-def _close(text: str, titles: Sequence[_Block], block: _Block, settings: TextUnitsSettings) -> Iterator[_Block]:
-    """Yield a chunk with its titles as one block, or its pieces if that is too long; the first piece has the titles."""
-    start, pages = block.start, block.pages
-    for title in reversed(titles):
-        start, pages = title.start, _span(pages, title.pages)
-    whole = _Block(start, block.end, pages, is_title=bool(titles))
-    if count_tokens(text[whole.start : whole.end], settings.encoding) <= settings.aggregation_max:
-        yield whole
+def _close(text: str, titles: Sequence[_Block], chunk: CaptionedChunk, settings: TextUnitsSettings) -> Iterator[_Block]:
+    """Yield a chunk with its titles and captions as one block, or its parts if that is too long.
+
+    The first part has the titles and the captions before the chunk, the last part the captions behind it. A chunk that
+    fits with its captions is not cut to make room for titles: the farthest titles are left alone.
+    """
+
+    def count(start: int, end: int) -> int:
+        return count_tokens(text[start:end], settings.encoding)
+
+    start, most = titles[0].start if titles else chunk.span[0], settings.aggregation_max
+    if count(start, chunk.span[1]) > most and chunk.has_captions and titles and count(*chunk.span) <= most:
+        yield titles[0]
+        yield from _close(text, titles[1:], chunk, settings)
         return
-    room = settings.aggregation_max - count_tokens(text[start : block.start], settings.encoding) - _SLACK
-    pieces = _cut(text, block, max(1, min(settings.aggregation_target, room)), settings.encoding)
-    for number, (piece_start, piece_end) in enumerate(pieces):
+    pages = chunk.pages
+    for title in titles:
+        pages = span_pages(pages, title.pages)
+    if count(start, chunk.span[1]) <= most:
+        yield _Block(start, chunk.span[1], pages, is_title=bool(titles))
+        return
+    room = most - count(start, chunk.body[0]) - count(chunk.body[1], chunk.span[1]) - SLACK
+    size = max(1, min(settings.aggregation_target, room))
+    parts = cut_chunk(text, chunk.body, chunk.kind, size, settings.encoding)
+    last = len(parts.spans) - 1
+    for number, (part_start, part_end) in enumerate(parts.spans):
+        end = chunk.span[1] if number == last else part_end
         if number:
-            yield _Block(piece_start, piece_end, block.pages)
+            yield _Block(part_start, end, chunk.pages, header=parts.header)
         else:
-            yield _Block(start, piece_end, pages, is_title=bool(titles))
-
-
-def _cut(text: str, block: _Block, size: int, encoding: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of near-equal pieces of a chunk, without white space at their ends."""
-    end = block.start
-    for piece in split_to_pieces(text[block.start : block.end], size, encoding):
-        start, end = end, end + len(piece.text)
-        bare = piece.text.strip()
-        if bare:
-            start += len(piece.text) - len(piece.text.lstrip())
-            yield start, start + len(bare)
+            yield _Block(start, end, pages, is_title=bool(titles))

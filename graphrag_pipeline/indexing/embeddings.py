@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 VectorReader: TypeAlias = "Callable[[str], pa.Table | ds.Dataset]"
 
-_BATCH_TEXTS = 4096
+BATCH_TEXTS = 4096
+"""Texts that the embedder gets at once; it packs them into requests."""
 _BATCH_VECTORS = 8192
 _SLICE_ROWS = 16_384
 
@@ -61,24 +62,34 @@ def embed_texts(
         Rows of `table`, and the failures.
     """
     if not texts:
-        return table.empty(), []  # `embedder.dimensions` could cost a request
+        return table.empty(), []
     text_of = {text_hash(text): text for text in dict.fromkeys(texts)}
     keys = pa.array(sorted(text_of), pa.string())
-    matrix = np.empty((len(keys), embedder.dimensions), dtype=np.float32)  # filled in place, since it can be large
-    is_known = np.zeros(len(keys), dtype=bool)
-    if known is not None:
-        known_rows, vectors = positions(keys, known["text_hash"]), _matrix_of(known, embedder.dimensions)
-        is_made = np.asarray(vectors.any(axis=1))
-        is_known = (known_rows >= 0) & is_made[known_rows] if len(vectors) else is_known
-        matrix[is_known] = vectors[known_rows[is_known]]
+    is_known, known_vectors = _find_known(keys, known)
     fresh = np.flatnonzero(~is_known)
+    matrix: np.ndarray | None = None  # allocated when the length of a vector is known, since asking costs a request
     failures: list[Failure] = []
-    for start in range(0, len(fresh), _BATCH_TEXTS):
-        rows = fresh[start : start + _BATCH_TEXTS]
+    for start in range(0, len(fresh), BATCH_TEXTS):
+        rows = fresh[start : start + BATCH_TEXTS]
         batch = [text_of[key] for key in keys.take(pa.array(rows)).to_pylist()]
-        matrix[rows], failed = embedder.try_embed(batch, progress)
+        vectors, failed = embedder.try_embed(batch, progress)
+        matrix = np.empty((len(keys), vectors.shape[1]), dtype=np.float32) if matrix is None else matrix
+        matrix[rows] = vectors
         failures += failed
+    if matrix is None:
+        matrix = np.empty((len(keys), known_vectors.shape[1]), dtype=np.float32)
+    if is_known.any():
+        matrix[is_known] = known_vectors
     return pa.table({"text_hash": keys, "vector": _variable_lists(matrix)}, schema=table.schema), failures
+
+
+def _find_known(keys: pa.Array, known: pa.Table | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return which texts have a vector that is not zero, bool (n,), and these vectors in order (n known, d)."""
+    if known is None or not known.num_rows:
+        return np.zeros(len(keys), dtype=bool), np.zeros((0, 0), dtype=np.float32)
+    rows, vectors = positions(keys, known["text_hash"]), _matrix_of(known, len(known["vector"][0]))
+    is_known = (rows >= 0) & np.asarray(vectors.any(axis=1))[rows]
+    return is_known, vectors[rows[is_known]]
 
 
 @dataclass(frozen=True)

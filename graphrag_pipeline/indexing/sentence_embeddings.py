@@ -49,9 +49,8 @@ _SentenceRow = tuple[str, int, int, int, str]
 def _split_text_units(text_units: pa.Table) -> Iterator[list[_SentenceRow]]:
     """Yield sentences in batches of about `_BATCH_SENTENCES`."""
     batch: list[_SentenceRow] = []
-    columns = (text_units[name].to_pylist() for name in ("id", "start", "text"))
-    for unit_id, unit_start, text in zip(*columns, strict=True):
-        first = unit_start or 0
+    columns = (text_units[name].to_pylist() for name in ("id", "text"))
+    for unit_id, text, first in zip(*columns, _text_starts(text_units).tolist(), strict=True):
         for position, (start, end) in enumerate(split_sentences(text)):
             batch.append((unit_id, position, first + start, first + end, text[start:end]))
         if len(batch) >= _BATCH_SENTENCES:
@@ -59,6 +58,15 @@ def _split_text_units(text_units: pa.Table) -> Iterator[list[_SentenceRow]]:
             batch = []
     if batch:
         yield batch
+
+
+def _text_starts(text_units: pa.Table) -> np.ndarray:
+    """Return where the text of each text unit would start if its repeated header stood before `start`: (n,) int64."""
+    starts = pc.fill_null(text_units["start"], 0)
+    if "header_start" not in text_units.schema.names:  # an index of release 0.1
+        return np.asarray(starts)
+    lengths = pc.subtract(text_units["header_end"], text_units["header_start"])
+    return np.asarray(pc.subtract(starts, pc.fill_null(lengths, 0)))
 
 
 def _embed_batch(batch: list[_SentenceRow], embedder: Embedder) -> pa.Table:
@@ -94,7 +102,7 @@ def stack_sentences(text_units: pa.Table, sentences: pa.Table) -> dict[str, np.n
     unit_rows = unit_rows[order]
     indptr = np.zeros(len(text_units) + 1, dtype=np.int64)
     np.cumsum(np.bincount(unit_rows, minlength=len(text_units)), out=indptr[1:])
-    unit_starts = pc.fill_null(text_units["start"], 0).to_numpy()[unit_rows]
+    unit_starts = _text_starts(text_units)[unit_rows]
     starts = (sentences["start"].to_numpy()[order] - unit_starts).astype(np.int32)
     ends = (sentences["end"].to_numpy()[order] - unit_starts).astype(np.int32)
     vectors = _from_binary(sentences["vector"])[order]

@@ -25,7 +25,7 @@ from typing import Any
 import pyarrow as pa
 
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.indexing.chunk_aggregation import aggregate_chunks
+from graphrag_pipeline.indexing.chunk_aggregation import TextSpan, aggregate_chunks
 from graphrag_pipeline.settings.settings import TextUnitsSettings
 from graphrag_pipeline.tables import TEXT_UNITS
 from graphrag_pipeline.text.sentences import grapheme_start, split_sentences
@@ -34,15 +34,6 @@ from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each, load_
 _SHORT_GAP = 16  # characters; shorter white space is counted with the sentence before it
 _MAX_BYTES = 4  # bytes of a character in UTF-8
 _WORD = 100  # characters; white space is searched within this distance when a sentence is cut by tokens
-
-
-@dataclass(frozen=True)
-class TextSpan:
-    """The place of a text unit in its document: character offsets, and the token count of exactly this text."""
-
-    start: int
-    end: int
-    n_tokens: int
 
 
 @dataclass(frozen=True)
@@ -72,7 +63,8 @@ def split_documents(documents: pa.Table, settings: TextUnitsSettings) -> pa.Tabl
     for document in documents.select(columns).to_pylist():
         text, occurrences = document["text"], Counter[str]()
         for position, span in enumerate(_split_document(text, document.get("chunks"), settings)):
-            unit_text = text[span.start : span.end]
+            unit_text = span.text_of(text)
+            header_start, header_end = span.header or (None, None)
             rows.append(
                 {
                     "id": stable_hash("text_unit", document["id"], unit_text, str(occurrences[unit_text])),
@@ -82,6 +74,8 @@ def split_documents(documents: pa.Table, settings: TextUnitsSettings) -> pa.Tabl
                     "end": span.end,
                     "text": unit_text,
                     "n_tokens": span.n_tokens,
+                    "header_start": header_start,
+                    "header_end": header_end,
                 }
             )
             occurrences[unit_text] += 1
@@ -91,7 +85,7 @@ def split_documents(documents: pa.Table, settings: TextUnitsSettings) -> pa.Tabl
 def _split_document(text: str, chunks: list[dict[str, Any]] | None, settings: TextUnitsSettings) -> Iterator[TextSpan]:
     if chunks is None:
         return split_text(text, settings)
-    return (TextSpan(*span) for span in aggregate_chunks(text, chunks, settings))
+    return aggregate_chunks(text, chunks, settings)
 
 
 def split_text(text: str, settings: TextUnitsSettings) -> Iterator[TextSpan]:

@@ -26,7 +26,7 @@ from graphrag_pipeline.inputs.record_values import (
     without_columns,
 )
 from graphrag_pipeline.settings.settings import InputSettings
-from graphrag_pipeline.tables import CHUNK_TYPES, TITLE_CHUNK
+from graphrag_pipeline.tables import CHUNK_KINDS, TITLE_CHUNK
 
 BETWEEN = "\n\n"
 _MAX_PAGE = 2**31 - 1
@@ -153,7 +153,7 @@ class _DocumentDraft:
             return "paragraph"
         written = normalize_text(as_text(value_of(values, self.settings.type_column))).replace("\x00", "").strip()
         kind = written.casefold()
-        if kind not in CHUNK_TYPES:
+        if kind not in CHUNK_KINDS:
             self.notes.append(f"{where}: type {written!r} is not known, read as a paragraph")
         return kind or "paragraph"
 
@@ -172,8 +172,12 @@ class _DocumentDraft:
     def _title(self) -> str:
         """Return the first title of a row, else the first chunk of type title, else the document's id."""
         named = (" ".join(as_text(value_of(values, self.settings.title_column)).split()) for values in self.rows)
-        written = (text for text, chunk in zip(self.texts, self.chunks, strict=True) if chunk["type"] == TITLE_CHUNK)
+        written = (text for text, chunk in zip(self.texts, self.chunks, strict=True) if _is_title(chunk))
         return next(filter(None, named), "") or " ".join(next(written, "").split())[:_MAX_TITLE] or self.record
+
+
+def _is_title(chunk: dict[str, Any]) -> bool:
+    return CHUNK_KINDS.get(chunk["type"]) == TITLE_CHUNK
 
 
 def _shared_values(rows: list[dict[str, Any]], columns: list[str]) -> dict[str, Any]:

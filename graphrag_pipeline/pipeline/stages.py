@@ -68,7 +68,7 @@ STAGES: dict[str, Stage] = {
             tables=("corpus_manifest",),
             uses=("input", "storage.n_buckets"),
             packages=("markitdown",),
-            algorithm=2,
+            algorithm=3,
             is_partitioned=True,
         ),
         Stage(
@@ -89,7 +89,7 @@ STAGES: dict[str, Stage] = {
             reads=("documents",),
             tables=("text_units",),
             uses=("text_units",),
-            algorithm=2,
+            algorithm=3,
             is_partitioned=True,
         ),
         Stage(
@@ -176,7 +176,7 @@ STAGES: dict[str, Stage] = {
             "Vectors of the titles and descriptions of entities.",
             reads=("entities", "descriptions"),
             tables=("entity_embeddings", "entity_embeddings_failures"),
-            uses=("embeddings",),
+            uses=("embeddings.engine",),
             embeds=True,
         ),
         Stage(
@@ -185,7 +185,7 @@ STAGES: dict[str, Stage] = {
             "Vectors of the descriptions of relationships.",
             reads=("relationships", "descriptions"),
             tables=("relationship_embeddings", "relationship_embeddings_failures"),
-            uses=("embeddings",),
+            uses=("embeddings.engine",),
             embeds=True,
         ),
         Stage(
@@ -194,7 +194,7 @@ STAGES: dict[str, Stage] = {
             "Vectors of community reports.",
             reads=("community_reports",),
             tables=("report_embeddings", "report_embeddings_failures"),
-            uses=("embeddings",),
+            uses=("embeddings.engine",),
             embeds=True,
         ),
     )

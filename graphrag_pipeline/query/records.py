@@ -75,6 +75,8 @@ def read_text_units(
     index: IndexReader, rows: np.ndarray, scores: np.ndarray, entities: Sequence[tuple[str, ...]] | None = None
 ) -> tuple[TextUnitRecord, ...]:
     columns = ["id", "human_readable_id", "document_id", "text", "start", "end", "n_tokens"]
+    known = index.snapshot.table("text_units").schema.names
+    columns += [name for name in ("header_start", "header_end") if name in known]  # not in a snapshot of release 0.1
     found = index.snapshot.take("text_units", rows, columns)
     documents = index.documents(record["document_id"] for record in found)
     return tuple(

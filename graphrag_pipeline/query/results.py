@@ -101,6 +101,7 @@ class TextUnitRecord:
 
     Attributes:
         start: character offsets into the document; null where an import has none.
+        header_start, header_end: offsets of the table header that `text` repeats before `start`; None if it has none.
         score: local search: the PageRank relevance, 0-1, if the strategy ranks by it; else the similarity of the entity
             that the text unit was taken for, 0 if only basic search found it. Basic search: the fused score.
         entities: titles of the matched entities that it mentions.
@@ -123,17 +124,41 @@ class TextUnitRecord:
     excerpt_start: int | None = None
     excerpt_end: int | None = None
 
+    header_start: int | None = None
+    header_end: int | None = None
+
+    @property
+    def n_header(self) -> int:
+        """Number of characters of `text` that repeat a table header."""
+        return 0 if self.header_start is None or self.header_end is None else self.header_end - self.header_start
+
+    def place_of(self, start: int, end: int) -> tuple[int, int] | tuple[None, None]:
+        """Return the offsets in the document of a span of `text`; None if the text unit has none.
+
+        A span of the table header that the text unit repeats lies where the header is. A span that begins in the header
+        and ends behind it begins with the text behind it.
+        """
+        if self.start is None:
+            return None, None
+        if self.header_start is not None and end <= self.n_header:
+            return self.header_start + start, self.header_start + end
+        return self.start + max(start - self.n_header, 0), self.start + end - self.n_header
+
     def cut(self, start: int, end: int, n_tokens: int) -> TextUnitRecord:
         """Return an excerpt: the characters from `start` to `end` of the text, with their offsets in the document."""
+        first, last = self.place_of(start, end)
+        has_header = self.header_start is not None and start < self.n_header < end
         return replace(
             self,
             text=self.text[start:end],
-            start=None if self.start is None else self.start + start,
-            end=None if self.start is None else self.start + end,
+            start=first,
+            end=last,
             n_tokens=n_tokens,
             is_excerpt=True,
             excerpt_start=start,
             excerpt_end=end,
+            header_start=self.header_start + start if has_header and self.header_start is not None else None,
+            header_end=self.header_end if has_header else None,
         )
 
 

@@ -207,3 +207,9 @@ class EmbeddingsSettings(Section):
     engine: Engine = Field(
         "embedded", description="embedded: bundled static vectors with 256 dimensions; model: see embedding_model."
     )
+    n_compared: int = for_model(
+        2,
+        "texts per bucket that are cut on purpose where some text unit exceeds embedding_model.batch_max_tokens; "
+        "status shows the cosine of their averaged vectors to those of the whole texts. 0: none.",
+        ge=0,
+    )

@@ -66,7 +66,9 @@ class InputSettings(Section):
         "rows with one id become one document. Empty: no chunk files.",
     )
     type_column: str = Field(
-        "type", description="Chunk files: column with title, paragraph, table or list. Empty: not required."
+        "type",
+        description="Chunk files: column with title, paragraph, table, list, figure, caption or code. "
+        "Empty: not required.",
     )
     page_column: str = Field(
         "page", description="Chunk files: column with the page, a whole number. Empty: not required."

@@ -18,7 +18,8 @@ from graphrag_pipeline.tables.contract import (
 )
 from graphrag_pipeline.tables.schema import Column, Table
 from graphrag_pipeline.tables.stage import (
-    CHUNK_TYPES,
+    CAPTION_CHUNK,
+    CHUNK_KINDS,
     CHUNKS,
     CLAIM_MENTIONS,
     COMMUNITIES,
@@ -42,8 +43,9 @@ from graphrag_pipeline.tables.stage import (
 )
 
 __all__ = [
+    "CAPTION_CHUNK",
     "CHUNKS",
-    "CHUNK_TYPES",
+    "CHUNK_KINDS",
     "CLAIM_MENTIONS",
     "COMMUNITIES",
     "COMMUNITY_REPORTS",

@@ -77,6 +77,8 @@ CONTRACT_TEXT_UNITS = Table(
         Column("covariate_ids", STRINGS, "Ids of the claims that it makes."),
         _nullable_offset("start"),
         _nullable_offset("end"),
+        "header_start",
+        "header_end",
     ),
     key=("id",),
     owner=INDEX_CANDIDATE,

@@ -17,7 +17,7 @@ CHUNKS = pa.list_(
         [
             ("start", pa.int64()),  # character offsets into the document's text
             ("end", pa.int64()),
-            ("type", pa.string()),  # title, paragraph, table, list, or as the input has it
+            ("type", pa.string()),  # as the input has it, in lower case
             ("page", pa.int32()),  # null if not known
             ("id", pa.string()),  # of the chunk in the input; null if it has none
         ]
@@ -25,8 +25,18 @@ CHUNKS = pa.list_(
 )
 """The chunks of a document that the input holds in typed chunks, in reading order."""
 TITLE_CHUNK = "title"
-CHUNK_TYPES = frozenset({TITLE_CHUNK, "paragraph", "table", "list"})
-"""The types of chunks that have a meaning."""
+CAPTION_CHUNK = "caption"
+_CHUNK_NAMES = {
+    TITLE_CHUNK: ("title", "heading", "section_header"),
+    "paragraph": ("paragraph", "text", "narrativetext", "narrative_text"),
+    "table": ("table",),
+    "list": ("list", "list_item", "listitem"),
+    "figure": ("figure", "image", "picture", "chart"),
+    CAPTION_CHUNK: ("caption", "figure_caption", "table_caption", "figurecaption"),
+    "code": ("code", "code_block", "codesnippet"),
+}
+CHUNK_KINDS = {name: kind for kind, names in _CHUNK_NAMES.items() for name in names}
+"""Kinds of chunks, by the type that converters write, in lower case. Another type is a paragraph."""
 FINDINGS = pa.list_(pa.struct([("summary", pa.string()), ("explanation", pa.string())]))
 
 _REQUEST_KEY = Column(
@@ -81,9 +91,21 @@ TEXT_UNITS = Table(
         Column("document_id", pa.string(), "Id of the document that the text unit is part of."),
         Column("position", pa.int32(), "Position within the document, from 0."),
         Column("start", pa.int64(), "First character in the document's text, from 0."),
-        Column("end", pa.int64(), "Character after the last: `text` is `document.text[start:end]`."),
-        Column("text", pa.string(), "Text of the text unit."),
+        Column("end", pa.int64(), "Character after the last: `text` ends with `document.text[start:end]`."),
+        Column("text", pa.string(), "Text of the text unit: its repeated header, if any, and `start` to `end`."),
         Column("n_tokens", pa.int32(), "Length of `text`, in tokens."),
+        Column(
+            "header_start",
+            pa.int64(),
+            "First character of the table header that `text` repeats, in the document's text; null if it repeats none.",
+            True,
+        ),
+        Column(
+            "header_end",
+            pa.int64(),
+            "Character after the header: `text` begins with `document.text[header_start:header_end]`.",
+            True,
+        ),
     ),
     key=("id",),
     owner="text_units",
@@ -331,7 +353,12 @@ SENTENCE_EMBEDDINGS = Table(
     (
         Column("text_unit_id", pa.string(), "Id of the text unit that the sentence is in."),
         Column("position", pa.int32(), "Position within the text unit, from 0."),
-        Column("start", pa.int64(), "First character in the document's text, from 0."),
+        Column(
+            "start",
+            pa.int64(),
+            "First character in the document's text, from 0; a repeated header counts as if it stood before the text "
+            "unit's `start`.",
+        ),
         Column("end", pa.int64(), "Character after the last in the document's text."),
         Column("vector", INT8_VECTOR, "Static embedding: 256 int8 values; zeros if no word of it is known."),
     ),

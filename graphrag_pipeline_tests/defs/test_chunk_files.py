@@ -5,13 +5,23 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 from graphrag_pipeline.defs.assets.definitions import BODIES
 from graphrag_pipeline.defs.assets.stage_run import StageRun
+from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.query.records import read_text_units
 from graphrag_pipeline_tests.support.corpora.paged_document import make_rows
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put, table_bytes
 
 STAGES = ("corpus_manifest", "documents", "text_units")
+NAMES = (
+    "Fezziwig", "Marley", "Cratchit", "Topper", "Belle", "Dilber", "Wilkins", "Jorkins", "Peggotty", "Micawber",
+    "Barkis", "Heep", "Trotwood", "Steerforth", "Traddles", "Murdstone", "Creakle", "Mell", "Dartle", "Gummidge",
+)  # fmt: skip
 ONE_BUCKET = "storage:\n  n_buckets: 1\n"
 
 
@@ -28,6 +38,32 @@ def test_text_units_show_the_saving_of_aggregation(tmp_path: Path) -> None:
     assert run.details["documents in chunks"] == 1
     assert run.details["text units before aggregation"] == len(make_rows())
     assert run.details["text units saved, %"] > 70
+
+
+@pytest.mark.slow
+def test_a_citation_of_a_cut_table_points_to_the_row_in_the_document(tmp_path: Path) -> None:
+    rows = "".join(f"| Lot {n} | {name} of Brantwick | {n * 7} |\n" for n, name in enumerate(NAMES))
+    table = {"document_id": "d", "type": "table", "page": 1, "text": "| Lot | Buyer | Price |\n|---|---|---|\n" + rows}
+    small = "text_units:\n  aggregation_target: 120\n  aggregation_max: 150\n"
+    root = make_root(tmp_path, {"chunks.jsonl": lines([table])}, ONE_BUCKET + small)
+    run_index(root)
+    with GraphIndex.open(tmp_path) as index:
+        (document,) = index.snapshot.table("documents").to_pylist()
+        units = index.snapshot.table("text_units").to_pylist()
+        result = index.search(f"Which lot did {NAMES[-1]} of Brantwick buy?", "basic")
+        spans = read_text_units(index, np.arange(len(units)), np.zeros(len(units)))
+    assert len(units) > 3 and all(unit["text"].startswith("| Lot | Buyer |") for unit in units)
+    assert any(NAMES[-1] in citation.quote for citation in result.citations)
+    for citation in result.citations:
+        assert document["text"][citation.start : citation.end] == citation.quote
+    for unit in spans:
+        for start, end in ((0, 5), (unit.n_header, unit.n_header + 9), (len(unit.text) - 4, len(unit.text))):
+            first, last = unit.place_of(start, end)
+            assert document["text"][first:last] == unit.text[start:end]
+        excerpt = unit.cut(unit.n_header, unit.n_header + 9, 3)
+        assert document["text"][excerpt.start : excerpt.end] == excerpt.text and excerpt.n_header == 0
+        both = unit.cut(4, unit.n_header + 9, 3)
+        assert both.text[both.n_header :] == document["text"][both.start : both.end]
 
 
 def test_a_chunk_file_leaves_the_text_units_of_other_documents_as_they_are(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ class CountingEmbeddings(HashingEmbeddings):
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embeddings, "_BATCH_TEXTS", 2)
+    monkeypatch.setattr(embeddings, "BATCH_TEXTS", 2)
     monkeypatch.setattr(embeddings, "_SLICE_ROWS", 2)
 
 

@@ -96,7 +96,7 @@ def row(text: str, page: Any = 1, kind: Any = "paragraph", document_id: Any = "a
 @pytest.mark.parametrize(
     ("odd", "note", "n_chunks"),
     [
-        (row("x", kind="figure"), "line 2: type 'figure' is not known, read as a paragraph", 2),
+        (row("x", kind="poem"), "line 2: type 'poem' is not known, read as a paragraph", 2),
         (row("x", kind=None), "line 2: type '' is not known", 2),
         (row("x", page="iv"), "line 2: page 'iv' is no whole number, read as unknown", 2),
         (row("x", page=2.5), "line 2: page '2.5' is no whole number", 2),

@@ -29,6 +29,8 @@ _STAGE: dict[str, Mapping[str, tuple[str, ...]]] = {
         "start": ("documents.text",),
         "end": ("documents.text",),
         "n_tokens": ("documents.text",),
+        "header_start": ("documents.text", "documents.chunks"),
+        "header_end": ("documents.text", "documents.chunks"),
     },
     "entity_mentions": {
         "text_unit_id": ("text_units.id",), "name": _UNIT_TEXT, "type": _UNIT_TEXT, "description": _UNIT_TEXT,

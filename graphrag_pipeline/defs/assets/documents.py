@@ -28,13 +28,11 @@ def documents(run: StageRun) -> None:
 
 
 def text_units(run: StageRun) -> None:
-    from graphrag_pipeline.indexing.aggregation_report import report_aggregation
+    from graphrag_pipeline.indexing.aggregation_report import describe_aggregation, measure_aggregation
     from graphrag_pipeline.indexing.text_units import split_documents
 
     documents, settings = run.read("documents"), run.settings
     units = split_documents(documents, settings.text_units)
     run.details |= metadata.of_tokens(units["n_tokens"])
-    run.details |= report_aggregation(
-        documents, units, settings.embedding_model, run.root.static_embedder, settings.text_units.encoding
-    )
+    run.details |= describe_aggregation(measure_aggregation(documents, units, settings.embedding_model))
     run.write(text_units=units)

@@ -20,7 +20,22 @@ def sentence_embeddings(run: StageRun) -> None:
 
 
 def text_unit_embeddings(run: StageRun) -> None:
-    _embed(run, "default-text_unit-text", run.read("text_units"))
+    units = run.read("text_units")
+    _embed(run, "default-text_unit-text", units)
+    if run.settings.embeddings.engine == "model":
+        _show_calls(run, units["text"].to_pylist())
+
+
+def _show_calls(run: StageRun, texts: list[str]) -> None:
+    """Show how many calls the texts take, and compare averaged vectors with those of whole texts."""
+    from graphrag_pipeline.indexing import aggregation_report as report
+
+    limits = run.settings.embedding_model
+    calls = report.count_embedding_calls(texts, limits)
+    run.details |= {"embedding inputs": calls.n_inputs, "embedding requests": calls.n_requests}
+    comparisons = report.choose_comparisons(texts, limits, run.settings.embeddings.n_compared)
+    cosines = report.compare_averages(comparisons, run.embed_stored(report.texts_to_compare(comparisons)), limits)
+    run.details |= report.describe_averages(cosines)
 
 
 def entity_embeddings(run: StageRun) -> None:

@@ -4,10 +4,11 @@ A stage's body gets a `StageRun` and is a sentence: read these tables, call that
 a stage computes, and Dagster's definitions of it (`definitions.py`).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -15,7 +16,7 @@ import pyarrow.dataset as ds
 from graphrag_pipeline.defs.assets import metadata
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.errors import NoSnapshotError
-from graphrag_pipeline.identity import WHOLE
+from graphrag_pipeline.identity import WHOLE, text_hash
 from graphrag_pipeline.indexing.failures import failure_rows
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.pool import Progress
@@ -168,6 +169,13 @@ class StageRun:
     def _report(self, line: str) -> None:
         self.log(line)
         self.session.observer.progress(f"{self.stage.name}: {line}")
+
+    def embed_stored(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
+        """Return the vectors of texts by hash, requested where they are not stored; without those that failed."""
+        if not texts:
+            return {}
+        vectors, _ = self.root.embedder.try_embed(texts)
+        return {text_hash(text): vector for text, vector in zip(texts, vectors, strict=True) if vector.any()}
 
     def write(self, failures: Iterable[Failure] = (), **tables: pa.Table) -> None:
         """Save every table that the stage owns, in the order of `stage.tables`; the failures make their own table."""

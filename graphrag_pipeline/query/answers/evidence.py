@@ -43,7 +43,7 @@ def rate_form(text: str) -> float:
 
 def cite(number: int, unit: TextUnitRecord, start: int, end: int, record: CitedRecord) -> Citation:
     """Return a citation of a record whose quote is a span of a text unit."""
-    document_start, document_end = document_offsets(unit, start, end)
+    document_start, document_end = unit.place_of(start, end)
     return Citation(
         number=number,
         kind=record.kind,
@@ -58,11 +58,6 @@ def cite(number: int, unit: TextUnitRecord, start: int, end: int, record: CitedR
         text_unit=unit.human_readable_id,
         document_path=unit.document_path,
     )
-
-
-def document_offsets(unit: TextUnitRecord, start: int, end: int) -> tuple[int, int] | tuple[None, None]:
-    """Return the offsets in the document of a span of a text unit; None if the text unit has none."""
-    return (None, None) if unit.start is None else (unit.start + start, unit.start + end)
 
 
 class EvidenceFinder(CitedRecords):

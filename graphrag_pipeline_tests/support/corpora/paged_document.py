@@ -38,3 +38,23 @@ def _sentences(chance: random.Random, topic: str, n: int) -> Iterator[str]:
     for _ in range(n):
         year, cost = chance.randint(1800, 1999), chance.randint(1000, 99999)
         yield f"In {year} the {topic} {chance.choice(_VERBS)} for {cost} crowns, as the council of that year tells."
+
+
+def make_manual(document_id: str = "manual", n_pages: int = 24, seed: int = 1) -> list[dict[str, Any]]:
+    """Return the rows of `make_rows` with figures and their captions, code, and some tables longer than a text unit."""
+    chance = random.Random(seed)
+    rows: list[dict[str, Any]] = []
+    for row in make_rows(document_id, n_pages, seed):
+        page = row["page"]
+        rows.append(row | {"text": _long_table(chance, page)} if row["type"] == "table" and page % 8 == 0 else row)
+        if row["type"] == "list":
+            extra = {"figure": f"[drawing {page}]", "caption": f"Figure {page}: {next(_sentences(chance, 'pump', 1))}"}
+            if page % 5 == 0:
+                extra["code"] = "\n".join(f"set_valve({n}, open={n % 2 == 0})" for n in range(12))
+            rows += [{"document_id": document_id, "type": kind, "page": page, "text": extra[kind]} for kind in extra]
+    return rows
+
+
+def _long_table(chance: random.Random, page: int) -> str:
+    lines = [f"| Part {page}-{n} | {chance.choice(TOPICS)} | {chance.randint(1, 9999)} |" for n in range(150)]
+    return "\n".join(["| Part | Used in | Price |", "|---|---|---|", *lines])

@@ -1,0 +1,258 @@
+"""Parts of typed chunks: captions with their figure or table, and chunks too long for one text unit, by their type.
+
+A table is cut between rows, a list between items, code between blocks or lines, and other text at sentence ends. A part
+that is still too long is cut by the next finer rule, at last between tokens. Parts are near-equal. The header of a cut
+table is a span of the document, so that text units can repeat it and keep exact offsets.
+
+Add here: how a type of chunk is cut. Keep out: which chunks make one text unit (`chunk_aggregation.py`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from graphrag_pipeline.models.pieces import split_to_pieces
+from graphrag_pipeline.settings.settings import TextUnitsSettings
+from graphrag_pipeline.tables import CAPTION_CHUNK, CHUNK_KINDS
+from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each
+
+SLACK = 8  # tokens that joining two texts can add
+
+_CAPTIONED = ("figure", "table")
+_LABELS = {"figure": re.compile(r"\W*(?:fig|image|photo|plate|chart|abb)", re.I), "table": re.compile(r"\W*tab", re.I)}
+_RULE = re.compile(r"(?=.*(?:--|==|-\|))[\s|:+=-]+")  # of a Markdown or grid table, below the header
+_CELLS = re.compile(r"[|\t;,]")
+_NUMBER = re.compile(r"[\s$\u20ac\u00a3%+().,-]*\d[\s\d$\u20ac\u00a3%().,-]*")
+_YEAR = re.compile(r"\s*(?:1[5-9]|20)\d\d\s*")
+_HTML_ROW = re.compile(r"</tr\s*>\s*", re.I)
+_ITEM = re.compile(
+    r"^([ \t]*)(?:[-*+\u2022\u2023\u25e6\u2013\u2014]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])[ \t]+(?=\S)", re.MULTILINE
+)
+_LINE = re.compile(r"\n\s*?(?=[^\S\n]*\S)")
+_BLANK_LINE = re.compile(r"\n[ \t]*\n\s*?(?=[^\S\n]*\S)")
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class CaptionedChunk:
+    """A chunk with the captions beside it, as offsets into the document's text.
+
+    Attributes:
+        span: from the first caption or the chunk to the last.
+        body: of the chunk alone.
+        kind: value of `tables.CHUNK_KINDS`.
+        pages: first and last page; None if unknown.
+    """
+
+    span: Span
+    body: Span
+    kind: str
+    pages: Span | None
+
+    @property
+    def has_captions(self) -> bool:
+        return self.span != self.body
+
+
+def span_pages(left: Span | None, right: Span | None) -> Span | None:
+    """Return the first and the last page of both; None if neither is known."""
+    if left is None or right is None:
+        return left or right
+    return min(left[0], right[0]), max(left[1], right[1])
+
+
+def count_pages(pages: Span | None) -> int:
+    """Return the number of pages from the first to the last; 0 if unknown."""
+    return pages[1] - pages[0] + 1 if pages else 0
+
+
+# ------------------------------------------------------------------------------------------------------------- captions
+
+
+def join_captions(text: str, chunks: Sequence[Mapping[str, Any]], settings: TextUnitsSettings) -> list[CaptionedChunk]:
+    """Return the chunks in order; a caption is joined to the figure or table directly before it, or else behind it.
+
+    A caption that begins with "Figure" or "Table" prefers a chunk of that kind. A caption stays alone if it is too many
+    pages away, or too long to be one text unit with a part of its chunk.
+    """
+    kinds = [CHUNK_KINDS.get(chunk["type"], "paragraph") for chunk in chunks]
+    owner = list(range(len(chunks)))
+    for place, kind in enumerate(kinds):
+        if kind == CAPTION_CHUNK:
+            owner[place] = _owner_of_caption(text, chunks, kinds, owner, place)
+    groups: dict[int, list[int]] = {}
+    for place, other in enumerate(owner):
+        groups.setdefault(other, []).append(place)
+    joined = {other: _join(chunks, places, other, kinds[other]) for other, places in groups.items()}
+    found = []
+    for other, places in groups.items():
+        if _may_join(text, joined[other], settings):
+            found.append(joined[other])
+        else:
+            found += [_join(chunks, [place], place, kinds[place]) for place in places]
+    return sorted(found, key=lambda chunk: chunk.span)
+
+
+def _may_join(text: str, chunk: CaptionedChunk, settings: TextUnitsSettings) -> bool:
+    if not chunk.has_captions:
+        return True
+    beside = (text[chunk.span[0] : chunk.body[0]], text[chunk.body[1] : chunk.span[1]])
+    n_whole, *n_beside = count_tokens_each([text[slice(*chunk.span)], *beside], settings.encoding)
+    fits = n_whole <= settings.aggregation_max or 2 * sum(n_beside) <= settings.aggregation_target
+    return fits and count_pages(chunk.pages) <= settings.aggregation_max_pages
+
+
+def _owner_of_caption(
+    text: str, chunks: Sequence[Mapping[str, Any]], kinds: Sequence[str], owner: Sequence[int], place: int
+) -> int:
+    """Return the place of the chunk that a caption belongs to; its own place without one."""
+    before, after = place - 1, place + 1
+    is_taken = before >= 0 and before - 1 >= 0 and owner[before - 1] == before
+    found = [before] if before >= 0 and kinds[before] in _CAPTIONED and not is_taken else []
+    found += [after] if after < len(kinds) and kinds[after] in _CAPTIONED else []
+    start = chunks[place]["start"]
+    labelled = [other for other in found if _LABELS[kinds[other]].match(text, start)]
+    if labelled or found:
+        return (labelled or found)[0]
+    if is_taken and kinds[before] in _CAPTIONED:
+        return before
+    is_second = before >= 0 and kinds[before] == CAPTION_CHUNK and owner[before] < before
+    return owner[before] if is_second else place  # the second paragraph of a caption
+
+
+def _join(chunks: Sequence[Mapping[str, Any]], places: Sequence[int], body: int, kind: str) -> CaptionedChunk:
+    pages: Span | None = None
+    for place in places:
+        page = chunks[place]["page"]
+        pages = span_pages(pages, None if page is None else (page, page))
+    span = (chunks[places[0]]["start"], chunks[places[-1]]["end"])
+    return CaptionedChunk(span, (chunks[body]["start"], chunks[body]["end"]), kind, pages)
+
+
+# ---------------------------------------------------------------------------------------------------------------- parts
+
+
+@dataclass(frozen=True)
+class ChunkParts:
+    """The parts of a chunk that is too long: offsets into the document's text, without white space at their ends.
+
+    Attributes:
+        header: of a table, to be repeated before each part but the first; None without one.
+    """
+
+    spans: list[Span]
+    header: Span | None = None
+
+
+def cut_chunk(text: str, body: Span, kind: str, size: int, encoding: str) -> ChunkParts:
+    """Cut a chunk into near-equal parts of at most `size` tokens, a repeated header included."""
+    header = (body[0], body[0] + _header_end(text[slice(*body)])) if kind == "table" else (body[0], body[0])
+    n_header = count_tokens(text[slice(*header)], encoding)
+    is_repeated = 0 < n_header <= size // 2
+    room = max(1, size - n_header - SLACK) if is_repeated else size
+    start = header[1] if is_repeated else body[0]
+    atoms = list(_cut_finer(text, (start, body[1]), _RULES.get(kind, ()), room, encoding))
+    spans = list(_pack(text, atoms, room, encoding))
+    if is_repeated and spans:
+        spans[0] = (body[0], spans[0][1])
+    return ChunkParts(spans, header if is_repeated else None)
+
+
+def _cut_finer(
+    text: str, span: Span, rules: Sequence[Callable[[str], list[int]]], size: int, encoding: str
+) -> Iterator[Span]:
+    """Yield parts by the first rule; a part of more than `size` tokens is cut by the next rule, at last by tokens."""
+    part = text[slice(*span)]
+    if count_tokens(part, encoding) <= size and not rules:
+        yield from _trim(text, span)
+    elif not rules:
+        end = span[0]
+        for piece in split_to_pieces(part, size, encoding):
+            start, end = end, end + len(piece.text)
+            yield from _trim(text, (start, end))
+    else:
+        places = [0, *rules[0](part), len(part)]
+        for start, end in pairwise(places):
+            one = (span[0] + start, span[0] + end)
+            is_small = count_tokens(text[slice(*one)], encoding) <= size
+            yield from _trim(text, one) if is_small else _cut_finer(text, one, rules[1:], size, encoding)
+
+
+def _pack(text: str, atoms: Sequence[Span], size: int, encoding: str) -> Iterator[Span]:
+    """Yield near-equal runs of atoms of at most `size` tokens."""
+    starts = [start for start, _ in atoms[1:]] + [atoms[-1][1]] if atoms else []
+    counts = count_tokens_each([text[s:e] for (s, _), e in zip(atoms, starts, strict=True)], encoding)
+    left, n_left, first, total = sum(counts), math.ceil(sum(counts) / size), 0, 0
+    for place, count in enumerate(counts):
+        ideal = left / max(n_left, 1)
+        if place > first and (total + count > size or total + count / 2 > ideal):
+            yield atoms[first][0], atoms[place - 1][1]
+            left, n_left, first, total = left - total, n_left - 1, place, 0
+        total += count
+    if atoms:
+        yield atoms[first][0], atoms[-1][1]
+
+
+def _trim(text: str, span: Span) -> Iterator[Span]:
+    """Yield the span without white space at its ends, if anything is left."""
+    part = text[slice(*span)]
+    bare = part.strip()
+    if bare:
+        start = span[0] + len(part) - len(part.lstrip())
+        yield start, start + len(bare)
+
+
+def _rows(table: str) -> list[int]:
+    pattern = _HTML_ROW if _HTML_ROW.search(table) else _LINE
+    return [match.end() for match in pattern.finditer(table) if match.end() < len(table)]
+
+
+def _top_items(items: str) -> list[int]:
+    """Return the starts of the items that are indented least, without the first."""
+    found = list(_ITEM.finditer(items))
+    least = min((len(match[1]) for match in found), default=0)
+    return [match.start() for match in found if len(match[1]) == least and match.start()]
+
+
+def _items(items: str) -> list[int]:
+    return [match.start() for match in _ITEM.finditer(items) if match.start()]
+
+
+def _blocks(code: str) -> list[int]:
+    return [match.end() for match in _BLANK_LINE.finditer(code)]
+
+
+def _lines(part: str) -> list[int]:
+    return [match.end() for match in _LINE.finditer(part)]
+
+
+_RULES: dict[str, tuple[Callable[[str], list[int]], ...]] = {
+    "table": (_rows,),
+    "list": (_top_items, _items, _lines),
+    "code": (_blocks, _lines),
+}
+
+
+def _header_end(table: str) -> int:
+    """Return the length of a table's header with the line break behind it; 0 without one.
+
+    The header reaches to the rule below it; in HTML it is the first row with `th` cells. A table without a rule has a
+    header if no cell of its first row is a number other than a year.
+    """
+    row = _HTML_ROW.search(table)
+    if row:
+        is_header = re.search(r"<th[\s>]|</thead", table[: row.end()], re.I)
+        return row.end() if is_header and row.end() < len(table) else 0
+    lines = table.splitlines(keepends=True)[:4]
+    for place in (2, 1):
+        if len(lines) > place + 1 and _RULE.fullmatch(lines[place]):
+            return sum(map(len, lines[: place + 1]))
+    cells = [cell for cell in _CELLS.split(lines[0].strip(" |\n")) if cell.strip()]
+    is_data = any(_NUMBER.fullmatch(cell) and not _YEAR.fullmatch(cell) for cell in cells)
+    return len(lines[0]) if len(lines) > 2 and len(cells) > 1 and not is_data else 0

@@ -1,0 +1,103 @@
+"""Figures on chunks and on averaged vectors of the present stage tables, as `status` shows them.
+
+Vectors are read from the store; no request is sent. Keep out: computing the figures
+(`indexing/aggregation_report.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from graphrag_pipeline.identity import text_hash
+from graphrag_pipeline.indexing.aggregation_report import (
+    AggregationFigures,
+    choose_comparisons,
+    compare_averages,
+    measure_aggregation,
+    saved_percent,
+    texts_to_compare,
+)
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import STAGES
+
+
+def read_embedding_figures(root: Root) -> dict[str, Any]:
+    """Return the figures by the keys of `status --json`: `aggregation` and `averaged_vectors`, None without any."""
+    figures: list[AggregationFigures] = []
+    cosines: list[float] = []
+    for partition in STAGES["text_units"].partitions(root.settings):
+        documents, units = (_read(root, table, partition) for table in ("documents", "text_units"))
+        if documents is None or units is None:
+            continue
+        found = measure_aggregation(documents, units, root.settings.embedding_model)
+        figures += [found] if found else []
+        if root.settings.embeddings.engine == "model":
+            cosines += _stored_cosines(root, units["text"].to_pylist())
+    return {"aggregation": _sum_up(figures), "averaged_vectors": _summarize(cosines)}
+
+
+def _read(root: Root, table: str, partition: str) -> pa.Table | None:
+    head = root.tables.head(table, partition)
+    return root.tables.read_head(head) if head else None
+
+
+def _stored_cosines(root: Root, texts: Sequence[str]) -> list[float]:
+    limits = root.settings.embedding_model
+    comparisons = choose_comparisons(texts, limits, root.settings.embeddings.n_compared)
+    text_of = {text_hash(text): text for text in texts_to_compare(comparisons)}
+    return compare_averages(comparisons, root.models.embedder.read_stored(text_of), limits)
+
+
+def _sum_up(figures: Sequence[AggregationFigures]) -> dict[str, Any] | None:
+    if not figures:
+        return None
+    n_chunks, n_text_units = sum(f.n_chunks for f in figures), sum(f.n_text_units for f in figures)
+    before, after = sum(f.before.n_inputs for f in figures), sum(f.after.n_inputs for f in figures)
+    return {
+        "documents": sum(f.n_documents for f in figures),
+        "chunks": n_chunks,
+        "text_units": n_text_units,
+        "text_units_saved_percent": saved_percent(n_chunks, n_text_units),
+        "inputs_before": before,
+        "inputs_after": after,
+        "inputs_saved_percent": saved_percent(before, after),
+        "requests_before": sum(f.before.n_requests for f in figures),
+        "requests_after": sum(f.after.n_requests for f in figures),
+    }
+
+
+def _summarize(cosines: Sequence[float]) -> dict[str, Any] | None:
+    if not cosines:
+        return None
+    return {
+        "n_compared": len(cosines),
+        "mean_cosine": round(float(np.mean(cosines)), 4),
+        "least_cosine": round(min(cosines), 4),
+    }
+
+
+def render_embedding_figures(figures: dict[str, Any], has_model: bool) -> list[str]:
+    """Return the lines of `status`; none without figures."""
+    lines = []
+    aggregation, averaged = figures["aggregation"], figures["averaged_vectors"]
+    if aggregation:
+        sent = "" if has_model else " (with a model; the bundled embeddings need none)"
+        lines.append(
+            f"chunks: {aggregation['chunks']:,} chunks of {aggregation['documents']:,} documents are "
+            f"{aggregation['text_units']:,} text units ({aggregation['text_units_saved_percent']:g} % fewer)"
+        )
+        lines.append(
+            f"embedding calls for text units: {aggregation['inputs_before']:,} inputs in "
+            f"{aggregation['requests_before']:,} requests before aggregation, {aggregation['inputs_after']:,} in "
+            f"{aggregation['requests_after']:,} after ({aggregation['inputs_saved_percent']:g} % fewer inputs){sent}"
+        )
+    if averaged:
+        lines.append(
+            f"averaged vectors of split texts: cosine to the whole text's {averaged['mean_cosine']:.4f} on average, "
+            f"{averaged['least_cosine']:.4f} at least ({averaged['n_compared']:,} texts cut on purpose)"
+        )
+    return lines
