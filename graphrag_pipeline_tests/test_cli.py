@@ -189,6 +189,17 @@ def test_a_global_query_says_which_options_chose_reports(indexed: Path, call: Ca
     assert note in call(*arguments).err and n_kept > 0
 
 
+def test_a_query_names_the_matched_entities_that_its_context_has_no_text_about(indexed: Path, call: Call) -> None:
+    arguments = ["query", QUESTION, "--context-only", "--option", "max_context_tokens=100", "--root", indexed]
+    unheard = json.loads(call(*arguments, "--json").out)["selection"]["unheard"]
+    assert "BOB CRATCHIT" in unheard
+    assert (
+        f"The context has no text about {', '.join(unheard)}; see `local_search.max_context_tokens`"
+        in call(*arguments).err
+    )
+    assert "no text about" not in call("query", QUESTION, "--context-only", "--root", indexed).err
+
+
 def test_explain_shows_the_picks_of_every_strategy(indexed: Path, call: Call) -> None:
     out = call("query", QUESTION, "--explain", "--strategy", "graph", "--root", indexed).out
     headings = [line.split(":")[0] for line in out.splitlines() if line.startswith("## ")]

@@ -134,6 +134,13 @@ def retrieval(workspace: Workspace) -> list[Figure]:
     return run(workspace.empty_folder("retrieval"))
 
 
+def selection(workspace: Workspace) -> list[Figure]:
+    """Measure the four aims of text unit selection: see `selection.py`."""
+    from graphrag_pipeline_tests.bench.selection import run
+
+    return run(workspace.empty_folder("selection"))
+
+
 def global_tokens(workspace: Workspace) -> list[Figure]:
     """Compare the tokens of dynamic and static global search: see `global_tokens.py`."""
     from graphrag_pipeline_tests.bench.global_tokens import run
@@ -188,6 +195,7 @@ _FAST = (
     index_5600,
     one_more_1400,
     retrieval,
+    selection,
     global_tokens,
     stability,
     model_engine,

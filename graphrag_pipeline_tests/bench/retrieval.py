@@ -169,20 +169,20 @@ def run(folder: Path | None = None) -> list[Figure]:
     passages = folder / "passages"
     if not passages.exists():
         write_passages_root(passages, read_passages())
-    rows: list[Figure] = [Figure("2wiki: index 6,119 passages", _index(passages), "s")]
+    rows: list[Figure] = [Figure("2wiki: index 6,119 passages", index_root(passages), "s")]
     with GraphIndex.open(passages) as index:
         rows += _measure_passages(index)
     for size in STORY_SIZES:
         story = folder / f"story_{size}"
         if not story.exists():
             write_story_root(story, size)
-        _index(story)
+        index_root(story)
         with GraphIndex.open(story) as index:
             rows += _measure_story(index, size)
     return rows
 
 
-def _index(root: Path) -> float:
+def index_root(root: Path) -> float:
     """Run `index`; returns seconds."""
     started = time.monotonic()
     command = [sys.executable, "-m", "graphrag_pipeline", "--root", str(root), "index"]

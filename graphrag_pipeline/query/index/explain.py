@@ -32,6 +32,7 @@ class ExplainedPick:
         cumulative_tokens: of this one and those before it.
         score: see `results.TextUnitRecord`.
         entities: titles of the matched entities that it informs.
+        is_excerpt: whether only a part of the text unit is picked.
     """
 
     strategy: str
@@ -42,6 +43,7 @@ class ExplainedPick:
     cumulative_tokens: int
     score: float
     entities: tuple[str, ...]
+    is_excerpt: bool = False
 
 
 def explain_question(index: IndexReader, request: SearchRequest) -> list[ExplainedPick]:
@@ -77,6 +79,7 @@ def _explain(index: IndexReader, question: str, settings: LocalSearchSettings, s
                 cumulative_tokens=total,
                 score=round(unit.score, 4),
                 entities=unit.entities,
+                is_excerpt=unit.is_excerpt,
             )
         )
     return picks
@@ -98,7 +101,7 @@ def _render_table(strategy: str, picks: list[ExplainedPick]) -> str:
     rows = [
         (
             str(pick.place),
-            str(pick.text_unit),
+            f"{pick.text_unit} (excerpt)" if pick.is_excerpt else str(pick.text_unit),
             _cell(pick.document),
             str(pick.n_tokens),
             str(pick.cumulative_tokens),

@@ -60,6 +60,17 @@ def test_a_query_job_observes_the_snapshot_it_read(root: Root) -> None:
     assert [event.asset_key for event in observations] == [dg.AssetKey("index_snapshot")]
 
 
+def test_a_query_job_shows_the_matched_entities_that_the_context_has_no_text_about(root: Root) -> None:
+    result, _ = ask(root, "local", settings={"max_context_tokens": 100, "top_k_entities": 2})
+    [shown] = [
+        event.step_output_data.metadata
+        for event in result.all_events
+        if event.is_successful_output and "unheard" in event.step_output_data.metadata
+    ]
+    assert shown["unheard"].value == 2 and shown["excerpts"].value == 0
+    assert len(shown["unheard_entities"].value.split(", ")) == 2
+
+
 def test_an_unknown_option_names_the_nearest_one(root: Root) -> None:
     with pytest.raises(Exception, match="did you mean 'top_k_entities'"):
         ask(root, "local", settings={"top_k_entites": 2})

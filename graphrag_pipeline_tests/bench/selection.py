@@ -1,0 +1,128 @@
+"""The four aims of text unit selection, measured for every strategy on the sample, in text units of two sizes.
+
+For each question about A Christmas Carol (`retrieval.py`), local search selects a context of the default size, shared
+packing. Means over the questions:
+
+- relevance: cosine of the text units to the question, weighted by 1 / log2(1 + position): a weighted mean.
+- density: distinct relationships of matched entities that whole text units state, per 1,000 tokens of all text units.
+- coverage: share of the matched entities that a text unit or an excerpt informs.
+- diversity: 1 - the mean cosine of two text units.
+
+Vectors are the bundled ones. The bench is called `selection`; by itself
+
+    python -m graphrag_pipeline_tests.bench.selection [FOLDER]
+
+prints one row for each strategy; FOLDER keeps the indexes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.query.results import Context
+from graphrag_pipeline.query.search.local import LocalSelection, select_with_candidates
+from graphrag_pipeline.query.selection.strategies import STRATEGIES
+from graphrag_pipeline.settings.settings import LocalSearchSettings
+from graphrag_pipeline_tests.bench.measuring import Figure
+from graphrag_pipeline_tests.bench.retrieval import DATA, STORY_SIZES, index_root, write_story_root
+
+LEAST_COVERAGE = 0.95
+"""Of the strategies with excerpts."""
+
+
+@dataclass(frozen=True)
+class Aims:
+    """The four aims of one selection, or their means."""
+
+    relevance: float
+    density: float
+    coverage: float
+    diversity: float
+
+
+def measure_aims(index: GraphIndex, question: str, found: LocalSelection) -> Aims:
+    """Return the four aims of a selection that has text units."""
+    units = found.context.text_units
+    vectors = index.embed_passages([unit.text for unit in units])
+    weights = 1 / np.log2(1 + np.arange(1, len(units) + 1))
+    nearness = vectors @ index.embed_passages([question])[0]
+    n_tokens = sum(unit.n_tokens for unit in units)
+    heard = {title for unit in units for title in unit.entities}
+    return Aims(
+        relevance=float(nearness @ weights / weights.sum()),
+        density=1000 * len(_stated_relationships(index, found.context, heard | set(found.unheard))) / n_tokens,
+        coverage=len(heard) / len(heard | set(found.unheard)),
+        diversity=1 - _mean_of_pairs(vectors @ vectors.T),
+    )
+
+
+def _stated_relationships(index: GraphIndex, context: Context, matched: set[str]) -> set[int]:
+    adjacency = index.snapshot.adjacency
+    entities = index.snapshot.rows_of("entities", sorted(matched), "title")
+    units = index.snapshot.rows_of("text_units", [unit.id for unit in context.text_units if not unit.is_excerpt])
+    of_entities = adjacency.of_all("entity_relationships", entities)[1]
+    return set(of_entities.tolist()) & set(adjacency.of_all("text_unit_relationships", units)[1].tolist())
+
+
+def _mean_of_pairs(cosines: np.ndarray) -> float:
+    upper = cosines[np.triu_indices(len(cosines), 1)]
+    return float(upper.mean()) if len(upper) else 0.0
+
+
+def measure_strategies(index: GraphIndex) -> Iterator[tuple[str, Aims]]:
+    """Yield the mean aims of each strategy over the questions."""
+    questions = [item["question"] for item in json.loads((DATA / "carol_questions.json").read_text(encoding="utf-8"))]
+    for strategy in STRATEGIES:
+        settings = LocalSearchSettings(strategy=strategy, packing="shared")
+        found = [(question, select_with_candidates(index, question, settings)) for question in questions]
+        aims = [astuple(measure_aims(index, question, one)) for question, one in found if one.context.text_units]
+        yield strategy, Aims(*np.mean(aims, axis=0).tolist())
+
+
+def measure_sizes(folder: Path) -> Iterator[tuple[int, str, Aims]]:
+    """Yield the text unit size, the strategy and its aims; indexes in the folder are used again."""
+    for size in STORY_SIZES:
+        story = folder / f"story_{size}"
+        if not story.exists():
+            write_story_root(story, size)
+        index_root(story)
+        with GraphIndex.open(story) as index:
+            for strategy, aims in measure_strategies(index):
+                yield size, strategy, aims
+
+
+def run(folder: Path) -> list[Figure]:
+    """Return a figure for each aim; coverage has a limit where there are excerpts."""
+    return [
+        Figure(f"{size} tokens, {strategy}: {aim}", value, "", least=_least(strategy, aim))
+        for size, strategy, aims in measure_sizes(folder)
+        for aim, value in vars(aims).items()
+    ]
+
+
+def _least(strategy: str, aim: str) -> float | None:
+    return LEAST_COVERAGE if aim == "coverage" and strategy != "depth_first" else None
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print one row for each size and strategy."""
+    print("| tokens | strategy | relevance | density | coverage | diversity |\n|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as temporary:
+        for size, strategy, aims in measure_sizes(Path(arguments[0]) if arguments else Path(temporary)):
+            values = " | ".join(
+                f"{value:.2f}" if aim == "density" else f"{value:.3f}" for aim, value in vars(aims).items()
+            )
+            print(f"| {size} | `{strategy}` | {values} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
