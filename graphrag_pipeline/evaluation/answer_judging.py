@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.index.graph_index import GraphIndex
 
 SECTION = "evaluation"
+JUDGING_PROMPTS = ("split_statements", "check_statements")
 _PARTS = ("\n\n", "\n", " ", "")
 """Places where a long context is cut, best first."""
 

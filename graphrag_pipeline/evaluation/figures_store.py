@@ -15,10 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from graphrag_pipeline.evaluation.answer_figures import AnswerFigures, AnswerScores, ModelCalls
+from graphrag_pipeline.evaluation.answer_judging import JUDGING_PROMPTS
 from graphrag_pipeline.evaluation.comparison import Comparison
 from graphrag_pipeline.evaluation.questions import Question
 from graphrag_pipeline.evaluation.retrieval_figures import RetrievalFigures
 from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.models.prompts import PROMPT_NAMES
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.settings.models import ChatModelSettings
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.storage.garbage import EVALUATIONS_FOLDER
@@ -26,6 +30,8 @@ from graphrag_pipeline.storage.garbage import EVALUATIONS_FOLDER
 _DIGITS = 12
 _SEARCH_SECTIONS = tuple(f"{name}_search" for name in SEARCH_METHODS if name != "global")
 """Sections of the methods that return text units in an order of their own."""
+_ANSWERING = (*(f"{name}_search" for name in SEARCH_METHODS), "rating", "answers")
+"""Sections that decide what an answer says."""
 
 
 def name_retrieval(questions: Sequence[Question], k: int, settings: Settings) -> str:
@@ -41,15 +47,23 @@ def name_comparison(questions: Sequence[Question], comparison: Comparison) -> st
     return f"comparison-{_digest([question.question for question in questions], names)}"
 
 
-def name_answers(questions: Sequence[Question], is_judged: bool, settings: Settings) -> str:
-    """Return the name of figures of answers: a hash of questions, references, settings that answer, and release."""
+def name_answers(questions: Sequence[Question], is_judged: bool, root: Root) -> str:
+    """Return the name of figures of answers: a hash of questions, references, and all that answers and judges."""
     gold = [(question.question, question.answers) for question in questions]
-    sections = (*(f"{name}_search" for name in SEARCH_METHODS), "rating", "answers")
-    used = {name: getattr(settings, name).model_dump(mode="json") for name in sections}
-    models = {name: settings.chat_model_for(name).model for name in ("rating", "answers")}
-    judge = settings.chat_model_for("evaluation").model if is_judged else ""
-    limit = settings.evaluation.max_context_tokens if is_judged else 0
-    return f"answers-{_digest(gold, used, models, judge, limit, version('graphrag-pipeline'))}"
+    settings = root.settings
+    used = {name: getattr(settings, name).model_dump(mode="json") for name in _ANSWERING}
+    models = [name for name in ("rating", "answers") if getattr(settings, name).engine == "model"]
+    prompts = [name for name in PROMPT_NAMES if name.split("_")[0] in (*SEARCH_METHODS, "rate")] if models else []
+    if is_judged:
+        models, prompts = [*models, "evaluation"], [*prompts, *JUDGING_PROMPTS]
+        used["evaluation"] = settings.evaluation.max_context_tokens
+    chat = {name: _model_of(settings.chat_model_for(name)) for name in models}
+    hashes = {name: root.prompt(name).sha256 for name in prompts}
+    return f"answers-{_digest(gold, used, chat, hashes, version('graphrag-pipeline'))}"
+
+
+def _model_of(model: ChatModelSettings) -> dict[str, Any]:
+    return {"model": model.model, "base_url": model.base_url, "parameters": model.parameters}
 
 
 def _digest(*values: Any) -> str:

@@ -95,7 +95,7 @@ def _measure_recall(root: Root, snapshot: str, questions: Sequence[Question]) ->
 
 
 def _measure_answers(root: Root, snapshot: str, questions: Sequence[Question]) -> AnswerFigures:
-    name = name_answers(questions, False, root.settings)
+    name = name_answers(questions, False, root)
     kept = load_answers(root.path, snapshot, name).get(METHOD)
     if kept is not None:
         return kept

@@ -193,7 +193,7 @@ class _Job:
         path, settings = self.root.path, self.root.settings
         ranked = load_retrieval(path, snapshot, name_retrieval(self.with_evidence, self.wanted.k, settings))
         is_judged = bool(self.wanted.is_judged)
-        answered = load_answers(path, snapshot, name_answers(self.with_answers, is_judged, settings))
+        answered = load_answers(path, snapshot, name_answers(self.with_answers, is_judged, self.root))
         if {one.name for one in self.rankers} <= ranked.keys() and {
             one.name for one in self.answerers
         } <= answered.keys():
@@ -227,6 +227,6 @@ class _Job:
             return ()
         is_judged = bool(self.wanted.is_judged)
         figures = measure_answers(index, self.with_answers, methods, is_judged, self.on_progress)
-        name = name_answers(self.with_answers, is_judged, self.root.settings)
+        name = name_answers(self.with_answers, is_judged, self.root)
         save_answers(self.root.path, index.snapshot.id, name, figures)
         return figures

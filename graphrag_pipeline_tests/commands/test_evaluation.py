@@ -9,11 +9,17 @@ from pathlib import Path
 import dagster as dg
 import pytest
 import yaml
+from typer.main import get_command
 
 import graphrag_pipeline
+from graphrag_pipeline.cli import app
 from graphrag_pipeline.defs.jobs.evaluation import evaluation_job
 from graphrag_pipeline.defs.runs.resources import IndexRoot
+from graphrag_pipeline.evaluation.figures_store import name_answers
+from graphrag_pipeline.evaluation.questions import read_gold
 from graphrag_pipeline.inspection.costs import read_costs
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.settings.search_names import list_conditions
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error
 from graphrag_pipeline_tests.support.models.model_index import benchmark
@@ -175,6 +181,23 @@ def run_job(root, **config) -> dict[str, dg.MetadataValue]:
         )
     [output] = [e.step_output_data for e in result.all_events if e.is_successful_output]
     return dict(output.metadata)
+
+
+def test_the_help_names_every_way_to_answer() -> None:
+    parameters = {one.name: one for one in get_command(app).commands["evaluate"].params}
+    assert list_conditions() in parameters["methods"].help
+
+
+def test_figures_of_answers_have_another_name_if_a_prompt_or_an_option_changes(root, answered: Path) -> None:
+    questions = read_gold(answered)
+    settings = {"chat_model": {"model": "test-chat"}, "answers": {"engine": "model"}}
+    (root.path / "settings.yaml").write_text(yaml.safe_dump(settings))
+    first = name_answers(questions, False, Root(root.path))
+    assert name_answers(questions, True, Root(root.path)) != first == name_answers(questions, False, Root(root.path))
+    (root.path / "prompts" / "local_search_answer.txt").write_text("Mine: {context_data}")
+    second = name_answers(questions, False, Root(root.path))
+    (root.path / "settings.yaml").write_text(yaml.safe_dump({**settings, "local_search": {"top_k_entities": 3}}))
+    assert len({first, second, name_answers(questions, False, Root(root.path))}) == 3
 
 
 def test_the_job_shows_figures_as_a_table_and_as_numbers(root, gold: Path) -> None:

@@ -15,7 +15,7 @@ from graphrag_pipeline_tests.support.models.model_index import open_with_model
 NOWHERE = "Which quasar did Zanzibar photograph?"
 
 
-@pytest.mark.parametrize("method", sorted(set(SEARCH_METHODS) - {"global"}))
+@pytest.mark.parametrize("method", sorted(SEARCH_METHODS))
 def test_a_search_that_finds_nothing_declines_and_one_that_answers_does_not(index: GraphIndex, method: str) -> None:
     assert declines(index.search(NOWHERE, method).answer)
     assert not declines(index.search("Who carried Tiny Tim home?", method).answer)
