@@ -171,6 +171,7 @@ def _name_things(
     acronyms: dict[str, str] = {}
     if language in ("zh", "ja"):
         names, types = (find_chinese_names if language == "zh" else find_japanese_names)(text, starts)
+        names = _prefer(names, find_names(text, spans, headings))  # names in Latin script
     else:
         names = find_names(text, spans, headings, SMALL_WORDS.get(language, frozenset()))
         if language == "de":

@@ -1,8 +1,9 @@
 """Names in Chinese and Japanese, which have neither capitals nor spaces.
 
-Chinese: words and word classes by jieba (the `[cjk]` extra), with checks against the document. Without jieba,
-`find_chinese_names` returns no names and logs a warning. Japanese: names before a form of address, places and
-organizations by their endings, foreign names in katakana; no package is needed.
+Chinese: words and word classes by jieba (the `[cjk]` extra), with checks against the document. Names that no
+dictionary has, as in novels ("药老", "小医仙"), are found by what their bearers do or are called, and then everywhere
+in the document. Without jieba, `find_chinese_names` returns no names and logs a warning. Japanese: names before a
+form of address, places and organizations by their endings, foreign names in katakana; no package is needed.
 
 Keep out: Latin script.
 """
@@ -34,8 +35,44 @@ _NO_NAMES = _ADDRESSES | words("大海 后山 高山 家乡 故乡 老家 城里
 _INSIDE = frozenset("里上中下边内外前后")
 _PLACE_ENDINGS = frozenset("镇村城山县市河湖岛州街路门谷峰宗国")
 _NO_BEGINNING = frozenset("在到了的从来去往向进出回和与是这那有座个条过离于把被对")
+_DOUBLE_SURNAMES = words("""
+纳兰 欧阳 司马 上官 诸葛 慕容 东方 独孤 令狐 皇甫 尉迟 公孙 轩辕 夏侯 宇文 长孙 司徒 司空 端木 百里 南宫 西门 呼延 濮阳
+公冶 太史 申屠 澹台 闻人 赫连 完颜 拓跋 耶律 北冥
+""")
+_COMMON_WORDS = words("""
+孙女 孙子 哥哥 姐姐 弟弟 妹妹 长大 山脉 大陆 帝国 老者 少爷 小子 丫头 家伙 师傅 师父 徒弟 长老 族长 宗主 弟子 众人 旁人
+族人 家主 掌门 老人 少年 少女 青年 女子 男子 孩子 母亲 父亲 高山 高峰 小镇 小城 大山 黄昏 安静 明白 温柔 毕竟 王朝
+""")
+_ORGANIZATION_ENDINGS = ("宗", "派", "帮", "盟", "教", "殿", "阁", "拍卖行", "学院", "公司", "佣兵团", "家族", "商会")
+_JOINED_ENDINGS = {
+    **dict.fromkeys(words("山脉 帝国 大陆 沙漠 森林 王国 平原 峡谷"), "ns"),
+    **dict.fromkeys(words("拍卖行 学院 家族 佣兵团 商会 公司 集团"), "nt"),
+    **dict.fromkeys(words("女王 公主 王子 皇帝 国王 夫人 将军 大师"), "nr"),
+}
+_H = r"[\u3400-\u4dbf\u4e00-\u9fff]"
+_ACTS = (
+    "说道|说|问道|问|答道|回答|笑道|笑着|笑了|点头|点了点头|摇头|摇了摇头|叹|喊|想起|想到|教|拜|听了|听完|听说|看着|看了|握|"
+    "走进|走出|走到|来到|坐在|站在|离开|低头|抬头|沉默|替|取出|拿出|从小|遇见|见到|第一次|推|转身|回头|起初|吸走|原名|本名|"
+    "没有说话|皱眉|很会|战胜|打败|负责|主持|担任|自称|出身"
+)
+_ROLES = (
+    "父亲|母亲|儿子|女儿|孙女|孙子|弟子|徒弟|师父|师傅|老师|长老|族长|宗主|供奉|医师|炼药师|药师|掌柜|将军|哥哥|姐姐|弟弟|妹妹|"
+    "妻子|丈夫|朋友|教授|校长|首领|队长|团长"
+)
+_SUBJECT = re.compile(rf"(?:^|(?<=[^\u4e00-\u9fff])|(?<=正是))({_H}{{2,4}}?)(?=(?:{_ACTS}))", re.MULTILINE)
+_IS = re.compile(
+    rf"(?:^|(?<=[^\u4e00-\u9fff]))({_H}{{2,4}}?)(?:(?:也|正|便|曾经?)?是[^，。！？\n]{{0,16}}(?:{_ROLES})(?=[，。！？；])|的(?:{_ROLES}))",
+    re.MULTILINE,
+)
+_CALLED = re.compile(rf"(?:名叫|名为|叫做|叫作|原名|本名|自称|人称)({_H}{{2,4}})(?=[，。！？；、])")
+_ROLE_BEFORE = re.compile(rf"(?:{_ROLES})({_H}{{2,4}}?)(?=[，。！？；、是不]|(?:{_ACTS}))")
+_MET = re.compile(rf"(?:遇见|见到|认识|战胜|打败|嫁给|交给|发给|告诉|救下|拜)了?({_H}{{2,4}})(?=[，。！？；、])")
+_NO_PERSON_STARTS = frozenset(
+    "他她它我你您这那其一二三四五六七八九十几两每第有在是不没的了着过就便却也都还又再最很从向对把被与和但而所如因为若当只可以后前上下里外中时正将要会能想说看听来去到"
+)
 _MIN_EXTENDED = 3  # occurrences of a place after always the same character
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]+(?:[·・][\u3400-\u4dbf\u4e00-\u9fff]+)*")
+_COMMON_COUNT = 500  # of a word in jieba's dictionary
 _MIN_BARE_COUNT = 2  # occurrences of a person's name that does not start with a surname
 
 
@@ -50,25 +87,75 @@ def find_chinese_names(text: str, starts: list[int]) -> tuple[list[Name], dict[s
     tokenizer = _load_jieba()
     if tokenizer is None:
         return [], {}
-    tagged = _extend_places(list(_join_names(_cut(tokenizer, text))), text)
+    tagged = _extend_places(_join_endings(list(_join_names(_cut(tokenizer, text)))), text)
     counts = Counter(word for word, _, _ in tagged)
-    names: list[Name] = []
-    types: dict[str, str] = {}
-    for word, kind, place in tagged:
-        if _is_chinese_name(word, kind, counts[word]):
-            names.append(Name(word, place, place + len(word), bisect_right(starts, place) - 1))
-            types.setdefault(word, _KINDS[kind])
-    return names, types
+    kinds = {word: _KINDS[kind] for word, kind, _ in tagged[::-1] if _is_chinese_name(word, kind, counts[word])}
+    kinds |= dict.fromkeys(_find_people(text, tokenizer), "PERSON")
+    types = {
+        word: _type_by_ending(word, kind, text) for word, kind in kinds.items() if not _is_extended(word, kinds, text)
+    }
+    if not types:
+        return [], {}
+    pattern = re.compile("|".join(sorted(types, key=lambda form: (-len(form), form))))
+    names = [
+        Name(match.group(), *match.span(), bisect_right(starts, match.start()) - 1) for match in pattern.finditer(text)
+    ]
+    return names, {name.form: types[name.form] for name in names}
+
+
+def _find_people(text: str, tokenizer: Any) -> set[str]:
+    """Return the words outside of the dictionary that a verb, a role or "called" shows to be persons."""
+    found = Counter(
+        match.group(1) for pattern in (_SUBJECT, _IS, _ROLE_BEFORE, _MET) for match in pattern.finditer(text)
+    )
+    called = {match.group(1) for match in _CALLED.finditer(text)}
+    known = tokenizer.tokenizer.FREQ
+    return {
+        word
+        for word in [*found, *called]
+        if not known.get(word)
+        and word[0] not in _NO_PERSON_STARTS
+        and not word.endswith(_ORGANIZATION_ENDINGS)
+        and word not in _NO_NAMES | _COMMON_WORDS
+        and (word in called or word[0] in _SURNAMES or text.count(word) >= _MIN_BARE_COUNT)
+        and not _ends_with_word(word, known)
+    }
+
+
+def _ends_with_word(word: str, known: dict[str, int]) -> bool:
+    """Whether a candidate consists of common words: "两位老人"."""
+    return any(
+        known.get(word[:cut], 0) and known.get(word[cut:], 0) >= _COMMON_COUNT for cut in range(2, len(word) - 1)
+    )
+
+
+def _is_extended(word: str, kinds: dict[str, str], text: str) -> bool:
+    """Whether a person's name is a more frequent one with the word after it: 萧炎独自."""
+    shorter = (word[:cut] for cut in range(2, len(word)))
+    return kinds[word] == "PERSON" and any(
+        kinds.get(name) == "PERSON" and text.count(name) > text.count(word) for name in shorter
+    )
+
+
+def _type_by_ending(word: str, kind: str, text: str) -> str:
+    if kind == "PERSON" and len(word) >= 2 and (word[:-1] in _SURNAMES | _DOUBLE_SURNAMES) and word[-1] in "家氏":
+        return "ORGANIZATION"  # 萧家: a clan
+    if kind == "PERSON" and word.endswith(_ORGANIZATION_ENDINGS):
+        is_short = word[0] in _SURNAMES or len(word) == 2
+        has_members = re.search(rf"{word}的?(?:宗主|长老|弟子|掌门|掌教|门下|成员|总裁)", text) is not None
+        return "PERSON" if is_short and not has_members else "ORGANIZATION"
+    return kind
 
 
 def _is_chinese_name(word: str, kind: str, count: int) -> bool:
     if kind not in _KINDS or not 2 <= len(word) <= 20 or not _HAN.fullmatch(word):
         return False
-    if word in _NO_NAMES or (_KINDS[kind] == "GEO" and word[-1] in _INSIDE):
+    if word in _NO_NAMES or word in _COMMON_WORDS or (word[-1] in _INSIDE and (_KINDS[kind] == "GEO" or len(word) > 2)):
         return False
     if _KINDS[kind] != "PERSON" or "·" in word:
         return True
-    return (word[0] in _SURNAMES and len(word) <= 4) or count >= _MIN_BARE_COUNT
+    has_surname = (word[0] in _SURNAMES and len(word) <= 4) or word[:2] in _DOUBLE_SURNAMES
+    return has_surname or word[-2:] in _JOINED_ENDINGS or count >= _MIN_BARE_COUNT
 
 
 def _cut(tokenizer: Any, text: str) -> Iterator[tuple[str, str, int]]:
@@ -98,6 +185,28 @@ def _join_names(tagged: Iterator[tuple[str, str, int]]) -> Iterator[tuple[str, s
             yield word, kind, place
     if before is not None:
         yield before
+
+
+def _join_endings(tagged: list[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
+    """Join a double surname with its given name, and words with a following "山脉", "拍卖行" or "女王"."""
+    joined: list[tuple[str, str, int]] = []
+    for word, kind, place in tagged:
+        before = joined[-1] if joined and joined[-1][2] + len(joined[-1][0]) == place else None
+        is_single = kind == "ns" and len(word) == 2 and before is not None and before[1] == "n" and len(before[0]) == 1
+        if before and before[0] in _DOUBLE_SURNAMES and len(word) <= 2 and kind[0] not in "updcxrmf":
+            joined[-1] = (before[0] + word, "nr", before[2])
+        elif before and (is_single or (word in _JOINED_ENDINGS and len(before[0]) > 1)) and _is_nominal(before):
+            while len(joined) > 1 and _is_nominal(joined[-2]) and joined[-2][2] + len(joined[-2][0]) == joined[-1][2]:
+                last = joined.pop()
+                joined[-1] = (joined[-1][0] + last[0], last[1], joined[-1][2])
+            joined[-1] = (joined[-1][0] + word, _JOINED_ENDINGS.get(word, "ns"), joined[-1][2])
+        else:
+            joined.append((word, kind, place))
+    return joined
+
+
+def _is_nominal(tagged: tuple[str, str, int]) -> bool:
+    return tagged[1] in ("n", "nz", "nr", "nrt", "nrfg", "ns", "q", "b", "j", "ng") and len(tagged[0]) <= 3
 
 
 def _follows_surname(word: str, kind: str) -> bool:

@@ -28,6 +28,40 @@ def test_chinese_names_are_found_with_their_types() -> None:
     assert len([name for name in names if name.form == "萧炎"]) == STORY.count("萧炎")
 
 
+def find(name: str) -> dict[str, str]:
+    return find_chinese_names((TEST_DATA / "extraction" / name).read_text(encoding="utf-8"), [0])[1]
+
+
+def test_people_of_a_novel_that_no_dictionary_has_are_persons_and_sects_are_organizations() -> None:
+    pytest.importorskip("jieba")
+    people = "萧炎 萧战 药老 药尘 纳兰嫣然 纳兰桀 云韵 葛叶 萧薰儿 雅妃 谷尼 小医仙 美杜莎女王"
+    groups, places = "萧家 云岚宗 米特尔拍卖行", "乌坦城 魔兽山脉 青山镇 加玛帝国"
+    kinds = {"PERSON": people, "ORGANIZATION": groups, "GEO": places}
+    assert find("chinese_novel.txt") == {name: kind for kind, names in kinds.items() for name in names.split()}
+
+
+def test_people_of_another_novel_are_found() -> None:
+    pytest.importorskip("jieba")
+    types = find("chinese_sect.txt")
+    people = {"林动", "林啸", "林青檀", "青檀", "小貂", "天妖貂", "应欢欢", "应玄子", "绫清竹"}
+    assert {name for name, kind in types.items() if kind == "PERSON"} >= people
+    assert types["道宗"] == "ORGANIZATION" and types["青阳镇"] == "GEO"
+    assert len(types) <= len(people) + 5
+
+
+def test_latin_names_in_a_chinese_document_are_found_too() -> None:
+    pytest.importorskip("jieba")
+    text = (TEST_DATA / "extraction" / "chinese_minutes.txt").read_text(encoding="utf-8")
+    documents = pa.table({"id": ["d"], "title": ["minutes"], "text": [text]})
+    units = pa.table({"id": ["u"], "document_id": ["d"], "start": [0], "end": [len(text)]})
+    mentions = extract_graph(documents, units, ExtractionSettings())["entity_mentions"]
+    types = dict(zip(mentions["name"].to_pylist(), mentions["type"].to_pylist(), strict=True))
+    assert types.items() >= {
+        "陈立新": "PERSON", "欧阳雪": "PERSON", "周明远": "PERSON", "Alice Johnson": "PERSON", "上海": "GEO",
+        "伦敦": "GEO", "Redwood Systems": "ORGANIZATION", "北京大学": "ORGANIZATION",
+    }.items()  # fmt: skip
+
+
 def test_a_question_about_a_chinese_story_finds_its_hero() -> None:
     pytest.importorskip("jieba")
     documents = pa.table({"id": ["d"], "title": ["story"], "text": [STORY]})

@@ -1,0 +1,42 @@
+"""A Chinese document, end to end: the sentence that says who a person is answers the question, by every method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from graphrag_pipeline.defs.index_runs.index_run import run_index
+from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.query.selection.strategies import STRATEGIES
+from graphrag_pipeline_tests.support.paths import TEST_DATA
+from graphrag_pipeline_tests.support.roots import make_root
+
+pytestmark = pytest.mark.slow
+NAMES = ("chinese_novel.txt", "chinese_sect.txt", "chinese_minutes.txt")
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphIndex]:
+    pytest.importorskip("jieba")
+    texts = {name: (TEST_DATA / "extraction" / name).read_text(encoding="utf-8") for name in NAMES}
+    root = make_root(tmp_path_factory.mktemp("chinese"), texts)
+    run_index(root)
+    with GraphIndex.open(root.path) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_local_search_answers_who_a_person_is_by_the_sentence_that_says_it(index: GraphIndex, strategy: str) -> None:
+    assert "萧炎是萧家族长萧战的第三个儿子" in index.search("萧炎是谁？", strategy=strategy).answer
+    assert "药老原名药尘，曾是大陆上有名的炼药师。" in index.search("药老是谁？", strategy=strategy).answer
+
+
+def test_basic_search_answers_too(index: GraphIndex) -> None:
+    assert "萧炎是萧家族长萧战的第三个儿子" in index.search("萧炎是谁？", method="basic").answer
+    assert "纳兰嫣然是纳兰桀的孙女" in index.search("纳兰嫣然是谁？", method="basic").answer
+
+
+def test_a_latin_name_in_a_chinese_document_is_found_by_a_question_in_either_language(index: GraphIndex) -> None:
+    for question in ("Who is Alice Johnson?", "Alice Johnson是谁？"):
+        assert "来自伦敦的 Alice Johnson 通过视频参加" in index.search(question).answer
