@@ -229,9 +229,10 @@ def test_where_a_step_fails_the_embedded_engine_answers_and_says_so(
     assert result.answer.endswith(carol.search(QUESTION, method="global").answer)
 
 
-def test_static_search_rates_nothing(carol: GraphIndex, tmp_path: Path) -> None:
-    with running_model_server(answer_all) as server:
+def test_static_search_rates_nothing_and_sends_its_batches_side_by_side(carol: GraphIndex, tmp_path: Path) -> None:
+    with running_model_server(answer_all, latency_s=0.05) as server:
         index = open_with_model(carol, tmp_path, server, **RATING)
         result = index.search(QUESTION, method="global", selection="static")
     assert server.count("rating") + server.count("ratings") == 0 and result.selection["rated"] == 0
+    assert server.log.most_in_flight > 1, "the answer is written after all of them"
     assert result.selection["map"]["prompt_tokens"] == result.selection["static_search"]["prompt_tokens"]
