@@ -9,6 +9,7 @@ text (`strict_tables.py`). Keep out: orders (`local_ranking.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,14 @@ from graphrag_pipeline.query.strict_tables import heading_of, row_of
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each
 
-_BLOCK = 16
-"""Rows that are read and counted at once."""
+_BLOCKS = {"reports": 2, "text_units": 4}
+"""Rows of long records that are read and counted at once."""
+_BLOCK = 32
+"""Rows of other records that are read and counted at once."""
 
 
 class _Costs:
-    """Tokens of the rows of one part, counted when they are needed and kept.
+    """Tokens of the rows of one part, read and counted when they are needed, and kept.
 
     Args:
         read: rows and their scores -> records, in order.
@@ -38,25 +41,28 @@ class _Costs:
 
     def __init__(self, part: str, style: ContextStyle, read: Callable[[np.ndarray, np.ndarray], Sequence[Any]]) -> None:
         self._part, self._style, self._read = part, style, read
-        self._known: dict[tuple[int, float, bool], int] = {}
+        self._records: dict[int, Any] = {}
+        self._tokens: dict[tuple[int, float, bool], int] = {}
 
     def fit(self, rows: np.ndarray, scores: np.ndarray, budget: int, has_links: bool = False) -> tuple[int, int]:
         """Return how many rows, the first in order, fit under the heading, and the tokens of both."""
         spent = count_tokens(heading_of(self._part, self._style, has_links))
-        for n, row in enumerate(rows.tolist()):
-            if (row, float(scores[n]), has_links) not in self._known:
-                self._count(rows[n : n + _BLOCK], scores[n : n + _BLOCK], has_links)
-            cost = self._known[row, float(scores[n]), has_links]
-            if spent + cost > budget:
+        block = _BLOCKS.get(self._part, _BLOCK)
+        keys = [(row, score, has_links) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
+        for n, key in enumerate(keys):
+            if key not in self._tokens:
+                self._count([k for k in keys[n : n + block] if k not in self._tokens])
+            if spent + self._tokens[key] > budget:
                 return n, spent
-            spent += cost
+            spent += self._tokens[key]
         return len(rows), spent
 
-    def _count(self, rows: np.ndarray, scores: np.ndarray, has_links: bool) -> None:
-        found = self._read(rows, scores)
-        texts = [row_of(self._part, record, self._style, has_links) for record in found]
-        keys = ((row, float(score), has_links) for row, score in zip(rows.tolist(), scores, strict=True))
-        self._known.update(zip(keys, count_tokens_each(texts), strict=True))
+    def _count(self, keys: list[tuple[int, float, bool]]) -> None:
+        new = np.array([row for row, _, _ in keys if row not in self._records], dtype=np.int64)
+        self._records.update(zip(new.tolist(), self._read(new, np.zeros(len(new))), strict=True))
+        found = [(replace(self._records[row], score=score), has_links) for row, score, has_links in keys]
+        texts = [row_of(self._part, record, self._style, has_links) for record, has_links in found]
+        self._tokens.update(zip(keys, count_tokens_each(texts), strict=True))
 
 
 def fit_reports(
