@@ -9,8 +9,10 @@ from __future__ import annotations
 import inspect
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from string import ascii_uppercase
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -331,6 +333,40 @@ def _type_name(annotation: Any) -> str:
     return getattr(annotation, "__name__", str(annotation))
 
 
+# ---------------------------------------------------------------------------------------------------------------- audit
+
+AUDIT = Path(__file__).parents[1] / "audit.yaml"
+
+
+def render_audit() -> Iterator[str]:
+    """A table of requirements for each source of the audit, and how many of them there are."""
+    import yaml
+
+    sources = yaml.safe_load(AUDIT.read_text(encoding="utf-8"))
+    yield from ("| source | requirements | works | differs | not applicable |", "|---|---|---|---|---|")
+    for source in sources:
+        counts = Counter(row.get("status", "works") for row in source["requirements"])
+        figures = [source["n_requirements"], *(counts[status] for status in ("works", "differs", "not applicable"))]
+        yield f"| {' | '.join(map(str, [source['source'], *figures]))} |"
+    for letter, source in zip(ascii_uppercase, sources, strict=False):
+        yield from ("", f"## {source['about']}", "", f"Source: {source['source']}.", "")
+        yield from ("| | requirement | where | verified by | status |", "|---|---|---|---|---|")
+        for number, row in enumerate(source["requirements"], start=1):
+            yield _audit_row(f"{letter}{number}", row)
+
+
+def _audit_row(number: str, row: dict[str, Any]) -> str:
+    status = row.get("status", "works")
+    texts = [
+        number,
+        row["requirement"],
+        "<br>".join(f"`{place}`" for place in row["where"]),
+        "<br>".join(f"`{test}`" for test in row["verified"]),
+        f"{status}: {row['reason']}" if "reason" in row else status,
+    ]
+    return f"| {' | '.join(text.replace('|', chr(92) + '|') for text in texts)} |"
+
+
 GENERATORS: dict[str, Callable[..., Iterator[str]]] = {
     "commands": render_commands,
     "settings": render_settings,
@@ -343,4 +379,5 @@ GENERATORS: dict[str, Callable[..., Iterator[str]]] = {
     "prompts": render_prompts,
     "conditions": render_conditions,
     "python": render_python,
+    "audit": render_audit,
 }
