@@ -102,9 +102,10 @@ def find_phrases(text: str, sentences: list[tuple[int, int]], headings: list[boo
         for match in _PHRASE.finditer(text, start, end):
             first, last = match.span()
             letter = _LIST_LETTER.match(text, first) if first - start < 12 else None
-            if letter:  # "K. Preserve the section"
+            is_listed = letter is not None and letter.end() < last
+            if letter and is_listed:  # "K. Preserve the section"
                 first = letter.end()
-            weak = letter is not None or heading or _is_weak(text, first, start)
+            weak = is_listed or heading or _is_weak(text, first, start)
             words = text[first:last]
             verb = words.endswith("I") and _PRONOUN_I.match(text, last) is not None
             yield Phrase(_pieces(words), first, last, number, weak, heading, verb)

@@ -130,3 +130,15 @@ def test_spans_hold_the_written_name() -> None:
         "Mr.\nScrooge's nephew",
         "St. Paul's Churchyard",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("K. Preserve the section.\n\nL. Delete any section. We met J. Smith.", ["J. Smith"]),
+        ("A.\n Use in the book.", []),
+        ("A.  \nDelete the book.", []),
+    ],
+)
+def test_the_letter_of_a_list_item_is_no_initial(text: str, expected: list[str]) -> None:
+    assert names_in(text) == expected
