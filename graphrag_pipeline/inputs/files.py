@@ -34,7 +34,7 @@ from graphrag_pipeline.inputs.remote import COPIES, fetch, list_remote
 from graphrag_pipeline.settings.settings import InputSettings
 from graphrag_pipeline.tables import CHUNKS
 
-READER_VERSION = "3"
+READER_VERSION = "4"
 """Raise it when a reader returns another result for the same bytes; cached records are then not used."""
 
 _CACHE = "documents"

@@ -18,13 +18,6 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphrag_pipeline.identity import text_hash
-from graphrag_pipeline.indexing.aggregation_report import (
-    choose_comparisons,
-    count_embedding_calls,
-    texts_to_compare,
-)
-from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.indexing.extraction.model import ExtractionPlan, build_graph_prompt
 from graphrag_pipeline.indexing.failures import count_requested
 from graphrag_pipeline.indexing.graph.model_descriptions import Subject, iterate_subjects
@@ -34,6 +27,7 @@ from graphrag_pipeline.indexing.reports.contexts import CommunityContext
 from graphrag_pipeline.indexing.reports.evidence import EarlierReports
 from graphrag_pipeline.indexing.reports.model import build_request
 from graphrag_pipeline.inspection.changed_units import ChangedUnits
+from graphrag_pipeline.inspection.embedding_estimates import count_calls_to_embed
 from graphrag_pipeline.models.pool import Work
 from graphrag_pipeline.models.prices import find_price
 from graphrag_pipeline.models.stored_replies import StoredReplies
@@ -268,26 +262,8 @@ class _Estimator:
             n_calls = self._n_requests(n_texts)
             return StageEstimate(stage, n_calls, 0, n_texts * PROMPT_TOKENS[stage], is_scaled=True)
         vector_table = next(name for name, (_, owner) in VECTOR_TABLES.items() if owner == stage)
-        text_of = {text_hash(text): text for text in embedded_texts(vector_table, rows)}
-        missing = self._not_stored(text_of)
-        compared = self._texts_to_compare(stage, list(text_of.values()), missing)
-        counts = [count_embedding_calls(texts, self._settings.embedding_model) for texts in (missing, compared)]
-        tokens = sum(count_tokens_each(missing + compared, self._settings.text_units.encoding))
-        n_calls = sum(count.n_requests for count in counts)
-        return StageEstimate(stage, n_calls, len(text_of) - len(missing), tokens)
-
-    def _not_stored(self, text_of: Mapping[str, str]) -> list[str]:
-        stored = self._root.models.embedder.read_stored(text_of)
-        return [text for key, text in text_of.items() if key not in stored and text.strip()]
-
-    def _texts_to_compare(self, stage: str, texts: Sequence[str], missing: Sequence[str]) -> list[str]:
-        """Return the texts that are embedded only to compare averaged vectors with those of whole texts."""
-        if stage != "text_unit_embeddings":
-            return []
-        n_compared = self._settings.embeddings.n_compared * self._settings.storage.n_buckets
-        comparisons = choose_comparisons(texts, self._settings.embedding_model, n_compared)
-        text_of = {text_hash(text): text for text in texts_to_compare(comparisons)}
-        return [text for text in self._not_stored(text_of) if text not in set(missing)]
+        found = count_calls_to_embed(stage, vector_table, rows, self._root.models.embedder, self._settings)
+        return StageEstimate(stage, found.n_calls, found.n_cached, found.n_tokens)
 
     def _rows_to_embed(self, stage: str) -> pa.Table | None:
         """Return the rows that the stage embeds, with their texts; None if not known yet."""

@@ -106,6 +106,15 @@ def test_averaged_vectors_are_compared_by_the_configured_model(tmp_path: Path, s
     assert lines[-1].endswith("(3 texts cut on purpose)")
 
 
+def test_the_estimate_counts_the_requests_of_every_bucket(tmp_path: Path, server: ModelServer) -> None:
+    root = make(tmp_path, server.base_url, n_compared=2, n_buckets=3)
+    stale = find_stale(root, detect_input(root))
+    (estimate,) = (found for found in estimate_index(root, stale) if found.stage == "text_unit_embeddings")
+    server.reset()
+    build_tables(root, ("text_unit_embeddings",))
+    assert logged(server)[1] == estimate.n_calls >= 3
+
+
 def cosines_of(root: Root, server: ModelServer, path: Path) -> list[float]:
     """Compute the cosines again, from vectors that another client asks for."""
     units = root.tables.read_head(root.tables.need("text_units", "000"))["text"].to_pylist()

@@ -13,7 +13,7 @@ import pytest
 
 from graphrag_pipeline.identity import text_hash
 from graphrag_pipeline.indexing import embeddings
-from graphrag_pipeline.indexing.embeddings import StoredVectors, embed_texts, look_up_vectors
+from graphrag_pipeline.indexing.embeddings import StoredVectors, embed_texts, embedded_texts, look_up_vectors
 from graphrag_pipeline.tables import TEXT_UNIT_EMBEDDINGS
 from graphrag_pipeline_tests.support.models.hashing_embeddings import HashingEmbeddings
 
@@ -84,3 +84,24 @@ def test_a_text_without_a_vector_is_an_error() -> None:
     stored, _ = embed_texts(TEXTS, TEXT_UNIT_EMBEDDINGS, HashingEmbeddings())
     with pytest.raises(KeyError, match="1 rows have no vector"):
         look_up_vectors(NAME, pa.table({"text": ["Bob wept.", "new"]}), stored, HashingEmbeddings().dimensions)
+
+
+@pytest.mark.parametrize(
+    ("vector_table", "row", "text"),
+    [
+        ("default-text_unit-text", {"text": "Marley was dead."}, "Marley was dead."),
+        ("default-entity-description", {"title": "MARLEY", "description": "A ghost."}, "MARLEY:A ghost."),
+        (
+            "default-relationship-description",
+            {"source": "MARLEY", "target": "SCROOGE", "description": "They were partners."},
+            "They were partners.",
+        ),
+        (
+            "default-community-full_content",
+            {"full_content": "# Ghosts\n\nMarley came [Data: Entities (3)]."},
+            "# Ghosts\n\nMarley came.",
+        ),
+    ],
+)
+def test_the_embedded_text_of_each_kind_of_record(vector_table: str, row: dict[str, str], text: str) -> None:
+    assert embedded_texts(vector_table, pa.Table.from_pylist([row])) == [text]
