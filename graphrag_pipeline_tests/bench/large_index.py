@@ -203,6 +203,7 @@ def _text_units(
         "relationship_ids": _group(unit_of, np.arange(len(unit_of)), relationship_ids, n),
         "covariate_ids": _lists(np.zeros(n + 1), pa.array([], pa.string())),
         "start": starts, "end": [start + len(text) for start, text in zip(starts, texts, strict=True)],
+        "header_start": pa.nulls(n, pa.int64()), "header_end": pa.nulls(n, pa.int64()),
     }  # fmt: skip
 
 

@@ -80,6 +80,7 @@ class ExcerptFinder:
         self._entity_rows = [match.row for match in matches]
         self._pool = pool
         self._mentions: dict[int, list[_Mention]] = {}
+        self._texts: dict[int, str] = {}
         self._spans: dict[tuple[_Mention, int], Span] = {}
         self._names: list[tuple[str, ...]] | None = None
 
@@ -92,6 +93,7 @@ class ExcerptFinder:
         Args:
             max_tokens: of an excerpt for one entity.
         """
+        self._read(entities)
         cuts: list[_Cut] = []
         for entity in entities:
             if any(self._is_named(entity, cut.text) for cut in cuts):
@@ -111,7 +113,7 @@ class ExcerptFinder:
         return Pick(cut.mention.text_unit, cut.entities[0], excerpt)
 
     def _is_named(self, entity: int, text: str) -> bool:
-        return next(find_mentions(text, self._names_of(entity)), None) is not None
+        return is_named(text, self._names_of(entity))
 
     def _names_of(self, entity: int) -> tuple[str, ...]:
         if self._names is None:
@@ -122,18 +124,28 @@ class ExcerptFinder:
     def _mentions_of(self, entity: int) -> list[_Mention]:
         """Return the best mention in each of the entity's first text units that has one; those by name first."""
         if entity not in self._mentions:
-            candidates = self._pool.candidates
-            units, counts = candidates.text_units[entity], candidates.n_of_entity[entity]
-            first = units[np.lexsort((units, -counts))][:MAX_READ]
-            found = self._index.snapshot.take("text_units", self._pool.rows[first], ["text"])
-            texts = [(int(unit), record["text"]) for unit, record in zip(first, found, strict=True)]
+            texts = [(unit, self._texts[unit]) for unit in self._first_units(entity)]
             by_name = [m for unit, text in texts for m in self._best(unit, text, self._named_spans(entity, text))]
             by_words = [] if by_name else [m for unit, text in texts for m in self._of_words(entity, unit, text)]
             self._mentions[entity] = by_name or by_words
         return self._mentions[entity]
 
+    def _first_units(self, entity: int) -> list[int]:
+        candidates = self._pool.candidates
+        units, counts = candidates.text_units[entity], candidates.n_of_entity[entity]
+        first: list[int] = units[np.lexsort((units, -counts))][:MAX_READ].tolist()
+        return first
+
+    def _read(self, entities: Sequence[int]) -> None:
+        """Read the texts in which mentions of some entities are looked for, at once."""
+        wanted = {unit for entity in entities if entity not in self._mentions for unit in self._first_units(entity)}
+        units = sorted(wanted - set(self._texts))
+        if units:
+            found = self._index.snapshot.take("text_units", self._pool.rows[units], ["text"])
+            self._texts.update(zip(units, (record["text"] for record in found), strict=True))
+
     def _named_spans(self, entity: int, text: str) -> list[Span]:
-        return [span for span, _ in zip(find_mentions(text, self._names_of(entity)), range(MAX_MENTIONS), strict=False)]
+        return find_mentions(text, self._names_of(entity))[:MAX_MENTIONS]
 
     def _best(self, unit: int, text: str, spans: Sequence[Span]) -> Iterator[_Mention]:
         """Yield the mention whose sentence has most words of the question, the first of equal ones, if there is any."""
@@ -177,12 +189,43 @@ def _join(cuts: Sequence[_Cut]) -> list[_Cut]:
     return sorted(joined, key=lambda cut: cut.entities)
 
 
-def find_mentions(text: str, names: Sequence[str]) -> Iterator[Span]:
-    """Yield the places of names in a text, in reading order: whole words in any case; longer names first."""
-    written = sorted({" ".join(name.split()) for name in names if name.strip()}, key=lambda name: (-len(name), name))
-    if written:
-        pattern = "|".join(_pattern_of(name) for name in written)
-        yield from (found.span() for found in re.finditer(pattern, text, re.IGNORECASE))
+def find_mentions(text: str, names: Sequence[str]) -> list[Span]:
+    """Return the places of names in a text, in reading order: whole words in any case; longer names first."""
+    written = {" ".join(name.split()) for name in names if name.strip()}
+    folded = _fold(text)
+    found = [span for name in written for span in _places(folded, name.lower())] if len(folded) == len(text) else []
+    if not found and written:  # more white space between words, or letters whose case changes the length
+        pattern = "|".join(_pattern_of(name) for name in sorted(written, key=lambda name: (-len(name), name)))
+        found = [place.span() for place in re.finditer(pattern, text, re.IGNORECASE)]
+    kept: list[Span] = []
+    for start, end in sorted(found, key=lambda span: (span[0], -span[1])):
+        if not kept or start >= kept[-1][1]:
+            kept.append((start, end))
+    return kept
+
+
+def is_named(text: str, names: Sequence[str]) -> bool:
+    """Return whether a text has one of the names as whole words, in any case; white space is as in the name."""
+    folded = _fold(text)
+    return any(True for name in names for _ in _places(folded, " ".join(name.lower().split())))
+
+
+def _fold(text: str) -> str:
+    return text.lower().replace("\n", " ").replace("\t", " ").replace("\r", " ")
+
+
+def _places(folded: str, name: str) -> Iterator[Span]:
+    start = folded.find(name) if name else -1
+    while start >= 0:
+        end = start + len(name)
+        if not (_joins(folded[start - 1 : start], name[0]) or _joins(name[-1], folded[end : end + 1])):
+            yield start, end
+        start = folded.find(name, start + 1)
+
+
+def _joins(left: str, right: str) -> bool:
+    """Return whether two adjacent characters belong to one word."""
+    return bool(left and right) and _is_spaced(left) and _is_spaced(right)
 
 
 def _pattern_of(name: str) -> str:

@@ -3,7 +3,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.query.selection.excerpts import cut_excerpt, find_mentions
+from graphrag_pipeline.query.selection.excerpts import cut_excerpt, find_mentions, is_named
 from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline.text.tokens import count_tokens
 
@@ -23,17 +23,26 @@ def test_a_mention_is_a_name_as_whole_words_in_any_case_and_with_any_white_space
     assert spans_of("萧炎是谁？", "萧炎") == ["萧炎"]
     assert spans_of("O'Brien (C++) said", "O'Brien", "C++") == ["O'Brien", "C++"]
     assert spans_of("anything", "", "  ") == []
+    assert spans_of("Tiny\n   Tim, İstanbul", "TINY TIM") == ["Tiny\n   Tim"]
+
+
+@given(words=st.lists(WORDS, max_size=30), names=st.lists(WORDS, min_size=1, max_size=3))
+def test_a_text_is_named_where_a_mention_is_found(words, names):
+    text = " ".join(words)
+    assert is_named(text, names) <= bool(find_mentions(text, names))
+    for start, end in find_mentions(text, names):
+        assert " ".join(text[start:end].lower().split()) in {" ".join(name.lower().split()) for name in names}
 
 
 def test_an_excerpt_grows_by_whole_sentences_behind_and_before_in_turn():
-    mention = next(find_mentions(TEXT, ["Fezziwig"]))
+    mention = find_mentions(TEXT, ["Fezziwig"])[0]
     cuts = [TEXT[slice(*cut_excerpt(TEXT, mention, n))] for n in (12, 18, 24, 100)]
     assert cuts == [TEXT[19:57], TEXT[19:80], TEXT[:80], TEXT]
 
 
 def test_an_excerpt_of_a_long_sentence_is_the_words_around_the_mention():
     text = "and " * 200 + "Fezziwig danced " + "or " * 200
-    start, end = cut_excerpt(text, next(find_mentions(text, ["Fezziwig"])), 20)
+    start, end = cut_excerpt(text, find_mentions(text, ["Fezziwig"])[0], 20)
     assert count_tokens(text[start:end]) <= 20
     assert text[start:end].startswith("and and") and "Fezziwig danced" in text[start:end]
 
