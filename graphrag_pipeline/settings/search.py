@@ -75,8 +75,9 @@ class LocalSearchSettings(_SearchSection):
         None,
         ge=0,
         le=1,
-        description="Share of the text unit budget for the best text units of basic search, at most five; null: 2/3 "
-        f"with {' and '.join(BASIC_SHARES)}, else 0.",
+        description="Share of the text unit budget for the best text units of basic search, at most five; of "
+        f"{' and '.join(BASIC_SHARES)}, whose ranking begins with those, the first five of their own; null: 1 with "
+        "these, else 0.",
     )
     excerpts: bool | None = Field(
         None,

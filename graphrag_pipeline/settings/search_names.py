@@ -29,7 +29,7 @@ STRATEGIES = (
     "minimum_guarantee",
 )
 """Text unit selection strategies of local search, in the order of lists for people."""
-BASIC_SHARES = {"balanced": 2 / 3, "graph": 2 / 3}
+BASIC_SHARES = {"balanced": 1.0, "graph": 1.0}
 """Share of the text unit budget that basic search may take, by default, of the strategies that give it any."""
 BASELINES = {
     "bm25": "text units found by full text alone",

@@ -23,9 +23,10 @@ import numpy as np
 
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search.local import select_local_context
+from graphrag_pipeline.query.selection.graph_ranking import rank_with_graph
 from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units
 from graphrag_pipeline.query.selection.local_text_units import N_SEEDS
-from graphrag_pipeline.query.selection.pagerank import MAX_UNITS, rank_by_pagerank
+from graphrag_pipeline.query.selection.pagerank import MAX_UNITS
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
 from graphrag_pipeline_tests.bench.large_index import HUB, Shape, name_of, publish_large_index
 from graphrag_pipeline_tests.bench.measuring import Figure, measure_command
@@ -108,7 +109,7 @@ def measure_walk(index: GraphIndex, questions: Sequence[str]) -> Iterator[Figure
         rows = index.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked]).tolist()
         found = list(zip(rows, [score for _, score in ranked], strict=True))
         apart = index.names.take_apart(question)
-        local, full = (rank_by_pagerank(index, apart, found, n)[0].tolist() for n in (MAX_UNITS, None))
+        local, full = (rank_with_graph(index, apart, found, n)[0].tolist() for n in (MAX_UNITS, None))
         shares.append([len({*local[:k]} & {*full[:k]}) / k for k in RECALL_AT])
     for k, share in zip(RECALL_AT, np.mean(shares, axis=0).tolist(), strict=True):
         yield Figure(f"graph: of the full walk's first {k} found by the local walk", share, "", least=0.95)

@@ -13,9 +13,9 @@ import numpy as np
 
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.search.relevance_tests import Communities
+from graphrag_pipeline.query.selection.graph_ranking import rank_with_graph
 from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units
 from graphrag_pipeline.query.selection.local_text_units import N_SEEDS
-from graphrag_pipeline.query.selection.pagerank import rank_by_pagerank
 
 CANDIDATES_PER_TEST = 4
 """Text units ranked for each test of the budget: communities that are given up leave some untested."""
@@ -57,8 +57,8 @@ def _rank(index: IndexReader, subquery: str, n: int) -> tuple[np.ndarray, np.nda
     if not named.names:
         return rows, np.zeros(len(rows))
     scores = [score for _, score in ranked]
-    reached, nearness = rank_by_pagerank(index, named, list(zip(rows.tolist(), scores, strict=True))[:N_SEEDS])
-    is_reached = (nearness > 0) & index.row_mask("text_units")[reached]
+    reached, nearness = rank_with_graph(index, named, list(zip(rows.tolist(), scores, strict=True))[:N_SEEDS])
+    is_reached = nearness > 0
     reached, nearness = reached[is_reached], nearness[is_reached]
     rest = rows[~np.isin(rows, reached)]
     return np.r_[reached, rest], np.r_[nearness, np.zeros(len(rest))]

@@ -3,11 +3,11 @@
 Candidates are the text units of the matched entities. The strategies in `strategies.RANKED` also get the text units
 that personalised PageRank reaches.
 
-Basic search may take a share of the budget first (`basic_share`), of which the strategies in `RANKED` have some by
-default, so that local search does not fall below basic search. Its best text units, at most `N_BASIC`, are then
-reserved. A reserved place counts as the entity's next text unit: it uses up the entity's cap, quota, guarantee and
-rounds. If the question names no known entity, the order by PageRank is that of basic search. The other strategies
-choose among the text units of the matched entities alone, as their sources say.
+The strategies in `RANKED` reserve places for the first `N_BASIC` text units of their own ranking, which begins with
+those of basic search (`graph_ranking.py`), so that local search does not fall below basic search. The other strategies
+choose among the text units of the matched entities alone, as their sources say, unless basic search may take a share
+of the budget first (`basic_share`). A reserved place counts as the entity's next text unit: it uses up the entity's
+cap, quota, guarantee and rounds.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from graphrag_pipeline.query.names import NamedQuestion
 from graphrag_pipeline.query.records import read_text_units
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.candidates import Candidates, Limits, Pick, are_members
+from graphrag_pipeline.query.selection.graph_ranking import rank_with_graph
 from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units
-from graphrag_pipeline.query.selection.pagerank import rank_by_pagerank
 from graphrag_pipeline.query.selection.strategies import RANKED, select_text_units
 from graphrag_pipeline.query.understanding.entity_matching import Match
 from graphrag_pipeline.settings.settings import LocalSearchSettings
@@ -33,7 +33,7 @@ from graphrag_pipeline.storage.arrays import distinct
 DEPTH_FIRST = "depth_first"
 PER_ENTITY_CAP = "per_entity_cap"
 N_BASIC = 5
-"""Most text units of basic search with a reserved place."""
+"""Most text units with a reserved place."""
 N_SEEDS = 30
 """Number of text units of basic search that PageRank starts at; the scores after them are almost equal."""
 MIN_OFFERED = 1_024
@@ -46,12 +46,12 @@ class TextUnitPool:
 
     Attributes:
         rows: of text units, ascending; position i of the candidates is `rows[i]`.
-        of_basic: positions of the best text units of basic search, best first.
+        first: positions of the text units that may have a reserved place, best first.
     """
 
     rows: np.ndarray
     candidates: Candidates
-    of_basic: np.ndarray
+    first: np.ndarray
 
 
 def gather_text_units(
@@ -75,14 +75,12 @@ def gather_text_units(
         rows, candidates = gather_candidates(index, matches, found, max_offered)
         return TextUnitPool(rows, candidates, np.searchsorted(rows, found))
     scored = list(zip(found.tolist(), [score for _, score in ranked], strict=True))
-    reached, scores = rank_by_pagerank(index, named, scored)
-    may_be_read = index.row_mask("text_units")[reached]  # full PageRank also scores filtered rows, with 0
-    reached, scores = reached[may_be_read], scores[may_be_read]
+    reached, scores = rank_with_graph(index, named, scored)
     rows, candidates = gather_candidates(index, matches, reached, max_offered)
     relevance = np.zeros(len(rows))
     relevance[np.searchsorted(rows, reached)] = scores
     candidates = replace(candidates, relevance=relevance, read_vectors=lambda chosen: mean_vectors(index, rows[chosen]))
-    return TextUnitPool(rows, candidates, np.searchsorted(rows, found[:N_BASIC]))
+    return TextUnitPool(rows, candidates, np.searchsorted(rows, reached[:N_BASIC]))
 
 
 def gather_candidates(
@@ -158,11 +156,11 @@ def mean_vectors(index: IndexReader, rows: np.ndarray) -> np.ndarray:
 
 
 def pick_text_units(strategy: str, pool: TextUnitPool, limits: Limits, basic_share: float = 0.0) -> list[Pick]:
-    """Return the best text units of basic search that fit its share of the budget, and those that the strategy takes.
+    """Return the text units with a reserved place that fit its share of the budget, and those that the strategy takes.
 
     Returns:
-        Picks in the order of the context. Those of basic search come first, but strategies in `RANKED` sort all by
-        relevance. A text unit of basic search is a pick for the first entity that it informs, -1 if it informs none.
+        Picks in the order of the context. The reserved ones come first, but strategies in `RANKED` sort all by
+        relevance. A reserved text unit is a pick for the first entity that it informs, -1 if it informs none.
     """
     candidates = pool.candidates
     floor = _reserve(strategy, pool, limits, basic_share)
@@ -185,17 +183,17 @@ def pick_text_units(strategy: str, pool: TextUnitPool, limits: Limits, basic_sha
 
 
 def _reserve(strategy: str, pool: TextUnitPool, limits: Limits, basic_share: float) -> list[Pick]:
-    """Return the text units of basic search that fit its share; a cap holds here, too.
+    """Return the text units with a reserved place that fit its share; a cap holds here, too.
 
     With the strategies in `RANKED` it is at least the best one that fits the budget.
     """
     if basic_share <= 0:
         return []
-    costs = pool.candidates.costs[pool.of_basic].tolist()
+    costs = pool.candidates.costs[pool.first].tolist()
     fit = pack_rows(costs, int(limits.budget * basic_share))
     if not fit and strategy in RANKED:
         fit = pack_rows(costs, limits.budget)[:1]
-    picks = [pick_of(pool, unit) for unit in pool.of_basic[fit].tolist()]
+    picks = [pick_of(pool, unit) for unit in pool.first[fit].tolist()]
     if strategy != PER_ENTITY_CAP:
         return picks
     owners = [pick.entity for pick in picks]

@@ -22,9 +22,7 @@ Only a neighbourhood of MAX_UNITS text units is computed (`pagerank_subgraph.py`
 graph. The idea is that of local push (Andersen, Chung and Lang 2006). The probability that an entity would send to text
 units outside is lost.
 
-The final score is t * PageRank + (1 - t) * basic search, each divided by its maximum. t is the mean over the names of
-idf / ln(1 + N), at most 1, where N is the number of text units. So a name that is on every page decides little.
-Keep out: tokens, strategies.
+Keep out: the order that local search makes of it (`graph_ranking.py`), tokens, strategies.
 """
 
 from __future__ import annotations
@@ -35,6 +33,7 @@ import numpy as np
 
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.names import NamedQuestion
+from graphrag_pipeline.query.selection.hybrid_ranking import to_one
 from graphrag_pipeline.query.selection.pagerank_subgraph import (
     ABOUT_WEIGHT,
     UNIT_SEED_WEIGHT,
@@ -53,49 +52,40 @@ SIMILARITY_WEIGHT = 16.0
 """How much similarity to the question strengthens an edge: by up to 17 times, for a cosine of 1."""
 N_STEPS = 16
 """Power iterations: 0.7^16 = 0.003, so further ones would change no rank that matters."""
+SEED_POWER = 4
+"""Power of a text unit's score in its weight as a seed: the best ones count most."""
 N_FIRST = 4
 """Number of text units about each named entity, and of basic search, whose mentions are read word by word."""
 MAX_UNITS = 160
 """Text units in the neighbourhood: enough for two hops from four names; half or twice as many give the same ranks."""
 
 
-def rank_by_pagerank(
-    index: IndexReader, named: NamedQuestion, found: Sequence[tuple[int, float]], max_units: int | None = MAX_UNITS
+def score_by_pagerank(
+    index: IndexReader, named: NamedQuestion, seeds: Seeds, max_units: int | None = MAX_UNITS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rank text units by personalised PageRank from a question, best first.
+    """Score the text units near the seeds by personalised PageRank.
 
     Args:
-        found: rows and scores of the text units that basic search finds, best first.
+        seeds: with at least one entity.
         max_units: text units in the neighbourhood; None computes PageRank over the whole graph.
 
     Returns:
-        Rows, and scores from 0 to 1. The order is that of `found` if the question names no known entity.
+        Rows of text units, ascending, which include those of the seeds, and scores, 0 to 1.
     """
     mentions = index.snapshot.mentions
-    seeds = _make_seeds(mentions, named, found)
-    if not len(seeds.entities):
-        return seeds.text_units, seeds.unit_weights / max(seeds.unit_weights.max(initial=0.0), 1e-12)
     units = np.arange(len(mentions.unit_indptr) - 1)
     if max_units is not None and max_units < len(units):
         units = find_neighbourhood(mentions, seeds, max_units)
-    scores = _pagerank(index, mentions, seeds, units, named.words)
-    of_basic = np.zeros(len(units))
-    of_basic[np.searchsorted(units, seeds.text_units)] = seeds.unit_weights
-    combined = seeds.pagerank_share * _to_one(scores) + (1 - seeds.pagerank_share) * _to_one(of_basic)
-    combined = np.round(combined, 9)
-    order = np.lexsort((units, -combined))
-    return units[order], combined[order]
+    return units, to_one(_pagerank(index, mentions, seeds, units, named.words))
 
 
-def _to_one(scores: np.ndarray) -> np.ndarray:
-    largest = float(scores.max(initial=0.0))
-    return scores / largest if largest > 0 else scores
-
-
-def _make_seeds(mentions: Mentions, named: NamedQuestion, found: Sequence[tuple[int, float]]) -> Seeds:
+def make_seeds(mentions: Mentions, named: NamedQuestion, found: Sequence[tuple[int, float]]) -> Seeds:
     """Return the seeds; every name has the same weight, so that a comparison of two things reaches both.
 
-    The weight of a name is divided among its entities by idf. Text units weigh exp(score), normalised to sum 1.
+    The weight of a name is divided among its entities by idf. Text units weigh score ^ SEED_POWER, normalised to sum 1.
+
+    Args:
+        found: rows and scores, 0 to 1, of the text units that basic search finds, best first.
     """
     n_units = len(mentions.unit_indptr) - 1
     weights: dict[int, float] = {}
@@ -108,12 +98,12 @@ def _make_seeds(mentions: Mentions, named: NamedQuestion, found: Sequence[tuple[
             weights[row] = weights.get(row, 0.0) + float(share) / len(named.names)
     entities = np.array(sorted(weights), dtype=np.int64)
     scores = np.array([score for _, score in found])
-    unit_weights = np.exp(scores - scores.max(initial=-np.inf)) if len(scores) else scores
+    unit_weights = np.maximum(scores, 1e-3) ** SEED_POWER
     return Seeds(
         entities=entities,
         entity_weights=np.array([weights[row] for row in entities.tolist()]),
         text_units=np.array([row for row, _ in found], dtype=np.int64),
-        unit_weights=unit_weights / unit_weights.sum() if len(scores) else unit_weights,
+        unit_weights=unit_weights / max(unit_weights.sum(), 1e-300),
         pagerank_share=min(float(np.mean(rarity)), 1.0) if rarity else 0.0,
     )
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.selection import pagerank
+from graphrag_pipeline.query.selection.graph_ranking import rank_with_graph
 from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
@@ -33,7 +34,7 @@ def ranked_titles(index, question, **limits):
     ranked = rank_text_units(index, question, 30)
     rows = index.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked]).tolist()
     found = list(zip(rows, [score for _, score in ranked], strict=True))
-    rows, scores = pagerank.rank_by_pagerank(index, index.names.take_apart(question), found, **limits)
+    rows, scores = rank_with_graph(index, index.names.take_apart(question), found, **limits)
     assert scores.tolist() == sorted(scores, reverse=True)
     ids = [record["document_id"] for record in index.snapshot.take("text_units", rows, ["document_id"])]
     documents = index.documents(ids)
@@ -74,8 +75,8 @@ def test_the_best_of_full_pagerank_are_in_the_neighbourhood(carol):
         rows = carol.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked]).tolist()
         found = list(zip(rows, [score for _, score in ranked], strict=True))
         named = carol.names.take_apart(question)
-        full, _ = pagerank.rank_by_pagerank(carol, named, found, max_units=None)
-        local, _ = pagerank.rank_by_pagerank(carol, named, found, max_units=30)
+        full, _ = rank_with_graph(carol, named, found, max_units=None)
+        local, _ = rank_with_graph(carol, named, found, max_units=30)
         assert len(full) == carol.snapshot.n_rows("text_units")
         assert len(local) < len(full) or len(full) <= 30
         assert set(local[:5].tolist()) == set(full[:5].tolist())
@@ -87,12 +88,12 @@ def test_without_a_named_entity_the_order_is_that_of_basic_search(films):
     rows = films.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked]).tolist()
     named = films.names.take_apart(question)
     assert not named.names
-    found, _ = pagerank.rank_by_pagerank(films, named, list(zip(rows, [score for _, score in ranked], strict=True)))
+    found, _ = rank_with_graph(films, named, list(zip(rows, [score for _, score in ranked], strict=True)))
     assert found.tolist() == rows
 
 
 def test_without_seeds_no_text_unit_is_ranked(films):
-    rows, scores = pagerank.rank_by_pagerank(films, films.names.take_apart("!!!"), [])
+    rows, scores = rank_with_graph(films, films.names.take_apart("!!!"), [])
     assert len(rows) == len(scores) == 0
 
 
