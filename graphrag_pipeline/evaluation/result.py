@@ -81,10 +81,10 @@ class Evaluation:
         """Return lines of text: the tables, the differences, and what was measured."""
         lines: list[str] = []
         if self.figures.retrieval:
-            subject = f"{len(self.with_evidence):,} questions with evidence"
+            subject = _count(self.with_evidence, "with evidence")
             lines += [*render_figures(self.figures.retrieval), subject, ""]
         if self.figures.answers:
-            subject = f"{len(self.with_answers):,} questions with reference answers"
+            subject = _count(self.with_answers, "with reference answers")
             lines += [*render_answers(self.figures.answers), subject, ""]
         return lines + self._render_differences()
 
@@ -104,3 +104,7 @@ class Evaluation:
         """Return lines that name each judgement without a usable reply."""
         rows = (*self.figures.answers, *self.other.answers)
         return list(dict.fromkeys(line for row in rows for line in name_failures(self.with_answers, row)))
+
+
+def _count(questions: tuple[Question, ...], what: str) -> str:
+    return f"{len(questions):,} question{'' if len(questions) == 1 else 's'} {what}"

@@ -83,7 +83,7 @@ def test_answers_are_measured_beside_retrieval_and_compared_with_another_method(
     outcome = call(*ask, "--against", "local:depth_first")
     assert outcome.status == 0, outcome.err
     lines = outcome.out.splitlines()
-    assert lines[1].startswith("local   1.000 [0.207, 1.000]") and lines[2] == "1 questions with evidence"
+    assert lines[1].startswith("local   1.000 [0.207, 1.000]") and lines[2] == "1 question with evidence"
     assert lines[4].split("  ")[1] == "token F1" and [line.split()[0] for line in lines[5:7]] == ["local", "C0"]
     assert "local minus local:depth_first: mean difference, questions won, lost, tied, sign test" in lines
     record = json.loads(call(*ask, "--against", "local:depth_first", "--json").out)
