@@ -195,7 +195,8 @@ def _introduce(points: Sequence[Point], selection: Selection) -> str:
     read = _count(len(selection.kept), "community report")
     if selection.is_overview:
         n_used = len({point.report_row for point in points})
-        return f"Extractive answer (no model): what {n_used} of the {read} ranked highest say, best first."
+        said = f"{_count(len(points), 'finding')} of {n_used} of the {read} ranked highest"
+        return f"Extractive answer (no model): {said}, best first."
     if points[0].score < WEAK_SCORE:
         return f"Perhaps no answer (extractive, no model): the nearest findings of {read}."
     return f"Extractive answer (no model): findings of {read}, nearest to the question first."

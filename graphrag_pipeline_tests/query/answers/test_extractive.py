@@ -101,6 +101,7 @@ def test_a_global_answer_without_points_says_what_was_looked_at(carol):
 def test_an_overview_goes_through_the_reports_ranked_highest(carol):
     result = carol.search("What are the main themes?", method="global")
     assert "ranked highest" in result.answer
+    assert f"(no model): {result.answer.count(chr(10) + '- ')} finding" in result.answer  # as many as are listed
     titles = re.findall(r"^- \*\*(.+?)\.?\*\*", result.answer, re.MULTILINE)
     kept = [report.title for report in result.context.reports]
     shown = [title for title in titles if title in kept]
