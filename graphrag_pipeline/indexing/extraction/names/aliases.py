@@ -46,7 +46,9 @@ _INITIALS = regex.compile(r"(?:\p{Lu}\.)+")
 _FRAU = frozenset({"FRAU", "FRÄULEIN"})
 _MIN_RANK = 60_000  # of a rare word in lower case (see `capitalization.token_rank`): "homer", not "award"
 _MIN_CAPITAL_RANK = 100_000  # of a rare word with a capital; names of companies and places are commoner
-_ABOUT_TAILS = words("foundation association society committee council institute museum federation alliance union")
+_ABOUT_TAILS = words(
+    "foundation association society committee council institute museum federation alliance union consortium"
+)
 _HELD = regex.compile(r"(.+)('s \p{Ll}[\p{Ll}' ]*)$")
 
 

@@ -180,6 +180,8 @@ class CapitalizationEvidence:
 
     def is_adjective(self, key: str) -> bool:
         """Whether the ending of a word is that of an adjective; "-ic" counts only for a word that occurs once."""
+        if key.endswith("ED") and len(key) > 5 and is_common_word(key) and key not in GIVEN_NAMES:
+            return True
         return key.endswith(ADJECTIVE_SUFFIXES) or (key.endswith("IC") and self.capital[key] <= 1)
 
     def is_cut_off(self, key: str) -> bool:

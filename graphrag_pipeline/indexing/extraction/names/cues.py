@@ -84,12 +84,15 @@ archbishop cardinal rev reverend father brother sister uncle cousin captain capt
 lieutenant lt sergeant sgt corporal admiral commander president chancellor premier senator sen governor gov
 congressman congresswoman representative rep mayor judge justice ambassador sheikh sheik sultan ayatollah imam rabbi
 mullah hon detective inspector minister chairman chairwoman ceo herrn kanzler kanzlerin bundeskanzler bundeskanzlerin
+councillor councillors councilman councilwoman alderman chief director engineer clerk treasurer coach striker goalkeeper
 präsident präsidenten präsidentin ministerin ministerpräsident außenminister außenministerin président présidente
 presidente
 """)
 
 # Honorifics that also describe ("General Public License").
-DESCRIBING_HONORIFICS = words("general major master cardinal justice premier")
+DESCRIBING_HONORIFICS = words("""
+general major master cardinal justice premier chief director engineer clerk coach striker treasurer
+""")
 
 # One-letter honorifics by language; an initial in other languages ("M. Dupont", "D. Juan Pérez").
 INITIAL_HONORIFICS = {"fr": words("m"), "es": words("d")}
@@ -103,7 +106,7 @@ NOBLE = REGAL | words(
 )
 
 # Before an honorific, part of it ("Prime Minister").
-RANKS = words("prime vice deputy chief former acting interim")
+RANKS = words("prime vice deputy chief former acting interim town police finance fire city county")
 
 # Dropped before a name that is known without them ("Old Marley"); kept otherwise ("Old Trafford").
 EPITHETS = words("old young little poor dear good honest")

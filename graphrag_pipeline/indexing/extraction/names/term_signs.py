@@ -77,4 +77,4 @@ def describes_noun(text: str, name: Name) -> bool:
     word = after.group(1)
     key = word.upper()
     is_small = key in STOPWORDS or key in VERBS or key in PERSON_VERBS or key in KIN
-    return not is_small and not word.endswith(("ed", "ing", "ly")) and english_rank(word) is not None
+    return not is_small and not word.endswith(("ed", "ing", "ly")) and (english_rank(word) is not None or len(word) > 6)

@@ -23,6 +23,7 @@ MAX_PHRASE_WORDS = 4
 MIN_PRONOUN_SHARE = 0.03
 """Share of the words of a story that are pronouns of persons."""
 
+_CODE_LINE = re.compile(r"^[ \t]*(?:>>>|\.\.\.|\$|import|from \S+ import|def|class|except)[ \t][^\n]*$", re.MULTILINE)
 _LINE_HYPHEN = re.compile(r"(?<=[a-z])[-\u2010\u00ad]\n\s*(?=[a-z])")
 _TOKEN = re.compile(
     r"[\w.$@~/\\-]*[_$@~/\\=(<>*|`+][\w.$@~/\\=(<>*|`+-]*|[^\W\d_]+(?:[-\u2010'’][^\W\d_]+)*|\d+|[^\w\s]|\n\n"
@@ -110,7 +111,7 @@ def count_uses(text: str, spans: Iterable[tuple[int, int]]) -> WordUses:
         spans: its sentences, as offsets.
     """
     uses = WordUses()
-    sentences = [_TOKEN.findall(_LINE_HYPHEN.sub("", text[start:end])) for start, end in spans]
+    sentences = [_TOKEN.findall(_LINE_HYPHEN.sub("", _CODE_LINE.sub(".", text[start:end]))) for start, end in spans]
     known = {token for tokens in sentences for token in tokens[1:] if token.islower()}
     for tokens in sentences:
         uses.n_words += sum(token[0].isalpha() for token in tokens)
