@@ -30,6 +30,7 @@ import pyarrow as pa
 
 from graphrag_pipeline.indexing.extraction.names.acronyms import place_acronyms
 from graphrag_pipeline.indexing.extraction.names.aliases import find_acronyms, find_canonical_forms
+from graphrag_pipeline.indexing.extraction.names.cited_words import drop_cited
 from graphrag_pipeline.indexing.extraction.names.cjk import find_chinese_names, find_japanese_names
 from graphrag_pipeline.indexing.extraction.names.concepts import find_concepts, find_speakers
 from graphrag_pipeline.indexing.extraction.names.cues import INITIAL_HONORIFICS
@@ -177,6 +178,7 @@ def _name_things(
         if language == "de":
             names = keep_german_names(names, text)
         if is_english:
+            names = drop_cited(names, text, headings)
             names, acronyms = place_acronyms(names, text, starts)
         names = sorted(names + find_dates(text, spans), key=lambda name: (name.start, name.end))
         types = _type_addressed(names, language)

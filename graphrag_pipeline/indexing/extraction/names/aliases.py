@@ -17,6 +17,7 @@ import regex
 
 from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word, token_rank
 from graphrag_pipeline.indexing.extraction.names.cues import (
+    DESCRIBING_HONORIFICS,
     EPITHETS,
     FEMALE_GIVEN_NAMES,
     FEMALE_HONORIFICS,
@@ -169,7 +170,8 @@ def split_honorifics(form: str, known: Iterable[str] = (), language: str = "") -
         key = _key(words[n])
         is_epithet = key in EPITHETS and " ".join(words[n + 1 :]) in known
         is_rank = key in RANKS and _key(words[n + 1]) in HONORIFICS
-        is_address = (key in HONORIFICS and key not in REGAL) or key in initials
+        is_describing = key in DESCRIBING_HONORIFICS and is_common_word(_key(words[n + 1]))  # "General Public License"
+        is_address = (key in HONORIFICS and key not in REGAL and not is_describing) or key in initials
         if not (is_epithet or is_rank or is_address):
             break
         n += 1

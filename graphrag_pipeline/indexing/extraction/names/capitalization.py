@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
+from itertools import pairwise
 
 import regex
 
@@ -81,6 +82,7 @@ class CapitalizationEvidence:
         self.alone: Counter[str] = Counter()
         self.kinds: Counter[str] = Counter()  # after "a" or "any"
         self.after_the: Counter[str] = Counter()
+        self.pairs: set[tuple[str, str]] = set()  # neighbours in one name
         self.family_names: set[str] = set()
         self.sure_family_names: set[str] = set()  # those after a given name that is not also a month
         self.month_people: set[int] = (
@@ -114,6 +116,7 @@ class CapitalizationEvidence:
 
     def _count(self, phrase: Phrase) -> None:
         titled = False
+        self.pairs.update((a.key, b.key) for a, b in pairwise(phrase.pieces))
         for piece in phrase.pieces:
             if not piece.is_connector:
                 skipped = phrase.is_weak and piece.start == 0 and not self._begins_name(phrase)

@@ -150,9 +150,30 @@ PLACE_ROLES = words("""
 river lake town city village province region district county island capital port mountain volcano valley municipality
 suburb neighbourhood neighborhood prefecture hamlet
 """)
-ORGANIZATION_ROLES = words(
-    "company firm group bank magazine newspaper charity startup manufacturer airline publisher band"
-)
+ORGANIZATION_ROLES = words("""
+company firm group bank magazine newspaper charity startup manufacturer airline publisher band operator insurer maker
+lender retailer carrier broadcaster brewer builder contractor supplier developer regulator utility brokerage chain club
+automaker carmaker drugmaker chipmaker
+""")
+# Before "by" and an organization.
+INDUSTRY = words("made manufactured owned sold operated distributed supplied sponsored")
+# Before "at" or "for" and an organization, at the start of which no place stands.
+STAFF = words("""
+analysts analyst economists economist strategists strategist employees spokesman spokeswoman spokesperson researchers
+engineers lawyers attorneys
+""")
+# In front of "of" or "in", a company.
+STOCK = words("shares stock")
+# After "the X Y": what organizations do ("the Federal Reserve meets").
+AGENT_VERBS = words("""
+announced reported warned ruled voted meets met approved rejected adopted expects plans agreed raised issued
+published pays paid won lost beat signed filed proposed recommended fined
+""")
+# In front of "of" at the start of a sentence, never part of the name ("Residents of Canal Street").
+OF_OPENERS = words("""
+shares residents members sales employees officials parts copies workers citizens supporters fans profits prices voters
+owners users tests lawyers analysts shareholders customers students patients visitors
+""")
 # In small letters right after a name, or after its possessive ("Acme shares", "Acme's profit").
 ORGANIZATION_NOUNS = words("""
 shares stock profit profits revenue revenues sales employees headquarters executives customers shareholders investors
@@ -166,7 +187,9 @@ bureau board cabinet centre center commission committee congress corps council c
 forces foundation fund guild league ministry museum observatory office orchestra organisation organization parliament
 party police press senate service services society syndicate times tribune trust union club fc airlines airways motors
 records pictures studios entertainment industries partners capital ventures technologies systems networks software
-labs laboratories laboratory pharmaceuticals hospital brothers bros sons alliance coalition consortium
+labs laboratories laboratory pharmaceuticals hospital brewery bakery roofing plumbing chemical chemicals
+semiconductor semiconductors insurance energy petroleum financial electronics therapeutics telecom logistics
+securities mutual library reserve brothers bros sons alliance coalition consortium
 """)
 ORGANIZATION_HEADS = words("""
 university bank ministry department bureau institute college academy association federation house board court church
@@ -175,7 +198,7 @@ universität université universidad università banco banque bundesbank zentral
 """)
 ORGANIZATIONS = words("""
 parliament congress senate kremlin pentagon interpol nato unesco unicef fed commission council committee ministry
-agency bureau
+agency bureau bundesbank
 """)
 # Well-known organizations by their acronyms; any other acronym needs evidence in the text.
 ORGANIZATIONS_IN_CAPITALS = words("""
@@ -198,7 +221,8 @@ LEGAL_SUFFIXES = words(
 PLACE_TAILS = words("""
 street road lane avenue square boulevard drive town city village county province state states district borough island
 islands isle isles river lake sea ocean bay gulf strait channel mountain mountains hill hills valley desert forest
-park gardens garden bridge castle palace airport station harbour harbor port peninsula coast beach canal churchyard
+park gardens garden bridge castle palace stadium arena airport station harbour harbor port peninsula coast
+beach canal churchyard
 cathedral abbey temple plaza kingdom republic empire prison falls creek cape glacier plateau plains highway heights
 """)
 PLACE_HEADS = words("mount lake cape fort port gulf bay isle isles river strait republic kingdom city")
@@ -209,6 +233,7 @@ festival election elections referendum conference summit earthquake hurricane ts
 accords agreement siege crusade crusades eve day awards prix
 """)
 EVENT_HEADS = words("battle siege treaty revolution hurricane typhoon war massacre feast")
+STORMS = words("storm hurricane typhoon cyclone")  # before a name
 EVENTS = words("christmas easter ramadan thanksgiving halloween hanukkah diwali olympics")
 
 GIVEN_NAMES = words("""

@@ -38,6 +38,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     KIN,
     LONERS,
     MONTHS,
+    OF_OPENERS,
     OPENERS,
     ORGANIZATION_TAILS,
     PLACE_HEADS,
@@ -56,6 +57,7 @@ from graphrag_pipeline.indexing.extraction.names.phrases import (
 
 _CALENDAR = DAYS | MONTHS | SEASONS
 _NO_NAMES = _CALENDAR | HONORIFICS | LONERS
+_MAX_ACRONYM = 6  # letters
 _HELD_WORDS = KIN | HOLDINGS
 _AFTER_POSSESSIVE = PLACE_TAILS | ORGANIZATION_TAILS
 _AFTER_DATES = EVENT_TAILS | ORGANIZATION_TAILS | DAYS
@@ -191,7 +193,8 @@ def _splits_phrase(
     if _is_stopword(piece):  # inside a title it stays: "Ghost of Christmas Yet To Come"
         return not run or piece.is_after_break or piece is phrase.pieces[-1] or phrase.is_heading
     if phrase.is_heading:
-        return not (evidence.is_name(piece.key) or is_place(piece.key))
+        is_pair = bool(run) and ((run[-1].key, piece.key) in evidence.pairs or piece.key in PLACE_TAILS)
+        return not (is_pair or evidence.is_name(piece.key) or is_place(piece.key))
     return evidence.is_emphasis(piece) and not evidence.is_name(piece.key) and not is_place(piece.key)
 
 
@@ -234,6 +237,8 @@ def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitaliza
     first = pieces[0]
     if first.is_connector or (first.key in GREETINGS and len(pieces) > 1):
         return True
+    if len(pieces) > 2 and first.key in OF_OPENERS and pieces[1].key == "OF":
+        return True
     if first.key in _CALENDAR and len(pieces) > 1:
         is_person = phrase.start + first.start in evidence.month_people and pieces[1].key in evidence.sure_family_names
         return pieces[-1].key not in _AFTER_DATES and not pieces[1].is_connector and not is_person
@@ -270,9 +275,15 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
     if phrase.is_weak and word.start == 0:
         if word.key in OPENERS:
             return False
-        is_known = evidence.is_name(word.key) or evidence.is_given_name(word.key)
+        is_acronym = word.text.isupper() and len(word.key) <= _MAX_ACRONYM and not phrase.is_heading
+        is_known = is_acronym or evidence.is_given_name(word.key) or _is_known(word.key, phrase, evidence)
         return is_known or (not phrase.is_heading and evidence.is_proper(word.key))
     return True
+
+
+def _is_known(key: str, phrase: Phrase, evidence: CapitalizationEvidence) -> bool:
+    """Whether the document writes a word as a name; a common word in a heading only if it also stands alone as one."""
+    return evidence.is_name(key) and (not phrase.is_heading or bool(evidence.alone[key]) or not is_common_word(key))
 
 
 def _name_of(pieces: list[PhrasePiece], phrase: Phrase) -> Name:

@@ -24,6 +24,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     ORGANIZATION_HEADS,
     ORGANIZATION_TAILS,
     PERSON_ROLES,
+    PLACE_TAILS,
 )
 
 MAX_HEADING = 120  # characters
@@ -125,6 +126,8 @@ def splits_after_person(run: list[PhrasePiece], connector: PhrasePiece, followin
     if is_titled and connector.key == "OF" and run[0].key not in NOBLE:
         return run[0].key not in DESCRIBING_HONORIFICS or run[1].key in GIVEN_NAMES
     is_known = is_titled or run[0].key in GIVEN_NAMES
+    if is_known and connector.key == "OF" and len(following) > 1 and following[-1].key in PLACE_TAILS:
+        return True  # "James Okafor of Mill Street"
     return is_known and connector.key in _OFS and any(piece.key in _ORGANIZATION_WORDS for piece in following)
 
 

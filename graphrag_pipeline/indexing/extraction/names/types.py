@@ -18,6 +18,7 @@ import regex
 
 from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word
 from graphrag_pipeline.indexing.extraction.names.cues import (
+    AGENT_VERBS,
     BODY,
     BYNAMES,
     DESCRIBING_HONORIFICS,
@@ -27,6 +28,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     GIVEN_NAMES,
     HOLDINGS,
     HONORIFICS,
+    INDUSTRY,
     KIN,
     MAKING,
     ORGANIZATION_HEADS,
@@ -42,6 +44,9 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     PLACE_ROLES,
     PLACE_TAILS,
     RANKS,
+    STAFF,
+    STOCK,
+    STORMS,
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.dates import is_date
@@ -70,9 +75,15 @@ _NUMERAL = regex.compile(r"[IVX]+")
 _INITIALED = regex.compile(r"(?!U\. ?[SKN]\b)(?:\p{Lu}\. ){2,}\p{Lu}[\p{L}'-]*\p{Ll}")  # J. R. R. Tolkien
 _TOGETHER = regex.compile(r",\s|,?\s(?:and|or|und|et|y|e)\s")
 ADJECTIVE_ENDINGS = ("ISH", "ESE", "IAN", "CH", "AN", "IC")  # of languages and peoples
-_WEAK_TAILS = words("software systems networks records services service technologies forces groups")
+_WEAK_TAILS = words("""
+software systems networks records services service technologies forces groups chemical chemicals semiconductor
+semiconductors insurance energy petroleum financial electronics therapeutics telecom logistics securities mutual
+library
+""")
 _NAMED = frozenset({PERSON, ORGANIZATION, GEO, EVENT})
+_AMONG = words("at for")
 _MIN_NAMED_SHARE = 0.5  # of the names of a document that is about persons, organizations and places
+_MIN_TERM_SHARE = 0.5  # of the names of a document that explains terms
 _MIN_PERSONS = 0.4  # of the names of a document that tells of persons; a common word may name one there ("the Phantom")
 _MIN_PERSON_SHARE = 0.04  # of a name's occurrences that a verb of speaking or a role shows to be a person
 _MIN_PLACE_SHARE = 0.3  # of a name's occurrences that follow "in", "at", ...
@@ -102,11 +113,14 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     types |= {form: _type_acronym(form, cues[form], is_story or not is_english) for form in acronyms}
     heads = {form.split(" of ")[0] for form, kind in types.items() if kind == PERSON}
     types = {form: _type_by_relatives(form, kind, heads) for form, kind in types.items()}
+    types |= _type_by_last_words(types, cues)
     return types | _type_by_company(names, types, text)
 
 
 def type_terms(names: Iterable[Name], types: Mapping[str, str], links: Mapping[str, str], text: str) -> dict[str, str]:
     """Return the types with CONCEPT for each name of type UNKNOWN that is a term.
+
+    In a document whose names are mostly terms, every name without evidence is one.
 
     Args:
         names: every occurrence of a name in the document.
@@ -124,11 +138,12 @@ def type_terms(names: Iterable[Name], types: Mapping[str, str], links: Mapping[s
             counts[form] += 1
             uses[form].update(read_term_uses(text, name))
     lower = find_lower_words(text) if counts else set()
-    return dict(types) | {
-        form: CONCEPT
-        for form, n in counts.items()
-        if is_code(form) or (not is_story and is_term(form, n, uses[form], lower))
+    terms = {
+        form for form, n in counts.items() if is_code(form) or (not is_story and is_term(form, n, uses[form], lower))
     }
+    n_terms = sum(counts[form] for form in terms) + sum(types[links[name.form]] == CONCEPT for name in names)
+    is_technical = n_terms >= _MIN_TERM_SHARE * len(names)
+    return dict(types) | dict.fromkeys(counts if is_technical else terms, CONCEPT)
 
 
 def type_acronyms(types: dict[str, str], acronyms: Mapping[str, str]) -> dict[str, str]:
@@ -175,6 +190,8 @@ def type_by_words(form: str) -> str | None:
         return None
     if first in ORGANIZATION_HEADS and "OF" in words:
         return ORGANIZATION
+    if "CORPS" in words[:-2] and "OF" in words:  # "Army Corps of Engineers"
+        return ORGANIZATION
     if len(words) == 1:
         return ORGANIZATION if first in ORGANIZATIONS else None
     if last in ORGANIZATION_TAILS or "&" in words:
@@ -197,7 +214,8 @@ def _is_event(words: list[str]) -> bool:
     if len(words) < 2:
         return False
     last = words[-2] if len(words) > 2 and _NUMERAL.fullmatch(words[-1]) else words[-1]  # World War II
-    return last in EVENT_TAILS or (words[0] in EVENT_HEADS and words[1] == "OF")
+    is_storm = words[0] in STORMS and len(words) == 2 and not is_common_word(words[1])
+    return is_storm or last in EVENT_TAILS or (words[0] in EVENT_HEADS and words[1] == "OF")
 
 
 def _type_by_relatives(form: str, kind: str, heads: set[str]) -> str:
@@ -213,6 +231,25 @@ def _type_by_relatives(form: str, kind: str, heads: set[str]) -> str:
     ):
         return PERSON
     return kind
+
+
+def _type_by_last_words(types: Mapping[str, str], cues: Mapping[str, Counter[str]]) -> dict[str, str]:
+    """Return types of words that end the name of a person or organization: "Hassan" of "Fatuma Hassan", not in Hassan.
+
+    A team is named by its last word: "the Lions" of "the Mombasa Lions".
+    """
+    ends: defaultdict[str, set[str]] = defaultdict(set)
+    for form, kind in types.items():
+        if kind in (PERSON, ORGANIZATION) and " " in form and " of " not in form:
+            ends[form.split()[-1]].add(kind)
+    found = {}
+    for form, kind in types.items():
+        if len(ends[form]) != 1 or kind not in (GEO, UNKNOWN) or cues[form][GEO] or cues[form]["place role"]:
+            continue
+        end = min(ends[form])
+        if end == PERSON or form.endswith("s"):
+            found[form] = end
+    return found
 
 
 def _type_by_company(names: list[Name], types: dict[str, str], text: str) -> dict[str, str]:
@@ -241,6 +278,8 @@ def _read_cues(text: str, name: Name) -> Iterator[str]:
             yield PERSON
         elif following in ORGANIZATION_NOUNS:
             yield ORGANIZATION
+        if following in AGENT_VERBS and _is_agency(text, name):
+            yield "agency"
     before = _BEFORE.search(text[max(0, name.start - 24) : name.start])
     if before is None:
         return
@@ -250,9 +289,13 @@ def _read_cues(text: str, name: Name) -> Iterator[str]:
         yield PERSON
     elif key in PLACE_PREPOSITIONS and between.isspace():
         yield GEO
+    elif (key in STOCK and "of" in between) or (key in _AMONG and _last_word(text, before, name) in STAFF):
+        yield ORGANIZATION
     elif word.islower():
         if (key in KIN and "of" in between) or (key in MAKING and "by" in between) or key == "STARRING":
             yield "person role"
+        elif key in INDUSTRY and "by" in between:
+            yield ORGANIZATION
         elif "by" in between:
             return
         elif key in PLACE_ROLES and "," not in between:
@@ -261,6 +304,18 @@ def _read_cues(text: str, name: Name) -> Iterator[str]:
             yield "person role"
         elif key in ORGANIZATION_ROLES and "of" not in between:
             yield ORGANIZATION
+
+
+def _last_word(text: str, before: regex.Match[str], name: Name) -> str:
+    """Return the word before the match of `_BEFORE`, in upper case; "" at the start of the text."""
+    parts = text[max(0, name.start - 40) : name.start - len(before.group())].split()
+    return parts[-1].upper() if parts else ""
+
+
+def _is_agency(text: str, name: Name) -> bool:
+    """Whether a name of several words without "of" stands after "the"."""
+    is_after_the = text[max(name.start - 4, 0) : name.start].lower() == "the "
+    return is_after_the and " " in name.form and " of " not in name.form and title_of(name.form) not in load_places()
 
 
 def _is_acronym(form: str, in_lower: set[str]) -> bool:
@@ -300,7 +355,7 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
         return PERSON
     if len(words) > 1 and words[-1] in GIVEN_NAMES and "OF" not in words:  # Tiny Tim
         return PERSON
-    if cues[ORGANIZATION] > cues[PERSON]:
+    if cues[ORGANIZATION] + cues["agency"] > cues[PERSON]:
         return ORGANIZATION
     if is_code(form):
         return UNKNOWN

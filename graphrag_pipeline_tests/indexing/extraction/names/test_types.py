@@ -118,3 +118,30 @@ def test_where_persons_lead_a_common_word_may_name_one() -> None:
     ]
     types = {"Scrooge": "PERSON", "Phantom": "UNKNOWN"}
     assert type_terms(names, types, {form: form for form in types}, text) == types
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "expected"),
+    [
+        ("Veridian Semiconductor said so.", "Veridian Semiconductor", "ORGANIZATION"),
+        ("Army Corps of Engineers", "Army Corps of Engineers", "ORGANIZATION"),
+        ("Shares of Veridian fell.", "Veridian", "ORGANIZATION"),
+        ("It is made by Biomarca.", "Biomarca", "ORGANIZATION"),
+        ("Analysts at Goldman Sachs doubt it.", "Goldman Sachs", "ORGANIZATION"),
+        ("the insurer Gjensidige", "Gjensidige", "ORGANIZATION"),
+        ("The Mombasa Lions won.", "Mombasa Lions", "ORGANIZATION"),
+        ("The Phantom said so.", "Phantom", "PERSON"),
+        ("Storm Ingrid", "Storm Ingrid", "EVENT"),
+    ],
+)
+def test_companies_clubs_and_storms_are_no_persons(text: str, form: str, expected: str) -> None:
+    start = text.index(form)
+    assert type_names([Name(form, start, start + len(form), 0)], text)[form] == expected
+
+
+def test_the_last_word_of_a_name_has_its_type() -> None:
+    text = "Fatuma Hassan left. Hassan knew. The Mombasa Lions won. We like the Lions."
+    forms = {"Fatuma Hassan": "PERSON", "Hassan": "PERSON", "Mombasa Lions": "ORGANIZATION", "Lions": "ORGANIZATION"}
+    places = [text.index("Fatuma"), text.index("Hassan knew"), text.index("Mombasa"), text.rindex("Lions")]
+    names = [Name(form, place, place + len(form), 0) for form, place in zip(forms, places, strict=True)]
+    assert type_names(names, text) == forms

@@ -1,0 +1,58 @@
+"""Common words with a capital that are no names: commands, and titles of sections that the text cites.
+
+"Preserve the Title" begins with a verb: a noun is seldom followed by an article or a pronoun. 'the section Entitled
+"History"' cites a heading.
+
+Keep out: capitals that the place in a sentence explains (`finder.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word
+from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES
+from graphrag_pipeline.indexing.extraction.names.finder import Name
+
+_OBJECT = regex.compile(r"\s+(?:the|an?|all|any|each|every|its|this|that|these|those|their|your|it|them)\b")
+_CITES = regex.compile(
+    r"\b(?:section|chapter|heading|part)s?\s+(?:(?:entitled|titled|called|named|marked)\s+)?"
+    r"(?:[\"“'‘][^\"”'’]{1,40}[\"”'’],?\s+(?:or|and)\s+)*[\"“'‘]$",
+    regex.IGNORECASE,
+)
+_QUOTES = frozenset("\"“'‘")
+_MIN_CITED_SHARE = 0.8
+
+
+def drop_cited(names: Iterable[Name], text: str, headings: list[bool]) -> list[Name]:
+    """Return the names without common words that are mostly commands, or nearly always headings and cited headings.
+
+    Args:
+        headings: for each sentence, whether it is a heading.
+    """
+    names = list(names)
+    total: Counter[str] = Counter()
+    commands: Counter[str] = Counter()
+    cited: Counter[str] = Counter()
+    in_headings: Counter[str] = Counter()
+    for name in names:
+        if not _is_common(name.form):
+            continue
+        total[name.form] += 1
+        commands[name.form] += _OBJECT.match(text, name.end) is not None
+        is_quoted = text[name.start - 1 : name.start] in _QUOTES
+        cited[name.form] += is_quoted and _CITES.search(text, max(name.start - 90, 0), name.start) is not None
+        in_headings[name.form] += headings[name.sentence]
+    dropped = {
+        form
+        for form, n in total.items()
+        if 2 * commands[form] >= n or (cited[form] and cited[form] + in_headings[form] >= _MIN_CITED_SHARE * n)
+    }
+    return [name for name in names if name.form not in dropped] if dropped else names
+
+
+def _is_common(form: str) -> bool:
+    return form.istitle() and form.isalpha() and is_common_word(form.upper()) and form.upper() not in GIVEN_NAMES

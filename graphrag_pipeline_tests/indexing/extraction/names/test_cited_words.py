@@ -1,0 +1,19 @@
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.cited_words import drop_cited
+from graphrag_pipeline.indexing.extraction.names.finder import Name
+
+
+def test_commands_are_no_names() -> None:
+    assert _kept("We Preserve the page. Then Preserve its end. See Preserve.", "Preserve") == 0
+    assert _kept("We read Nature. Then Nature fell. See Nature the day after.", "Nature") == 3
+
+
+def test_titles_of_sections_that_the_text_cites_are_no_names() -> None:
+    assert _kept('Use the section Entitled "History", or the section "History".', "History") == 0
+    assert _kept('He sang a song entitled "Hello" there.', "Hello") == 1
+
+
+def _kept(text: str, form: str) -> int:
+    names = [Name(form, match.start(), match.end(), 0) for match in regex.finditer(form, text)]
+    return len(drop_cited(names, text, [False]))
