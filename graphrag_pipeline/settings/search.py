@@ -76,7 +76,7 @@ class LocalSearchSettings(_SearchSection):
         ge=0,
         le=1,
         description="Share of the text unit budget for the best text units of basic search, at most five; of "
-        f"{' and '.join(BASIC_SHARES)}, whose ranking begins with those, the first five of their own; null: 1 with "
+        f"{' and '.join(BASIC_SHARES)}, whose ranking begins with those, the first ten of their own; null: 1 with "
         "these, else 0.",
     )
     excerpts: bool | None = Field(

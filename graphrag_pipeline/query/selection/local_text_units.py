@@ -3,7 +3,7 @@
 Candidates are the text units of the matched entities. The strategies in `strategies.RANKED` also get the text units
 that personalised PageRank reaches.
 
-The strategies in `RANKED` reserve places for the first `N_BASIC` text units of their own ranking, which begins with
+The strategies in `RANKED` reserve places for the first `N_RESERVED` text units of their own ranking, which begins with
 those of basic search (`graph_ranking.py`), so that local search does not fall below basic search. The other strategies
 choose among the text units of the matched entities alone, as their sources say, unless basic search may take a share
 of the budget first (`basic_share`). A reserved place counts as the entity's next text unit: it uses up the entity's
@@ -33,7 +33,9 @@ from graphrag_pipeline.storage.arrays import distinct
 DEPTH_FIRST = "depth_first"
 PER_ENTITY_CAP = "per_entity_cap"
 N_BASIC = 5
-"""Most text units with a reserved place."""
+"""Most text units of basic search with a reserved place, for strategies that are not in `RANKED`."""
+N_RESERVED = 10
+"""Most text units with a reserved place for the strategies in `RANKED`: basic search reads ten by default."""
 N_SEEDS = 30
 """Number of text units of basic search that PageRank starts at; the scores after them are almost equal."""
 MIN_OFFERED = 1_024
@@ -80,7 +82,7 @@ def gather_text_units(
     relevance = np.zeros(len(rows))
     relevance[np.searchsorted(rows, reached)] = scores
     candidates = replace(candidates, relevance=relevance, read_vectors=lambda chosen: mean_vectors(index, rows[chosen]))
-    return TextUnitPool(rows, candidates, np.searchsorted(rows, reached[:N_BASIC]))
+    return TextUnitPool(rows, candidates, np.searchsorted(rows, reached[:N_RESERVED]))
 
 
 def gather_candidates(
