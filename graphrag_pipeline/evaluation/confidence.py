@@ -2,10 +2,12 @@
 
     values of 0 and 1 only    a proportion: Wilson's score interval (Wilson 1927), which also holds for 0 and n of n
     other values              percentile bootstrap of the mean (Efron 1979), `N_RESAMPLES` samples with replacement
+                              (fewer for more than 1,000 values, whose intervals are narrow)
     paired differences        percentile bootstrap of the mean difference: questions are drawn, each with both values
 
-The bootstrap is seeded by the values themselves, in sorted order. So the same values give the same interval on every
-machine, whatever their order. Keep out: what is measured.
+The samples are drawn as places in the sorted values, and they depend on the number of values alone. So the same values
+give the same interval on every machine, whatever their order. If no sorted value changes by more than d, no limit does.
+Keep out: what is measured.
 """
 
 from __future__ import annotations
@@ -13,14 +15,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphrag_pipeline.evaluation.sign_test import sign_test
-from graphrag_pipeline.identity import stable_hash
 
 LEVEL = 0.95
-N_RESAMPLES = 5_000
+N_RESAMPLES = 20_000
 INTERVALS = (
     "[95 % confidence intervals: Wilson for shares of questions, else bootstrap; paired bootstrap of differences]"
 )
@@ -30,8 +33,11 @@ BOOTSTRAP = "bootstrap"
 NONE = "none"
 _Z = 1.959963984540054
 """Quantile of the normal distribution for `LEVEL`."""
-_MAX_DRAWN = 2_000_000
-"""Most values that are drawn at once."""
+_MAX_DRAWN = 20_000_000
+"""Most values of all samples together, but for `_MIN_RESAMPLES`."""
+_MIN_RESAMPLES = 1_000
+_MAX_AT_ONCE = 2_000_000
+"""Most values whose means are taken at once."""
 _DIGITS = 9
 
 
@@ -91,13 +97,19 @@ def _resample(values: Sequence[float]) -> Estimate:
     mean = float(ordered.mean())
     if len(ordered) < 2:
         return Estimate(1, mean, None, None, NONE)
-    seed = int(stable_hash(*(f"{value:.{_DIGITS}f}" for value in ordered)), 16)
-    generator = np.random.default_rng(seed)
-    n_at_once = max(1, _MAX_DRAWN // len(ordered))
-    sizes = [min(n_at_once, N_RESAMPLES - start) for start in range(0, N_RESAMPLES, n_at_once)]
-    means = [ordered[generator.integers(0, len(ordered), (size, len(ordered)))].mean(axis=1) for size in sizes]
-    low, high = np.quantile(np.concatenate(means), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    samples = _draw_samples(len(ordered))
+    n_at_once = max(1, _MAX_AT_ONCE // len(ordered))
+    blocks = (samples[start : start + n_at_once] for start in range(0, len(samples), n_at_once))
+    means = np.concatenate([ordered[block].mean(axis=1) for block in blocks])
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Estimate(len(ordered), mean, min(float(low), mean), max(float(high), mean), BOOTSTRAP)
+
+
+@lru_cache(maxsize=2)
+def _draw_samples(n: int) -> NDArray[np.unsignedinteger]:
+    """Return places in n sorted values, one row for each sample with replacement."""
+    n_samples = min(N_RESAMPLES, max(_MIN_RESAMPLES, _MAX_DRAWN // n))
+    return np.random.default_rng(n).integers(0, n, (n_samples, n), dtype=np.min_scalar_type(n - 1))
 
 
 @dataclass(frozen=True)

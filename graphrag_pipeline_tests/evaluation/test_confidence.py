@@ -63,6 +63,32 @@ def test_the_bootstrap_is_near_the_normal_interval_of_many_values() -> None:
     assert (found.low, found.high) == pytest.approx((found.mean - margin, found.mean + margin), abs=0.004)
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(-0.02, 0.02)), min_size=2, max_size=12))
+def test_limits_move_no_more_than_the_values(changes: list[tuple[float, float]]) -> None:
+    values, moved = [value for value, _ in changes], [value + change for value, change in changes]
+    one, other = (compare_pairs("f1", each, [0.0] * len(each)).difference for each in (values, moved))
+    largest = float(np.abs(np.sort(values) - np.sort(moved)).max()) + 1e-8
+    assert abs(one.low - other.low) <= largest and abs(one.high - other.high) <= largest
+
+
+def test_limits_are_those_of_all_samples() -> None:
+    """All 7**7 samples of seven values: the limits that no number of drawn samples could improve."""
+    values = np.array([0.03, 0.05, 0.1, 0.12, 0.35, 0.4, 1.0])
+    means = np.array([0.0])
+    for _ in values:
+        means = np.add.outer(means, values).ravel()
+    low, high = np.quantile(means / 7, [0.025, 0.975])
+    found = estimate_mean(values.tolist())
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.006)
+
+
+def test_many_values_are_drawn_less_often() -> None:
+    values = np.random.default_rng(2).uniform(0, 1, 30_000)
+    found = estimate_mean(values.tolist())
+    assert found.high - found.low == pytest.approx(2 * 1.96 * values.std() / 30_000**0.5, rel=0.1)
+
+
 def test_pairs_are_compared_question_by_question() -> None:
     """Paired values that differ by a constant have a narrow interval, though the values themselves vary widely."""
     first = [0.1, 0.9, 0.4, 0.7, None]
