@@ -64,6 +64,7 @@ _AFTER_DATES = EVENT_TAILS | ORGANIZATION_TAILS | DAYS
 _BREAK = regex.compile(r"[-\u2010\u00ad][ \t]*\n[ \t]*(\p{Ll}++)")  # a word hyphenated at the end of a line
 _APOSTROPHE_NAME = regex.compile(r"^\p{Lu}['’]\p{Lu}(?:\p{Ll}|\p{Lu}{2})")  # O'Brien, not I'll
 _DOTTED = regex.compile(r"\.\p{Lu}\.$")  # U.S.
+_GREEK_TAIL = regex.compile(r"(?<=\p{Lu})[-\u2010\u2011]\p{Greek}\w*+$")  # TNF-α
 _LISTED = regex.compile(r",?\s+(?:and\s+|or\s+)?")
 _ARTICLE = regex.compile(r"\b[Tt]he\s+$")
 _HELD = regex.compile(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
@@ -275,7 +276,9 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
     if phrase.is_weak and word.start == 0:
         if word.key in OPENERS:
             return False
-        is_acronym = word.text.isupper() and len(word.key) <= _MAX_ACRONYM and not phrase.is_heading
+        is_acronym = (
+            _GREEK_TAIL.sub("", word.text).isupper() and len(word.key) <= _MAX_ACRONYM and not phrase.is_heading
+        )
         is_known = is_acronym or evidence.is_given_name(word.key) or _is_known(word.key, phrase, evidence)
         return is_known or (not phrase.is_heading and evidence.is_proper(word.key))
     return True

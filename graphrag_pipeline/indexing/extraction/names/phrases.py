@@ -35,7 +35,7 @@ _BODY = r"\p{Lu}[\p{L}\p{M}\p{Nd}]*+"
 _INSIDE = (
     r"(?:['’](?=\p{Lu}\p{Ll}|\p{Ll}{2})[\p{L}\p{M}]++"  # O'Brien, Qur'an
     r"|[-\u2010\u2011](?:\s*\n\s*)?(?:(?:de|la|le|du|des|en|sur|sous|al|el|upon|on|in)[-\u2010])?\p{Lu}[\p{L}\p{M}\p{Nd}]*+"
-    r"|&\p{Lu}[\p{L}]*+|-\d++)*+"
+    r"|&\p{Lu}[\p{L}]*+|[-\u2010\u2011](?:\d++\p{Greek}?+|\p{Greek}[\p{L}\p{Nd}]*+))*+"  # IL-1β, NF-κB
 )
 _WORD = rf"(?:{_ABBREVIATION}|{_TAIL}|(?:\p{{Lu}}\.){{2,}}|\p{{Lu}}\.(?=\s?\p{{Lu}})|{_BODY}{_INSIDE})(?:['’][sS]\b)?"
 _GAP = r"(?:[ \t\u00a0]++(?:\n[ \t]*+)?|\n[ \t]*+)"

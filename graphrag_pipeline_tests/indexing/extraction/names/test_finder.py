@@ -67,6 +67,7 @@ def names_in(text: str) -> list[str]:
         ("They saw Gandalf the Grey, and gave Gandalf the White House.",
          ["Gandalf the Grey", "Gandalf", "White House"]),
         ("They bought Enel S.p.A. and Vivendi S.A. there.", ["Enel S.p.A.", "Vivendi S.A."]),
+        ("NF-κB binds it. TNF-α and IL-1β wake NF‑κB, not TGF-β1.", ["NF-κB", "TNF-α", "IL-1β", "NF-κB", "TGF-β1"]),
         ("萧炎是谁？萧炎是一个年轻人。", []),
         ("", []),
     ],
