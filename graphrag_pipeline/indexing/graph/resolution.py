@@ -23,6 +23,7 @@ import regex
 
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.extraction.names.aliases import is_acronym_of, split_honorifics
+from graphrag_pipeline.indexing.extraction.names.capitalization import token_rank
 from graphrag_pipeline.indexing.extraction.names.cues import FEMALE_HONORIFICS, GIVEN_NAMES, LEGAL_SUFFIXES
 from graphrag_pipeline.indexing.extraction.names.dates import is_date
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
@@ -34,7 +35,7 @@ MIN_FUZZY_LENGTH = 10  # characters of the whole title
 MIN_FUZZY_WORD = 6  # characters of the words that differ
 MAX_FUZZY_BLOCK = 500  # titles compared with each other; the start or end of a larger block is too common
 _FUZZY_KEY = 5  # one typing error in ten letters does not change both the first and the last five
-_UNKNOWN, _PERSON, _ORGANIZATION = "UNKNOWN", "PERSON", "ORGANIZATION"
+_UNKNOWN, _PERSON, _ORGANIZATION, _CONCEPT = "UNKNOWN", "PERSON", "ORGANIZATION", "CONCEPT"
 
 _PUNCTUATION = regex.compile(r"[^\p{L}\p{M}\p{N}&+#']+")
 _QUALIFIED = regex.compile(r"(.+) \([^()]+\)")
@@ -245,18 +246,37 @@ def _full_names(records: Mapping[str, TitleRecord]) -> dict[str, set[str]]:
 
 
 def _propose_acronyms(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
-    """Propose "WHO" -> "WORLD HEALTH ORGANIZATION" if no other organization has these initials; at least 3 letters."""
-    by_initials: defaultdict[str, set[str]] = defaultdict(set)
+    """Propose "WHO" -> "WORLD HEALTH ORGANIZATION" if no other title of its type has these initials.
+
+    Only organizations and terms have acronyms here, of at least 3 letters. A term that is also a word is none ("SET").
+    """
+    by_initials: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for title, record in records.items():
-        if record.type == _ORGANIZATION and len(words := title.split()) >= 3:
-            by_initials["".join(word[0] for word in words)].add(title)
-            by_initials["".join(word[0] for word in words if word not in _SMALL_WORDS)].add(title)
+        words = _split_term(title) if record.type == _CONCEPT else title.split()
+        if record.type in _WITH_ACRONYMS and len(words) >= 3:
+            by_initials[record.type, "".join(word[0] for word in words)].add(title)
+            by_initials[record.type, "".join(word[0] for word in words if word not in _SMALL_WORDS)].add(title)
     for title, record in records.items():
         letters = title.replace(".", "")
-        candidates = sorted(by_initials.get(letters, ())) if len(letters) >= 3 and record.type == _ORGANIZATION else []
-        if len(candidates) == 1 and candidates[0] != title:
-            evidence = f"initials of {candidates[0]}, no other organisation has them"
+        candidates = sorted(by_initials.get((record.type, letters), ())) if len(letters) >= 3 else []
+        is_word = record.type == _CONCEPT and _is_written_small(letters)
+        if len(candidates) == 1 and candidates[0] != title and not is_word:
+            kind = "organisation" if record.type == _ORGANIZATION else "term"
+            evidence = f"initials of {candidates[0]}, no other {kind} has them"
             yield Merge(title, candidates[0], "acronym", evidence, 0.85, needs_neighbour=True)
+
+
+def _split_term(title: str) -> list[str]:
+    return [word for word in title.replace("-", " ").split() if word[0].isalpha()]
+
+
+def _is_written_small(letters: str) -> bool:
+    """Whether English writes a word more often in lower case than in capitals: "SET", not "DNA"."""
+    small, capitals = token_rank(letters.lower()), token_rank(letters)
+    return small is not None and (capitals is None or small < capitals)
+
+
+_WITH_ACRONYMS = frozenset({_ORGANIZATION, _CONCEPT})
 
 
 _SMALL_WORDS = frozenset({"OF", "THE", "AND", "FOR", "ON", "IN", "&", "DE", "DES", "DU", "LA"})

@@ -1,7 +1,7 @@
 """Common words with a capital that are no names: commands, and titles of sections that the text cites.
 
 "Preserve the Title" begins with a verb: a noun is seldom followed by an article or a pronoun. 'the section Entitled
-"History"' cites a heading.
+"History"' cites a heading. "Copyright (c) 1998" is a notice.
 
 Keep out: capitals that the place in a sentence explains (`finder.py`).
 """
@@ -18,6 +18,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES
 from graphrag_pipeline.indexing.extraction.names.finder import Name
 
 _OBJECT = regex.compile(r"\s+(?:the|an?|all|any|each|every|its|this|that|these|those|their|your|it|them)\b")
+_NOTICE = regex.compile(r"\s+(?:\([cC]\)|©)")
 _CITES = regex.compile(
     r"\b(?:section|chapter|heading|part)s?\s+(?:(?:entitled|titled|called|named|marked)\s+)?"
     r"(?:[\"“'‘][^\"”'’]{1,40}[\"”'’],?\s+(?:or|and)\s+)*[\"“'‘]$",
@@ -33,9 +34,10 @@ def drop_cited(names: Iterable[Name], text: str, headings: list[bool]) -> list[N
     Args:
         headings: for each sentence, whether it is a heading.
     """
-    names = list(names)
+    names = [name for name in names if not _NOTICE.match(text, name.end)]
     total: Counter[str] = Counter()
     commands: Counter[str] = Counter()
+    quoted: Counter[str] = Counter()
     cited: Counter[str] = Counter()
     in_headings: Counter[str] = Counter()
     for name in names:
@@ -43,13 +45,14 @@ def drop_cited(names: Iterable[Name], text: str, headings: list[bool]) -> list[N
             continue
         total[name.form] += 1
         commands[name.form] += _OBJECT.match(text, name.end) is not None
-        is_quoted = text[name.start - 1 : name.start] in _QUOTES
+        is_quoted = text[max(name.start - 1, 0) : name.start] in _QUOTES
+        quoted[name.form] += is_quoted
         cited[name.form] += is_quoted and _CITES.search(text, max(name.start - 90, 0), name.start) is not None
         in_headings[name.form] += headings[name.sentence]
     dropped = {
         form
         for form, n in total.items()
-        if 2 * commands[form] >= n or (cited[form] and cited[form] + in_headings[form] >= _MIN_CITED_SHARE * n)
+        if 2 * commands[form] >= n or (cited[form] and quoted[form] + in_headings[form] >= _MIN_CITED_SHARE * n)
     }
     return [name for name in names if name.form not in dropped] if dropped else names
 

@@ -49,7 +49,9 @@ _MIN_NOUN_USES = 0.1  # of all occurrences of a word
 _SPEAKS = re.compile(
     r"['\"\u2019\u201d]\s+(?:said|cried|replied|answered|exclaimed|whispered|muttered)\s+(?:the|an?)\s+$"
 )
-_WORD = re.compile(r"(?<![\w/\\@$=<-])(?<!\w\.)[^\W\d_]+(?:[-'’][^\W\d_]+)*(?![\w(=\\-]|\.\w)")  # not in code
+_WORD = re.compile(
+    r"(?<![\w/\\@$=<-])(?<!\w\.)[^\W\d_]+(?:[-'’][^\W\d_]+)*(?![\w=\\-]|\.\w|\((?!\d|s\)))"
+)  # not in code
 _RARE = 10_000  # rank of a word of one field: it needs fewer occurrences
 _ADJECTIVES = ("al", "ful", "ous", "less", "ive", "able", "ible", "ary", "ic", "ant", "ent")
 

@@ -66,7 +66,7 @@ historically important interestingly less long lots low lower modern nice open p
 sometimes strange strong der die das den dem ein eine einer eines und oder aber mit für auf im am bei nach vor zu zum
 zur aus ist war nicht auch sie es er ich wir wenn wie les une dans avec pour sur mais ce cette ces il elle nous vous
 un una por para con pero suddenly sure then through true unable unfortunately whole wrong yours men women children man
-woman work years
+woman work years prior
 """)
 
 MONTHS = words("january february march april may june july august september october november december")

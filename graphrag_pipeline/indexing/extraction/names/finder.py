@@ -273,20 +273,17 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
         return False
     if is_place(word.key):
         return True
+    if phrase.is_heading and word.key not in GIVEN_NAMES and not evidence.alone[word.key] and _is_also_a_word(word.key):
+        return False  # "2. Verbatim copying"
     if phrase.is_weak and word.start == 0:
         if word.key in OPENERS:
             return False
         is_acronym = (
             _GREEK_TAIL.sub("", word.text).isupper() and len(word.key) <= _MAX_ACRONYM and not phrase.is_heading
         )
-        is_known = is_acronym or evidence.is_given_name(word.key) or _is_known(word.key, phrase, evidence)
+        is_known = is_acronym or evidence.is_given_name(word.key) or evidence.is_name(word.key)
         return is_known or (not phrase.is_heading and evidence.is_proper(word.key))
     return True
-
-
-def _is_known(key: str, phrase: Phrase, evidence: CapitalizationEvidence) -> bool:
-    """Whether the document writes a word as a name; a common word in a heading only if it also stands alone as one."""
-    return evidence.is_name(key) and (not phrase.is_heading or bool(evidence.alone[key]) or not is_common_word(key))
 
 
 def _name_of(pieces: list[PhrasePiece], phrase: Phrase) -> Name:

@@ -186,7 +186,9 @@ def type_by_words(form: str) -> str | None:
     if _is_event(words):
         return EVENT
     first, last = words[0], words[-1].replace(".", "")  # "S.A" is SA
-    if last in _WEAK_TAILS and all(is_common_word(word) for word in words[:-1]):  # "Covered Software"
+    if last in _WEAK_TAILS and (
+        "OF" in words or all(is_common_word(word) for word in words[:-1])
+    ):  # "Covered Software"
         return None
     if first in ORGANIZATION_HEADS and "OF" in words:
         return ORGANIZATION
@@ -269,6 +271,8 @@ def _read_cues(text: str, name: Name) -> Iterator[str]:
     """Yield the types that the words next to a name suggest, and "describes" for an adjective's place."""
     if name.form.isupper() and describes_noun(text, name):
         yield "describes"
+    if _is_team(text, name):
+        yield "agency"
     if text.startswith(("(", " ("), name.end) and _LIFE.match(text, name.end):
         yield "person role"
     after = _AFTER.match(text, name.end)
@@ -303,7 +307,17 @@ def _read_cues(text: str, name: Name) -> Iterator[str]:
         elif key in PERSON_ROLES and "of" not in between:
             yield "person role"
         elif key in ORGANIZATION_ROLES and "of" not in between:
-            yield ORGANIZATION
+            yield "organization role"
+
+
+def _is_team(text: str, name: Name) -> bool:
+    """Whether a name is "the", a place and a plural: "the Kisumu Rovers"."""
+    first, _, last = name.form.partition(" ")
+    return last.endswith("s") and last.isalpha() and title_of(first) in load_places() and _follows_the(text, name)
+
+
+def _follows_the(text: str, name: Name) -> bool:
+    return text[max(name.start - 4, 0) : name.start].lower() == "the "
 
 
 def _last_word(text: str, before: regex.Match[str], name: Name) -> str:
@@ -314,8 +328,12 @@ def _last_word(text: str, before: regex.Match[str], name: Name) -> str:
 
 def _is_agency(text: str, name: Name) -> bool:
     """Whether a name of several words without "of" stands after "the"."""
-    is_after_the = text[max(name.start - 4, 0) : name.start].lower() == "the "
-    return is_after_the and " " in name.form and " of " not in name.form and title_of(name.form) not in load_places()
+    return (
+        _follows_the(text, name)
+        and " " in name.form
+        and " of " not in name.form
+        and title_of(name.form) not in load_places()
+    )
 
 
 def _is_acronym(form: str, in_lower: set[str]) -> bool:
@@ -339,7 +357,7 @@ def _type_acronym(form: str, cues: Counter[str], is_story: bool) -> str:
     title = title_of(form)
     if title in load_places():
         return GEO
-    if title in ORGANIZATIONS_IN_CAPITALS or cues[ORGANIZATION] or cues[PERSON]:
+    if title in ORGANIZATIONS_IN_CAPITALS or cues[ORGANIZATION] or cues["organization role"] or cues[PERSON]:
         return ORGANIZATION
     return ORGANIZATION if is_story and not cues["describes"] else CONCEPT
 
@@ -355,7 +373,9 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
         return PERSON
     if len(words) > 1 and words[-1] in GIVEN_NAMES and "OF" not in words:  # Tiny Tim
         return PERSON
-    if cues[ORGANIZATION] + cues["agency"] > cues[PERSON]:
+    if cues["organization role"] > cues["person role"]:  # also one that "said" something
+        return ORGANIZATION
+    if 2 * cues[ORGANIZATION] + cues["agency"] > cues[PERSON] + 2 * cues["person role"]:
         return ORGANIZATION
     if is_code(form):
         return UNKNOWN
@@ -365,6 +385,7 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
     if (
         cues[GEO] / n_names >= _MIN_PLACE_SHARE
         and not title.endswith(ADJECTIVE_ENDINGS)
+        and len(words[-1]) > 1
         and not is_common_noun(words[-1])
     ):
         return GEO

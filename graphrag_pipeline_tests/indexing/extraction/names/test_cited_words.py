@@ -14,6 +14,10 @@ def test_titles_of_sections_that_the_text_cites_are_no_names() -> None:
     assert _kept('He sang a song entitled "Hello" there.', "Hello") == 1
 
 
+def test_notices_are_no_names() -> None:
+    assert _kept("Copyright (c) 1998 Ada Lovelace.", "Copyright") == 0
+
+
 def _kept(text: str, form: str) -> int:
     names = [Name(form, match.start(), match.end(), 0) for match in regex.finditer(form, text)]
     return len(drop_cited(names, text, [False]))

@@ -132,6 +132,9 @@ def test_where_persons_lead_a_common_word_may_name_one() -> None:
         ("The Mombasa Lions won.", "Mombasa Lions", "ORGANIZATION"),
         ("The Phantom said so.", "Phantom", "PERSON"),
         ("Storm Ingrid", "Storm Ingrid", "EVENT"),
+        ("They beat the Kisumu Rovers.", "Kisumu Rovers", "ORGANIZATION"),
+        ("the insurer Gjensidige said", "Gjensidige", "ORGANIZATION"),
+        ("in Exhibit B", "Exhibit B", "UNKNOWN"),
     ],
 )
 def test_companies_clubs_and_storms_are_no_persons(text: str, form: str, expected: str) -> None:
