@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.evaluation.text_overlap import squad_tokens
 from graphrag_pipeline.query.filtering.document_mask import document_rows
 from graphrag_pipeline.query.question import MAX_QUESTION_CHARS
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 _SEPARATOR = "|"
 _LISTS = ("evidence", "answers")
+_COLUMNS = ("question", "answer", "kind", *_LISTS)
 _DOCUMENT_NAMES = ("id", "path", "title")
 UNANSWERABLE = "unanswerable"
 """The reference answer of a question that the documents do not answer."""
@@ -124,21 +127,37 @@ def _read_jsonl(path: Path, text: str) -> Iterator[tuple[int, Any]]:
 
 def _read_csv(path: Path, text: str) -> Iterator[tuple[int, Any]]:
     reader = csv.DictReader(text.splitlines(keepends=True), strict=True)
-    if "question" not in (reader.fieldnames or ()):
-        raise PipelineError(f"{path}, line 1: the heading has no column `question`")
     try:
+        headings = reader.fieldnames or ()
+        if "question" not in headings:
+            raise PipelineError(f"{path}, line 1: the heading has no column `question`")
+        if repeated := [name for name, n in Counter(headings).items() if n > 1 and name in _COLUMNS]:
+            raise PipelineError(f"{path}, line 1: the heading has the column `{repeated[0]}` twice")
         for row in reader:
-            yield reader.line_num, {**row, **{name: _split_cell(row.get(name) or "") for name in _LISTS}}
+            yield reader.line_num, _with_lists(f"{path}, line {reader.line_num}", len(headings), row)
     except csv.Error as error:
         raise PipelineError(f"{path}, line {reader.line_num + 1}: is not valid CSV ({error})") from None
 
 
-def _split_cell(cell: str) -> Any:
+def _with_lists(place: str, n_headings: int, row: dict[Any, Any]) -> dict[str, Any]:
+    """Return a row of CSV with the cells that hold lists as lists."""
+    if further := row.pop(None, None):
+        raise PipelineError(
+            f"{place}: has {n_headings + len(further)} cells, but the heading has {n_headings}; put a cell that "
+            "contains a comma in double quotes"
+        )
+    return {**row, **{name: _split_cell(place, name, row.get(name) or "") for name in _LISTS}}
+
+
+def _split_cell(place: str, column: str, cell: str) -> Any:
     if cell.lstrip().startswith("["):
         try:
             return json.loads(cell)
-        except ValueError:
-            pass
+        except ValueError as error:
+            raise PipelineError(
+                f"{place}: `{column}` begins with [ but is not a JSON list ({error}); correct it, or separate the "
+                f"items with {_SEPARATOR}"
+            ) from None
     return [name.strip() for name in cell.split(_SEPARATOR) if name.strip()]
 
 
@@ -167,7 +186,23 @@ def _answers_of(place: str, row: dict[str, Any]) -> tuple[str, ...]:
         if len(texts) > 1:
             raise PipelineError(f"{place}: a question is either {UNANSWERABLE!r} or has other answers, not both")
         return tuple(folded)
+    if wordless := [text for text in texts if not squad_tokens(text)]:
+        raise PipelineError(
+            f"{place}: the reference answer {wordless[0]!r} has no word, so no answer can agree with it; write one "
+            "with words or numbers"
+        )
     return texts
+
+
+def find_repeated(questions: Sequence[Question]) -> list[str]:
+    """Return the places of the questions that ask what one before them asks, in the same words."""
+    asked = Counter[str]()
+    repeated = []
+    for question in questions:
+        words = " ".join(question.question.casefold().split())
+        repeated += [question.place] if asked[words] else []
+        asked[words] += 1
+    return repeated
 
 
 # ------------------------------------------------------------------------------------------------------------- evidence

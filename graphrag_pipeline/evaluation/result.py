@@ -16,8 +16,10 @@ from graphrag_pipeline.evaluation.answer_figures import (
     render_answers,
 )
 from graphrag_pipeline.evaluation.confidence import PairedDifference
-from graphrag_pipeline.evaluation.questions import Question
+from graphrag_pipeline.evaluation.questions import Question, find_repeated
 from graphrag_pipeline.evaluation.retrieval_figures import RetrievalFigures, compare_retrieval, render_figures
+
+_MAX_REPEATED = 3
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class Evaluation:
             "answers": [row.to_dict() for row in self.figures.answers],
             "unknown_evidence": list(self.unknown_evidence),
             "failed_judgements": self.list_failures(),
+            "repeated_questions": find_repeated(list(dict.fromkeys((*self.with_evidence, *self.with_answers)))),
         }
         if not self.against:
             return record
@@ -107,4 +110,7 @@ class Evaluation:
 
 
 def _count(questions: tuple[Question, ...], what: str) -> str:
-    return f"{len(questions):,} question{'' if len(questions) == 1 else 's'} {what}"
+    repeated = find_repeated(questions)
+    named = ", ".join(repeated[:_MAX_REPEATED]) + (" and others" if len(repeated) > _MAX_REPEATED else "")
+    note = f"; asked before, and each counts: {named}" if repeated else ""
+    return f"{len(questions):,} question{'' if len(questions) == 1 else 's'} {what}{note}"

@@ -55,8 +55,12 @@ def measure_overlap(answer: str, references: Sequence[str], question: str = "") 
 
 
 def squad_tokens(text: str) -> list[str]:
-    """Return the tokens that SQuAD compares: folded, punctuation deleted, English articles removed."""
-    return [word for word in _bare_tokens(text) if word not in _ARTICLES]
+    """Return the tokens that SQuAD compares: folded, punctuation deleted, English articles removed.
+
+    A text of articles alone, such as "A", keeps them. SQuAD would find that the empty answer equals it.
+    """
+    words = _bare_tokens(text)
+    return [word for word in words if word not in _ARTICLES] or words
 
 
 def _bare_tokens(text: str) -> list[str]:

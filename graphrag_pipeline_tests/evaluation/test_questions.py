@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.evaluation.questions import Question, find_evidence, read_gold, read_questions, write_questions
+from graphrag_pipeline.evaluation.questions import (
+    Question,
+    find_evidence,
+    find_repeated,
+    read_gold,
+    read_questions,
+    write_questions,
+)
+from graphrag_pipeline.evaluation.result import Evaluation, Measured
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 
 
@@ -40,6 +48,14 @@ def test_jsonl_and_csv_give_the_same_questions(tmp_path: Path) -> None:
         ("a.jsonl", "\n", "has no question"),
         ("a.csv", "text,evidence\nWho?,a\n", "line 1: the heading has no column `question`"),
         ("a.csv", 'question,evidence\n"Who?" x,a\n', "line 2: is not valid CSV"),
+        (
+            "a.csv",
+            "question,answer\nWho is Scrooge, the miser?,a miser\n",
+            "line 2: has 3 cells, but the heading has 2",
+        ),
+        ("a.csv", "question,answer,answer\nWho?,a,b\n", "line 1: the heading has the column `answer` twice"),
+        ("a.csv", 'question,answers\nWho?,"[""a miser"", 3"\n', r"line 2: `answers` begins with \[ but is not a JSON"),
+        ("a.jsonl", '{"question": "Who?", "answer": "..."}', "line 1: the reference answer '...' has no word"),
         ("missing.jsonl", None, "cannot be read"),
     ],
 )
@@ -74,6 +90,13 @@ def test_answers_are_read_from_both_columns_and_file_forms(tmp_path: Path) -> No
         questions = read_gold(path)
         assert [q.answers for q in questions] == [("3", "three"), ("Bob",), ("unanswerable",)]
         assert [q.is_unanswerable for q in questions] == [False, False, True]
+
+
+def test_a_question_asked_twice_is_named() -> None:
+    asked = [Question(text, ("a",), place=f"line {n}") for n, text in enumerate(("Who?", "What?", "who? ", "Who?"), 1)]
+    assert find_repeated(asked) == ["line 3", "line 4"] and find_repeated(asked[:2]) == []
+    found = Evaluation("s", 5, tuple(asked), (), Measured())
+    assert found.to_dict()["repeated_questions"] == ["line 3", "line 4"]
 
 
 def test_evidence_is_a_document_by_path_id_or_title_or_a_text_unit(index: GraphIndex) -> None:

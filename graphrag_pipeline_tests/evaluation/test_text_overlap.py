@@ -57,3 +57,8 @@ def test_an_answer_contains_a_reference_as_whole_words() -> None:
     assert measure_overlap("He paid fifteen shillings a week.", ["Fifteen shillings"]).is_contained
     assert not measure_overlap("He paid fifteen shilling.", ["fifteen shillings"]).is_contained
     assert measure_overlap("Who knows", ["Bob", "knows"]).is_contained
+
+
+def test_a_reference_of_articles_alone_is_not_met_by_an_empty_answer() -> None:
+    empty, same = measure_overlap("", ["the"]), measure_overlap("A.", ["A"], "Which blood group is it?")
+    assert (empty.f1, empty.is_exact, same.f1, same.is_exact, same.is_contained) == (0, False, 1, True, True)
