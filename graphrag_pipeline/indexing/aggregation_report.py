@@ -1,15 +1,17 @@
 """Figures on chunk aggregation and averaged vectors: text units, embedding calls, and what averaging loses.
 
 "Before" means one text unit per chunk. Calls are counted by the rules by which texts are sent (`embeddings.py`,
-`models/pieces.py`), so they are those that an index from scratch makes. What averaging loses is measured with the
-configured model: texts that fit are cut on purpose, and the mean of the parts is compared with the vector of the whole.
+`models/pieces.py`, and one pool over all buckets for text units), so they are those that an index from scratch makes.
+Requests have a meaning only for texts that are sent together, so they are not added up. What averaging
+loses is measured with the configured model: texts that fit are cut on purpose, and the mean of the parts is compared
+with the vector of the whole.
 Keep out: the aggregation, requests, and stores.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,12 +46,12 @@ class EmbeddingCalls:
 
 @dataclass(frozen=True)
 class AggregationFigures:
-    """Figures on the documents of one partition; they add up over partitions.
+    """Figures on documents. Calls do not add up over partitions: equal texts are sent once, and requests are shared.
 
     Attributes:
         n_documents, n_chunks: documents that came in chunks, and their chunks.
         n_text_units: text units of these documents.
-        before, after: calls that embed all text units of the partition, with one text unit per chunk and as they are.
+        before, after: calls that embed all text units, with one text unit per chunk and as they are.
     """
 
     n_documents: int
@@ -62,30 +64,40 @@ class AggregationFigures:
 def measure_aggregation(
     documents: pa.Table, text_units: pa.Table, limits: EmbeddingModelSettings
 ) -> AggregationFigures | None:
-    """Compute the figures of a partition; None without chunked documents.
+    """Compute the figures of some documents; None if none of them came in chunks.
 
     Args:
-        documents, text_units: `tables.DOCUMENTS` and `tables.TEXT_UNITS` of all documents of the partition.
+        documents: columns `id`, `text` and `chunks` of `tables.DOCUMENTS`.
+        text_units: columns `document_id` and `text` of `tables.TEXT_UNITS`, of the same documents.
         limits: limits of the embedding model whose calls are counted.
     """
     chunked = documents.filter(pc.is_valid(documents["chunks"]))
     if not chunked.num_rows:
         return None
-    rows = chunked.select(["text", "chunks"]).to_pylist()
-    chunks = [row["text"][chunk["start"] : chunk["end"]] for row in rows for chunk in row["chunks"]]
     is_chunked = pc.is_in(text_units["document_id"], chunked["id"].combine_chunks())
-    others = text_units.filter(pc.invert(is_chunked))["text"].to_pylist()
     return AggregationFigures(
         chunked.num_rows,
-        len(chunks),
+        pc.sum(pc.list_value_length(chunked["chunks"])).as_py(),
         pc.sum(is_chunked).as_py() or 0,
-        count_embedding_calls(others + chunks, limits),
-        count_embedding_calls(text_units["text"].to_pylist(), limits),
+        count_calls_together(_texts_before(documents, text_units), limits),
+        count_calls_together(text_units["text"].to_pylist(), limits),
     )
 
 
+def _texts_before(documents: pa.Table, text_units: pa.Table) -> Iterator[str]:
+    """Yield each chunk of chunked documents and the text units of the others, in the order of the documents."""
+    units: dict[str, list[str]] = {}
+    for document, text in zip(text_units["document_id"].to_pylist(), text_units["text"].to_pylist(), strict=True):
+        units.setdefault(document, []).append(text)
+    for row in documents.select(["id", "text", "chunks"]).to_pylist():
+        if row["chunks"] is None:
+            yield from units.get(row["id"], ())
+        else:
+            yield from (row["text"][chunk["start"] : chunk["end"]] for chunk in row["chunks"])
+
+
 def describe_aggregation(figures: AggregationFigures | None) -> dict[str, Any]:
-    """Return the figures by description; {} without figures."""
+    """Return the figures of one bucket by description; {} without figures. Requests hold texts of all buckets."""
     if figures is None:
         return {}
     return {
@@ -93,11 +105,9 @@ def describe_aggregation(figures: AggregationFigures | None) -> dict[str, Any]:
         "text units before aggregation": figures.n_chunks,
         "text units after aggregation": figures.n_text_units,
         "text units saved, %": saved_percent(figures.n_chunks, figures.n_text_units),
-        "embedding inputs before aggregation": figures.before.n_inputs,
-        "embedding inputs after aggregation": figures.after.n_inputs,
+        "distinct embedding inputs of this bucket before aggregation": figures.before.n_inputs,
+        "distinct embedding inputs of this bucket after aggregation": figures.after.n_inputs,
         "embedding inputs saved, %": saved_percent(figures.before.n_inputs, figures.after.n_inputs),
-        "embedding requests before aggregation": figures.before.n_requests,
-        "embedding requests after aggregation": figures.after.n_requests,
     }
 
 
@@ -108,15 +118,20 @@ def saved_percent(before: int, after: int) -> float:
 
 def count_embedding_calls(texts: Sequence[str], limits: EmbeddingModelSettings) -> EmbeddingCalls:
     """Count the calls of `embed_texts` for texts of which no vector is stored: equal and blank ones are not sent."""
+    distinct = sorted(set(texts), key=text_hash)
+    batches = [distinct[start : start + BATCH_TEXTS] for start in range(0, len(distinct), BATCH_TEXTS)]
+    counts = [count_calls_together(batch, limits) for batch in batches]
+    return EmbeddingCalls(sum(count.n_inputs for count in counts), sum(count.n_requests for count in counts))
+
+
+def count_calls_together(texts: Iterable[str], limits: EmbeddingModelSettings) -> EmbeddingCalls:
+    """Count the calls for texts that the embedder gets at once, in this order, as an index run sends text units."""
     limit = piece_limit(limits)
-    distinct = sorted({text for text in texts if text.strip()}, key=text_hash)
-    n_inputs = n_requests = 0
-    for start in range(0, len(distinct), BATCH_TEXTS):
-        batch = distinct[start : start + BATCH_TEXTS]
-        counts = [piece.n_tokens for text in batch for piece in pieces_to_send(text, limit)]
-        n_inputs += len(counts)
-        n_requests += len(pack_batches(counts, limits.batch_size, limits.batch_max_tokens_per_request))
-    return EmbeddingCalls(n_inputs, n_requests)
+    distinct = dict.fromkeys(text for text in texts if text.strip())
+    counts = [piece.n_tokens for text in distinct for piece in pieces_to_send(text, limit)]
+    return EmbeddingCalls(
+        len(counts), len(pack_batches(counts, limits.batch_size, limits.batch_max_tokens_per_request))
+    )
 
 
 # ----------------------------------------------------------------------------------------------------- averaged vectors

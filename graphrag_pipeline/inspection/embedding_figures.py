@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from graphrag_pipeline.identity import text_hash
 from graphrag_pipeline.indexing.aggregation_report import (
-    AggregationFigures,
     choose_comparisons,
     compare_averages,
     measure_aggregation,
@@ -27,17 +26,16 @@ from graphrag_pipeline.pipeline.stages import STAGES
 
 def read_embedding_figures(root: Root) -> dict[str, Any]:
     """Return the figures by the keys of `status --json`: `aggregation` and `averaged_vectors`, None without any."""
-    figures: list[AggregationFigures] = []
+    parts: list[tuple[pa.Table, pa.Table]] = []
     cosines: list[float] = []
     for partition in STAGES["text_units"].partitions(root.settings):
         documents, units = (_read(root, table, partition) for table in ("documents", "text_units"))
         if documents is None or units is None:
             continue
-        found = measure_aggregation(documents, units, root.settings.embedding_model)
-        figures += [found] if found else []
+        parts.append((documents.select(["id", "text", "chunks"]), units.select(["document_id", "text"])))
         if root.settings.embeddings.engine == "model":
             cosines += _stored_cosines(root, units["text"].to_pylist())
-    return {"aggregation": _sum_up(figures), "averaged_vectors": _summarize(cosines)}
+    return {"aggregation": _sum_up(root, parts), "averaged_vectors": _summarize(cosines)}
 
 
 def _read(root: Root, table: str, partition: str) -> pa.Table | None:
@@ -52,21 +50,23 @@ def _stored_cosines(root: Root, texts: Sequence[str]) -> list[float]:
     return compare_averages(comparisons, root.models.embedder.read_stored(text_of), limits)
 
 
-def _sum_up(figures: Sequence[AggregationFigures]) -> dict[str, Any] | None:
-    if not figures:
+def _sum_up(root: Root, parts: Sequence[tuple[pa.Table, pa.Table]]) -> dict[str, Any] | None:
+    if not parts:
         return None
-    n_chunks, n_text_units = sum(f.n_chunks for f in figures), sum(f.n_text_units for f in figures)
-    before, after = sum(f.before.n_inputs for f in figures), sum(f.after.n_inputs for f in figures)
+    documents, units = (pa.concat_tables(tables) for tables in zip(*parts, strict=True))
+    figures = measure_aggregation(documents, units, root.settings.embedding_model)
+    if figures is None:
+        return None
     return {
-        "documents": sum(f.n_documents for f in figures),
-        "chunks": n_chunks,
-        "text_units": n_text_units,
-        "text_units_saved_percent": saved_percent(n_chunks, n_text_units),
-        "inputs_before": before,
-        "inputs_after": after,
-        "inputs_saved_percent": saved_percent(before, after),
-        "requests_before": sum(f.before.n_requests for f in figures),
-        "requests_after": sum(f.after.n_requests for f in figures),
+        "documents": figures.n_documents,
+        "chunks": figures.n_chunks,
+        "text_units": figures.n_text_units,
+        "text_units_saved_percent": saved_percent(figures.n_chunks, figures.n_text_units),
+        "inputs_before": figures.before.n_inputs,
+        "inputs_after": figures.after.n_inputs,
+        "inputs_saved_percent": saved_percent(figures.before.n_inputs, figures.after.n_inputs),
+        "requests_before": figures.before.n_requests,
+        "requests_after": figures.after.n_requests,
     }
 
 

@@ -7,16 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from graphrag_pipeline.defs.assets.definitions import BODIES
 from graphrag_pipeline.defs.assets.stage_run import StageRun
+from graphrag_pipeline.defs.index_runs.call_pool import call_ahead
+from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.indexing.aggregation_report import choose_comparisons
 from graphrag_pipeline.inspection.embedding_figures import read_embedding_figures, render_embedding_figures
 from graphrag_pipeline.inspection.estimates import estimate_index
+from graphrag_pipeline.models.pieces import piece_limit, pieces_to_send
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
 from graphrag_pipeline_tests.support.corpora.paged_document import make_manual
@@ -43,8 +47,9 @@ def server() -> Iterator[ModelServer]:
         yield server
 
 
-def make(path: Path, url: str, n_compared: int = 0, limit: int = 450, n_buckets: int = 1) -> Root:
-    rows = [row for seed in range(3) for row in make_manual(f"manual {seed}", seed=seed)]
+def make(path: Path, url: str, n_compared: int = 0, limit: int = 450, n_buckets: int = 1, n_copies: int = 1) -> Root:
+    seeds = [(seed, copy) for seed in range(3) for copy in range(n_copies)]
+    rows = [row for seed, copy in seeds for row in make_manual(f"manual {seed} {copy}", seed=seed)]
     options = {"url": url, "n_compared": n_compared, "limit": limit, "n_buckets": n_buckets}
     files = {**CAROL, "chunks.jsonl": "\n".join(map(json.dumps, rows))}
     root = make_root(path, files, SETTINGS.format(**options))
@@ -72,7 +77,7 @@ def test_reported_calls_are_those_that_the_server_logged(tmp_path: Path, server:
     made = logged(server)
     figures = read_embedding_figures(root)
     shown = figures["aggregation"]
-    assert made == (run.details["embedding inputs"], run.details["embedding requests"])
+    assert made == (run.details["distinct embedding inputs of this bucket"], run.account.n_calls)
     assert made == (shown["inputs_after"], shown["requests_after"])
 
     documents = root.tables.read_head(root.tables.need("documents", "000")).to_pylist()
@@ -94,8 +99,8 @@ def test_averaged_vectors_are_compared_by_the_configured_model(tmp_path: Path, s
     server.reset()
     run = embed(root)
     n_inputs, n_requests = logged(server)
-    assert (estimate.n_calls, n_requests) == (run.details["embedding requests"] + 1, run.account.n_calls)
-    assert n_requests == estimate.n_calls and n_inputs > run.details["embedding inputs"]
+    assert n_requests == estimate.n_calls == run.account.n_calls
+    assert n_inputs > run.details["distinct embedding inputs of this bucket"]
     assert root.models.spending.total()[1] == pytest.approx(run.account.cost) and run.account.cost > 0
 
     averaged = read_embedding_figures(root)["averaged_vectors"]
@@ -106,13 +111,33 @@ def test_averaged_vectors_are_compared_by_the_configured_model(tmp_path: Path, s
     assert lines[-1].endswith("(3 texts cut on purpose)")
 
 
-def test_the_estimate_counts_the_requests_of_every_bucket(tmp_path: Path, server: ModelServer) -> None:
-    root = make(tmp_path, server.base_url, n_compared=2, n_buckets=3)
-    stale = find_stale(root, detect_input(root))
-    (estimate,) = (found for found in estimate_index(root, stale) if found.stage == "text_unit_embeddings")
+@pytest.mark.parametrize("n_compared", [0, 2])
+def test_calls_of_an_index_run_over_buckets_with_copies_are_those_reported(
+    tmp_path: Path, server: ModelServer, n_compared: int
+) -> None:
+    root = make(tmp_path, server.base_url, n_compared=n_compared, n_buckets=4, n_copies=3)
+    (estimate,) = (
+        found for found in estimate_index(root, find_stale(root, detect_input(root)))
+        if found.stage == "text_unit_embeddings"
+    )  # fmt: skip
     server.reset()
+    buckets = STAGES["text_unit_embeddings"].partitions(root.settings)
+    call_ahead(root, buckets, IndexSession())
+    inputs, sent = [text for call in server.calls for text in call.body["input"]], logged(server)
     build_tables(root, ("text_unit_embeddings",))
-    assert logged(server)[1] == estimate.n_calls >= 3
+    assert logged(server)[1] == estimate.n_calls
+    shown = read_embedding_figures(root)["aggregation"]
+    assert sent == (shown["inputs_after"], shown["requests_after"]) and len(set(inputs)) == len(inputs)
+    assert logged(server) == sent or n_compared
+
+    tables = [[root.tables.read(table, bucket) for bucket in buckets] for table in ("documents", "text_units")]
+    assert sum(map(bool, (part.num_rows for part in tables[0]))) > 1
+    documents, units = (pa.concat_tables(parts).to_pylist() for parts in tables)
+    texts = {d["text"][c["start"] : c["end"]] for d in documents for c in d["chunks"] or ()}
+    whole = {document["id"] for document in documents if document["chunks"] is None}
+    texts |= {unit["text"] for unit in units if unit["document_id"] in whole}
+    pieces = [piece for text in texts for piece in pieces_to_send(text, piece_limit(root.settings.embedding_model))]
+    assert shown["inputs_before"] == len(pieces)
 
 
 def cosines_of(root: Root, server: ModelServer, path: Path) -> list[float]:
@@ -131,7 +156,7 @@ def test_nothing_is_paid_for_a_comparison_where_no_text_is_cut(tmp_path: Path, s
     root = make(tmp_path, server.base_url, n_compared=3, limit=8000)
     server.reset()
     run = embed(root)
-    assert logged(server) == (run.details["embedding inputs"], run.details["embedding requests"])
+    assert logged(server) == (run.details["distinct embedding inputs of this bucket"], run.account.n_calls)
     assert "averaged vectors compared" not in run.details
 
 

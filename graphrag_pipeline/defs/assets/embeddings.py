@@ -27,12 +27,11 @@ def text_unit_embeddings(run: StageRun) -> None:
 
 
 def _show_calls(run: StageRun, texts: list[str]) -> None:
-    """Show how many calls the texts take, and compare averaged vectors with those of whole texts."""
+    """Show how many inputs the texts are, and compare averaged vectors with those of whole texts."""
     from graphrag_pipeline.indexing import aggregation_report as report
 
     limits = run.settings.embedding_model
-    calls = report.count_embedding_calls(texts, limits)
-    run.details |= {"embedding inputs": calls.n_inputs, "embedding requests": calls.n_requests}
+    run.details["distinct embedding inputs of this bucket"] = report.count_calls_together(texts, limits).n_inputs
     comparisons = report.choose_comparisons(texts, limits, run.settings.embeddings.n_compared)
     cosines = report.compare_averages(comparisons, run.embed_stored(report.texts_to_compare(comparisons)), limits)
     run.details |= report.describe_averages(cosines)
