@@ -2,26 +2,34 @@
 
 Local and basic search answer with descriptions of the records that the question names and with passages of the
 context's text units, global search with findings of reports. Each statement has a marker `[1]` whose citation resolves
-to record, text unit, document and offsets. The first line says that no model wrote the answer. Only the context is
-read; if no report answers, text units are read as well. If nothing answers, the answer lists what was looked at and
-quotes passages that share half of the question's words. It says "not in the index" only if none of its words is found.
+to record, text unit, document and offsets. The first line says that no model wrote the answer. If the question asks for
+a name or a number and the texts clearly give one (`named_answers.py`), the first line gives it, and the first quotation
+is the sentence that supports it. Only the context is read; if no report answers, text units are read as
+well, and for the name those of the named entities and of basic search. If nothing answers, the answer lists what was
+looked at and quotes passages that share half of the question's words. It says "not in the index" only if none of its
+words is found.
 Keep out: choosing the context.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphrag_pipeline.citations import split_cited, strip_citations
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite
+from graphrag_pipeline.query.answers.named_answers import (
+    NamedAnswer,
+    find_named_answer,
+    read_named_units,
+)
 from graphrag_pipeline.query.answers.quoting import IS_NEAREST, Quote, quote_passages, quote_runs, state_graph
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_latin, stem, topic_words
-from graphrag_pipeline.query.results import Answer, Citation, Context, TextUnitRecord
+from graphrag_pipeline.query.results import Answer, Context, TextUnitRecord
 from graphrag_pipeline.query.search.basic import read_within
 from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis, analyze_question
@@ -58,16 +66,53 @@ def write_answer(index: IndexReader, question: str, context: Context, settings: 
         return Answer(NOTHING_TO_LOOK_FOR)
     units = context.text_units
     analysis = analyze_question(index, question, units)
+    lead = _find_lead(index, question, units)
     stated = state_graph(index, analysis, context)
-    n_left = settings.max_sentences - len(stated)
-    quotes = stated + quote_passages(index, analysis, units, n_left, stated)
+    n_left = settings.max_sentences - len(stated) - len(lead.quotes)
+    quotes = stated + quote_passages(index, analysis, units, n_left, [*stated, *lead.sentences])
     if not quotes or _absent_words(analysis, units):
-        quotes = stated + _answer_from_units(index, analysis, units, n_left, stated)
-    if quotes:
-        return _compose(_introduce_passages(analysis, units, quotes), quotes)
+        quotes = stated + _answer_from_units(index, analysis, units, n_left, [*stated, *lead.sentences])
+    if quotes or lead.quotes:
+        quotes = [*lead.quotes, *quotes]
+        introduction = lead.text or _introduce_passages(analysis, units, quotes)
+        return replace(_compose(introduction, quotes), text_units=lead.read)
     if not units:
         return Answer(NOTHING_READ)
     return _answer_with_nearest(index, analysis, units, f"looked at {_count(len(units), 'text unit')}")
+
+
+@dataclass(frozen=True)
+class _Lead:
+    """How an answer begins if the texts name what is asked for; empty if they do not.
+
+    Attributes:
+        text: the line that gives the name, with its citation.
+        quotes: the quotation that supports it, if any.
+        sentences: its sentences, one by one, not to be quoted again.
+        read: the text unit of the quotation, if it is not in the context.
+    """
+
+    text: str = ""
+    quotes: tuple[Quote, ...] = ()
+    sentences: tuple[Quote, ...] = ()
+    read: tuple[TextUnitRecord, ...] = ()
+
+
+def _find_lead(index: IndexReader, question: str, units: Sequence[TextUnitRecord]) -> _Lead:
+    """Return the name that the text units of the context, of the named entities and of basic search give."""
+    found = [*units, *read_named_units(index, question, has_context=bool(units))]
+    named = find_named_answer(index, question, found)
+    return _lead_with(named, {unit.id for unit in units}) if named else _Lead()
+
+
+def _lead_with(named: NamedAnswer, in_context: set[str]) -> _Lead:
+    ((text, citation),) = quote_runs([named.sentences])[:1]
+    sentences = tuple((sentence.folded, citation) for sentence in named.sentences)
+    unit = named.sentences[0].unit
+    read = () if unit.id in in_context else (unit,)
+    return _Lead(
+        f"Extractive answer (no model): {named.name}, by the first passage [1].", ((text, citation),), sentences, read
+    )
 
 
 def write_overview(index: IndexReader, question: str, context: Context, settings: AnswersSettings) -> Answer:
@@ -160,10 +205,11 @@ def write_global_answer(
         return Answer(index.nothing_to_read)
     if not points:
         return _answer_from_texts(index, question, selection, max_context_tokens)
+    lead = _Lead() if selection.is_overview else _find_lead(index, question, ())
     finder = EvidenceFinder(index)
     vector = None if selection.is_overview else index.embed_passages([question])[0]
-    citations: list[Citation] = []
-    lines = [_introduce(points, selection), ""]
+    citations = [replace(citation, number=1) for _, citation in lead.quotes]
+    lines = [lead.text or _introduce(points, selection), "", *(f"- {text} [1]" for text, _ in lead.quotes)]
     for point in points:
         statements = []
         for statement, cited in _statements(index, point, vector):
@@ -174,7 +220,7 @@ def write_global_answer(
             statements.append(f"{statement} [{len(citations)}]" if found else statement)
         heading = _heading(point, () if selection.is_overview else statements)
         lines.append(f"- {heading}{' '.join(statements)}")
-    return Answer("\n".join(lines), tuple(citations))
+    return Answer("\n".join(lines), tuple(citations), text_units=lead.read)
 
 
 def _answer_from_texts(index: IndexReader, question: str, selection: Selection, max_context_tokens: int) -> Answer:
@@ -184,10 +230,14 @@ def _answer_from_texts(index: IndexReader, question: str, selection: Selection, 
     if not units:
         return Answer(f"{NOTHING_READ} {looked}; no finding answers.")
     analysis = analyze_question(index, question, units)
-    quotes = _answer_from_units(index, analysis, units, index.settings.answers.max_sentences)
-    introduction = f"Extractive answer (no model): {looked}, but no finding answers. The texts themselves say:"
+    lead = _find_lead(index, question, units)
+    n = index.settings.answers.max_sentences - len(lead.quotes)
+    quotes = [*lead.quotes, *_answer_from_units(index, analysis, units, n, lead.sentences)]
+    texts_say = f"Extractive answer (no model): {looked}, but no finding answers. The texts themselves say:"
     looked = f"{looked}, then {_count(len(units), 'text unit')}"
-    answer = _compose(introduction, quotes) if quotes else _answer_with_nearest(index, analysis, units, looked)
+    answer = (
+        _compose(lead.text or texts_say, quotes) if quotes else _answer_with_nearest(index, analysis, units, looked)
+    )
     return replace(answer, text_units=units)
 
 

@@ -1,0 +1,79 @@
+"""The name or number that a question asks for: its kind, the names that it starts from, and its other words.
+
+"Who is Scrooge's clerk and what does he do?" asks for a person. Its first clause starts from Scrooge, and the person
+must be near the word "clerk". A question with names alone ("Who is Tiny Tim?") asks for no other name.
+
+Rules are for questions in Latin script, with question words of `question_analysis.py`. Keep out: finding the name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from graphrag_pipeline.query.question import is_latin, stem, topic_words
+from graphrag_pipeline.query.understanding.question_analysis import kind_of
+from graphrag_pipeline.text.extractive import words_of
+
+_NEXT_CLAUSE = re.compile(r"[?;,]?\s+and\s+(?=(?:what|who|where|when|how|why|which)\b)|[?;]\s*(?=\S)", re.IGNORECASE)
+_OWNER = re.compile(r"['\u2019]s?\s+(?=[a-z])")
+_CAPITAL = re.compile(r"(?<=[\s(\"'\u2018\u201c-])[A-Z\u00c0-\u00de][\w.-]*")
+_ROLE = re.compile(
+    r"""\b(?:who|whom|wer|qui|qui[eé]n|chi)\s+(?:is|was|are|were|'s)\s+
+    (?:(?P<owner>.+?)(?:['\u2019]s|s['\u2019])\s+(?P<role>[a-z][\w\s-]*)|(?:the\s+)?(?P<role_of>[a-z][\w\s-]*?)\s+of\s+.+)\W*$""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_MEASURE_WORDS = frozenset(stem(word) for word in ("many", "much", "long", "old", "year", "date", "day"))
+_MEASURES = {
+    "date": r"when|(?:what|which)\s+(?:year|date|day)",
+    "duration": r"how\s+(?:long|old)",
+    "amount": r"how\s+much",
+    "count": r"how\s+many",
+}
+
+
+@dataclass(frozen=True)
+class AskedName:
+    """The name or number that a question asks for.
+
+    Attributes:
+        kind: person, place, date, duration, amount or count.
+        anchors: stems of the words that name what the question starts from.
+        focus: stems of its other content words, at least one.
+        is_role: whether it asks for the holder of a role: "Scrooge's clerk", "the author of Faust".
+    """
+
+    kind: str
+    anchors: frozenset[str]
+    focus: frozenset[str]
+    is_role: bool
+
+
+def first_clause(question: str) -> str:
+    """Return the first clause of a question, its owners apart: "Who is Scrooge's clerk" names Scrooge, too."""
+    return _OWNER.sub(" of the ", _NEXT_CLAUSE.split(question.strip(), maxsplit=1)[0])
+
+
+def read_asked_name(question: str, name_words: frozenset[str]) -> AskedName | None:
+    """Return what name or number the first clause of a question asks for; None if it asks for none.
+
+    Args:
+        name_words: stems of the words that name entities of the index. They count if no word has a capital.
+    """
+    clause = _NEXT_CLAUSE.split(question.strip(), maxsplit=1)[0]
+    kind = _kind(clause) if is_latin(question) else ""
+    if not kind:
+        return None
+    words = topic_words(clause)
+    capitals = {stem(word) for found in _CAPITAL.findall(clause) for word in words_of(found)}
+    anchors = frozenset(words & capitals) or words & name_words
+    focus = words - anchors - _MEASURE_WORDS
+    return AskedName(kind, anchors, focus, bool(_ROLE.search(clause))) if focus else None
+
+
+def _kind(clause: str) -> str:
+    kind = kind_of(clause)
+    if kind != "number":
+        return kind
+    opening = r"\W*(?:\w+\s+)?"
+    return next((k for k, words in _MEASURES.items() if re.match(rf"{opening}(?:{words})\b", clause, re.I)), "")

@@ -1,0 +1,114 @@
+import pytest
+
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.query.understanding.asked_name import first_clause, read_asked_name
+from graphrag_pipeline_tests.support.citation_checks import check_citations
+from graphrag_pipeline_tests.support.documentation.doc_sample import index_sample
+from graphrag_pipeline_tests.support.roots import build_tables, make_root
+
+METHODS = ["local", "basic", "lazy", "drift", "auto", "global"]
+TEXTS = {
+    "mill.txt": "Anna Berger owned the mill at Lindau. Her sister, Clara Berger, kept the books. Anna Berger hired two "
+    "millers. Later Anna Berger spoke with Tom Weber about the harvest, and Tom Weber said nothing.",
+    "film.txt": "The Silent River is a film directed by Paul Keller and produced by Marta Vogel. Paul Keller was born "
+    "in Zurich. Paul Keller died in 1967.",
+    "town.txt": "The council met in Bern. Tom Weber complained about the roads, and Marta Vogel agreed with Tom Weber.",
+}
+
+
+@pytest.fixture(scope="module")
+def mill(tmp_path_factory):
+    root = make_root(tmp_path_factory.mktemp("mill") / "root", TEXTS)
+    build_tables(root, tuple(ALL_STAGES))
+    return GraphIndex.open(root.path)
+
+
+def first_line(result):
+    return result.answer.splitlines()[0]
+
+
+@pytest.mark.parametrize("method", ["local", "basic", "global"])
+@pytest.mark.parametrize(
+    ("question", "name", "sentence"),
+    [
+        ("Who is Anna Berger's sister?", "Clara Berger", "Her sister, Clara Berger, kept the books."),
+        ("Who directed The Silent River?", "Paul Keller", "The Silent River is a film directed by"),
+        ("Who produced The Silent River?", "Marta Vogel", "The Silent River is a film directed by"),
+        ("Where was Paul Keller born?", "Zurich", "Paul Keller was born in Zurich."),
+        ("When did Paul Keller died?", "1967", "Paul Keller died in 1967."),
+    ],
+)
+def test_the_first_line_names_what_is_asked_for_and_cites_its_sentence(mill, method, question, name, sentence):
+    result = mill.search(question, method=method)
+    assert first_line(result) == f"Extractive answer (no model): {name}, by the first passage [1]."
+    assert result.citations[0].quote.startswith(sentence)
+    assert result.citations[0].text_unit_id in {unit.id for unit in result.context.text_units}
+    check_citations(mill, result)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "question", ["Who is Anna Berger's dentist?", "Who is Tom Weber's sister?", "Who is Paul Keller?", "Who is Anna?"]
+)
+def test_no_name_is_made_up(mill, method, question):
+    assert "by the first passage" not in mill.search(question, method=method).answer
+
+
+def test_a_filter_also_holds_for_the_name(mill):
+    result = mill.search("Who is Anna Berger's sister?", filters=["title=town"])
+    assert "Clara" not in result.answer
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Who is Scrooge's clerk and what does he do?", ("person", {"scroog"}, {"clerk"}, True)),
+        ("Who is the author of Faust?", ("person", {"faust"}, {"author"}, True)),
+        ("Who directed Faust?", ("person", {"faust"}, {"direct"}, False)),
+        ("How long has Marley been dead?", ("duration", {"marley"}, {"dead"}, False)),
+        ("Where was Marley buried?", ("place", {"marley"}, {"buri"}, False)),
+    ],
+)
+def test_a_question_is_read(question, expected):
+    asked = read_asked_name(question, frozenset())
+    assert (asked.kind, asked.anchors, asked.focus, asked.is_role) == expected
+
+
+@pytest.mark.parametrize("question", ["Who is Tiny Tim?", "What are the main themes?", "谁是萧炎？"])
+def test_a_question_for_no_other_name_is_not_read(question):
+    assert read_asked_name(question, frozenset()) is None
+
+
+def test_the_owner_is_a_name_of_its_own():
+    assert first_clause("Who is Scrooge's clerk and what is he?") == "Who is Scrooge of the clerk"
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory):
+    with index_sample(tmp_path_factory.mktemp("sample")) as index:
+        yield index
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who is Scrooge's clerk?",
+        "Who is Ebenezer Scrooge's clerk?",
+        "Who is Scrooge's clerk and what does he have to do with Tiny Tim?",
+    ],
+)
+def test_the_questions_that_a_newcomer_sees_get_the_name(sample, method, question):
+    result = sample.search(question, method=method)
+    assert first_line(result).startswith("Extractive answer (no model): Bob Cratchit,")
+    assert "Bob Cratchit" in result.citations[0].quote
+    check_citations(sample, result)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("question", ["Who is Scrooge's dentist?", "Who is Bob Cratchit's lawyer?"])
+def test_the_sample_names_nobody_that_it_does_not_have(sample, method, question):
+    assert "by the first passage" not in sample.search(question, method=method).answer
