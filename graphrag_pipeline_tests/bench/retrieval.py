@@ -4,8 +4,11 @@
   of all passages that they need (HippoRAG's corpus, MIT / Apache-2.0): recall@5 and all-evidence@5.
 - A Christmas Carol, the sample, in text units of 300 and 1,200 tokens: 32 questions of ours in other words than the
   text, each with a phrase of its evidence: mean reciprocal rank among 10. It guards against tuning to the other corpus.
+- Corpora made by code, with questions made from their sentences (`support/corpora/retrieval_questions.py`): the
+  passages with other questions, generated articles, long dossiers of them, and the sample. On each, local search with
+  `balanced` and `graph` must not fall below the better of BM25 and `basic` by more than `TOLERANCE`.
 
-Both are indexed by `graphrag-pipeline index` and live in `data/retrieval`. The bench is called `retrieval`; by itself
+All are indexed by `graphrag-pipeline index` and live in `data/retrieval`. The bench is called `retrieval`; by itself
 
     python -m graphrag_pipeline_tests.bench.retrieval [FOLDER]
 
@@ -33,6 +36,14 @@ from graphrag_pipeline.evaluation.retrieval_figures import recall_each
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.selection.windows import embed_question, find_all_best_windows
 from graphrag_pipeline_tests.bench.measuring import Figure, print_table
+from graphrag_pipeline_tests.support.corpora.retrieval_questions import (
+    Asked,
+    ask_for_documents,
+    ask_for_passages,
+    ask_for_sentences,
+    write_articles_apart,
+    write_dossiers,
+)
 from graphrag_pipeline_tests.support.paths import SAMPLE_ROOT, TEST_DATA
 
 DATA = TEST_DATA / "retrieval"
@@ -43,6 +54,12 @@ GRAPH_TARGET = (0.90, 0.75)
 """The least recall@5 of PageRank: HippoRAG 2 publishes recall@5 0.904 with a 70B model."""
 STORY_SIZES = (300, 1200)
 """Tokens in a text unit."""
+FLOORS = {"BM25": "bm25", "basic": "basic"}
+LOCAL = {"local, balanced": "local:balanced", "local, graph": "local:graph"}
+N_MADE = 60
+"""Questions of each kind of a made corpus."""
+TOLERANCE = 1 / N_MADE
+"""How far local search may be below the better of `FLOORS`, in recall@5 and all-evidence@5: one question in 60."""
 
 
 # --------------------------------------------------------------------------------------------------------------rankers
@@ -158,6 +175,73 @@ def _measure_story(index: GraphIndex, size: int) -> list[Figure]:
     ]
 
 
+# ----------------------------------------------------------------------------------------------------------made corpora
+
+
+def write_documents_root(root: Path, documents: Iterable[dict[str, str]], size: int) -> None:
+    """A root whose one input file holds the documents, in text units of at most `size` tokens."""
+    write_passages_root(root, documents)
+    (root / "settings.yaml").write_text(f"text_units:\n  size: {size}\n  overlap: {size // 12}\n", encoding="utf-8")
+
+
+def find_pieces(index: GraphIndex, asked: Sequence[Asked]) -> list[list[frozenset[int]]]:
+    """Rows of the text units that hold each piece of evidence: a document's title, or a sentence."""
+    by_title = find_evidence(index.snapshot, [Question(one.question, one.evidence) for one in asked]).rows
+    n_units = index.snapshot.n_rows("text_units")
+    texts = [
+        " ".join(unit["text"].split()) for unit in index.snapshot.take("text_units", list(range(n_units)), ["text"])
+    ]
+    return [
+        [
+            rows or frozenset(i for i, text in enumerate(texts) if piece in text)
+            for piece, rows in zip(one.evidence, found, strict=True)
+        ]
+        for one, found in zip(asked, by_title, strict=True)
+    ]
+
+
+def measure_made(index: GraphIndex, asked: Sequence[Asked], rank: Ranker, k: int = 5) -> tuple[float, float]:
+    """Mean share of the pieces of evidence in the first k text units, and share of questions with all there."""
+    recall = []
+    for one, pieces in zip(asked, find_pieces(index, asked), strict=True):
+        first = set(index.snapshot.rows_of("text_units", rank(index, one.question, k)[:k]).tolist())
+        recall.append(float(np.mean([bool(piece & first) for piece in pieces])))
+    return float(np.mean(recall)), float(np.mean(np.array(recall) == 1))
+
+
+def compare_with_floor(index: GraphIndex, corpus: str, asked: Sequence[Asked]) -> list[Figure]:
+    """The figures of BM25, `basic` and local search, these with the better of the former as their limit."""
+    figures = {name: measure_made(index, asked, rank_by(of)) for name, of in (FLOORS | LOCAL).items()}
+    floor = np.max([figures[name] for name in FLOORS], axis=0) - TOLERANCE
+    return [
+        Figure(f"{corpus}: {name}, {what}", round(figure, 3), "", least=round(least, 3) if name in LOCAL else None)
+        for name, both in figures.items()
+        for what, figure, least in zip(("recall@5", "all-evidence@5"), both, floor.tolist(), strict=True)
+    ]
+
+
+def _measure_made(folder: Path) -> list[Figure]:
+    rows: list[Figure] = []
+    gold = {title for question in read_questions() for title in question["gold"]}
+    with GraphIndex.open(folder / "passages") as index:
+        rows += compare_with_floor(index, "passages", ask_for_passages(read_passages(), gold, N_MADE))
+    for name, documents, size in (("articles", write_articles_apart(120), 1200), ("dossiers", write_dossiers(40), 300)):
+        root = folder / name
+        if not root.exists():
+            write_documents_root(root, documents, size)
+        index_root(root)
+        asked = [one for n_needed in (1, 2, 3) for one in ask_for_documents(documents, N_MADE, n_needed)]
+        with GraphIndex.open(root) as index:
+            rows += compare_with_floor(index, name, asked)
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(SAMPLE.glob("*.txt")))
+    for size in STORY_SIZES:
+        with GraphIndex.open(folder / f"story_{size}") as index:
+            rows += compare_with_floor(
+                index, f"sentences of the sample, {size} tokens", ask_for_sentences(text, N_MADE)
+            )
+    return rows
+
+
 # -----------------------------------------------------------------------------------------------------------------bench
 
 
@@ -179,7 +263,7 @@ def run(folder: Path | None = None) -> list[Figure]:
         index_root(story)
         with GraphIndex.open(story) as index:
             rows += _measure_story(index, size)
-    return rows
+    return rows + _measure_made(folder)
 
 
 def index_root(root: Path) -> float:
