@@ -55,7 +55,7 @@ class TokenBudget:
         if self.left is None:
             return len(requests)
         left = self.left - reserve
-        for n_admitted, cost in enumerate(_count_prompts(requests)):
+        for n_admitted, cost in enumerate(count_prompts(requests)):
             left -= cost + n_reply
             if left < 0:
                 return n_admitted
@@ -64,17 +64,12 @@ class TokenBudget:
     def settle(self, requests: Sequence[ChatRequest[Any]], replies: Sequence[str]) -> None:
         """Subtract the tokens of requests and their replies."""
         if self.most is not None:
-            self.spent += sum(_count_prompts(requests)) + sum(count_tokens_each(list(replies)))
+            self.spent += sum(count_prompts(requests)) + sum(count_tokens_each(list(replies)))
 
     def refuse(self, section: str, request: ChatRequest[Any]) -> Failure:
         """Return the failure of a request that was not sent."""
         reason = f"the budget of {self.most or 0:,} tokens for this question does not allow it"
         return Failure(section, request.record, reason, "", "")
-
-    @staticmethod
-    def has_refused(failure: Failure) -> bool:
-        """Return whether a failure is that of a request that was not sent (`refuse`)."""
-        return not failure.request_key
 
 
 def reply_tokens(settings: Settings, section: str) -> int:
@@ -96,6 +91,7 @@ def fit_context(settings: Settings, most: int, max_context_tokens: int) -> int:
     return min(max_context_tokens, room) if room > settings.text_units.size + FRAME_TOKENS else max_context_tokens
 
 
-def _count_prompts(requests: Sequence[ChatRequest[Any]]) -> list[int]:
+def count_prompts(requests: Sequence[ChatRequest[Any]]) -> list[int]:
+    """Return the tokens of the messages of each request."""
     counts = iter(count_tokens_each([turn["content"] for request in requests for turn in request.messages]))
     return [sum(next(counts) for _ in request.messages) for request in requests]

@@ -2,7 +2,11 @@
 
 Each report is rated 0 to 5 against the question, `num_repeats` times. The most frequent rating counts, and of several
 the lowest. A rating that cannot be read counts `UNREADABLE`, so that the report is kept. Both are Microsoft GraphRAG's
-rules. A report whose rating the question's token budget does not pay for keeps the embedded engine's rating.
+rules.
+
+A token budget pays for the map and the answer first (`map_reserve.py`). A report whose rating it does not pay for is
+not sent, and keeps the embedded engine's rating; if its map is not paid for either, it is not read. `options_used`
+counts both under `budget`.
 
 An index may have thousands of reports on tiny communities. `small_reports_per_call` rates many of them in one call, and
 `max_rated_per_level` rates only those of a level that the embedded engine finds most relevant. Both are off by default.
@@ -13,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -30,7 +34,9 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context, ReportRecord
+from graphrag_pipeline.query.search.map_reserve import MapReserve
 from graphrag_pipeline.query.search.report_rating import RatedReport, Rater
+from graphrag_pipeline.query.token_budget import count_prompts, reply_tokens
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
 
 MAX_RATING = 5
@@ -63,6 +69,8 @@ RESPONSE_FORMAT = json_schema_format(RatingReply, "rating")
 BATCH_FORMAT = json_schema_format(RatingsReply, "ratings")
 Ratings = dict[int, int]
 """Human-readable id of a report -> rating."""
+_Asked = tuple[ChatRequest[Ratings], list[int]]
+"""A request, and the human-readable ids of the reports that it is about."""
 
 
 class ModelRater:
@@ -71,11 +79,11 @@ class ModelRater:
     Args:
         embedded: its ratings count where the model is not asked.
         settings: how to rate; the section `rating` has the defaults of what is None.
-        reserve: tokens of the question's budget that stay for the answer.
+        reserve: what stays of the question's token budget for the map and the answer.
     """
 
     def __init__(
-        self, index: IndexReader, question: str, embedded: Rater, settings: GlobalSearchSettings, reserve: int = 0
+        self, index: IndexReader, question: str, embedded: Rater, settings: GlobalSearchSettings, reserve: MapReserve
     ) -> None:
         self.is_overview = embedded.is_overview
         self.account: Counter[str] = Counter({"rated_by_model": 0, "failed_ratings": 0})
@@ -86,7 +94,7 @@ class ModelRater:
         self._rated_text = settings.rated_text or index.settings.rating.rated_text
         self._settings = settings
         self._reserve = reserve
-        self._n_unrated = self._n_in_batches = 0
+        self._n_unrated = self._n_in_batches = self._n_unpaid = self._n_unread = 0
 
     def rate(self, communities: np.ndarray) -> list[RatedReport]:
         """Rate as `Rater.rate` says; ties in the model's rating are broken by the embedded engine's relevance.
@@ -99,43 +107,80 @@ class ModelRater:
         reports = records.read_reports(self._index, rows, np.zeros(len(rows)))
         n_asked = min(len(reports), self._settings.max_rated_per_level or len(reports))
         self._n_unrated += len(reports) - n_asked
-        votes = self._request_ratings(reports[:n_asked])
+        sizes = dict(zip((r.human_readable_id for r in reports), self._reserve.sizes(rated), strict=True))
+        votes = self._request_ratings(reports[:n_asked], sizes)
+        self._n_unpaid += n_asked - len(votes)
         by_model = []
         for report, record in zip(rated, reports, strict=True):
-            of_report = votes.get(record.human_readable_id)
-            self.account["rated_by_model"] += any(vote is not None for vote in of_report or ())
-            by_model.append(replace(report, rating=count_votes(of_report)) if of_report else report)
+            if of_report := votes.get(record.human_readable_id):
+                self.account["rated_by_model"] += any(vote is not None for vote in of_report)
+                by_model.append(replace(report, rating=count_votes(of_report)))
+        passed = [report.row for report in by_model if report.rating >= self._settings.threshold]
+        row_sizes = {report.row: size for report, size in zip(rated, sizes.values(), strict=True)}
+        self._reserve.kept += [row_sizes[row] for row in passed]
+        by_embedded = [r for r, record in zip(rated, reports, strict=True) if record.human_readable_id not in votes]
+        by_model += [self._read_if_paid(report, row_sizes[report.row]) for report in by_embedded]
         return sorted(by_model, key=lambda r: (-r.rating, -r.relevance, -r.size, r.row))
+
+    def _read_if_paid(self, report: RatedReport, size: int) -> RatedReport:
+        """Return a report that the model did not rate; its rating falls below the threshold if no map call has room."""
+        if report.rating < self._settings.threshold:
+            return report
+        if self._reserve.allows(0, [size]):
+            self._reserve.kept.append(size)
+            return report
+        self._n_unread += 1
+        return replace(report, rating=self._settings.threshold - 1)
 
     @property
     def options_used(self) -> dict[str, dict[str, int]]:
-        """What options changed: reports of batches, and reports that the model did not rate."""
+        """What options changed: reports of batches, and reports that the model did not rate, or that are not read."""
         counts = {
             "small_reports_per_call": {"rated": self._n_in_batches},
             "max_rated_per_level": {"not_rated": self._n_unrated},
+            "budget": {"rated_by_embedded": self._n_unpaid, "not_read": self._n_unread},
         }
         return {name: of_option for name, of_option in counts.items() if any(of_option.values())}
 
-    def _request_ratings(self, reports: Sequence[ReportRecord]) -> dict[int, list[int | None]]:
+    def _request_ratings(
+        self, reports: Sequence[ReportRecord], sizes: Mapping[int, int]
+    ) -> dict[int, list[int | None]]:
         """Return the votes on each report, by its human-readable id; None is one that cannot be read.
 
         A report that the budget does not pay for has no votes.
+
+        Args:
+            sizes: tokens of each report in the map's prompt, by its human-readable id.
         """
-        asked = self._build_requests(reports)
+        asked = self._choose_paid(self._build_requests(reports), sizes)
         repeated = [(request, numbers) for request, numbers in asked for _ in range(self._n_repeats)]
         requests = [replace(request, repeat=i % self._n_repeats) for i, (request, _) in enumerate(repeated)]
-        replies = request_all(self._index, "rating", requests, self._reserve, self._settings.max_concurrency)
+        replies = request_all(self._index, "rating", requests, max_concurrency=self._settings.max_concurrency)
         votes: dict[int, list[int | None]] = {}
         for (_, numbers), reply in zip(repeated, replies, strict=True):
             read = {} if isinstance(reply, Failure) else reply.value
             self.account["failed_ratings"] += len(numbers) - len(read)
-            if not (isinstance(reply, Failure) and self._index.calls.budget.has_refused(reply)):
-                for number in numbers:
-                    votes.setdefault(number, []).append(read.get(number))
+            for number in numbers:
+                votes.setdefault(number, []).append(read.get(number))
         return votes
 
-    def _build_requests(self, reports: Sequence[ReportRecord]) -> list[tuple[ChatRequest[Ratings], list[int]]]:
-        """Return requests, each with the human-readable ids of the reports that it is about."""
+    def _choose_paid(self, asked: Sequence[_Asked], sizes: Mapping[int, int]) -> Sequence[_Asked]:
+        """Return the first requests that the budget pays for if every report that they rate is kept and mapped."""
+        if not self._reserve.has_limit:
+            return asked
+        n_reply, spent = reply_tokens(self._index.settings, "rating"), 0
+        to_map: list[int] = []
+        for n_paid, ((_, numbers), n_prompt) in enumerate(
+            zip(asked, count_prompts([request for request, _ in asked]), strict=True)
+        ):
+            spent += self._n_repeats * (n_prompt + n_reply)
+            to_map += [sizes[number] for number in numbers]
+            if not self._reserve.allows(spent, to_map):
+                return asked[:n_paid]
+        return asked
+
+    def _build_requests(self, reports: Sequence[ReportRecord]) -> list[_Asked]:
+        """Return one request for each report, or for each batch of small ones."""
         n_per_call = self._settings.small_reports_per_call
         least = self._index.settings.reports.min_report_size if n_per_call > 1 else 0
         small = [report for report in reports if report.size < least]

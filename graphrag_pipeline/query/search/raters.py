@@ -6,6 +6,7 @@ Keep out: how either rates.
 from __future__ import annotations
 
 from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.search.map_reserve import MapReserve
 from graphrag_pipeline.query.search.model_rating import ModelRater
 from graphrag_pipeline.query.search.model_unit_rating import ModelUnitRater
 from graphrag_pipeline.query.search.report_rating import Rater, RelevanceRater
@@ -20,12 +21,11 @@ def is_model_rating(index: IndexReader) -> bool:
 
 
 def choose_report_rater(by_relevance: RelevanceRater, settings: GlobalSearchSettings) -> Rater:
-    """Return the rater of reports; a model leaves enough tokens for a call about reports and one for the answer."""
+    """Return the rater of reports; a model leaves enough tokens for the map and the answer."""
     index = by_relevance.index
     if not is_model_rating(index):
         return by_relevance
-    needed = settings.max_context_tokens, settings.max_answer_tokens
-    reserve = sum(answer_cost(index.settings, n_data) for n_data in needed)
+    reserve = MapReserve(index, by_relevance.question, settings)
     return ModelRater(index, by_relevance.question, by_relevance, settings, reserve)
 
 

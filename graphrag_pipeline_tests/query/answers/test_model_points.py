@@ -127,6 +127,26 @@ def test_global_search_by_a_model_rates_maps_reduces_and_accounts(carol: GraphIn
     assert server.count() == n_rated + n_map + 1, "nothing is paid twice"
 
 
+@pytest.mark.parametrize("budget", [20_000, 60_000])
+def test_a_budget_pays_for_the_map_first_and_names_what_it_kept_from_the_model(
+    carol: GraphIndex, tmp_path: Path, budget: int
+) -> None:
+    def rate_all_high(request: ReceivedRequest) -> Any:
+        return {"reason": "x", "rating": 5} if request.kind == "rating" else answer_all(request)
+
+    with running_model_server(rate_all_high) as server:
+        index = open_with_model(carol, tmp_path, server, **RATING, reports={"min_report_size": 1})
+        result = index.search(QUESTION, method="global", budget=budget)
+    selection, n_asked = result.selection, server.count("rating")
+    assert selection["rated_by_model"] == n_asked > 0 and selection["failed_ratings"] == 0
+    of_budget = selection["options_used"]["budget"]
+    assert of_budget["rated_by_embedded"] == selection["rated"] - n_asked > 0
+    assert selection["pruned"] <= of_budget["rated_by_embedded"], "the model prunes none"
+    assert selection["map"]["calls"] > 0 and selection["map"]["failed"] == 0
+    assert "Scrooge changes [1]" in result.answer and server.count("answer") == 1
+    assert result.usage.by_model["test-chat"].calls == server.count()
+
+
 def test_the_rating_model_may_be_another_and_answers_stay_embedded(carol: GraphIndex, tmp_path: Path) -> None:
     rating = {"engine": "model", "model": {"model": "cheap-chat"}, "rated_text": "summary"}
     with running_model_server() as server:
