@@ -150,20 +150,30 @@ def _as_text(argument: str) -> str:
 
 
 def _parse_option(text: str) -> tuple[str, Any]:
-    import yaml
-
     from graphrag_pipeline.query.batch.question_files import SEARCH_ARGUMENTS
-    from graphrag_pipeline.settings.file import parse_yaml
 
-    key, equals, value = (part.strip() for part in text.partition("="))
+    key, equals, value = text.partition("=")
+    key = key.strip()
     if not key or not equals:
         raise typer.BadParameter(f"{text!r} is not KEY=VALUE, such as top_k_entities=20", param_hint="--option")
     if key in SEARCH_ARGUMENTS:
         raise typer.BadParameter(f"{key!r} is a separate option or argument", param_hint="--option")
+    return key, _parse_value(value)
+
+
+def _parse_value(text: str) -> Any:
+    """Return the value of an option: of YAML, or the text if it is not YAML or is one mark, such as ","."""
+    import yaml
+
+    from graphrag_pipeline.settings.file import parse_yaml
+
+    stripped = text if text == "\t" else text.strip()
+    if len(stripped) == 1 and not stripped.isalnum() and stripped != "~":
+        return stripped
     try:
-        return key, parse_yaml(value)
+        return parse_yaml(stripped)
     except yaml.YAMLError:
-        raise typer.BadParameter(f"{text!r}: the value is not valid YAML", param_hint="--option") from None
+        return stripped
 
 
 def sql(

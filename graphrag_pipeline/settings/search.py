@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from graphrag_pipeline.settings.search_names import BASIC_SHARES, CHOOSABLE_METHODS, STRATEGIES, WITHOUT_EXCERPTS
 
@@ -38,8 +38,21 @@ ConversationTurns = Annotated[
 
 ColumnName = Annotated[str, StringConstraints(pattern=r"^\S(?:[^\r\n]{0,58}\S)?$")]
 """A heading or the name of a column: 1 to 60 characters on one line."""
-Delimiter = Annotated[str, StringConstraints(pattern=r"^[^\w \r\n\"']$")]
-"""One character that is not a letter, a digit, a blank, a line break or a quote."""
+
+
+def _read_delimiter(text: str) -> str:
+    """Return a delimiter; "tab" and a written "\\t" are the tab."""
+    mark = "\t" if text in ("tab", "\\t") else text
+    if len(mark) != 1 or mark.isalnum() or mark in "_ \r\n\"'":
+        raise ValueError(
+            "must be one character, such as | , ; or tab (written tab), and no letter, digit, underscore, blank, "
+            "line break or quote"
+        )
+    return mark
+
+
+Delimiter = Annotated[str, AfterValidator(_read_delimiter)]
+"""One character that is not a letter, a digit, an underscore, a blank, a line break or a quote."""
 
 
 class _SearchSection(BaseModel):
@@ -130,7 +143,9 @@ class LocalSearchSettings(_SearchSection):
     rank_description: ColumnName = Field(
         "number of relationships", description="Name of the column with the rank of entities, as a model gets it."
     )
-    column_delimiter: Delimiter = Field("|", description="Character between the columns that a model gets.")
+    column_delimiter: Delimiter = Field(
+        "|", description="Character between the columns that a model gets, such as `,`, `;` or `tab`."
+    )
     community_context_name: ColumnName = Field("Reports", description="Heading of the reports that a model gets.")
     entity_context_name: ColumnName = Field("Entities", description="Heading of the entities that a model gets.")
     relationship_context_name: ColumnName = Field(

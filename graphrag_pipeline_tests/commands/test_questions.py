@@ -55,6 +55,22 @@ def test_each_filter_has_an_option(root: Path, call: Call) -> None:
     assert outcome.status == 2 and "is a separate option or argument" in " ".join(outcome.err.split())
 
 
+@pytest.mark.parametrize(
+    ("written", "delimiter"),
+    [(",", ","), (";", ";"), ("\t", "\t"), ('"\\t"', "\t"), ("\\t", "\t"), ("tab", "\t"), ("#", "#")],
+)
+def test_a_delimiter_is_given_as_it_is(root: Path, call: Call, written: str, delimiter: str) -> None:
+    ask = ("--root", str(root), "query", QUESTION, "--context-only", "--option", f"column_delimiter={written}")
+    assert f"\nid{delimiter}title{delimiter}type" in call(*ask).out
+
+
+@pytest.mark.parametrize("written", ["a", "||", "_", '" "'])
+def test_a_bad_delimiter_is_told_what_is_allowed(root: Path, call: Call, written: str) -> None:
+    outcome = call("--root", str(root), "query", QUESTION, "--option", f"column_delimiter={written}")
+    assert_one_line_error(outcome, "must be one character, such as | , ; or tab")
+    assert "no letter, digit, underscore, blank, line break or quote" in outcome.err and "pattern" not in outcome.err
+
+
 def test_auto_prints_the_method_it_picked_and_why_on_stderr(root: Path, call: Call) -> None:
     outcome = call("--root", str(root), "query", "Who is Marley?", "--method", "auto")
     assert outcome.out == call("--root", str(root), "query", "Who is Marley?").out
