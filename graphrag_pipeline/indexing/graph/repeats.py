@@ -4,8 +4,8 @@ Text units overlap by whole sentences, so an extractor reads the sentences in th
 of the text unit before it if both are of the same entity, or of the same pair of entities, and
 
 - both have offsets, and these are equal (the embedded engine), or
-- they have none (a model), and the evidence lies in the overlap: the overlap contains both names, and either the rest
-  of the later text unit lacks one of them, or both mentions have the same description.
+- they have none (a model), and the evidence of both lies in the overlap: the overlap contains both names, and either
+  the rest of each of the two text units lacks one of them, or both mentions have the same description.
 
 A text contains a name if it contains one of its words, so a doubtful mention counts on its own. Rows of mentions are
 never removed: text units and descriptions of a repeat are kept, only counts and weights leave it out.
@@ -138,12 +138,17 @@ def _read_names(connection: duckdb.DuckDBPyConnection) -> Mapping[int, list[str]
     )
 
 
-def _read_parts(connection: duckdb.DuckDBPyConnection) -> Mapping[int, tuple[SearchedText, SearchedText]]:
-    """Return text unit number -> the text that it shares with the text unit before it, and its other text."""
+def _read_parts(connection: duckdb.DuckDBPyConnection) -> Mapping[int, tuple[SearchedText, SearchedText, SearchedText]]:
+    """Return text unit number -> the text it shares with the one before it, its other text, and that of the other."""
     rows = connection.execute("""
-        SELECT text_unit_no, text, n_shared FROM stored_text_units JOIN text_units USING (id)
-        JOIN shared_text ON text_unit_no = later WHERE text_unit_no IN (SELECT text_unit_no FROM met)""").fetchall()
-    return {unit: (SearchedText(text[:n_shared]), SearchedText(text[n_shared:])) for unit, text, n_shared in rows}
+        WITH numbered AS (SELECT text_unit_no, text FROM stored_text_units JOIN text_units USING (id))
+        SELECT later, b.text, a.text, n_shared FROM shared_text
+        JOIN numbered a ON a.text_unit_no = earlier JOIN numbered b ON b.text_unit_no = later
+        WHERE later IN (SELECT text_unit_no FROM met)""").fetchall()
+    return {
+        unit: (SearchedText(text[:n_shared]), SearchedText(text[n_shared:]), SearchedText(before[:-n_shared]))
+        for unit, text, before, n_shared in rows
+    }
 
 
 class SearchedText:
@@ -163,19 +168,24 @@ class SearchedText:
 
 
 def is_evidence_shared(
-    shared: SearchedText, own: SearchedText, ends: Iterable[Iterable[str]], is_same_description: bool
+    shared: SearchedText,
+    own: SearchedText,
+    before: SearchedText,
+    ends: Iterable[Iterable[str]],
+    is_same_description: bool,
 ) -> bool:
-    """Return whether a mention of the later text unit must come from the text that it shares with the one before.
+    """Return whether mentions of two neighbouring text units must both come from the text that these share.
 
     Args:
         shared, own: the two parts of the later text unit's text.
+        before: the text of the earlier text unit that is not shared.
         ends: the names of each entity of the mention.
         is_same_description: whether the earlier text unit has the mention with the same description.
     """
     ends = [tuple(names) for names in ends]
     if not all(shared.contains(names) for names in ends):
         return False
-    return is_same_description or not all(own.contains(names) for names in ends)
+    return is_same_description or not any(all(rest.contains(names) for names in ends) for rest in (own, before))
 
 
 def _identifying_words(name: str) -> list[str]:

@@ -245,6 +245,14 @@ def test_a_models_mention_counts_once_if_its_evidence_is_in_the_overlap(after: s
     assert (fred["n_mentions"], fred["frequency"]) == (1 if "Fred" not in after else 2, 2)
 
 
+@pytest.mark.parametrize(("first", "weight"), [("They quarrelled.", 2.0), ("They met on Monday.", 1.0)])
+def test_a_models_statement_in_the_overlap_is_no_repeat_of_another_one_before_it(first: str, weight: float) -> None:
+    units = overlapping("d", "Fred quarrelled with Scrooge. ", _WALK, _PATH)
+    pairs = relationships(("d1", "FRED", "SCROOGE", first, 1.0), ("d2", "FRED", "SCROOGE", "They met on Monday.", 1.0))
+    (pair,) = merge(None, pairs, text_units=units)["relationships"]
+    assert (pair["weight"], pair["n_mentions"]) == (weight, weight)
+
+
 def test_a_pair_outside_the_overlap_counts_in_both_text_units() -> None:
     pairs = relationships(("d1", "Fred", "Scrooge", "met", 1.0), ("d2", "Fred", "Scrooge", "met", 1.0))
     (pair,) = merge(None, pairs, text_units=overlapping("d", _WALK, _PATH, _WALK))["relationships"]
