@@ -30,6 +30,7 @@ _CELLS = re.compile(r"[|\t;,]")
 _NUMBER = re.compile(r"[\s$\u20ac\u00a3%+().,-]*\d[\s\d$\u20ac\u00a3%().,-]*")
 _YEAR = re.compile(r"\s*(?:1[5-9]|20)\d\d\s*")
 _HTML_ROW = re.compile(r"</tr\s*>\s*", re.I)
+_HTML_HEAD = re.compile(r"</thead\s*>\s*", re.I)
 _ITEM = re.compile(
     r"^([ \t]*)(?:[-*+\u2022\u2023\u25e6\u2013\u2014]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])[ \t]+(?=\S)", re.MULTILINE
 )
@@ -78,7 +79,8 @@ def count_pages(pages: Span | None) -> int:
 def join_captions(text: str, chunks: Sequence[Mapping[str, Any]], settings: TextUnitsSettings) -> list[CaptionedChunk]:
     """Return the chunks in order; a caption is joined to the figure or table directly before it, or else behind it.
 
-    A caption that begins with "Figure" or "Table" prefers a chunk of that kind. A caption stays alone if it is too many
+    A caption that begins with "Figure" or "Table" prefers a chunk of that kind, and leaves one of the other kind to a
+    caption on its other side that names it. A caption stays alone if it is too many
     pages away, or too long to be one text unit with a part of its chunk.
     """
     kinds = [CHUNK_KINDS.get(chunk["type"], "paragraph") for chunk in chunks]
@@ -118,12 +120,22 @@ def _owner_of_caption(
     found += [after] if after < len(kinds) and kinds[after] in _CAPTIONED else []
     start = chunks[place]["start"]
     labelled = [other for other in found if _LABELS[kinds[other]].match(text, start)]
+    if found and not labelled and any(_LABELS[kind].match(text, start) for kind in _CAPTIONED):
+        found = [other for other in found if not _is_named(text, chunks, kinds, other, 2 * other - place)]
+        if not found:
+            return place
     if labelled or found:
         return (labelled or found)[0]
     if is_taken and kinds[before] in _CAPTIONED:
         return before
     is_second = before >= 0 and kinds[before] == CAPTION_CHUNK and owner[before] < before
     return owner[before] if is_second else place  # the second paragraph of a caption
+
+
+def _is_named(text: str, chunks: Sequence[Mapping[str, Any]], kinds: Sequence[str], place: int, caption: int) -> bool:
+    """Return whether the chunk at `caption` is a caption that names the kind of the chunk at `place`."""
+    is_caption = 0 <= caption < len(kinds) and kinds[caption] == CAPTION_CHUNK
+    return is_caption and _LABELS[kinds[place]].match(text, chunks[caption]["start"]) is not None
 
 
 def _join(chunks: Sequence[Mapping[str, Any]], places: Sequence[int], body: int, kind: str) -> CaptionedChunk:
@@ -242,13 +254,11 @@ _RULES: dict[str, tuple[Callable[[str], list[int]], ...]] = {
 def _header_end(table: str) -> int:
     """Return the length of a table's header with the line break behind it; 0 without one.
 
-    The header reaches to the rule below it; in HTML it is the first row with `th` cells. A table without a rule has a
-    header if no cell of its first row is a number other than a year.
+    The header reaches to the rule below it. A table without a rule has a header if no cell of its first row is a number
+    other than a year.
     """
-    row = _HTML_ROW.search(table)
-    if row:
-        is_header = re.search(r"<th[\s>]|</thead", table[: row.end()], re.I)
-        return row.end() if is_header and row.end() < len(table) else 0
+    if _HTML_ROW.search(table):
+        return _html_header_end(table)
     lines = table.splitlines(keepends=True)[:4]
     for place in (2, 1):
         if len(lines) > place + 1 and _RULE.fullmatch(lines[place]):
@@ -256,3 +266,16 @@ def _header_end(table: str) -> int:
     cells = [cell for cell in _CELLS.split(lines[0].strip(" |\n")) if cell.strip()]
     is_data = any(_NUMBER.fullmatch(cell) and not _YEAR.fullmatch(cell) for cell in cells)
     return len(lines[0]) if len(lines) > 2 and len(cells) > 1 and not is_data else 0
+
+
+def _html_header_end(table: str) -> int:
+    """Return the end of `thead`, else of the first rows whose cells are all `th`, else of a first row with a `th`."""
+    head = _HTML_HEAD.search(table)
+    end = head.end() if head else 0
+    for row in () if head else _HTML_ROW.finditer(table):
+        cells = table[end : row.end()]
+        is_header = re.search(r"<th[\s>]", cells, re.I) and (not end or not re.search(r"<td[\s>]", cells, re.I))
+        if not is_header:
+            break
+        end = row.end()
+    return end if end < len(table) else 0

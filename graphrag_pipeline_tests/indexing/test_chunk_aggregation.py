@@ -149,6 +149,24 @@ def test_a_table_is_cut_between_rows_and_repeats_its_header():
             ["<table><tr><th>Town</th></tr>", *(f"<tr><td>Brantwick {n}</td></tr>" for n in range(20)), "</table>"],
             "<table><tr><th>Town</th></tr>\n",
         ),
+        (
+            [
+                "<table><thead><tr>Ship|Port</tr>",
+                "<tr>name|town</tr></thead>",
+                *(f"<tr><td>Brantwick {n}</td></tr>" for n in range(20)),
+                "</table>",
+            ],
+            "<table><thead><tr>Ship|Port</tr>\n<tr>name|town</tr></thead>\n",
+        ),
+        (
+            [
+                "<table><tr><th>Ship</th></tr>",
+                "<tr><th>name</th></tr>",
+                *(f"<tr><th>{n}</th><td>Brantwick {n}</td></tr>" for n in range(20)),
+                "</table>",
+            ],
+            "<table><tr><th>Ship</th></tr>\n<tr><th>name</th></tr>\n",
+        ),
     ],
 )
 def test_the_header_of_a_table_is_found_by_its_form(lines, header):
@@ -193,6 +211,14 @@ def test_captions_between_figures_belong_to_the_one_that_they_name():
         "Figure 1: a bridge\n\n[bridge]",
         "Figure 2: a harbour\n\n[harbour]\n\nseen from the north",
     ]
+
+
+def test_a_caption_does_not_take_the_table_that_another_caption_names():
+    text, chunks = chunks_of(
+        ("caption", 1, "Figure 2: Map"), ("table", 1, "a | b"), ("caption", 1, "Table 3: Lots"), ("figure", 1, "[map]")
+    )
+    joined = [text[slice(*chunk.span)] for chunk in join_captions(text, chunks, SMALL)]
+    assert joined == ["Figure 2: Map", "a | b\n\nTable 3: Lots", "[map]"]
 
 
 def test_a_figure_and_its_caption_are_not_cut_to_make_room_for_titles():
