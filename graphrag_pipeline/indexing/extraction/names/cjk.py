@@ -28,12 +28,12 @@ _KINDS = {"nr": "PERSON", "nrt": "PERSON", "nrfg": "PERSON", "ns": "GEO", "nsf":
 _SURNAMES = frozenset("""
 王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林郑谢罗梁宋唐许韩冯邓曹彭曾萧肖田董袁潘于蒋蔡余杜叶程苏魏吕丁任
 沈姚卢姜崔钟谭陆汪范金石廖贾夏韦付方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严武戴莫孔向汤
-温云古柳楚洛慕欧司诸張劉陳楊黃趙吳孫馬鄭謝羅許韓馮鄧蕭葉蘇呂盧鍾譚陸範賈韋鄒龍賀顧錢嚴
+温云古柳楚洛慕欧司诸葛穆厉墨曲贝骆聂凌霍翁甄舒屈项祝苗狄米伍季麦殷施尤柯牛倪颜張劉陳楊黃趙吳孫馬鄭謝羅許韓馮鄧蕭葉蘇呂盧鍾譚陸範賈韋鄒龍賀顧錢嚴
 """) - {"\n"}
-_ADDRESSES = words("先生 老先生 女士 小姐 太太 教授 老师 医生 博士 总统 主席 经理 师傅 大人 姑娘 老爷")
+_ADDRESSES = words("先生 老先生 女士 小姐 太太 教授 老师 医生 大夫 博士 总统 主席 经理 师傅 大人 姑娘 老爷")
 _NO_NAMES = _ADDRESSES | words("大海 后山 高山 家乡 故乡 老家 城里 城市 海上 江湖 山林 天空 大地 世界 人间")
 _INSIDE = frozenset("里上中下边内外前后")
-_PLACE_ENDINGS = frozenset("镇村城山县市河湖岛州街路门谷峰宗国")
+_PLACE_ENDINGS = frozenset("镇村城山县市区河湖岛州街路门谷峰宗国")
 _NO_BEGINNING = frozenset("在到了的从来去往向进出回和与是这那有座个条过离于把被对")
 _DOUBLE_SURNAMES = words("""
 纳兰 欧阳 司马 上官 诸葛 慕容 东方 独孤 令狐 皇甫 尉迟 公孙 轩辕 夏侯 宇文 长孙 司徒 司空 端木 百里 南宫 西门 呼延 濮阳
@@ -53,18 +53,42 @@ _H = r"[\u3400-\u4dbf\u4e00-\u9fff]"
 _ACTS = (
     "说道|说|问道|问|答道|回答|笑道|笑着|笑了|点头|点了点头|摇头|摇了摇头|叹|喊|想起|想到|教|拜|听了|听完|听说|看着|看了|握|"
     "走进|走出|走到|来到|坐在|站在|离开|低头|抬头|沉默|替|取出|拿出|从小|遇见|见到|第一次|推|转身|回头|起初|吸走|原名|本名|"
-    "没有说话|皱眉|很会|战胜|打败|负责|主持|担任|自称|出身"
+    "没有说话|皱眉|很会|战胜|打败|负责|主持|担任|自称|出身|派人|派出|带着|带领|率领|召集|统治|站|住在|登上|追|炼制|推开|表示|认为"
 )
+_MILD_ACTS = f"{_ACTS}|在|是|把|将|对|收|等|看|拿|走|坐"  # only after a form that is itself a sign of a person
 _ROLES = (
     "父亲|母亲|儿子|女儿|孙女|孙子|弟子|徒弟|师父|师傅|老师|长老|族长|宗主|供奉|医师|炼药师|药师|掌柜|将军|哥哥|姐姐|弟弟|妹妹|"
-    "妻子|丈夫|朋友|教授|校长|首领|队长|团长"
+    "妻子|丈夫|朋友|教授|校长|首领|队长|团长|强者|高手|掌教|店主|老板|少主|少爷|专家|工程师|教师|作家|画家|诗人|学者|记者"
 )
-_SUBJECT = re.compile(rf"(?:^|(?<=[^\u4e00-\u9fff])|(?<=正是))({_H}{{2,4}}?)(?=(?:{_ACTS}))", re.MULTILINE)
+_SUBJECT = re.compile(
+    rf"(?:^|(?<=[^\u4e00-\u9fff])|(?<=正是)|(?<=[宗门派帮会阁殿院谷家团国城镇]的))({_H}{{2,4}}?)(?=(?:{_ACTS}))",
+    re.MULTILINE,
+)
+_BYNAME = re.compile(  # 药老, 小李, 小医仙
+    rf"(?:^|(?<=[^\u4e00-\u9fff]))({_H}老|[小老阿](?:[{''.join(sorted(_SURNAMES))}]|{_H}{{2}}))(?=(?:{_MILD_ACTS}))",
+    re.MULTILINE,
+)
+_CLAN = re.compile(rf"(?:^|(?<=[^\u4e00-\u9fff])|(?<=[和与是]))({_H}{{2}})家(?=[，。、；和与的])", re.MULTILINE)
+_DEFINED = re.compile(
+    rf"(?:^|(?<=[。！？]))({_H}{{2,4}}?)(?:曾经?)?是[^，。！？\n]{{0,16}}(?:{_ROLES})(?=[，。！？；])", re.MULTILINE
+)
+_SECT = re.compile(
+    rf"(?:^|(?<=[^\u4e00-\u9fff])|(?<=[是入自到]))({_H}{{2}}[宗派帮盟殿阁门])的?(?:{_H}{{2}})?(?:宗主|长老|弟子|掌门|掌教|门主|帮主|阁主)",
+    re.MULTILINE,
+)
+_NO_SECT = frozenset("这那此本该两各的是")
+_NOT_INSIDE = frozenset("他她它我你的了着把被")
+_NO_OLD = frozenset("长元古月衰苍养父敬年家大很最太不变偏岳孤")
+_PLACE = re.compile(
+    rf"(?:登上|来到|离开|位于|前往|回到|到达|抵达|走进|包围了?|[住坐落]*在)"
+    rf"({_H}{{2,3}}(?:山脉|帝国|[山镇城村谷峰]))(?![山镇城村谷峰脉门洞])"
+)
+_NO_STEM = frozenset("这那一二三四五六七八九十几两每各座个的了着他她它我你大小高在到从门")
 _IS = re.compile(
     rf"(?:^|(?<=[^\u4e00-\u9fff]))({_H}{{2,4}}?)(?:(?:也|正|便|曾经?)?是[^，。！？\n]{{0,16}}(?:{_ROLES})(?=[，。！？；])|的(?:{_ROLES}))",
     re.MULTILINE,
 )
-_CALLED = re.compile(rf"(?:名叫|名为|叫做|叫作|原名|本名|自称|人称)({_H}{{2,4}})(?=[，。！？；、])")
+_CALLED = re.compile(rf"(?:名叫|名为|叫做|叫作|原名|本名|自称|人称)(?![做作])({_H}{{2,4}})(?=[，。！？；、])")
 _ROLE_BEFORE = re.compile(rf"(?:{_ROLES})({_H}{{2,4}}?)(?=[，。！？；、是不]|(?:{_ACTS}))")
 _MET = re.compile(rf"(?:遇见|见到|认识|战胜|打败|嫁给|交给|发给|告诉|救下|拜)了?({_H}{{2,4}})(?=[，。！？；、])")
 _NO_PERSON_STARTS = frozenset(
@@ -88,9 +112,12 @@ def find_chinese_names(text: str, starts: list[int]) -> tuple[list[Name], dict[s
     if tokenizer is None:
         return [], {}
     tagged = _extend_places(_join_endings(list(_join_names(_cut(tokenizer, text)))), text)
-    counts = Counter(word for word, _, _ in tagged)
-    kinds = {word: _KINDS[kind] for word, kind, _ in tagged[::-1] if _is_chinese_name(word, kind, counts[word])}
+    counts, known = Counter(word for word, _, _ in tagged), tokenizer.tokenizer.FREQ
+    kinds = {word: _KINDS[kind] for word, kind, _ in tagged[::-1] if _is_chinese_name(word, kind, counts[word], known)}
     kinds |= dict.fromkeys(_find_people(text, tokenizer), "PERSON")
+    kinds |= dict.fromkeys(_find_places(text), "GEO")
+    kinds |= {_clan_of(word): "ORGANIZATION" for word, kind, _ in tagged if kind in _KINDS and _is_of_clan(word)}
+    kinds |= {match.group(1): "ORGANIZATION" for match in _SECT.finditer(text) if not _NO_SECT & set(match.group(1))}
     types = {
         word: _type_by_ending(word, kind, text) for word, kind in kinds.items() if not _is_extended(word, kinds, text)
     }
@@ -110,16 +137,53 @@ def _find_people(text: str, tokenizer: Any) -> set[str]:
     )
     called = {match.group(1) for match in _CALLED.finditer(text)}
     known = tokenizer.tokenizer.FREQ
-    return {
+    clans = {match.group(1) for match in _CLAN.finditer(text) if not known.get(match.group(1))}
+    sure = called | {match.group(1) for match in _DEFINED.finditer(text) if not _has_common_part(match.group(1), known)}
+    return _find_bynames(text, known) | {
         word
         for word in [*found, *called]
         if not known.get(word)
+        and not _is_of_clan(word)
         and word[0] not in _NO_PERSON_STARTS
+        and not _NOT_INSIDE & set(word)
         and not word.endswith(_ORGANIZATION_ENDINGS)
         and word not in _NO_NAMES | _COMMON_WORDS
-        and (word in called or word[0] in _SURNAMES or text.count(word) >= _MIN_BARE_COUNT)
+        and (word in sure or word[0] in _SURNAMES or word[:2] in clans or text.count(word) >= _MIN_BARE_COUNT)
         and not _ends_with_word(word, known)
     }
+
+
+def _find_bynames(text: str, known: dict[str, int]) -> set[str]:
+    """Return names such as 药老, 小李 and 小医仙 that do something at the start of a clause."""
+    return {
+        word
+        for word in (match.group(1) for match in _BYNAME.finditer(text))
+        if (word[0] not in _NO_OLD if word.endswith("老") else word[1:] in _SURNAMES or not known.get(word[1:]))
+        and (not known.get(word) or word[1:] in _SURNAMES)
+        and word[0] not in _NO_PERSON_STARTS
+        and not _has_common_part(word, known)
+    }
+
+
+def _find_places(text: str) -> set[str]:
+    """Return the whole names of places that a verb of motion or 在 shows: 云岚山, where a dictionary has 岚山."""
+    return {match.group(1) for match in _PLACE.finditer(text) if not _NO_STEM & set(match.group(1)[:-1])}
+
+
+def _has_common_part(word: str, known: dict[str, int]) -> bool:
+    """Whether a candidate of three or four characters begins or ends with a common word: 新院长."""
+    return len(word) > 2 and max(known.get(word[:2], 0), known.get(word[-2:], 0)) >= _COMMON_COUNT
+
+
+def _is_of_clan(word: str) -> bool:
+    """Whether a word is a clan with a role: 萧家少主, but not the person 张家辉."""
+    return len(word) > 3 and bool(_clan_of(word))
+
+
+def _clan_of(word: str) -> str:
+    """Return the clan that a word starts with; "" if none."""
+    n = 2 if word[:2] in _DOUBLE_SURNAMES else 1
+    return word[: n + 1] if word[:n] in _SURNAMES | _DOUBLE_SURNAMES and word[n : n + 1] in ("家", "氏") else ""
 
 
 def _ends_with_word(word: str, known: dict[str, int]) -> bool:
@@ -141,19 +205,36 @@ def _type_by_ending(word: str, kind: str, text: str) -> str:
     if kind == "PERSON" and len(word) >= 2 and (word[:-1] in _SURNAMES | _DOUBLE_SURNAMES) and word[-1] in "家氏":
         return "ORGANIZATION"  # 萧家: a clan
     if kind == "PERSON" and word.endswith(_ORGANIZATION_ENDINGS):
-        is_short = word[0] in _SURNAMES or len(word) == 2
+        is_short = len(word) == 2 or _acts(word, text)
         has_members = re.search(rf"{word}的?(?:宗主|长老|弟子|掌门|掌教|门下|成员|总裁)", text) is not None
         return "PERSON" if is_short and not has_members else "ORGANIZATION"
+    if kind == "PERSON" and len(word) > 2 and word[-1] in _PLACE_ENDINGS and not _acts(word, text):
+        return (
+            "GEO"
+            if re.search(rf"(?:登上|来到|离开|前往|回到|走进|在){word}|{word}的{_H}{{2,4}}[看站坐走说]", text)
+            else kind
+        )
     return kind
 
 
-def _is_chinese_name(word: str, kind: str, count: int) -> bool:
+def _acts(word: str, text: str) -> bool:
+    """Whether a name does something or has a form of address or a role: 王耀宗是一位教师."""
+    follows = f"{_ACTS}|{'|'.join(sorted(_ADDRESSES))}"
+    is_defined = any(match.group(1) == word for match in _DEFINED.finditer(text))
+    return is_defined or re.search(f"{word}(?:{follows})", text) is not None
+
+
+def _is_chinese_name(word: str, kind: str, count: int, known: dict[str, int]) -> bool:
     if kind not in _KINDS or not 2 <= len(word) <= 20 or not _HAN.fullmatch(word):
         return False
     if word in _NO_NAMES or word in _COMMON_WORDS or (word[-1] in _INSIDE and (_KINDS[kind] == "GEO" or len(word) > 2)):
         return False
+    if _KINDS[kind] == "GEO" and len(word) == 2 and not known.get(word) and word[-1] not in _PLACE_ENDINGS:
+        return False  # a guess of the tagger
     if _KINDS[kind] != "PERSON" or "·" in word:
         return True
+    if _is_of_clan(word):
+        return False
     has_surname = (word[0] in _SURNAMES and len(word) <= 4) or word[:2] in _DOUBLE_SURNAMES
     return has_surname or word[-2:] in _JOINED_ENDINGS or count >= _MIN_BARE_COUNT
 
@@ -193,7 +274,7 @@ def _join_endings(tagged: list[tuple[str, str, int]]) -> list[tuple[str, str, in
     for word, kind, place in tagged:
         before = joined[-1] if joined and joined[-1][2] + len(joined[-1][0]) == place else None
         is_single = kind == "ns" and len(word) == 2 and before is not None and before[1] == "n" and len(before[0]) == 1
-        if before and before[0] in _DOUBLE_SURNAMES and len(word) <= 2 and kind[0] not in "updcxrmf":
+        if before and before[0] in _DOUBLE_SURNAMES and len(word) <= 2 and (kind == "dg" or kind[0] not in "updcxrmf"):
             joined[-1] = (before[0] + word, "nr", before[2])
         elif before and (is_single or (word in _JOINED_ENDINGS and len(before[0]) > 1)) and _is_nominal(before):
             while len(joined) > 1 and _is_nominal(joined[-2]) and joined[-2][2] + len(joined[-2][0]) == joined[-1][2]:
@@ -212,7 +293,11 @@ def _is_nominal(tagged: tuple[str, str, int]) -> bool:
 def _follows_surname(word: str, kind: str) -> bool:
     if word in _ADDRESSES:
         return True
-    is_given = len(word) == 1 and kind not in ("uj", "ul", "uz", "ud", "c", "p", "d", "x", "r", "m")
+    is_given = (
+        len(word) == 1
+        and word not in "说问答看走拿笑叹喊"
+        and kind not in ("uj", "ul", "uz", "ud", "c", "p", "d", "x", "r", "m")
+    )
     return (is_given or (len(word) == 2 and kind.startswith("nr"))) and _HAN.fullmatch(word) is not None
 
 
@@ -264,7 +349,7 @@ _ADDRESSED = re.compile(
     r"(?:さん|さま|ちゃん|くん|氏|様|君|先生|教授|博士|社長|首相|大統領)"
 )
 _FOREIGN = re.compile(rf"[{_KATAKANA}]{{2,}}(?:[・＝][{_KATAKANA}]{{2,}})+")
-_PLACE = re.compile(rf"[{_KANJI}]{{1,4}}?(?:都|道|府|県|市|区|町|村|駅|川|山|島|湖|城)(?![{_KANJI}])")
+_JAPANESE_PLACE = re.compile(rf"[{_KANJI}]{{1,4}}?(?:都|道|府|県|市|区|町|村|駅|川|山|島|湖|城)(?![{_KANJI}])")
 _ORGANIZATION = re.compile(
     rf"株式会社[{_KANJI}{_KATAKANA}]{{1,12}}|[{_KANJI}{_KATAKANA}]{{1,10}}"
     r"(?:株式会社|大学|銀行|新聞|省|庁|党|協会|委員会|研究所|病院)"
@@ -281,7 +366,12 @@ def find_japanese_names(text: str, starts: list[int]) -> tuple[list[Name], dict[
     A name with a form of address (山田さん, 佐藤氏) is a person; all its occurrences in the document then count.
     """
     types: dict[str, str] = {}
-    for pattern, kind in ((_ORGANIZATION, "ORGANIZATION"), (_PLACE, "GEO"), (_COUNTRY, "GEO"), (_FOREIGN, "PERSON")):
+    for pattern, kind in (
+        (_ORGANIZATION, "ORGANIZATION"),
+        (_JAPANESE_PLACE, "GEO"),
+        (_COUNTRY, "GEO"),
+        (_FOREIGN, "PERSON"),
+    ):
         for match in pattern.finditer(text):
             if match.group() not in _COMMON and len(match.group()) > 1:
                 types.setdefault(match.group(), kind)

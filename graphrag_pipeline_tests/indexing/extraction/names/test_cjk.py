@@ -49,6 +49,22 @@ def test_people_of_another_novel_are_found() -> None:
     assert len(types) <= len(people) + 5
 
 
+IMMORTALS = (
+    "七玄门坐落在彩霞山上。韩立是七玄门的记名弟子。他师父的真名叫做墨居仁。厉飞雨站在山门前等他。\n\n"
+    "黄枫谷的李化元看着韩立，没有说话。南宫婉是掩月宗的长老，张铁从小住在青牛镇。余子童带着一队人追赶他。\n\n"
+    "曲老在房里炼制筑基丹，人称曲魂。小李说，地铁很快。韩立登上天南山。贾天龙派人包围了彩霞山。\n\n"
+    "王耀宗是一位退休的教师，他住在武侯区。新院长是他的老师。萧家少主为他炼制了破厄丹。"
+)
+
+
+def test_people_places_and_sects_that_are_named_once_are_found_whole() -> None:
+    pytest.importorskip("jieba")
+    people = "韩立 墨居仁 厉飞雨 李化元 南宫婉 张铁 余子童 曲老 曲魂 小李 贾天龙 王耀宗"
+    kinds = {"PERSON": people, "ORGANIZATION": "七玄门 掩月宗 萧家", "GEO": "彩霞山 黄枫谷 青牛镇 天南山 武侯区"}
+    expected = {name: kind for kind, names in kinds.items() for name in names.split()}
+    assert find_chinese_names(IMMORTALS, [0])[1] == expected
+
+
 def test_latin_names_in_a_chinese_document_are_found_too() -> None:
     pytest.importorskip("jieba")
     text = (TEST_DATA / "extraction" / "chinese_minutes.txt").read_text(encoding="utf-8")
