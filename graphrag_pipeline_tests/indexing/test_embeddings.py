@@ -14,8 +14,11 @@ import pytest
 from graphrag_pipeline.identity import text_hash
 from graphrag_pipeline.indexing import embeddings
 from graphrag_pipeline.indexing.embeddings import StoredVectors, embed_texts, embedded_texts, look_up_vectors
-from graphrag_pipeline.tables import TEXT_UNIT_EMBEDDINGS
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.tables import TEXT_UNIT_EMBEDDINGS, VECTOR_TABLES
 from graphrag_pipeline_tests.support.models.hashing_embeddings import HashingEmbeddings
+from graphrag_pipeline_tests.support.models.model_clients import embedder
+from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 
 NAME = "default-text_unit-text"
 TEXTS = ["Marley was dead.", "Scrooge knew it.", "Marley was dead.", "", "Bob wept."]
@@ -105,3 +108,17 @@ def test_a_text_without_a_vector_is_an_error() -> None:
 )
 def test_the_embedded_text_of_each_kind_of_record(vector_table: str, row: dict[str, str], text: str) -> None:
     assert embedded_texts(vector_table, pa.Table.from_pylist([row])) == [text]
+
+
+@pytest.mark.slow
+def test_every_record_of_an_index_has_one_vector_of_its_text_by_the_set_model(
+    indexed_by_model: ModelIndex, tmp_path: Path
+) -> None:
+    """The stages made the vectors; an endpoint with the same model gives them again for the text of each record."""
+    snapshot = Root(indexed_by_model.root.path).snapshots.open()
+    again = embedder(indexed_by_model.server.base_url, tmp_path, model="test-embedding")
+    for name, (table, _) in VECTOR_TABLES.items():
+        rows, stored = snapshot.table(table), snapshot.vectors(name)
+        assert stored.count() == rows.num_rows > 0
+        wanted = again.embed(embedded_texts(name, rows))
+        np.testing.assert_allclose(stored.vectors(rows["id"].to_pylist()), wanted, atol=1e-5)

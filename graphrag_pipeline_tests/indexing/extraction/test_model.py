@@ -44,6 +44,14 @@ def test_the_prompt_holds_types_and_text():
     assert "A {text} with <|> marks" in model.prompts[0]
 
 
+def test_the_prompt_holds_an_example_and_a_long_text_whole():
+    combined = " ".join(f"word{number}" for number in range(1500))
+    _, model = extract("<|COMPLETE|>", text=combined)
+    [sent] = model.prompts
+    example = sent[: sent.index(combined)].partition("\nEXAMPLE\n")[2]
+    assert example.count('("entity"<|>') >= 2 and example.count('("relationship"<|>') >= 1
+
+
 def test_gleaned_records_come_first_to_last_and_positions_run_on():
     mentions, model = extract(FIRST, GLEANED)
     assert [(row["position"], row["name"]) for row in mentions.entities] == [(0, "Scrooge"), (1, "Marley")]
@@ -134,7 +142,7 @@ def test_claims_are_requested_by_name_and_gleaned():
     assert [(row["position"], row["type"]) for row in mentions.claims] == [(0, "GREED"), (1, "COLDNESS")]
     assert len({row["request_key"] for row in mentions.claims}) == 2
     assert "Look for claims about: Scrooge\n" in model.prompts[2]
-    assert "accusations" in model.prompts[2]
+    assert "accusations" in model.prompts[2] and "\nEXAMPLE\n" in model.prompts[2]
 
 
 def test_zero_claims_is_a_valid_result_and_claims_are_off_by_default():
