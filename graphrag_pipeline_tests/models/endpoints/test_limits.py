@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import selectors
+from collections.abc import Coroutine, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, TypeVar
 
 import pytest
 
@@ -17,6 +19,8 @@ from graphrag_pipeline.models.endpoints.limits import AdaptiveLimit, backoff_s, 
 from graphrag_pipeline.models.spending import BudgetExceededError, Rate, Spending
 from graphrag_pipeline.settings.models import BudgetSettings
 from graphrag_pipeline_tests.support.models.model_clients import open_cache
+
+T = TypeVar("T")
 
 
 async def hold(limit: AdaptiveLimit, held: list[int], number: int, release: asyncio.Event) -> None:
@@ -57,7 +61,7 @@ def test_one_burst_of_refusals_shrinks_once_and_a_round_of_successes_adds_one() 
         await Queue(limit, [0.001] * 100).serve()
         assert limit.current == 10.0
 
-    asyncio.run(scene())
+    run_in_virtual_time(scene())
 
 
 def test_it_never_shrinks_below_one() -> None:
@@ -69,7 +73,33 @@ def test_it_never_shrinks_below_one() -> None:
                 limit.time_out(started)
         assert limit.current == 1.0
 
-    asyncio.run(scene())
+    run_in_virtual_time(scene())
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock jumps to the next timer, so that seconds of requests are exact and cost nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(_JumpingSelector(self))
+        self.now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    def __init__(self, loop: VirtualLoop) -> None:
+        super().__init__()
+        self._loop = loop
+
+    def select(self, timeout: float | None = None) -> list:
+        self._loop.now += timeout or 0.0
+        return super().select(0)
+
+
+def run_in_virtual_time(scene: Coroutine[Any, Any, T]) -> T:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(scene)
 
 
 class Queue:
@@ -97,7 +127,7 @@ def test_it_starts_low_and_grows_to_the_maximum_while_latency_holds() -> None:
         await Queue(limit, [0.02] * 400).serve()
         assert limit.current == 50.0
 
-    asyncio.run(scene())
+    run_in_virtual_time(scene())
 
 
 def test_it_stays_low_at_a_server_that_queues_requests() -> None:
@@ -108,7 +138,7 @@ def test_it_stays_low_at_a_server_that_queues_requests() -> None:
         assert limit.current <= 8.0
         return queue.most
 
-    assert asyncio.run(scene()) <= 16
+    assert run_in_virtual_time(scene()) <= 16
 
 
 def test_it_does_not_grow_where_a_doubled_latency_would_exceed_the_time_out() -> None:
@@ -117,7 +147,7 @@ def test_it_does_not_grow_where_a_doubled_latency_would_exceed_the_time_out() ->
         await Queue(limit, [0.01] * 40).serve()
         assert limit.current == 4.0
 
-    asyncio.run(scene())
+    run_in_virtual_time(scene())
 
 
 def test_few_requests_say_nothing_about_the_limit() -> None:
@@ -127,7 +157,7 @@ def test_few_requests_say_nothing_about_the_limit() -> None:
             await Queue(limit, [0.0]).serve()
         assert limit.current == 4.0
 
-    asyncio.run(scene())
+    run_in_virtual_time(scene())
 
 
 def test_a_pause_holds_new_requests_back() -> None:

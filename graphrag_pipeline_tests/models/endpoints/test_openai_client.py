@@ -258,9 +258,9 @@ def test_a_server_that_has_answered_is_retried_as_often_as_set(tmp_path: Path) -
 
 
 def test_a_server_with_one_slot_is_not_flooded(tmp_path: Path) -> None:
-    """50 requests at once would wait 2 s in the queue of a server that needs 0.04 s for each."""
-    with running_model_server(lambda request: FACT, latency_s=0.04, n_slots=1) as server:
-        chat = chat_model(server.base_url, tmp_path, timeout_s=0.4, max_concurrency=50)
+    """50 requests at once would wait 4 s in the queue of a server that needs 0.08 s for each."""
+    with running_model_server(lambda request: FACT, latency_s=0.08, n_slots=1) as server:
+        chat = chat_model(server.base_url, tmp_path, timeout_s=2.0, max_concurrency=50)
         replies = complete_all(chat, [ask(f"Who is number {i}?") for i in range(50)])
     assert all(isinstance(reply, ChatReply) for reply in replies)
     assert server.count() <= 55, "almost no request is abandoned"
