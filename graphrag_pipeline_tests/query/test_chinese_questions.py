@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
+from graphrag_pipeline.query.understanding.chinese_definitions import asked_person, defines_person
 from graphrag_pipeline_tests.support.paths import TEST_DATA
 from graphrag_pipeline_tests.support.roots import make_root
 
@@ -40,3 +42,16 @@ def test_basic_search_answers_too(index: GraphIndex) -> None:
 def test_a_latin_name_in_a_chinese_document_is_found_by_a_question_in_either_language(index: GraphIndex) -> None:
     for question in ("Who is Alice Johnson?", "Alice Johnson是谁？"):
         assert "来自伦敦的 Alice Johnson 通过视频参加" in index.search(question).answer
+
+
+def test_a_definition_is_told_from_a_cleft_sentence(tmp_path: Path) -> None:
+    assert asked_person("韩立是谁？") == "韩立" and not asked_person("谁是韩立的师父？")
+    assert defines_person("韩立", "韩立，字立之，原为七玄门弟子。")
+    for cleft in ("韩立是今天早上下山的，他没有说话。", "韩立是第一个走进山门的人。", "韩立是走路来的。"):
+        assert not defines_person("韩立", cleft)
+    pytest.importorskip("jieba")
+    text = "韩立是今天早上下山的，他没有说话。\n\n韩立，字立之，原为七玄门弟子，后来学会炼丹。\n\n张铁说韩立是好人。"
+    root = make_root(tmp_path, {"a.txt": text})
+    run_index(root)
+    with GraphIndex.open(root.path) as opened:
+        assert "- 韩立，字立之，原为七玄门弟子，后来学会炼丹。 [1]" in opened.search("韩立是谁？").answer

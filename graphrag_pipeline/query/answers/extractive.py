@@ -32,6 +32,7 @@ from graphrag_pipeline.query.question import is_latin, stem, topic_words
 from graphrag_pipeline.query.results import Answer, Context, TextUnitRecord
 from graphrag_pipeline.query.search.basic import read_within
 from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
+from graphrag_pipeline.query.understanding.chinese_definitions import asked_person, defines_person
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis, analyze_question
 from graphrag_pipeline.settings.settings import AnswersSettings
 from graphrag_pipeline.text.extractive import is_near_repeat, rank_sentences, words_of
@@ -101,8 +102,20 @@ class _Lead:
 def _find_lead(index: IndexReader, question: str, units: Sequence[TextUnitRecord]) -> _Lead:
     """Return the name that the text units of the context, of the named entities and of basic search give."""
     found = [*units, *read_named_units(index, question, has_context=bool(units))]
+    if name := asked_person(question):
+        return _lead_with_definition(name, found, {unit.id for unit in units})
     named = find_named_answer(index, question, found)
     return _lead_with(named, {unit.id for unit in units}) if named else _Lead()
+
+
+def _lead_with_definition(name: str, units: Sequence[TextUnitRecord], in_context: set[str]) -> _Lead:
+    """Return the first sentence that says who a person is, alone."""
+    sentences = (sentence for unit in units for sentence in sentences_of(unit))
+    first = next((sentence for sentence in sentences if defines_person(name, sentence.folded)), None)
+    if first is None:
+        return _Lead()
+    quotes = tuple(quote_runs([[first]]))
+    return _Lead("", quotes, quotes, () if first.unit.id in in_context else (first.unit,))
 
 
 def _lead_with(named: NamedAnswer, in_context: set[str]) -> _Lead:
