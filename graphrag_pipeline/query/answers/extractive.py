@@ -255,14 +255,15 @@ def _answer_from_texts(index: IndexReader, question: str, selection: Selection, 
 
 
 def _introduce(points: Sequence[Point], selection: Selection) -> str:
-    read = _count(len(selection.kept), "community report")
+    n_used = len({point.report_row for point in points})
     if selection.is_overview:
-        n_used = len({point.report_row for point in points})
+        read = _count(len(selection.kept), "community report")
         said = f"{_count(len(points), 'finding')} of {n_used} of the {read} ranked highest"
         return f"Extractive answer (no model): {said}, best first."
+    used = _count(n_used, "community report")
     if points[0].score < WEAK_SCORE:
-        return f"Perhaps no answer (extractive, no model): the nearest findings of {read}."
-    return f"Extractive answer (no model): findings of {read}, nearest to the question first."
+        return f"Perhaps no answer (extractive, no model): the nearest findings of {used}."
+    return f"Extractive answer (no model): findings of {used}, nearest to the question first."
 
 
 def _heading(point: Point, statements: Sequence[str]) -> str:
