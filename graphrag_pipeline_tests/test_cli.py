@@ -240,7 +240,6 @@ def test_an_empty_question_is_an_error(indexed: Path, call: Call) -> None:
         ["query", QUESTION, "--option", "top_k_entities"],
         ["query", QUESTION, "--option", "=1"],
         ["query", QUESTION, "--option", "method=local"],
-        ["query", QUESTION, "--option", "top_k_entities=["],
         ["query", QUESTION, "--explain", "--method", "basic"],
     ],
 )

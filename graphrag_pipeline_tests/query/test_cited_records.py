@@ -93,7 +93,7 @@ def test_reports_that_cite_each_other_lead_down_only(tmp_path: Path) -> None:
 
 
 def test_a_citation_tells_its_record_text_unit_document_and_place(small: GraphIndex) -> None:
-    [citation] = small.search("Who haunted Scrooge?", method="basic").to_dict()["citations"]
+    [citation, *_] = small.search("Who haunted Scrooge?", method="basic").to_dict()["citations"]
     [unit] = [u for u in small.snapshot.table("text_units").to_pylist() if u["text"] == "Marley haunted Scrooge."]
     assert json.loads(json.dumps(citation)) == {
         "number": 1, "kind": "text_unit", "id": unit["id"], "human_readable_id": unit["human_readable_id"],

@@ -171,7 +171,7 @@ def test_the_graph_names_the_missing_bucket(tmp_path: Path) -> None:
     with open_instance(root) as instance:
         buckets, corpus = definitions.resolve_job_def("index_bucket"), definitions.resolve_job_def("graph_and_later")
         assert buckets.execute_in_process(instance=instance, partition_key="000", run_config=QUIET).success
-        with pytest.raises(PipelineError, match="`entity_mentions`, partition 001, is not materialized"):
+        with pytest.raises(PipelineError, match="`text_units`, partition 001, is not materialized"):
             corpus.execute_in_process(instance=instance, run_config=QUIET)
 
 

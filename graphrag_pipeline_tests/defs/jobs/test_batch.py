@@ -103,6 +103,7 @@ def test_a_model_answer_is_kept_with_the_account_of_all_ops(root: Root, tmp_path
     with running_model_server() as server:
         asking = {"model": "test-chat", "base_url": server.base_url, "prompt_price": 1.0, "completion_price": 1.0}
         settings = {"chat_model": asking, "answers": {"engine": "model"}, "rating": {"engine": "model"}}
+        settings["global_search"] = {"threshold": 0}  # else no report is relevant, and none is mapped
         (copied.path / "settings.yaml").write_text(yaml.safe_dump(settings))
         op = "open_snapshot_for_global_search"
         _, [shown] = run_job(copied, build_definitions(copied), "global_search_job", op, question=WHO)
