@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.answer_figures import AnswerFigures, measure_answers
@@ -48,9 +49,9 @@ class GoldenFigure:
     max_drop: float
     worse: str
 
-    @property
+    @cached_property
     def estimate(self) -> Estimate:
-        """The mean with its confidence interval."""
+        """The mean with its confidence interval, which takes thousands of samples."""
         return estimate_mean(self.values)
 
     @property
