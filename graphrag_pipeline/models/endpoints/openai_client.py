@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
@@ -232,11 +232,13 @@ def _judge(request: ChatRequest[T], answer: Completion) -> T | _ReplyFault:
     fault = find_fault(answer)
     if fault:
         return _ReplyFault(fault)
-    keep_whole = request.keep_whole or (keep_whole_values if request.response_format else None)
-    if answer.is_cut and keep_whole is None:
+    keep_whole: Callable[[str], str] | None = str
+    if answer.is_cut:
+        keep_whole = request.keep_whole or (keep_whole_values if request.response_format else None)
+    if keep_whole is None:
         return _ReplyFault(_CUT_ADVICE)
     try:
-        return request.parse(keep_whole(answer.text) if answer.is_cut and keep_whole else answer.text)
+        return request.parse(keep_whole(answer.text))
     except RecursionError:
         return _ReplyFault("the reply is nested too deeply")
     except (ReplyFormatError, ValueError) as error:
