@@ -13,7 +13,7 @@ programs surround the same entities, in the same order.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,16 +106,29 @@ def run_ours(index: GraphIndex, matched: Sequence[Sequence[str]], limit: str) ->
 
 def compare_contexts(questions: Sequence[str], contexts: Sequence[Context], theirs: Any, run: str) -> list[Comparison]:
     """Compare each part of the contexts with those of a run of the peer on the export."""
+    return _compare_parts(PARTS, questions, contexts, theirs, run)
+
+
+def _compare_parts(
+    parts: Iterable[str],
+    questions: Sequence[str],
+    contexts: Sequence[Context],
+    theirs: Any,
+    run: str,
+    reason_of: Callable[[int], str] = lambda _: "",
+) -> list[Comparison]:
+    """Compare some of `PARTS`; `reason_of` is that of `parity.compare`."""
     settings = reference_settings(LIMITS[run.split()[-1]])
     ours = [describe_context(context, settings) for context in contexts]
     return [
         compare(
-            f"local, {run} context: {what}",
+            f"local, {run} context: {PARTS[part]}",
             questions,
             [found[part] for found in ours],
             [found[part] for found in theirs],
+            reason_of,
         )
-        for part, what in PARTS.items()
+        for part in parts
     ]
 
 
@@ -177,16 +190,9 @@ def compare_source(
     tables shows that the repair is the only cause; no question's difference is traced to a single pair.
     """
     known = set(pq.read_table(MICROSOFT_INDEX / "entities.parquet", columns=["id"])["id"].to_pylist())
-    settings = reference_settings(LIMITS["usual"])
-    ours = [describe_context(context, settings) for context in contexts]
-    return [
-        compare(
-            f"local, source usual context: {what}",
-            questions,
-            [found[part] for found in ours],
-            [found[part] for found in theirs],
-            lambda place: REPAIRED if known.issuperset(matched[place]) else UNKNOWN,
-        )
-        for part, what in PARTS.items()
-        if part != "text"
-    ]
+
+    def name_reason(place: int) -> str:
+        return REPAIRED if known.issuperset(matched[place]) else UNKNOWN
+
+    parts = [part for part in PARTS if part != "text"]
+    return _compare_parts(parts, questions, contexts, theirs, "source usual", name_reason)

@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -146,6 +146,17 @@ def write_story_root(root: Path, size: int) -> None:
     (root / "settings.yaml").write_text(f"text_units:\n  size: {size}\n  overlap: {size // 12}\n", encoding="utf-8")
 
 
+def open_stories(folder: Path) -> Iterator[tuple[int, GraphIndex]]:
+    """Yield the text unit size and the open index of the sample, for each size; indexes are used again."""
+    for size in STORY_SIZES:
+        story = folder / f"story_{size}"
+        if not story.exists():
+            write_story_root(story, size)
+        index_root(story)
+        with GraphIndex.open(story) as index:
+            yield size, index
+
+
 def measure_reciprocal_rank(index: GraphIndex, rank: Ranker, k: int = 10) -> float:
     """Mean over questions of 1 / rank of the first text unit that holds the evidence; 0 where none of k does."""
     questions = json.loads((DATA / "carol_questions.json").read_text(encoding="utf-8"))
@@ -256,13 +267,8 @@ def run(folder: Path | None = None) -> list[Figure]:
     rows: list[Figure] = [Figure("2wiki: index 6,119 passages", index_root(passages), "s")]
     with GraphIndex.open(passages) as index:
         rows += _measure_passages(index)
-    for size in STORY_SIZES:
-        story = folder / f"story_{size}"
-        if not story.exists():
-            write_story_root(story, size)
-        index_root(story)
-        with GraphIndex.open(story) as index:
-            rows += _measure_story(index, size)
+    for size, index in open_stories(folder):
+        rows += _measure_story(index, size)
     return rows + _measure_made(folder)
 
 

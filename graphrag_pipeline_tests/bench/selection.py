@@ -32,7 +32,7 @@ from graphrag_pipeline.query.search.local import LocalSelection, select_with_can
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline_tests.bench.measuring import Figure
-from graphrag_pipeline_tests.bench.retrieval import DATA, STORY_SIZES, index_root, write_story_root
+from graphrag_pipeline_tests.bench.retrieval import DATA, open_stories
 
 LEAST_COVERAGE = 0.95
 """Of the strategies with excerpts."""
@@ -89,14 +89,9 @@ def measure_strategies(index: GraphIndex) -> Iterator[tuple[str, Aims]]:
 
 def measure_sizes(folder: Path) -> Iterator[tuple[int, str, Aims]]:
     """Yield the text unit size, the strategy and its aims; indexes in the folder are used again."""
-    for size in STORY_SIZES:
-        story = folder / f"story_{size}"
-        if not story.exists():
-            write_story_root(story, size)
-        index_root(story)
-        with GraphIndex.open(story) as index:
-            for strategy, aims in measure_strategies(index):
-                yield size, strategy, aims
+    for size, index in open_stories(folder):
+        for strategy, aims in measure_strategies(index):
+            yield size, strategy, aims
 
 
 def run(folder: Path) -> list[Figure]:
