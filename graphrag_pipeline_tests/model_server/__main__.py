@@ -11,6 +11,7 @@ import json
 import signal
 import sys
 
+from graphrag_pipeline_tests.model_server.dialects import DIALECTS, FORMATS
 from graphrag_pipeline_tests.model_server.faults import parse_fault_rates
 from graphrag_pipeline_tests.model_server.server import ModelServer, ServerSettings
 
@@ -26,6 +27,12 @@ def main(arguments: list[str] | None = None) -> int:
         api_key=options.api_key,
         hang_s=options.hang_s,
         keep_bodies=False,
+        max_context_tokens=options.max_context_tokens,
+        max_input_tokens=options.max_input_tokens,
+        n_slots=options.n_slots,
+        tokens_per_s=options.tokens_per_s,
+        dialect=options.dialect,
+        refused_formats=tuple(options.refuse_format),
     )
     server = ModelServer(settings)
     try:
@@ -52,6 +59,12 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of the faults")
     parser.add_argument("--dimensions", type=int, default=256, help="of embeddings")
     parser.add_argument("--hang-s", type=float, default=60, help="how long a hang lasts at most")
+    parser.add_argument("--max-context-tokens", type=int, help="window of the chat model")
+    parser.add_argument("--max-input-tokens", type=int, help="of one text to embed")
+    parser.add_argument("--n-slots", type=int, help="requests worked on at once; the others wait")
+    parser.add_argument("--tokens-per-s", type=float, help="speed of generation")
+    parser.add_argument("--dialect", choices=DIALECTS, default="openai", help="how requests are refused")
+    parser.add_argument("--refuse-format", choices=FORMATS, action="append", default=[], help="of structured outputs")
     parser.add_argument("--api-key", help="refuse requests with another key")
     return parser.parse_args(arguments)
 

@@ -10,12 +10,19 @@ Names, for a rate (`{"429": 0.1, "hang": 0.02}`, `--faults 429=0.1,hang=0.02`) o
 | `500`, `503`, any 4xx or 5xx | that status with an OpenAI error body (`401`: invalid key, `404`: no such model) |
 | `too-long` | 400 `context_length_exceeded` |
 | `unsupported-format` | 400: this endpoint does not support `response_format` |
+| `501` | not implemented, as from a server without embeddings |
 | `drop`, `drop-midway` | connection lost before the first byte; after half of the answer, streamed or not |
 | `hang` | no answer until the client times out (at most `hang_s`), then a lost connection |
 | `garbage`, `html` | 200 with broken JSON; 200 with a proxy's HTML page |
 | `truncated` | the text cut in half, `finish_reason` `length` (chat) |
 | `fenced`, `nonsense`, `empty` | the text inside a code fence; unrelated text; no text (chat) |
 | `refused` | content null and a `refusal` (chat) |
+| `endless-list` | the last list, record or sentence repeated until a limit cuts it (chat) |
+| `echoed-placeholder` | the example of the prompt instead of a reply (chat) |
+| `echoed-passage` | the passage of the prompt instead of a reply (chat) |
+| `missing-brackets` | no closing bracket of JSON, records or citations (chat) |
+| `null-delta` | a stream whose first delta has the role null, then a delta that is null (chat) |
+| `no-usage` | no `usage`, streamed or not |
 | `wrong-dimension` | vectors one number short (embeddings) |
 """
 
@@ -26,18 +33,25 @@ import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from graphrag_pipeline_tests.model_server.habits import drop_brackets, echo_example, echo_passage, repeat_endlessly
+from graphrag_pipeline_tests.model_server.prompts import PromptMessages
 from graphrag_pipeline_tests.model_server.shapes import Reply
 
-CHAT_ONLY = frozenset({"truncated", "fenced", "nonsense", "empty", "refused", "unsupported-format"})
+CHAT_ONLY = frozenset({"truncated", "fenced", "nonsense", "empty", "refused", "unsupported-format", "endless-list",
+                       "echoed-placeholder", "echoed-passage", "missing-brackets", "null-delta"})  # fmt: skip
 EMBEDDING_ONLY = frozenset({"wrong-dimension"})
 ANYWHERE = frozenset({"429", "429-retry-after", "429-retry-after-ms", "429-quota", "500", "503", "too-long",
-                      "drop", "drop-midway", "hang", "garbage", "html"})  # fmt: skip
+                      "drop", "drop-midway", "hang", "garbage", "html", "no-usage"})  # fmt: skip
+ENDLESS = 40_000
+"""Characters of a reply without end, if no limit cuts it earlier."""
 _ERRORS = {  # name -> status, message, code, param
     "401": (401, "Incorrect API key provided.", "invalid_api_key", None),
     "404": (404, "The model does not exist or you do not have access to it.", "model_not_found", "model"),
     "429": (429, "Rate limit reached. Please try again later.", "rate_limit_exceeded", None),
     "429-quota": (429, "You exceeded your current quota, please check your plan.", "insufficient_quota", None),
+    "501": (501, "This server does not support this endpoint.", "not_supported_error", None),
     "too-long": (400, "This model's maximum context length is exceeded.", "context_length_exceeded", "messages"),
     "unsupported-format": (400, "'response_format' is not supported.", "unsupported_parameter", "response_format"),
 }
@@ -45,13 +59,17 @@ _ERRORS = {  # name -> status, message, code, param
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault by name, for a script; message, code and param replace the usual ones of an error status."""
+    """One fault by name, for a script; message, code and param replace the usual ones of an error status.
+
+    `more` holds other fields of the error.
+    """
 
     name: str
     retry_after_s: float | None = None
     message: str | None = None
     code: str | None = None
     param: str | None = None
+    more: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if self.name not in CHAT_ONLY | EMBEDDING_ONLY | ANYWHERE and not _is_status(self.name):
@@ -66,6 +84,7 @@ class ErrorAnswer:
     message: str
     code: str | None
     param: str | None
+    more: Mapping[str, Any] | None = None
 
 
 def parse_fault_rates(text: str) -> dict[str, float]:
@@ -120,11 +139,11 @@ def error_answer(fault: Fault, retry_after_s: float) -> ErrorAnswer | None:
         headers["retry-after-ms"] = str(round(wait_s * 1000))
     elif is_rate_limit or fault.retry_after_s is not None:
         headers["retry-after"] = str(max(1, math.ceil(wait_s)))
-    return ErrorAnswer(status, headers, fault.message or message, fault.code or code, fault.param or param)
+    return ErrorAnswer(status, headers, fault.message or message, fault.code or code, fault.param or param, fault.more)
 
 
-def spoil_reply(fault: Fault | None, reply: Reply) -> Reply:
-    """Return the reply changed by a chat fault; unchanged for other kinds of faults."""
+def spoil_reply(fault: Fault | None, reply: Reply, conversation: PromptMessages) -> Reply:
+    """Return the reply to a conversation, changed by a chat fault; unchanged for other kinds of faults."""
     text = reply.text or ""
     match fault.name if fault else "":
         case "truncated":
@@ -138,6 +157,14 @@ def spoil_reply(fault: Fault | None, reply: Reply) -> Reply:
             return dataclasses.replace(reply, text="")
         case "refused":
             return dataclasses.replace(reply, text=None, refusal="I'm sorry, but I can't help with that.")
+        case "endless-list":
+            return dataclasses.replace(reply, text=repeat_endlessly(text, ENDLESS), finish_reason="length")
+        case "echoed-placeholder":
+            return dataclasses.replace(reply, text=echo_example(conversation))
+        case "echoed-passage":
+            return dataclasses.replace(reply, text=echo_passage(conversation))
+        case "missing-brackets":
+            return dataclasses.replace(reply, text=drop_brackets(text))
     return reply
 
 

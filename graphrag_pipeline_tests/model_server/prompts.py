@@ -36,11 +36,15 @@ _DEFAULT_TYPES = ("PERSON", "ORGANIZATION", "GEO", "EVENT")
 
 @dataclass(frozen=True)
 class PromptMessages:
-    """The messages of a chat request as (role, text) pairs, and the JSON schema that the reply must meet, if any."""
+    """The messages of a chat request as (role, text) pairs, and the JSON schema that the reply must meet, if any.
+
+    `tool` names the tool that the request makes the model call.
+    """
 
     messages: tuple[tuple[str, str], ...]
     schema: dict[str, Any] | None = None
     wants_json: bool = False
+    tool: str | None = None
 
     @cached_property
     def opening(self) -> str:

@@ -91,7 +91,7 @@ class Log:
         return sorted(key for key, n in counts.items() if n > 1)
 
     def summary(self) -> dict[str, Any]:
-        """Counts by kind, status and fault, tokens of answered calls, repeats: the body of GET /stats."""
+        """Counts by kind, status and fault, tokens of answered calls, repeats, abandoned calls: GET /stats."""
         answered = [call for call in self.calls if call.status == 200]
         return {
             "n_calls": len(self.calls),
@@ -102,6 +102,7 @@ class Log:
             "completion_tokens": sum(call.completion_tokens for call in answered),
             "n_inputs": sum(call.n_inputs for call in answered),
             "n_repeated": len(self.repeated_keys()),
+            "n_abandoned": sum(call.status is None and call.fault is None for call in self.calls),
             "most_in_flight": self.most_in_flight,
         }
 

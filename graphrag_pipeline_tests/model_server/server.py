@@ -15,6 +15,7 @@ from typing import Any
 
 from graphrag_pipeline_tests.model_server import shapes
 from graphrag_pipeline_tests.model_server.brains import reply_to
+from graphrag_pipeline_tests.model_server.dialects import Dialect, describe_window
 from graphrag_pipeline_tests.model_server.faults import (
     Fault,
     check_fault_rates,
@@ -22,7 +23,13 @@ from graphrag_pipeline_tests.model_server.faults import (
     error_answer,
     spoil_reply,
 )
-from graphrag_pipeline_tests.model_server.reading import count_inputs, find_refusal, read_request
+from graphrag_pipeline_tests.model_server.reading import (
+    Limits,
+    count_inputs,
+    find_refusal,
+    read_request,
+    reply_limit,
+)
 from graphrag_pipeline_tests.model_server.records import Call, Log, ReceivedRequest, approximate_tokens, hide_keys
 from graphrag_pipeline_tests.model_server.scripts import Rule, Script, Scripts
 from graphrag_pipeline_tests.model_server.shapes import Reply, Usage
@@ -51,12 +58,15 @@ class ServerSettings:
     keep_bodies: bool = True  # record request bodies
     hang_s: float = 60.0
     retry_after_s: float = 1.0
-    max_context_tokens: int | None = None  # of a chat request
+    max_context_tokens: int | None = None  # of a chat request and its reply
     max_input_tokens: int | None = None  # of one text to embed
     max_batch_items: int = 2048
     max_in_flight: int | None = None  # requests over it are answered 429 with retry-after-ms, at once
     n_slots: int | None = None  # requests worked on at once; the others wait in a queue, as at llama.cpp
     tokens_per_s: float | None = None  # speed of generation, added to the latency
+    dialect: Dialect = "openai"  # how requests are refused and models listed (dialects.py)
+    refused_formats: tuple[str, ...] = ()  # forms of structured outputs that are refused: dialects.FORMATS
+    ignored_formats: tuple[str, ...] = ()  # forms that are accepted and have no effect
     count_tokens: Callable[[str], int] = approximate_tokens
 
 
@@ -138,14 +148,14 @@ class ModelServer:
         if not self._is_allowed(request.headers):
             return self._send_error(connection, Fault("401"))
         if request.method == "GET" and request.path in _MODELS_PATHS:
-            return _send(connection, 200, shapes.models(self.settings.models))
+            return _send(connection, 200, self._list_models())
         is_chat = request.path.endswith("/chat/completions")
         is_azure = request.path.startswith("/openai/deployments/")
         is_known = is_chat or request.path.endswith("/embeddings")
         if request.method != "POST" or not is_known or (is_azure and "api-version=" not in request.query):
             return self._send_error(connection, Fault("404", message=f"Unknown URL: {request.method} {request.path}"))
         try:
-            received = read_request(request, is_chat, log.next_attempt)
+            received = read_request(request, is_chat, log.next_attempt, self.settings.ignored_formats)
         except ValueError as error:
             return self._send_error(connection, Fault("400", message=str(error)))
         call = Call(received.kind, received.path, received.model, received.key, received.attempt,
@@ -157,7 +167,8 @@ class ModelServer:
     async def _reply(self, request: ReceivedRequest, call: Call, connection: Connection, n_in_flight: int) -> None:
         settings = self.settings
         n_tokens = count_inputs(request, settings.count_tokens)
-        limits = (settings.max_context_tokens, settings.max_input_tokens, settings.max_batch_items)
+        limits = Limits(settings.max_context_tokens, settings.max_input_tokens, settings.max_batch_items,
+                        settings.dialect, settings.refused_formats)  # fmt: skip
         fault = find_refusal(request, n_tokens, limits)
         if fault is None and settings.max_in_flight is not None and n_in_flight > settings.max_in_flight:
             fault = Fault("429-retry-after-ms")
@@ -167,7 +178,8 @@ class ModelServer:
         async with self._slots:
             reply, fault = self._decide(request)
             call.fault = fault.name if fault else None
-            await asyncio.sleep(self._seconds_of(self._limit(reply, request.body)))
+            reply = self._limit(reply, request.body, sum(n_tokens))
+            await asyncio.sleep(self._seconds_of(reply))
         if fault is not None and error_answer(fault, settings.retry_after_s) is not None:
             return self._send_error(connection, fault, call)
         match call.fault:
@@ -203,40 +215,42 @@ class ModelServer:
         if isinstance(scripted, Reply):
             reply = scripted
         elif is_chat:
-            reply = Reply(reply_to(request.kind, request.conversation))
+            reply = Reply(reply_to(request.kind, request.conversation), tool=request.conversation.tool)
         else:
             n_missing = 1 if fault is not None and fault.name == "wrong-dimension" else 0
             dimensions = int(request.body.get("dimensions") or settings.dimensions) - n_missing
             reply = Reply(vectors=[embed(item, dimensions) for item in request.inputs])
-        return spoil_reply(fault, reply), fault
+        return spoil_reply(fault, reply, request.conversation), fault
 
     async def _send_reply(
         self, request: ReceivedRequest, reply: Reply, n_prompt: int, call: Call, connection: Connection
     ) -> None:
         """Send a reply whole, streamed, or up to its middle, and book its tokens."""
         is_cut = call.fault == "drop-midway"
-        reply = self._limit(reply, request.body)
         said = reply.text if reply.text is not None else reply.refusal or ""
         call.prompt_tokens = n_prompt if reply.prompt_tokens is None else reply.prompt_tokens
         counted = 0 if reply.vectors is not None else self.settings.count_tokens(said)
         call.completion_tokens = counted if reply.completion_tokens is None else reply.completion_tokens
-        usage = Usage(call.prompt_tokens, call.completion_tokens)
+        usage = None if call.fault == "no-usage" else Usage(call.prompt_tokens, call.completion_tokens)
         call.status = None if is_cut else 200  # before sending: a client may read it as soon as it has its answer
         if request.body.get("stream") and reply.vectors is None:
-            await self._stream(request, reply, usage, is_cut, connection)
+            await self._stream(request, reply, usage, call.fault, connection)
         else:
             if reply.vectors is not None:
                 encoding = request.body.get("encoding_format") or "float"
-                body = shapes.embeddings(request.model, reply.vectors, encoding, call.prompt_tokens)
+                body = shapes.embeddings(
+                    request.model, reply.vectors, encoding, call.prompt_tokens, has_usage=usage is not None
+                )
             else:
                 body = shapes.completion(request.key, request.model, reply, usage, int(request.body.get("n") or 1))
             _send(connection, 200, body, {"x-request-id": f"req_{request.key[:16]}-{request.attempt}"}, is_cut)
 
     async def _stream(
-        self, request: ReceivedRequest, reply: Reply, usage: Usage, is_cut: bool, connection: Connection
+        self, request: ReceivedRequest, reply: Reply, usage: Usage | None, fault: str | None, connection: Connection
     ) -> None:
-        wants_usage = (request.body.get("stream_options") or {}).get("include_usage")
-        parts = list(shapes.stream_parts(request.key, request.model, reply, usage if wants_usage else None))
+        is_cut = fault == "drop-midway"
+        shown = usage if (request.body.get("stream_options") or {}).get("include_usage") else None
+        parts = list(shapes.stream_parts(request.key, request.model, reply, shown, fault == "null-delta"))
         connection.start_stream(200, {"content-type": "text/event-stream"})
         for part in parts[: len(parts) // 2] if is_cut else parts:
             connection.send_part(part)
@@ -247,14 +261,20 @@ class ModelServer:
         else:
             connection.end_stream()
 
-    def _limit(self, reply: Reply, body: dict[str, Any]) -> Reply:
-        """The reply cut at the request's own `max_completion_tokens` or `max_tokens`."""
-        limit = body.get("max_completion_tokens") or body.get("max_tokens")
-        if not limit or not reply.text or (n_tokens := self.settings.count_tokens(reply.text)) <= limit:
+    def _limit(self, reply: Reply, body: dict[str, Any], n_prompt: int) -> Reply:
+        """The reply cut at the request's own `max_completion_tokens` or `max_tokens`, and at the end of the window."""
+        window = self.settings.max_context_tokens
+        limits = [reply_limit(body), None if window is None else max(1, window - n_prompt)]
+        limit = min((limit for limit in limits if limit), default=None)
+        if limit is None or not reply.text or (n_tokens := self.settings.count_tokens(reply.text)) <= limit:
             return reply
         return dataclasses.replace(
             reply, text=reply.text[: len(reply.text) * limit // n_tokens], finish_reason="length"
         )
+
+    def _list_models(self) -> dict[str, Any]:
+        settings = self.settings
+        return shapes.models(settings.models, describe_window(settings.dialect, settings.max_context_tokens))
 
     def _is_allowed(self, headers: dict[str, str]) -> bool:
         given = (headers.get("authorization", "").removeprefix("Bearer "), headers.get("api-key"))
@@ -265,7 +285,7 @@ class ModelServer:
         assert answer is not None, fault
         if call is not None:
             call.status = answer.status
-        body = shapes.error(answer.status, answer.message, answer.code, answer.param)
+        body = shapes.error(answer.status, answer.message, answer.code, answer.param, answer.more)
         _send(connection, answer.status, body, answer.headers)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 _CREATED = 1_735_689_600  # 2025-01-01
 _N_STREAM_PARTS = 12
+_FIRST_DELTAS = [{"role": "assistant", "content": ""}]
 _ERROR_TYPES = {400: "invalid_request_error", 401: "invalid_request_error", 404: "invalid_request_error",
                 413: "invalid_request_error", 429: "requests"}  # fmt: skip
 
@@ -23,7 +24,8 @@ _ERROR_TYPES = {400: "invalid_request_error", 401: "invalid_request_error", 404:
 class Reply:
     """A reply of the model. `text` None with a `refusal` is a refusal; `vectors` answer an embedding request.
 
-    `latency_s` and the token counts replace the server's own when given.
+    `latency_s` and the token counts replace the server's own when given. `tool` names a tool that is called with the
+    text as its arguments.
     """
 
     text: str | None = None
@@ -33,6 +35,7 @@ class Reply:
     latency_s: float | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    tool: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +52,34 @@ class Usage:
         }
 
 
-def completion(key: str, model: str, reply: Reply, usage: Usage, n: int = 1) -> dict[str, Any]:
+def completion(key: str, model: str, reply: Reply, usage: Usage | None, n: int = 1) -> dict[str, Any]:
     """A whole chat completion with `n` equal choices."""
-    message = {"role": "assistant", "content": reply.text, "refusal": reply.refusal}
-    choices = [
-        {"index": i, "message": message, "finish_reason": reply.finish_reason, "logprobs": None} for i in range(n)
-    ]
-    return _completion(key, model, "chat.completion", choices) | {"usage": usage.as_json()}
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text, "refusal": reply.refusal}
+    finish_reason = reply.finish_reason
+    if reply.tool is not None:
+        function = {"name": reply.tool, "arguments": reply.text or ""}
+        message |= {
+            "content": None,
+            "tool_calls": [{"id": f"call_{key[:12]}", "type": "function", "function": function}],
+        }
+        finish_reason = "tool_calls" if finish_reason == "stop" else finish_reason
+    choices = [{"index": i, "message": message, "finish_reason": finish_reason, "logprobs": None} for i in range(n)]
+    return _completion(key, model, "chat.completion", choices) | _usage(usage)
 
 
-def stream_parts(key: str, model: str, reply: Reply, usage: Usage | None) -> Iterator[bytes]:
-    """Server-sent events of the same completion in up to 12 pieces of text; a usage event when `usage` is given."""
+def stream_parts(
+    key: str, model: str, reply: Reply, usage: Usage | None, has_null_deltas: bool = False
+) -> Iterator[bytes]:
+    """Server-sent events of the same completion in up to 12 pieces of text; a usage event when `usage` is given.
+
+    With `has_null_deltas`, the first delta has a role and a content of null, and the second delta is null.
+    """
     field, text = ("refusal", reply.refusal) if reply.text is None else ("content", reply.text)
     text = text or ""
     step = max(1, -(-len(text) // _N_STREAM_PARTS))
     pieces = [text[i : i + step] for i in range(0, len(text), step)]
-    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}, *({field: piece} for piece in pieces)]
+    first: list[Any] = [{"role": None, "content": None}, None] if has_null_deltas else _FIRST_DELTAS
+    deltas = [*first, *({field: piece} for piece in pieces)]
     more: dict[str, Any] = {} if usage is None else {"usage": None}
     for delta in deltas:
         yield _event(_chunk(key, model, [{"index": 0, "delta": delta, "finish_reason": None}]) | more)
@@ -74,7 +89,9 @@ def stream_parts(key: str, model: str, reply: Reply, usage: Usage | None) -> Ite
     yield b"data: [DONE]\n\n"
 
 
-def embeddings(model: str, vectors: Sequence[Any], encoding_format: str, n_tokens: int) -> dict[str, Any]:
+def embeddings(
+    model: str, vectors: Sequence[Any], encoding_format: str, n_tokens: int, has_usage: bool = True
+) -> dict[str, Any]:
     """One item per vector, in order; `encoding_format` is `float` or `base64` (little-endian float32)."""
     arrays = [np.asarray(vector, dtype="<f4") for vector in vectors]
     values = [
@@ -82,19 +99,30 @@ def embeddings(model: str, vectors: Sequence[Any], encoding_format: str, n_token
         for array in arrays
     ]
     data = [{"object": "embedding", "index": i, "embedding": value} for i, value in enumerate(values)]
-    usage = {"prompt_tokens": n_tokens, "total_tokens": n_tokens}
-    return {"object": "list", "data": data, "model": model, "usage": usage}
+    usage = {"usage": {"prompt_tokens": n_tokens, "total_tokens": n_tokens}} if has_usage else {}
+    return {"object": "list", "data": data, "model": model} | usage
 
 
-def models(names: Sequence[str]) -> dict[str, Any]:
-    data = [{"id": name, "object": "model", "created": _CREATED, "owned_by": "model_server"} for name in names]
-    return {"object": "list", "data": data}
+def models(names: Sequence[str], more: Mapping[str, Any]) -> dict[str, Any]:
+    """The list of models; `more` holds other fields of each."""
+    entry = {"object": "model", "created": _CREATED, "owned_by": "model_server", **more}
+    return {"object": "list", "data": [{"id": name, **entry} for name in names]}
 
 
-def error(status: int, message: str, code: str | None = None, param: str | None = None) -> dict[str, Any]:
-    """OpenAI's error body; a 5xx is a `server_error`."""
+def error(
+    status: int,
+    message: str,
+    code: str | None = None,
+    param: str | None = None,
+    more: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """OpenAI's error body; a 5xx is a `server_error`. `more` replaces fields and adds others."""
     kind = "insufficient_quota" if code == "insufficient_quota" else _ERROR_TYPES.get(status, "server_error")
-    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+    return {"error": {"message": message, "type": kind, "param": param, "code": code, **(more or {})}}
+
+
+def _usage(usage: Usage | None) -> dict[str, Any]:
+    return {} if usage is None else {"usage": usage.as_json()}
 
 
 def _completion(key: str, model: str, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
