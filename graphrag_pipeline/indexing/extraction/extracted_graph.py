@@ -1,8 +1,8 @@
 """Embedded extraction: entities and relationships of text units by rules, without a model.
 
 Each document is read alone, so that a new document changes only its own bucket. The rules are in `names/`:
-`names/finder.py` (places of names), `names/types.py` (entity types), `names/aliases.py` (forms of one name),
-`names/document_titles.py` (the entity that a document is about), `names/concepts.py` (key phrases),
+`names/finder.py` (places of names), `names/types/` (entity types), `names/forms/` (forms of one name),
+`names/document_titles.py` (the entity that a document is about), `names/terms/` (key phrases),
 `names/predicates.py` (verbs between names). This module makes rows.
 
 Mentions are counted as in the GraphRAG paper (Edge et al. 2024, arXiv:2404.16130): text units overlap, and a sentence
@@ -28,29 +28,26 @@ from itertools import combinations, pairwise
 
 import pyarrow as pa
 
-from graphrag_pipeline.indexing.extraction.names.acronyms import place_acronyms
-from graphrag_pipeline.indexing.extraction.names.aliases import find_acronyms, find_canonical_forms
 from graphrag_pipeline.indexing.extraction.names.cited_words import drop_cited
 from graphrag_pipeline.indexing.extraction.names.cjk import find_chinese_names, find_japanese_names
-from graphrag_pipeline.indexing.extraction.names.concepts import find_concepts, find_speakers
 from graphrag_pipeline.indexing.extraction.names.cues import INITIAL_HONORIFICS
 from graphrag_pipeline.indexing.extraction.names.dates import find_dates
 from graphrag_pipeline.indexing.extraction.names.document_titles import DocumentTitle, find_title, read_title
 from graphrag_pipeline.indexing.extraction.names.finder import Name, find_names, include_articles, title_of
+from graphrag_pipeline.indexing.extraction.names.forms.acronyms import place_acronyms
+from graphrag_pipeline.indexing.extraction.names.forms.aliases import find_acronyms, find_canonical_forms
 from graphrag_pipeline.indexing.extraction.names.german import keep_german_names
 from graphrag_pipeline.indexing.extraction.names.lines import split_lines
 from graphrag_pipeline.indexing.extraction.names.phrases import is_heading
 from graphrag_pipeline.indexing.extraction.names.predicates import find_predicate
-from graphrag_pipeline.indexing.extraction.names.types import (
-    CONCEPT,
-    PERSON,
-    UNKNOWN,
+from graphrag_pipeline.indexing.extraction.names.terms.concepts import find_concepts, find_speakers
+from graphrag_pipeline.indexing.extraction.names.types.name_types import (
     type_acronyms,
-    type_by_words,
     type_names,
     type_terms,
     vote_types,
 )
+from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, PERSON, UNKNOWN, type_by_words
 from graphrag_pipeline.settings.settings import ExtractionSettings
 from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Table
 from graphrag_pipeline.text.languages import SMALL_WORDS, detect_language

@@ -22,10 +22,10 @@ from itertools import combinations
 import regex
 
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.indexing.extraction.names.aliases import is_acronym_of, split_honorifics
 from graphrag_pipeline.indexing.extraction.names.capitalization import token_rank
 from graphrag_pipeline.indexing.extraction.names.cues import FEMALE_HONORIFICS, GIVEN_NAMES, LEGAL_SUFFIXES
 from graphrag_pipeline.indexing.extraction.names.dates import is_date
+from graphrag_pipeline.indexing.extraction.names.forms.aliases import is_acronym_of, split_honorifics
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 
 RULES = ("override", "unicode", "date", "possessive", "alias", "acronym", "fuzzy", "embedding", "verdict")

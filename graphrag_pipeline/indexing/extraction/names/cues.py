@@ -2,7 +2,7 @@
 
 All lists are in upper case (see `words`).
 
-Add here: a word that real text shows to be missing. Keep out: rules (`finder.py`, `types.py`), names of places
+Add here: a word that real text shows to be missing. Keep out: rules (`finder.py`, `types/`), names of places
 (`gazetteer.py`), words of one corpus only.
 """
 

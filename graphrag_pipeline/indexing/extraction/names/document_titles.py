@@ -3,7 +3,7 @@
 "Lilli's Marriage" and "Beno Zax (film)" are names; "stave_1", "0042" and "Prices rise again" are not. A qualifier in
 parentheses belongs to the title; the text writes the name without it.
 
-Keep out: types of other names (`types.py`).
+Keep out: types of other names (`types/`).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ a word counts only if the document writes it with a capital elsewhere, at least 
 
 All functions are pure functions of the text of one document.
 
-Add here: a rule about phrases. Keep out: word lists (`cues.py`), forms of one name (`aliases.py`), types (`types.py`).
+Add here: a rule about phrases. Keep out: word lists (`cues.py`), forms of one name (`forms/`), types (`types/`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Signs of a term among the capitalized names of a document: its form, its words and the words around it.
 
-Keep out: types (`types.py`), terms in lower case (`concepts.py`).
+Keep out: types (`types/`), terms in lower case (`concepts.py`).
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 import regex
 
-from graphrag_pipeline.indexing.extraction.names.background import english_rank
 from graphrag_pipeline.indexing.extraction.names.capitalization import is_proper_word, token_rank
 from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES, KIN, PERSON_VERBS, STOPWORDS
 from graphrag_pipeline.indexing.extraction.names.finder import Name
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
+from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
 
 _CODE = regex.compile(r"\d|(?<!\bMc|\bMac|\b[DL][aei])(?<=\p{Ll})\p{Lu}(?!.*\s)|\p{Lu}-\p{Lu}\b")
 _LOWER = regex.compile(r"(?<![\p{L}'’])\p{Ll}[\p{L}\p{M}]++")

@@ -1,13 +1,13 @@
 import pytest
 
-from graphrag_pipeline.indexing.extraction.names.concepts import (
+from graphrag_pipeline.indexing.extraction.names.finder import Name
+from graphrag_pipeline.indexing.extraction.names.terms.concepts import (
     choose_concepts,
     find_concepts,
     find_speakers,
     score_phrases,
 )
-from graphrag_pipeline.indexing.extraction.names.finder import Name
-from graphrag_pipeline.indexing.extraction.names.word_uses import count_uses
+from graphrag_pipeline.indexing.extraction.names.terms.word_uses import count_uses
 
 TIDES = """A tidal barrage holds water back. When the sea is low, the barrage lets the water through a turbine. The
 turbine turns, and the turbine makes power. Every barrage changes the mud flats behind it; birds live on mud flats. A

@@ -1,6 +1,6 @@
 import pytest
 
-from graphrag_pipeline.indexing.extraction.names.word_uses import count_uses, may_be_noun, singular_of
+from graphrag_pipeline.indexing.extraction.names.terms.word_uses import count_uses, may_be_noun, singular_of
 
 TEXT = """The parser returns a value. You must return the value of the parser. It is possible to stop. If the file
 exists, a parser must exist. By upgrading the parser you gain speed, but a value depending on it may

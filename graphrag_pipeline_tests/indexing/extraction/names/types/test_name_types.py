@@ -1,13 +1,13 @@
 import pytest
 
 from graphrag_pipeline.indexing.extraction.names.finder import Name
-from graphrag_pipeline.indexing.extraction.names.types import (
+from graphrag_pipeline.indexing.extraction.names.types.name_types import (
     type_acronyms,
-    type_by_words,
     type_names,
     type_terms,
     vote_types,
 )
+from graphrag_pipeline.indexing.extraction.names.types.word_types import type_by_words
 
 
 @pytest.mark.parametrize(

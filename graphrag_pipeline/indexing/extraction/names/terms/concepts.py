@@ -20,12 +20,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
-from graphrag_pipeline.indexing.extraction.names.background import UNKNOWN_RANK, english_rank, expected_count
-from graphrag_pipeline.indexing.extraction.names.concept_words import EVERYDAY, GENERAL, VAGUE, VAGUE_FIRST
 from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES, KIN
 from graphrag_pipeline.indexing.extraction.names.finder import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
-from graphrag_pipeline.indexing.extraction.names.word_uses import (
+from graphrag_pipeline.indexing.extraction.names.terms.background import UNKNOWN_RANK, english_rank, expected_count
+from graphrag_pipeline.indexing.extraction.names.terms.concept_words import EVERYDAY, GENERAL, VAGUE, VAGUE_FIRST
+from graphrag_pipeline.indexing.extraction.names.terms.word_uses import (
     MAX_PHRASE_WORDS,
     WordUses,
     count_uses,

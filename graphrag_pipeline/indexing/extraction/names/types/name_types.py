@@ -5,83 +5,44 @@ term: a key phrase, an acronym without evidence of an organization, a form with 
 a name of common words, and a name that the text uses like an adjective ("the Gleason score"). UNKNOWN is the type of
 any other name without evidence.
 
-Keep out: places of names (`finder.py`) and word lists (`cues.py`).
+Keep out: places of names (`finder.py`), word lists (`cues.py`), the words of one name (`word_types.py`).
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 import regex
 
-from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word
 from graphrag_pipeline.indexing.extraction.names.cues import (
-    AGENT_VERBS,
-    BODY,
-    BYNAMES,
-    DESCRIBING_HONORIFICS,
-    EVENT_HEADS,
-    EVENT_TAILS,
-    EVENTS,
     GIVEN_NAMES,
-    HOLDINGS,
-    HONORIFICS,
-    INDUSTRY,
-    KIN,
-    MAKING,
-    ORGANIZATION_HEADS,
-    ORGANIZATION_NOUNS,
-    ORGANIZATION_ROLES,
-    ORGANIZATION_TAILS,
-    ORGANIZATIONS,
     ORGANIZATIONS_IN_CAPITALS,
-    PERSON_ROLES,
-    PERSON_VERBS,
-    PLACE_HEADS,
-    PLACE_PREPOSITIONS,
-    PLACE_ROLES,
-    PLACE_TAILS,
-    RANKS,
-    STAFF,
-    STOCK,
-    STORMS,
-    words,
 )
-from graphrag_pipeline.indexing.extraction.names.dates import is_date
 from graphrag_pipeline.indexing.extraction.names.finder import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
-from graphrag_pipeline.indexing.extraction.names.term_signs import (
-    describes_noun,
+from graphrag_pipeline.indexing.extraction.names.terms.term_signs import (
     find_lower_words,
     is_code,
     is_common_noun,
     is_term,
     read_term_uses,
 )
-
-PERSON, ORGANIZATION, GEO, EVENT, UNKNOWN = "PERSON", "ORGANIZATION", "GEO", "EVENT", "UNKNOWN"
-CONCEPT = "CONCEPT"  # of key phrases, which are not names (see `concepts.py`)
-
-_BEFORE = regex.compile(r"(\p{L}+)(,?\s+(?:the\s+|of\s+|by\s+)?)$")
-_LIFE = regex.compile(
-    r"\s*\(\s*(?:born|died|b\.|d\.|(?:c\.\s*)?\d{4}\s*[-–—]\s*\d{4}|"
-    r"(?:\d{1,2}\s\p{Lu}\p{Ll}+|\p{Lu}\p{Ll}+\s\d{1,2},)\s\d{3,4}\s*[-–—])"
+from graphrag_pipeline.indexing.extraction.names.types.type_cues import read_cues
+from graphrag_pipeline.indexing.extraction.names.types.word_types import (
+    ADJECTIVE_ENDINGS,
+    CONCEPT,
+    EVENT,
+    GEO,
+    ORGANIZATION,
+    PERSON,
+    UNKNOWN,
+    type_by_words,
 )
-_AFTER = regex.compile(r"(['’]s)?\s+(?:(?:has|had|have|later|also|once|then|ha|a|hat)\s+)?(\p{Ll}+)")
-_BYNAMES = frozenset(BYNAMES.upper().split("|"))
-_NUMERAL = regex.compile(r"[IVX]+")
-_INITIALED = regex.compile(r"(?!U\. ?[SKN]\b)(?:\p{Lu}\. ){2,}\p{Lu}[\p{L}'-]*\p{Ll}")  # J. R. R. Tolkien
+
 _TOGETHER = regex.compile(r",\s|,?\s(?:and|or|und|et|y|e)\s")
-ADJECTIVE_ENDINGS = ("ISH", "ESE", "IAN", "CH", "AN", "IC")  # of languages and peoples
-_WEAK_TAILS = words("""
-software systems networks records services service technologies forces groups chemical chemicals semiconductor
-semiconductors insurance energy petroleum financial electronics therapeutics telecom logistics securities mutual
-library
-""")
 _NAMED = frozenset({PERSON, ORGANIZATION, GEO, EVENT})
-_AMONG = words("at for")
 _MIN_NAMED_SHARE = 0.5  # of the names of a document that is about persons, organizations and places
 _MIN_TERM_SHARE = 0.5  # of the names of a document that explains terms
 _MIN_PERSONS = 0.4  # of the names of a document that tells of persons; a common word may name one there ("the Phantom")
@@ -102,7 +63,7 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
         if form not in by_words:
             by_words[form] = type_by_words(form)
         if by_words[form] is None:
-            cues[form].update(_read_cues(text, name))
+            cues[form].update(read_cues(text, name))
     acronyms = {form for form, found in by_words.items() if found is None and _is_acronym(form, in_lower)}
     types = {
         form: found or _type_by_cues(form, counts[form], cues[form])
@@ -174,52 +135,6 @@ def vote_types(names: Iterable[Name], types: dict[str, str], links: dict[str, st
     return {form: min(kinds, key=lambda kind: (kind == UNKNOWN, -kinds[kind], kind)) for form, kinds in votes.items()}
 
 
-def type_by_words(form: str) -> str | None:
-    """Return the type that the words of a name determine; None if the context must decide."""
-    if is_date(form):
-        return EVENT
-    words = [word.rstrip(".,") for word in title_of(form).split()]
-    if form[-1:].islower() and "'s " in form:
-        held = words[-1]
-        if held in KIN or held in HOLDINGS:
-            return PERSON if held in KIN else GEO
-    if _is_event(words):
-        return EVENT
-    first, last = words[0], words[-1].replace(".", "")  # "S.A" is SA
-    if last in _WEAK_TAILS and (
-        "OF" in words or all(is_common_word(word) for word in words[:-1])
-    ):  # "Covered Software"
-        return None
-    if first in ORGANIZATION_HEADS and "OF" in words:
-        return ORGANIZATION
-    if "CORPS" in words[:-2] and "OF" in words:  # "Army Corps of Engineers"
-        return ORGANIZATION
-    if len(words) == 1:
-        return ORGANIZATION if first in ORGANIZATIONS else None
-    if last in ORGANIZATION_TAILS or "&" in words:
-        return ORGANIZATION
-    if last in PLACE_TAILS:
-        return GEO
-    if (first in HONORIFICS or (first in RANKS and words[1] in HONORIFICS)) and "OF" not in words[:2]:
-        return (
-            None if first in DESCRIBING_HONORIFICS and is_common_word(words[1]) else PERSON
-        )  # "General Public License"
-    if first in PLACE_HEADS:
-        return GEO
-    is_person = (words[1] == "THE" and last in _BYNAMES) or (form[1] == "." and _INITIALED.fullmatch(form))
-    return PERSON if is_person else None
-
-
-def _is_event(words: list[str]) -> bool:
-    if words[0] in EVENTS or words[:2] == ["NEW", "YEAR"]:
-        return True
-    if len(words) < 2:
-        return False
-    last = words[-2] if len(words) > 2 and _NUMERAL.fullmatch(words[-1]) else words[-1]  # World War II
-    is_storm = words[0] in STORMS and len(words) == 2 and not is_common_word(words[1])
-    return is_storm or last in EVENT_TAILS or (words[0] in EVENT_HEADS and words[1] == "OF")
-
-
 def _type_by_relatives(form: str, kind: str, heads: set[str]) -> str:
     """Return PERSON for an unknown name that shares its head or singular with a person, else `kind`.
 
@@ -265,75 +180,6 @@ def _type_by_company(names: list[Name], types: dict[str, str], text: str) -> dic
             if types[known.form] != EVENT:
                 company[unknown.form][types[known.form]] += 1
     return {form: max(kinds, key=lambda kind: (kinds[kind], kind)) for form, kinds in company.items()}
-
-
-def _read_cues(text: str, name: Name) -> Iterator[str]:
-    """Yield the types that the words next to a name suggest, and "describes" for an adjective's place."""
-    if name.form.isupper() and describes_noun(text, name):
-        yield "describes"
-    if _is_team(text, name):
-        yield "agency"
-    if text.startswith(("(", " ("), name.end) and _LIFE.match(text, name.end):
-        yield "person role"
-    after = _AFTER.match(text, name.end)
-    if after:
-        following = after.group(2).upper()
-        if following in PERSON_VERBS or (after.group(1) and following in BODY):
-            yield PERSON
-        elif following in ORGANIZATION_NOUNS:
-            yield ORGANIZATION
-        if following in AGENT_VERBS and _is_agency(text, name):
-            yield "agency"
-    before = _BEFORE.search(text[max(0, name.start - 24) : name.start])
-    if before is None:
-        return
-    word, between = before.group(1), before.group(2)
-    key = word.upper()
-    if key in PERSON_VERBS:
-        yield PERSON
-    elif key in PLACE_PREPOSITIONS and between.isspace():
-        yield GEO
-    elif (key in STOCK and "of" in between) or (key in _AMONG and _last_word(text, before, name) in STAFF):
-        yield ORGANIZATION
-    elif word.islower():
-        if (key in KIN and "of" in between) or (key in MAKING and "by" in between) or key == "STARRING":
-            yield "person role"
-        elif key in INDUSTRY and "by" in between:
-            yield ORGANIZATION
-        elif "by" in between:
-            return
-        elif key in PLACE_ROLES and "," not in between:
-            yield "place role"
-        elif key in PERSON_ROLES and "of" not in between:
-            yield "person role"
-        elif key in ORGANIZATION_ROLES and "of" not in between:
-            yield "organization role"
-
-
-def _is_team(text: str, name: Name) -> bool:
-    """Whether a name is "the", a place and a plural: "the Kisumu Rovers"."""
-    first, _, last = name.form.partition(" ")
-    return last.endswith("s") and last.isalpha() and title_of(first) in load_places() and _follows_the(text, name)
-
-
-def _follows_the(text: str, name: Name) -> bool:
-    return text[max(name.start - 4, 0) : name.start].lower() == "the "
-
-
-def _last_word(text: str, before: regex.Match[str], name: Name) -> str:
-    """Return the word before the match of `_BEFORE`, in upper case; "" at the start of the text."""
-    parts = text[max(0, name.start - 40) : name.start - len(before.group())].split()
-    return parts[-1].upper() if parts else ""
-
-
-def _is_agency(text: str, name: Name) -> bool:
-    """Whether a name of several words without "of" stands after "the"."""
-    return (
-        _follows_the(text, name)
-        and " " in name.form
-        and " of " not in name.form
-        and title_of(name.form) not in load_places()
-    )
 
 
 def _is_acronym(form: str, in_lower: set[str]) -> bool:

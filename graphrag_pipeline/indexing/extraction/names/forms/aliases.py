@@ -4,7 +4,7 @@ Forms are linked only if the document is unambiguous. A short name that matches 
 wrong link is worse than a missing one. Entity resolution (`indexing/graph/resolution.py`) later compares the whole
 corpus.
 
-Keep out: places (`finder.py`) and types (`types.py`) of names.
+Keep out: places (`finder.py`) and types (`types/`) of names.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
 )
 from graphrag_pipeline.indexing.extraction.names.finder import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
-from graphrag_pipeline.indexing.extraction.names.types import (
+from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     ADJECTIVE_ENDINGS,
     CONCEPT,
     ORGANIZATION,

@@ -3,7 +3,7 @@
 The long form is found by the algorithm of Schwartz and Hearst (2003): from right to left, every letter of the short
 form occurs in the long form, and its first letter starts a word.
 
-Keep out: long forms that are names (`aliases.find_acronyms`) and types (`types.py`).
+Keep out: long forms that are names (`aliases.find_acronyms`) and types (`types/`).
 """
 
 from __future__ import annotations

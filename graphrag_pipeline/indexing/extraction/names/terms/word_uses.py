@@ -15,9 +15,9 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from graphrag_pipeline.indexing.extraction.names.background import load_ranks
 from graphrag_pipeline.indexing.extraction.names.cues import LONERS, STOPWORDS, words
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
+from graphrag_pipeline.indexing.extraction.names.terms.background import load_ranks
 
 MAX_PHRASE_WORDS = 4
 MIN_PRONOUN_SHARE = 0.03

@@ -1,7 +1,7 @@
 import pytest
 
-from graphrag_pipeline.indexing.extraction.names.aliases import find_acronyms, find_canonical_forms, is_acronym_of
 from graphrag_pipeline.indexing.extraction.names.finder import Name
+from graphrag_pipeline.indexing.extraction.names.forms.aliases import find_acronyms, find_canonical_forms, is_acronym_of
 
 
 def link(*forms: str, text: str = "", **types: str) -> dict[str, str]:

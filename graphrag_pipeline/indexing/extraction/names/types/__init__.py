@@ -1,0 +1,1 @@
+"""Types of names: by their own words, and by the words around them."""

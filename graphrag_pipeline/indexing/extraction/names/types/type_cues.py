@@ -1,0 +1,108 @@
+"""Cues for the type of a name in the words around it: "said X", "in X", "the company X".
+
+Keep out: the words of the name (`word_types.py`) and the choice of a type (`name_types.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.cues import (
+    AGENT_VERBS,
+    BODY,
+    INDUSTRY,
+    KIN,
+    MAKING,
+    ORGANIZATION_NOUNS,
+    ORGANIZATION_ROLES,
+    PERSON_ROLES,
+    PERSON_VERBS,
+    PLACE_PREPOSITIONS,
+    PLACE_ROLES,
+    STAFF,
+    STOCK,
+    words,
+)
+from graphrag_pipeline.indexing.extraction.names.finder import Name, title_of
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.terms.term_signs import describes_noun
+from graphrag_pipeline.indexing.extraction.names.types.word_types import GEO, ORGANIZATION, PERSON
+
+_BEFORE = regex.compile(r"(\p{L}+)(,?\s+(?:the\s+|of\s+|by\s+)?)$")
+_LIFE = regex.compile(
+    r"\s*\(\s*(?:born|died|b\.|d\.|(?:c\.\s*)?\d{4}\s*[-–—]\s*\d{4}|"
+    r"(?:\d{1,2}\s\p{Lu}\p{Ll}+|\p{Lu}\p{Ll}+\s\d{1,2},)\s\d{3,4}\s*[-–—])"
+)
+_AFTER = regex.compile(r"(['’]s)?\s+(?:(?:has|had|have|later|also|once|then|ha|a|hat)\s+)?(\p{Ll}+)")
+_AMONG = words("at for")
+
+
+def read_cues(text: str, name: Name) -> Iterator[str]:
+    """Yield the types that the words next to a name suggest, and "describes" for an adjective's place."""
+    if name.form.isupper() and describes_noun(text, name):
+        yield "describes"
+    if _is_team(text, name):
+        yield "agency"
+    if text.startswith(("(", " ("), name.end) and _LIFE.match(text, name.end):
+        yield "person role"
+    after = _AFTER.match(text, name.end)
+    if after:
+        following = after.group(2).upper()
+        if following in PERSON_VERBS or (after.group(1) and following in BODY):
+            yield PERSON
+        elif following in ORGANIZATION_NOUNS:
+            yield ORGANIZATION
+        if following in AGENT_VERBS and _is_agency(text, name):
+            yield "agency"
+    before = _BEFORE.search(text[max(0, name.start - 24) : name.start])
+    if before is None:
+        return
+    word, between = before.group(1), before.group(2)
+    key = word.upper()
+    if key in PERSON_VERBS:
+        yield PERSON
+    elif key in PLACE_PREPOSITIONS and between.isspace():
+        yield GEO
+    elif (key in STOCK and "of" in between) or (key in _AMONG and _last_word(text, before, name) in STAFF):
+        yield ORGANIZATION
+    elif word.islower():
+        if (key in KIN and "of" in between) or (key in MAKING and "by" in between) or key == "STARRING":
+            yield "person role"
+        elif key in INDUSTRY and "by" in between:
+            yield ORGANIZATION
+        elif "by" in between:
+            return
+        elif key in PLACE_ROLES and "," not in between:
+            yield "place role"
+        elif key in PERSON_ROLES and "of" not in between:
+            yield "person role"
+        elif key in ORGANIZATION_ROLES and "of" not in between:
+            yield "organization role"
+
+
+def _is_team(text: str, name: Name) -> bool:
+    """Whether a name is "the", a place and a plural: "the Kisumu Rovers"."""
+    first, _, last = name.form.partition(" ")
+    return last.endswith("s") and last.isalpha() and title_of(first) in load_places() and _follows_the(text, name)
+
+
+def _follows_the(text: str, name: Name) -> bool:
+    return text[max(name.start - 4, 0) : name.start].lower() == "the "
+
+
+def _last_word(text: str, before: regex.Match[str], name: Name) -> str:
+    """Return the word before the match of `_BEFORE`, in upper case; "" at the start of the text."""
+    parts = text[max(0, name.start - 40) : name.start - len(before.group())].split()
+    return parts[-1].upper() if parts else ""
+
+
+def _is_agency(text: str, name: Name) -> bool:
+    """Whether a name of several words without "of" stands after "the"."""
+    return (
+        _follows_the(text, name)
+        and " " in name.form
+        and " of " not in name.form
+        and title_of(name.form) not in load_places()
+    )

@@ -1,0 +1,91 @@
+"""Entity types that the words of a name determine: "Bank of France", "Mr. Scrooge", "Battle of Hastings".
+
+The types are those of Microsoft GraphRAG's default prompt, CONCEPT and UNKNOWN (see `name_types.py`).
+
+Keep out: the words around a name (`type_cues.py`).
+"""
+
+from __future__ import annotations
+
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word
+from graphrag_pipeline.indexing.extraction.names.cues import (
+    BYNAMES,
+    DESCRIBING_HONORIFICS,
+    EVENT_HEADS,
+    EVENT_TAILS,
+    EVENTS,
+    HOLDINGS,
+    HONORIFICS,
+    KIN,
+    ORGANIZATION_HEADS,
+    ORGANIZATION_TAILS,
+    ORGANIZATIONS,
+    PLACE_HEADS,
+    PLACE_TAILS,
+    RANKS,
+    STORMS,
+    words,
+)
+from graphrag_pipeline.indexing.extraction.names.dates import is_date
+from graphrag_pipeline.indexing.extraction.names.finder import title_of
+
+PERSON, ORGANIZATION, GEO, EVENT, UNKNOWN = "PERSON", "ORGANIZATION", "GEO", "EVENT", "UNKNOWN"
+CONCEPT = "CONCEPT"  # of key phrases, which are not names (see `terms/concepts.py`)
+
+_BYNAMES = frozenset(BYNAMES.upper().split("|"))
+_NUMERAL = regex.compile(r"[IVX]+")
+_INITIALED = regex.compile(r"(?!U\. ?[SKN]\b)(?:\p{Lu}\. ){2,}\p{Lu}[\p{L}'-]*\p{Ll}")  # J. R. R. Tolkien
+ADJECTIVE_ENDINGS = ("ISH", "ESE", "IAN", "CH", "AN", "IC")  # of languages and peoples
+_WEAK_TAILS = words("""
+software systems networks records services service technologies forces groups chemical chemicals semiconductor
+semiconductors insurance energy petroleum financial electronics therapeutics telecom logistics securities mutual
+library
+""")
+
+
+def type_by_words(form: str) -> str | None:
+    """Return the type that the words of a name determine; None if the context must decide."""
+    if is_date(form):
+        return EVENT
+    words = [word.rstrip(".,") for word in title_of(form).split()]
+    if form[-1:].islower() and "'s " in form:
+        held = words[-1]
+        if held in KIN or held in HOLDINGS:
+            return PERSON if held in KIN else GEO
+    if _is_event(words):
+        return EVENT
+    first, last = words[0], words[-1].replace(".", "")  # "S.A" is SA
+    if last in _WEAK_TAILS and (
+        "OF" in words or all(is_common_word(word) for word in words[:-1])
+    ):  # "Covered Software"
+        return None
+    if first in ORGANIZATION_HEADS and "OF" in words:
+        return ORGANIZATION
+    if "CORPS" in words[:-2] and "OF" in words:  # "Army Corps of Engineers"
+        return ORGANIZATION
+    if len(words) == 1:
+        return ORGANIZATION if first in ORGANIZATIONS else None
+    if last in ORGANIZATION_TAILS or "&" in words:
+        return ORGANIZATION
+    if last in PLACE_TAILS:
+        return GEO
+    if (first in HONORIFICS or (first in RANKS and words[1] in HONORIFICS)) and "OF" not in words[:2]:
+        return (
+            None if first in DESCRIBING_HONORIFICS and is_common_word(words[1]) else PERSON
+        )  # "General Public License"
+    if first in PLACE_HEADS:
+        return GEO
+    is_person = (words[1] == "THE" and last in _BYNAMES) or (form[1] == "." and _INITIALED.fullmatch(form))
+    return PERSON if is_person else None
+
+
+def _is_event(words: list[str]) -> bool:
+    if words[0] in EVENTS or words[:2] == ["NEW", "YEAR"]:
+        return True
+    if len(words) < 2:
+        return False
+    last = words[-2] if len(words) > 2 and _NUMERAL.fullmatch(words[-1]) else words[-1]  # World War II
+    is_storm = words[0] in STORMS and len(words) == 2 and not is_common_word(words[1])
+    return is_storm or last in EVENT_TAILS or (words[0] in EVENT_HEADS and words[1] == "OF")
