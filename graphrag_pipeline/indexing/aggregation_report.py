@@ -25,12 +25,14 @@ from graphrag_pipeline.models.pieces import (
     PieceLimit,
     TextPiece,
     average_pieces,
+    distinct_pieces,
     pack_batches,
     piece_limit,
     pieces_to_send,
     split_to_pieces,
 )
 from graphrag_pipeline.settings.models import EmbeddingModelSettings
+from graphrag_pipeline.settings.settings import Settings
 
 MIN_COMPARED = 16
 """Fewest tokens of a text that is cut on purpose."""
@@ -38,10 +40,11 @@ MIN_COMPARED = 16
 
 @dataclass(frozen=True)
 class EmbeddingCalls:
-    """Calls that embed some texts: pieces that are sent, and requests that they are sent in."""
+    """Calls that embed some texts: pieces that are sent, requests that they are sent in, and their tokens."""
 
     n_inputs: int
     n_requests: int
+    n_tokens: int
 
 
 @dataclass(frozen=True)
@@ -121,17 +124,18 @@ def count_embedding_calls(texts: Sequence[str], limits: EmbeddingModelSettings) 
     distinct = sorted(set(texts), key=text_hash)
     batches = [distinct[start : start + BATCH_TEXTS] for start in range(0, len(distinct), BATCH_TEXTS)]
     counts = [count_calls_together(batch, limits) for batch in batches]
-    return EmbeddingCalls(sum(count.n_inputs for count in counts), sum(count.n_requests for count in counts))
+    totals = (sum(getattr(count, name) for count in counts) for name in ("n_inputs", "n_requests", "n_tokens"))
+    return EmbeddingCalls(*totals)
 
 
 def count_calls_together(texts: Iterable[str], limits: EmbeddingModelSettings) -> EmbeddingCalls:
     """Count the calls for texts that the embedder gets at once, in this order, as an index run sends text units."""
     limit = piece_limit(limits)
     distinct = dict.fromkeys(text for text in texts if text.strip())
-    counts = [piece.n_tokens for text in distinct for piece in pieces_to_send(text, limit)]
-    return EmbeddingCalls(
-        len(counts), len(pack_batches(counts, limits.batch_size, limits.batch_max_tokens_per_request))
-    )
+    pieces = distinct_pieces(piece for text in distinct for piece in pieces_to_send(text, limit))
+    counts = [piece.n_tokens for piece in pieces]
+    batches = pack_batches(counts, limits.batch_size, limits.batch_max_tokens_per_request)
+    return EmbeddingCalls(len(counts), len(batches), sum(counts))
 
 
 # ----------------------------------------------------------------------------------------------------- averaged vectors
@@ -166,9 +170,22 @@ def choose_comparisons(texts: Sequence[str], limits: EmbeddingModelSettings, n_c
 
 
 def texts_to_compare(comparisons: Sequence[WholeAndParts]) -> list[str]:
-    """Return the distinct texts whose vectors `compare_averages` needs."""
+    """Return the distinct texts whose vectors `compare_averages` needs.
+
+    They are sent with the texts themselves: the first piece of a text that is cut is then sent once, for both.
+    """
     texts = [text for one in comparisons for text in (one.whole, *(part.text for part in one.parts))]
     return list(dict.fromkeys(texts))
+
+
+def count_parts(comparisons: Sequence[WholeAndParts]) -> int:
+    """Count the distinct parts: the inputs that a comparison adds, since the whole is sent for its text unit anyway."""
+    return len({part.text for one in comparisons for part in one.parts})
+
+
+def choose_sample(texts: Sequence[str], settings: Settings) -> list[str]:
+    """Return the texts that a bucket's comparisons need, under the settings; see `choose_comparisons`."""
+    return texts_to_compare(choose_comparisons(texts, settings.embedding_model, settings.embeddings.n_compared))
 
 
 def compare_averages(

@@ -49,6 +49,7 @@ def embed_texts(
     embedder: Embedder,
     known: pa.Table | None = None,
     progress: Callable[[int, int], None] | None = None,
+    beside: Sequence[str] = (),
 ) -> tuple[pa.Table, list[Failure]]:
     """Embed texts: one row per distinct text with its hash and its vector, zeros where the model failed.
 
@@ -57,6 +58,7 @@ def embed_texts(
         known: rows of an earlier run with the same model. Their texts are not embedded again, except those with a zero
             vector: a model behind an endpoint gives zeros only for failures and blank texts.
         progress: receives the number of finished and of all requests, for each batch of 4,096 texts.
+        beside: texts that are sent in the requests of the first batch and get no row; the embedder stores them.
 
     Returns:
         Rows of `table`, and the failures.
@@ -72,10 +74,10 @@ def embed_texts(
     for start in range(0, len(fresh), BATCH_TEXTS):
         rows = fresh[start : start + BATCH_TEXTS]
         batch = [text_of[key] for key in keys.take(pa.array(rows)).to_pylist()]
-        vectors, failed = embedder.try_embed(batch, progress)
+        vectors, failed = embedder.try_embed([*batch, *(() if start else beside)], progress)
         matrix = np.empty((len(keys), vectors.shape[1]), dtype=np.float32) if matrix is None else matrix
-        matrix[rows] = vectors
-        failures += failed
+        matrix[rows] = vectors[: len(batch)]
+        failures += [failure for failure in failed if failure.record in text_of]
     if matrix is None:
         matrix = np.empty((len(keys), known_vectors.shape[1]), dtype=np.float32)
     if is_known.any():

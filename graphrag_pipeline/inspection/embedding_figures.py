@@ -14,8 +14,10 @@ import pyarrow as pa
 
 from graphrag_pipeline.identity import text_hash
 from graphrag_pipeline.indexing.aggregation_report import (
+    WholeAndParts,
     choose_comparisons,
     compare_averages,
+    count_parts,
     measure_aggregation,
     saved_percent,
     texts_to_compare,
@@ -27,27 +29,21 @@ from graphrag_pipeline.pipeline.stages import STAGES
 def read_embedding_figures(root: Root) -> dict[str, Any]:
     """Return the figures by the keys of `status --json`: `aggregation` and `averaged_vectors`, None without any."""
     parts: list[tuple[pa.Table, pa.Table]] = []
-    cosines: list[float] = []
+    comparisons: list[WholeAndParts] = []
     for partition in STAGES["text_units"].partitions(root.settings):
         documents, units = (_read(root, table, partition) for table in ("documents", "text_units"))
         if documents is None or units is None:
             continue
         parts.append((documents.select(["id", "text", "chunks"]), units.select(["document_id", "text"])))
         if root.settings.embeddings.engine == "model":
-            cosines += _stored_cosines(root, units["text"].to_pylist())
-    return {"aggregation": _sum_up(root, parts), "averaged_vectors": _summarize(cosines)}
+            n_compared = root.settings.embeddings.n_compared
+            comparisons += choose_comparisons(units["text"].to_pylist(), root.settings.embedding_model, n_compared)
+    return {"aggregation": _sum_up(root, parts), "averaged_vectors": _summarize(root, comparisons)}
 
 
 def _read(root: Root, table: str, partition: str) -> pa.Table | None:
     head = root.tables.head(table, partition)
     return root.tables.read_head(head) if head else None
-
-
-def _stored_cosines(root: Root, texts: Sequence[str]) -> list[float]:
-    limits = root.settings.embedding_model
-    comparisons = choose_comparisons(texts, limits, root.settings.embeddings.n_compared)
-    text_of = {text_hash(text): text for text in texts_to_compare(comparisons)}
-    return compare_averages(comparisons, root.models.embedder.read_stored(text_of), limits)
 
 
 def _sum_up(root: Root, parts: Sequence[tuple[pa.Table, pa.Table]]) -> dict[str, Any] | None:
@@ -70,13 +66,18 @@ def _sum_up(root: Root, parts: Sequence[tuple[pa.Table, pa.Table]]) -> dict[str,
     }
 
 
-def _summarize(cosines: Sequence[float]) -> dict[str, Any] | None:
+def _summarize(root: Root, comparisons: Sequence[WholeAndParts]) -> dict[str, Any] | None:
+    if not comparisons:
+        return None
+    text_of = {text_hash(text): text for text in texts_to_compare(comparisons)}
+    cosines = compare_averages(comparisons, root.models.embedder.read_stored(text_of), root.settings.embedding_model)
     if not cosines:
         return None
     return {
         "n_compared": len(cosines),
         "mean_cosine": round(float(np.mean(cosines)), 4),
         "least_cosine": round(min(cosines), 4),
+        "inputs": count_parts(comparisons),
     }
 
 
@@ -98,6 +99,7 @@ def render_embedding_figures(figures: dict[str, Any], has_model: bool) -> list[s
     if averaged:
         lines.append(
             f"averaged vectors of split texts: cosine to the whole text's {averaged['mean_cosine']:.4f} on average, "
-            f"{averaged['least_cosine']:.4f} at least ({averaged['n_compared']:,} texts cut on purpose)"
+            f"{averaged['least_cosine']:.4f} at least ({averaged['n_compared']:,} texts cut on purpose: "
+            f"{averaged['inputs']:,} more inputs)"
         )
     return lines

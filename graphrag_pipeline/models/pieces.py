@@ -12,8 +12,8 @@ from __future__ import annotations
 import bisect
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -28,10 +28,15 @@ NEAR = 0.1  # of a piece: the most that a cut moves to meet a sentence end
 
 @dataclass(frozen=True)
 class TextPiece:
-    """A part of a text and its number of tokens."""
+    """A part of a text.
+
+    Attributes:
+        repeat: number of equal parts before it in its text. The inputs of one text follow from its length alone.
+    """
 
     text: str
     n_tokens: int
+    repeat: int = 0
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,10 @@ def find_encoding(settings: EmbeddingModelSettings) -> str:
 
 def pieces_to_send(text: str, limit: PieceLimit) -> list[TextPiece]:
     """Return the pieces of a text that an embedding model gets: those that are not blank."""
-    return [piece for piece in split_to_pieces(text, limit.max_tokens, limit.encoding) if piece.text.strip()]
+    pieces = [piece for piece in split_to_pieces(text, limit.max_tokens, limit.encoding) if piece.text.strip()]
+    if len(set(pieces)) == len(pieces):
+        return pieces
+    return [replace(piece, repeat=pieces[:place].count(piece)) for place, piece in enumerate(pieces)]
 
 
 def split_to_pieces(text: str, max_tokens: int, encoding: str = DEFAULT_ENCODING) -> list[TextPiece]:
@@ -127,40 +135,46 @@ def pack_batches(n_tokens: Sequence[int], max_items: int, max_tokens: int) -> li
     return batches
 
 
-@dataclass(frozen=True)
-class PiecePlace:
-    """A piece, the hash of its text, and its number in the text."""
-
-    key: str
-    number: int
-    piece: TextPiece
+def distinct_pieces(pieces: Iterable[TextPiece]) -> list[TextPiece]:
+    """Return the pieces of some texts in order, each once: a piece of several texts is sent once."""
+    return list(dict.fromkeys(pieces))
 
 
 class PiecedTexts:
-    """Texts that were cut into pieces; the vectors of the pieces arrive in any order.
+    """Texts that were cut into pieces; the vectors of the distinct pieces arrive in any order.
 
     Args:
         pieces_of: pieces by the hash of their text.
         is_weighted: whether the mean of the pieces' vectors is weighted by their tokens.
+
+    Attributes:
+        pieces: distinct pieces, in the order of the texts.
     """
 
     def __init__(self, pieces_of: Mapping[str, Sequence[TextPiece]], is_weighted: bool) -> None:
         self._is_weighted = is_weighted
-        self.places = [
-            PiecePlace(key, number, piece) for key, pieces in pieces_of.items() for number, piece in enumerate(pieces)
-        ]
         self._pieces_of = pieces_of
-        self._arrived: dict[str, dict[int, np.ndarray]] = defaultdict(dict)
+        self.pieces = distinct_pieces(piece for pieces in pieces_of.values() for piece in pieces)
+        self._keys_of: dict[TextPiece, list[str]] = defaultdict(list)
+        for key, pieces in pieces_of.items():
+            for piece in pieces:
+                self._keys_of[piece].append(key)
+        self._arrived: dict[str, dict[TextPiece, np.ndarray]] = defaultdict(dict)
 
-    def add(self, place: PiecePlace, vector: np.ndarray) -> dict[str, np.ndarray]:
-        """Add the vector of a piece; return the vector of its text by hash if the text is complete, else nothing."""
-        arrived, pieces = self._arrived[place.key], self._pieces_of[place.key]
-        arrived[place.number] = vector
-        if len(arrived) < len(pieces):
-            return {}
-        in_order = [arrived[number] for number in range(len(pieces))]
-        del self._arrived[place.key]
-        return {place.key: average_pieces(in_order, pieces, self._is_weighted)}
+    def keys_of(self, piece: TextPiece) -> Sequence[str]:
+        """Return the hashes of the texts that a piece is part of, in order."""
+        return self._keys_of[piece]
+
+    def add(self, piece: TextPiece, vector: np.ndarray) -> dict[str, np.ndarray]:
+        """Add the vector of a piece; return the vectors of the texts that it completes, by hash."""
+        completed = {}
+        for key in self.keys_of(piece):
+            arrived, pieces = self._arrived[key], self._pieces_of[key]
+            arrived[piece] = vector
+            if len(arrived) == len(pieces):
+                completed[key] = average_pieces([arrived[part] for part in pieces], pieces, self._is_weighted)
+                del self._arrived[key]
+        return completed
 
 
 class _CutPlaces:

@@ -70,6 +70,10 @@ def logged(server: ModelServer) -> tuple[int, int]:
     return sum(map(len, inputs)), len(inputs)
 
 
+def sent_texts(server: ModelServer) -> list[str]:
+    return [text for call in server.calls if call.body is not None for text in call.body["input"]]
+
+
 def test_reported_calls_are_those_that_the_server_logged(tmp_path: Path, server: ModelServer) -> None:
     root = make(tmp_path, server.base_url)
     server.reset()
@@ -100,15 +104,16 @@ def test_averaged_vectors_are_compared_by_the_configured_model(tmp_path: Path, s
     run = embed(root)
     n_inputs, n_requests = logged(server)
     assert n_requests == estimate.n_calls == run.account.n_calls
-    assert n_inputs > run.details["distinct embedding inputs of this bucket"]
+    averaged = read_embedding_figures(root)["averaged_vectors"]
+    assert n_inputs == run.details["distinct embedding inputs of this bucket"] + averaged["inputs"]
+    assert n_inputs == len(set(sent_texts(server))), "the first piece of a cut text is paid once"
     assert root.models.spending.total()[1] == pytest.approx(run.account.cost) and run.account.cost > 0
 
-    averaged = read_embedding_figures(root)["averaged_vectors"]
     assert averaged["n_compared"] == run.details["averaged vectors compared"] == 3
     assert averaged["mean_cosine"] == run.details["cosine of averaged vectors to the whole text's, mean"]
     assert averaged["least_cosine"] == round(min(cosines_of(root, server, tmp_path)), 4)
     lines = render_embedding_figures(read_embedding_figures(root), has_model=True)
-    assert lines[-1].endswith("(3 texts cut on purpose)")
+    assert lines[-1].endswith(f"(3 texts cut on purpose: {averaged['inputs']} more inputs)")
 
 
 @pytest.mark.parametrize("n_compared", [0, 2])
@@ -123,12 +128,15 @@ def test_calls_of_an_index_run_over_buckets_with_copies_are_those_reported(
     server.reset()
     buckets = STAGES["text_unit_embeddings"].partitions(root.settings)
     call_ahead(root, buckets, IndexSession())
-    inputs, sent = [text for call in server.calls for text in call.body["input"]], logged(server)
+    inputs, sent = sent_texts(server), logged(server)
     build_tables(root, ("text_unit_embeddings",))
-    assert logged(server)[1] == estimate.n_calls
-    shown = read_embedding_figures(root)["aggregation"]
-    assert sent == (shown["inputs_after"], shown["requests_after"]) and len(set(inputs)) == len(inputs)
-    assert logged(server) == sent or n_compared
+    assert logged(server) == sent, "all calls are in the pool"
+    assert sent[1] == estimate.n_calls
+    assert len(set(inputs)) == len(inputs)
+    figures = read_embedding_figures(root)
+    shown, n_more = figures["aggregation"], (figures["averaged_vectors"] or {"inputs": 0})["inputs"]
+    assert sent[0] == shown["inputs_after"] + n_more and bool(n_more) == bool(n_compared)
+    assert n_compared or sent[1] == shown["requests_after"]
 
     tables = [[root.tables.read(table, bucket) for bucket in buckets] for table in ("documents", "text_units")]
     assert sum(map(bool, (part.num_rows for part in tables[0]))) > 1

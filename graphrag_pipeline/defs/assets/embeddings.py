@@ -3,6 +3,8 @@
 Keep out: loops, parsing, files, networks.
 """
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from graphrag_pipeline.defs.assets import metadata
@@ -20,10 +22,13 @@ def sentence_embeddings(run: StageRun) -> None:
 
 
 def text_unit_embeddings(run: StageRun) -> None:
+    from graphrag_pipeline.indexing.aggregation_report import choose_sample
+
     units = run.read("text_units")
-    _embed(run, "default-text_unit-text", units)
-    if run.settings.embeddings.engine == "model":
-        _show_calls(run, units["text"].to_pylist())
+    texts, has_model = units["text"].to_pylist(), run.settings.embeddings.engine == "model"
+    _embed(run, "default-text_unit-text", units, choose_sample(texts, run.settings) if has_model else ())
+    if has_model:
+        _show_calls(run, texts)
 
 
 def _show_calls(run: StageRun, texts: list[str]) -> None:
@@ -56,11 +61,12 @@ def report_embeddings(run: StageRun) -> None:
     _embed(run, "default-community-full_content", with_full_content(run.read("community_reports")))
 
 
-def _embed(run: StageRun, vector_table: str, rows: pa.Table) -> None:
+def _embed(run: StageRun, vector_table: str, rows: pa.Table, beside: Sequence[str] = ()) -> None:
     from graphrag_pipeline.indexing.embeddings import embed_texts, embedded_texts
 
     name = VECTOR_TABLES[vector_table][1]
     texts = embedded_texts(vector_table, rows)
     run.count_tokens(texts)
-    rows, failures = embed_texts(texts, STAGE_TABLES[name], run.root.embedder, run.known(name), run.progress())
+    known, progress = run.known(name), run.progress()
+    rows, failures = embed_texts(texts, STAGE_TABLES[name], run.root.embedder, known, progress, beside)
     run.write(failures, **{name: rows})

@@ -172,10 +172,13 @@ class StageRun:
 
     def embed_stored(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
         """Return the vectors of texts by hash, requested where they are not stored; without those that failed."""
-        if not texts:
-            return {}
-        vectors, _ = self.root.embedder.try_embed(texts)
-        return {text_hash(text): vector for text, vector in zip(texts, vectors, strict=True) if vector.any()}
+        embedder = self.root.models.embedder
+        found = embedder.read_stored({text_hash(text): text for text in texts})
+        missing = [text for text in texts if text_hash(text) not in found]
+        if missing:
+            vectors, _ = embedder.try_embed(missing)
+            found |= {text_hash(text): vector for text, vector in zip(missing, vectors, strict=True) if vector.any()}
+        return found
 
     def write(self, failures: Iterable[Failure] = (), **tables: pa.Table) -> None:
         """Save every table that the stage owns, in the order of `stage.tables`; the failures make their own table."""

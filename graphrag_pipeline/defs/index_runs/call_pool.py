@@ -9,6 +9,7 @@ vector cache.
 from collections.abc import Iterable
 
 from graphrag_pipeline.defs.runs.session import IndexSession
+from graphrag_pipeline.indexing.aggregation_report import choose_sample
 from graphrag_pipeline.indexing.extraction.model import UnitMentions
 from graphrag_pipeline.indexing.model_stages import extract_text_units, extraction_works
 from graphrag_pipeline.models.accounting import CallStats
@@ -73,7 +74,10 @@ def _extract_from_units(root: Root, buckets: list[str], session: IndexSession) -
 
 
 def _embed_units(root: Root, buckets: list[str], session: IndexSession) -> None:
-    """Embed all buckets' text units in full batches; the calls are booked to the first bucket that needs one."""
+    """Embed all buckets' text units in full batches; the calls are booked to the first bucket that needs one.
+
+    The samples that compare averaged vectors with those of whole texts are sent with them: equal pieces are sent once.
+    """
     texts = {bucket: root.tables.read("text_units", bucket)["text"].to_pylist() for bucket in buckets}
     needing = [bucket for bucket in buckets if texts[bucket]]
     if not needing:
@@ -81,7 +85,8 @@ def _embed_units(root: Root, buckets: list[str], session: IndexSession) -> None:
     account = session.pooled.account(needing[0], EMBEDDING.name)
     try:
         embedder, progress = root.counted_in(account).embedder, _progress(EMBEDDING, account, session)
-        embedder.try_embed([text for bucket in needing for text in texts[bucket]], progress)
+        samples = [text for bucket in needing for text in choose_sample(texts[bucket], root.settings)]
+        embedder.try_embed([*(text for bucket in needing for text in texts[bucket]), *samples], progress)
     finally:
         session.costs.book(EMBEDDING.name, account)
 

@@ -1,8 +1,9 @@
 """Embedding models at OpenAI-compatible endpoints.
 
 A text is looked up in the store by the fingerprint of the model and the hash of the text. A missing text is cut into
-pieces that fit the model (`models/pieces.py`) and sent in batches. Its vector is averaged and stored when all its
-pieces have arrived. A batch that the endpoint rejects is sent in halves. A piece that is still too long is cut in two.
+pieces that fit the model (`models/pieces.py`) and sent in batches; a piece of several texts is sent once. The vector of
+a text is averaged and stored when all its pieces have arrived. A batch that the endpoint rejects is sent in halves. A
+piece that is still too long is cut in two.
 
 Tokens are counted with `embedding_model.tokenizer`. A text is cut only if it is longer than `batch_max_tokens`, less
 `token_margin`. A vector that release 0.1 stored for a text that neither release cuts is used again.
@@ -32,7 +33,6 @@ from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError
 from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
 from graphrag_pipeline.models.pieces import (
     PiecedTexts,
-    PiecePlace,
     TextPiece,
     average_pieces,
     halve,
@@ -161,12 +161,14 @@ class OpenAIEmbedder:
         """Embed texts by hash, add their vectors to `vectors`, and return the failures."""
         pieces_of = {key: pieces_to_send(sendable(text), self._limit) for key, text in text_of.items()}
         texts = PiecedTexts(pieces_of, self._is_weighted)
-        sizes = [place.piece.n_tokens for place in texts.places]
+        sizes = [piece.n_tokens for piece in texts.pieces]
         batches = [
-            [texts.places[index] for index in indices]
+            [texts.pieces[index] for index in indices]
             for indices in pack_batches(sizes, self._settings.batch_size, self._settings.batch_max_tokens_per_request)
         ]
-        works = [Work(batch[0].key, partial(self._embed_batch, batch, texts, vectors)) for batch in batches]
+        works = [
+            Work(texts.keys_of(batch[0])[0], partial(self._embed_batch, batch, texts, vectors)) for batch in batches
+        ]
         failed: dict[str, Failure] = {}
         for result in run_all(self.stage, works, self._settings.max_concurrency, progress, scope=self._caller.scope):
             if isinstance(result, dict):
@@ -178,16 +180,17 @@ class OpenAIEmbedder:
         return self._settings.averaging == "by_tokens"
 
     async def _embed_batch(
-        self, batch: Sequence[PiecePlace], texts: PiecedTexts, vectors: dict[str, np.ndarray]
+        self, batch: Sequence[TextPiece], texts: PiecedTexts, vectors: dict[str, np.ndarray]
     ) -> dict[str, Failure]:
         """Embed the pieces of a batch and store the texts that they complete; return failures by text hash."""
         failed: dict[str, Failure] = {}
         finished: dict[str, np.ndarray] = {}
-        for place, outcome in zip(batch, await self._embed_pieces([place.piece for place in batch]), strict=True):
+        for piece, outcome in zip(batch, await self._embed_pieces(batch), strict=True):
             if isinstance(outcome, CallFailedError):
-                failed[place.key] = Failure(self.stage, place.key, outcome.reason, outcome.reply, outcome.request_key)
+                for key in texts.keys_of(piece):
+                    failed[key] = Failure(self.stage, key, outcome.reason, outcome.reply, outcome.request_key)
             else:
-                finished |= texts.add(place, outcome)
+                finished |= texts.add(piece, outcome)
         if finished:
             await asyncio.wrap_future(self._cache.write_vectors(self.fingerprint, finished))
             vectors.update(finished)

@@ -56,6 +56,32 @@ def test_a_long_text_is_sent_in_near_equal_pieces_and_averaged(tmp_path: Path, n
     assert vector == pytest.approx(mean / np.linalg.norm(mean), abs=1e-5)
 
 
+def test_equal_pieces_of_one_call_are_sent_once(tmp_path: Path) -> None:
+    first, second = words(16), " " + words(16)
+    with running_model_server(dimensions=32) as server:
+        model = embedder(server.base_url, tmp_path, batch_max_tokens=16)
+        cut, whole, twice = model.embed([first + second, first, second + second])
+        assert inputs(server) == [[first, second, second]], "a text sends as many pieces as its length asks for"
+        one, other = embedder(server.base_url, tmp_path / "apart", batch_max_tokens=16).embed([first, second])
+    mean = np.average([one, other], axis=0, weights=[16, 16])
+    assert whole.tolist() == one.tolist()
+    assert cut == pytest.approx(mean / np.linalg.norm(mean), abs=1e-6)
+    assert twice == pytest.approx(other, abs=1e-6)
+
+
+def test_a_failed_piece_fails_every_text_that_has_it(tmp_path: Path) -> None:
+    poison = " ".join(["poison"] * 16)
+
+    def answer(request: ReceivedRequest) -> Fault | None:
+        return Fault("400", message="this text is not allowed") if "poison" in request.prompt else None
+
+    with running_model_server(answer) as server:
+        model = embedder(server.base_url, tmp_path, batch_max_tokens=16)
+        vectors, failures = model.try_embed([poison + " " + words(15), poison, "Scrooge"])
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx([0, 0, 1])
+    assert len(failures) == 2
+
+
 def test_batches_keep_both_limits_and_are_never_empty(tmp_path: Path) -> None:
     texts = [f"{number} {words(90)}" for number in range(50)]
     with running_model_server() as server:
