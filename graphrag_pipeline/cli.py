@@ -21,6 +21,7 @@ from graphrag_pipeline.commands.evaluation import add_evaluation_commands
 from graphrag_pipeline.commands.indexing import add_indexing_commands
 from graphrag_pipeline.commands.interchange import add_interchange_commands
 from graphrag_pipeline.commands.questions import add_question_commands
+from graphrag_pipeline.commands.setup import add_setup_commands
 from graphrag_pipeline.commands.snapshots import add_snapshot_commands
 from graphrag_pipeline.commands.terminal import RootOption
 from graphrag_pipeline.commands.tracing import add_tracing_commands
@@ -55,6 +56,7 @@ def _read_common_options(
 
 
 for add_commands in (
+    add_setup_commands,
     add_indexing_commands,
     add_question_commands,
     add_batch_commands,

@@ -433,6 +433,27 @@ def test_two_processes_on_one_cache_keep_it_whole(tmp_path: Path) -> None:
         assert not index(roots[0]).ran and not server.calls
 
 
+def test_init_writes_settings_that_suit_a_server(tmp_path: Path) -> None:
+    made = run("init", tmp_path / "a", "--engine", "mixed", "--preset", "ollama", "--chat-model", "m")
+    assert made.returncode == 0 and "OLLAMA_CONTEXT_LENGTH" in made.stderr
+    values = yaml.safe_load((tmp_path / "a" / "settings.yaml").read_text(encoding="utf-8"))
+    assert values["answers"]["engine"] == "model"
+    assert values["extraction"]["engine"] == values["rating"]["engine"] == "embedded"
+    assert values["chat_model"]["base_url"] == "http://localhost:11434/v1"
+    apart = ("--embedding-model", "e", "--embedding-base-url", "http://127.0.0.1:81/v1")
+    assert run("init", tmp_path / "b", "--engine", "model", "--chat-model", "m", *apart).returncode == 0
+    values = yaml.safe_load((tmp_path / "b" / "settings.yaml").read_text(encoding="utf-8"))
+    assert values["embedding_model"]["base_url"] == "http://127.0.0.1:81/v1"
+    for options, named in (
+        (("--preset", "ollama"), "--engine"),
+        (("--engine", "model", "--chat-model", "m", *apart[2:]), "--embedding-model"),
+        (("--engine", "model", "--chat-model", "m", "--preset", "azure"), "--base-url"),
+    ):
+        refused = run("init", tmp_path / "c", *options)
+        assert refused.returncode in (1, 2) and named in refused.stderr.replace("\n", " ")
+        assert not (tmp_path / "c").exists()
+
+
 def test_a_missing_setting_is_named(tmp_path: Path) -> None:
     root = tmp_path / "root"
     result = run("init", root, "--engine", "model")

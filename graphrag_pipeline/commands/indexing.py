@@ -1,9 +1,8 @@
-"""Commands that make and maintain an index: `init`, `index`, `status`, `costs` and `merges`."""
+"""Commands that make and maintain an index: `index`, `status`, `costs` and `merges`."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,44 +20,11 @@ from graphrag_pipeline.errors import PipelineError
 if TYPE_CHECKING:
     from graphrag_pipeline.pipeline.root import Root
 
-Engine = Literal["embedded", "model"]
-
 
 def add_indexing_commands(app: typer.Typer) -> None:
     """Mount the commands of this module."""
-    for command in (init, index, status, costs, merges):
+    for command in (index, status, costs, merges):
         app.command(rich_help_panel=INDEX_GROUP)(command)
-
-
-def init(
-    directory: Annotated[Path, typer.Argument(help="Directory that becomes the root.")],
-    engine: Annotated[
-        Engine, typer.Option(help="Engine of all stages: embedded (no model, no key) or model.")
-    ] = "embedded",
-    chat_model: Annotated[str | None, typer.Option(help="With a model: name of the chat model.")] = None,
-    embedding_model: Annotated[
-        str | None, typer.Option(help="With a model: name of the embedding model; default: the bundled vectors.")
-    ] = None,
-    base_url: Annotated[
-        str | None, typer.Option(help="With a model: URL of an OpenAI-compatible endpoint; default: OpenAI.")
-    ] = None,
-    api_key_env: Annotated[
-        str | None, typer.Option(help="With a model: environment variable that holds the key.")
-    ] = None,
-) -> None:
-    """Make a root: documented settings, prompts and an empty input folder."""
-    from graphrag_pipeline.pipeline.root import init_root
-    from graphrag_pipeline.settings.settings import settings_for_model
-
-    if engine == "model" and not chat_model:
-        raise typer.BadParameter("`--engine model` needs the name of a chat model", param_hint="--chat-model")
-    if engine == "embedded" and any((chat_model, embedding_model, base_url, api_key_env)):
-        raise typer.BadParameter("options of a model need `--engine model`", param_hint="--engine")
-    settings = settings_for_model(chat_model, embedding_model, base_url, api_key_env) if chat_model else None
-    created = init_root(directory, settings)
-    for path in created:
-        typer.echo(f"created {path}")
-    typer.echo(f"Put documents into {directory / 'input'}, then run: graphrag-pipeline --root {directory} index")
 
 
 def index(

@@ -47,7 +47,7 @@ def rank_by_words(index: GraphIndex, question: str, k: int) -> list[str]:
 
 def rank_by_vector(index: GraphIndex, question: str, k: int) -> list[str]:
     """Rank by the vectors of whole text units."""
-    found = index.snapshot.vectors(TEXT_UNIT_VECTORS).search(index.embed([question])[0], k)
+    found = index.snapshot.vectors(TEXT_UNIT_VECTORS).search(index.embed_question(question), k)
     return [unit_id for unit_id, _ in found]
 
 

@@ -133,7 +133,7 @@ def count_calls_together(texts: Iterable[str], limits: EmbeddingModelSettings) -
     limit = piece_limit(limits)
     distinct = dict.fromkeys(text for text in texts if text.strip())
     pieces = distinct_pieces(piece for text in distinct for piece in pieces_to_send(text, limit))
-    counts = [piece.n_tokens for piece in pieces]
+    counts = [piece.n_tokens + limit.n_prefix for piece in pieces]
     batches = pack_batches(counts, limits.batch_size, limits.batch_max_tokens_per_request)
     return EmbeddingCalls(len(counts), len(batches), sum(counts))
 

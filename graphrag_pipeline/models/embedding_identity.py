@@ -36,6 +36,8 @@ def identity_of(settings: EmbeddingModelSettings) -> dict[str, Any]:
     """
     names = (*_EARLIER_NAMES, "token_margin", "averaging")
     values = {f"embedding_model.{name}": getattr(settings, name) for name in names}
+    if settings.passage_prefix:  # without one, the fingerprint is that of releases that had none
+        values["embedding_model.passage_prefix"] = settings.passage_prefix
     return values | {"embedding_model.tokenizer": find_encoding(settings), "embedding method": _METHOD}
 
 
@@ -43,6 +45,19 @@ def earlier_fingerprint_of(settings: EmbeddingModelSettings) -> str:
     """Return the fingerprint that release 0.1 had for these settings."""
     values = [getattr(settings, name) for name in _EARLIER_NAMES]
     return stable_hash("embedding", canonical_json([*values, _EARLIER_METHOD]))
+
+
+def query_fingerprint_of(settings: EmbeddingModelSettings) -> str:
+    """Return the hash under which vectors of questions are stored: that of texts, unless their prefixes differ."""
+    fingerprint = fingerprint_of(settings)
+    if settings.query_prefix == settings.passage_prefix:
+        return fingerprint
+    return stable_hash("questions", fingerprint, settings.query_prefix)
+
+
+def earlier_fingerprints_of(settings: EmbeddingModelSettings) -> tuple[str, ...]:
+    """Return the fingerprints of earlier releases, whose vectors are the same; none with a prefix, which is new."""
+    return () if settings.passage_prefix else (earlier_fingerprint_of(settings),)
 
 
 def was_never_cut(text: str, settings: EmbeddingModelSettings) -> bool:

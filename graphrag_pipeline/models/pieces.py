@@ -41,15 +41,35 @@ class TextPiece:
 
 @dataclass(frozen=True)
 class PieceLimit:
-    """The longest piece that an embedding model gets, in tokens of an encoding of tiktoken."""
+    """The longest piece that an embedding model gets, in tokens of an encoding of tiktoken.
+
+    Attributes:
+        max_tokens: of a piece without the prefix.
+        n_prefix: tokens of the prefix that every piece gets.
+    """
 
     max_tokens: int
     encoding: str = DEFAULT_ENCODING
+    n_prefix: int = 0
 
 
-def piece_limit(settings: EmbeddingModelSettings) -> PieceLimit:
-    """Return the longest piece under the settings: `batch_max_tokens`, less the stated margin."""
-    return PieceLimit(int(settings.batch_max_tokens / (1 + settings.token_margin)), find_encoding(settings))
+def piece_limit(settings: EmbeddingModelSettings, prefix: str | None = None) -> PieceLimit:
+    """Return the longest piece under the settings: `batch_max_tokens`, less the stated margin and the prefix.
+
+    Args:
+        prefix: that every piece gets; None: `passage_prefix`.
+
+    Raises:
+        PipelineError: the tokenizer is not known, or the prefix leaves no room for a text.
+    """
+    encoding, prefix = find_encoding(settings), settings.passage_prefix if prefix is None else prefix
+    n_prefix = count_tokens(prefix, encoding) if prefix else 0
+    max_tokens = int(settings.batch_max_tokens / (1 + settings.token_margin)) - n_prefix
+    if max_tokens < 1:
+        raise PipelineError(
+            f"embedding_model: the prefix {prefix!r:.80} leaves no token of `batch_max_tokens` for a text; shorten it"
+        )
+    return PieceLimit(max_tokens, encoding, n_prefix)
 
 
 def find_encoding(settings: EmbeddingModelSettings) -> str:

@@ -203,6 +203,11 @@ def can_search(embedder: Embedder, fingerprint: str) -> bool:
     return fingerprint in (embedder.fingerprint, *getattr(embedder, "earlier_fingerprints", ()))
 
 
+def for_questions(embedder: Embedder) -> Embedder:
+    """Return the embedder that makes vectors of questions: the same, unless the model tells them from other texts."""
+    return getattr(embedder, "for_questions", embedder)
+
+
 def embed_distinct(texts: Sequence[str], embedder: Embedder) -> np.ndarray:
     """Embed texts, a repeated text once.
 

@@ -128,6 +128,12 @@ class EmbeddingModelSettings(_EndpointSettings):
         "(plain); of length 1.",
     )
     batch_max_tokens_per_request: int = Field(100_000, ge=16, description="Maximum tokens in one request.")
+    query_prefix: str = Field(
+        "", description="Text in front of every question, if the model wants one, such as 'query: ' for E5."
+    )
+    passage_prefix: str = Field(
+        "", description="Text in front of every text of the index, such as 'passage: ' for E5; embeds all texts again."
+    )
 
     @field_validator("tokenizer")
     @classmethod

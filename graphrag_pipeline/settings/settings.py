@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.settings.indexing import (
     CommunitiesSettings,
     DescriptionsSettings,
@@ -266,31 +265,3 @@ class Settings(Section):
             problem = error.errors()[0]
             option = ".".join((section, "model", *map(str, problem["loc"])))
             raise ValueError(f"{option}: {problem['msg']}") from None
-
-
-def settings_for_model(
-    chat_model: str, embedding_model: str | None, base_url: str | None = None, api_key_env: str | None = None
-) -> Settings:
-    """Return settings in which every stage uses a model, except resolution, which stays with rules until set.
-
-    Args:
-        embedding_model: None keeps the bundled embeddings.
-        base_url, api_key_env: of both models; None is OpenAI's.
-
-    Raises:
-        SettingsError: a value does not validate; the message never repeats a key given as a variable name.
-    """
-    place = {"base_url": base_url, "api_key_env": api_key_env}
-    endpoint = {name: value for name, value in place.items() if value}
-    values: dict[str, dict[str, Any]] = {"chat_model": {"model": chat_model, **endpoint}}
-    for section, field in Settings.model_fields.items():
-        if {"engine", "model"} <= type(field.default).model_fields.keys() and section != "resolution":
-            values[section] = {"engine": "model"}
-    if embedding_model:
-        values["embedding_model"] = {"model": embedding_model, **endpoint}
-        values["embeddings"] = {"engine": "model"}
-    try:
-        return Settings.model_validate(values)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        raise SettingsError(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}") from None

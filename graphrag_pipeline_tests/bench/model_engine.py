@@ -18,7 +18,8 @@ from typing import Any
 
 from graphrag_pipeline.cli import collect_rarely
 from graphrag_pipeline.pipeline.root import Root, init_root
-from graphrag_pipeline.settings.settings import Settings, settings_for_model
+from graphrag_pipeline.settings.presets import settings_for_model
+from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.bench.measuring import Figure, figures_of, measure_command, measure_module
 from graphrag_pipeline_tests.support.roots import build_tables

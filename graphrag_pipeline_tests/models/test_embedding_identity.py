@@ -9,7 +9,13 @@ import pytest
 import yaml
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.models.embedding_identity import earlier_fingerprint_of, fingerprint_of, identity_of
+from graphrag_pipeline.models.embedding_identity import (
+    earlier_fingerprint_of,
+    earlier_fingerprints_of,
+    fingerprint_of,
+    identity_of,
+    query_fingerprint_of,
+)
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.models import EmbeddingModelSettings
@@ -28,6 +34,17 @@ def test_a_tokenizer_counts_by_the_encoding_that_it_means() -> None:
     named = EmbeddingModelSettings(model="text-embedding-3-small", tokenizer="cl100k_base")
     own = EmbeddingModelSettings(model="text-embedding-3-small", tokenizer="model")
     assert fingerprint_of(named) == fingerprint_of(own)
+
+
+def test_the_prefix_of_texts_is_in_the_identity_and_that_of_questions_is_not() -> None:
+    plain = EmbeddingModelSettings(model="m")
+    prefixed = EmbeddingModelSettings(model="m", passage_prefix="passage: ")
+    asked = EmbeddingModelSettings(model="m", query_prefix="query: ")
+    assert identity_of(prefixed)["embedding_model.passage_prefix"] == "passage: "
+    assert len({fingerprint_of(plain), fingerprint_of(prefixed)}) == 2
+    assert fingerprint_of(plain) == fingerprint_of(asked) == query_fingerprint_of(plain)
+    assert query_fingerprint_of(asked) != fingerprint_of(asked)
+    assert earlier_fingerprints_of(prefixed) == ()
 
 
 def test_a_snapshot_of_release_0_1_can_be_searched(model_index: ModelIndex) -> None:

@@ -8,7 +8,8 @@ import pytest
 from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.settings.file import load_settings, render_settings
 from graphrag_pipeline.settings.indexing import ResolutionRule, ResolutionSettings
-from graphrag_pipeline.settings.settings import Settings, settings_for_model
+from graphrag_pipeline.settings.presets import settings_for_model
+from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.support.paths import SAMPLE_ROOT
 
 SAMPLE = SAMPLE_ROOT / "settings.yaml"

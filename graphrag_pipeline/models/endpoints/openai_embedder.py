@@ -27,7 +27,12 @@ from graphrag_pipeline.identity import stable_hash, text_hash
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.cache import ResponseCache
 from graphrag_pipeline.models.caller import Caller
-from graphrag_pipeline.models.embedding_identity import earlier_fingerprint_of, fingerprint_of, was_never_cut
+from graphrag_pipeline.models.embedding_identity import (
+    earlier_fingerprints_of,
+    fingerprint_of,
+    query_fingerprint_of,
+    was_never_cut,
+)
 from graphrag_pipeline.models.endpoints.embedding_replies import read_vectors
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError
 from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
@@ -67,7 +72,9 @@ class OpenAIEmbedder:
         self.stage = stage
         self.stats = CallStats()
         self.fingerprint = fingerprint_of(settings)
-        self.earlier_fingerprints = (earlier_fingerprint_of(settings),)
+        self.earlier_fingerprints = earlier_fingerprints_of(settings)
+        self._stored_as = self.fingerprint
+        self._prefix = settings.passage_prefix
         self._limit = piece_limit(settings)
         self._settings = settings
         self._cache = cache
@@ -80,8 +87,17 @@ class OpenAIEmbedder:
 
     def for_caller(self, caller: Caller) -> Self:
         """See `caller.CallingModel.for_caller`."""
-        model = copy.copy(self)  # shares all state, which is in `stats`, `_cache`, `_endpoint` and `_learned`
+        model = copy.copy(self)  # shares all changing state, which is in `stats`, `_cache`, `_endpoint` and `_learned`
         model._caller = self._caller.joined_by(caller)
+        return model
+
+    @property
+    def for_questions(self) -> Self:
+        """This model for questions, which get `query_prefix`. Their vectors are stored apart if the prefixes differ."""
+        model = copy.copy(self)
+        model._prefix = self._settings.query_prefix
+        model._stored_as = query_fingerprint_of(self._settings)
+        model._limit = piece_limit(self._settings, model._prefix)
         return model
 
     @property
@@ -145,7 +161,9 @@ class OpenAIEmbedder:
 
     def read_stored(self, text_of: Mapping[str, str]) -> dict[str, np.ndarray]:
         """Return the vectors of texts by hash that need no request."""
-        vectors = self._cache.read_vectors(self.fingerprint, text_of)
+        vectors = self._cache.read_vectors(self._stored_as, text_of)
+        if self._stored_as != self.fingerprint:
+            return vectors
         others = [key for key, text in text_of.items() if key not in vectors and was_never_cut(text, self._settings)]
         return vectors | self._read_earlier(others)
 
@@ -161,7 +179,7 @@ class OpenAIEmbedder:
         """Embed texts by hash, add their vectors to `vectors`, and return the failures."""
         pieces_of = {key: pieces_to_send(sendable(text), self._limit) for key, text in text_of.items()}
         texts = PiecedTexts(pieces_of, self._is_weighted)
-        sizes = [piece.n_tokens for piece in texts.pieces]
+        sizes = [piece.n_tokens + self._limit.n_prefix for piece in texts.pieces]
         batches = [
             [texts.pieces[index] for index in indices]
             for indices in pack_batches(sizes, self._settings.batch_size, self._settings.batch_max_tokens_per_request)
@@ -192,7 +210,7 @@ class OpenAIEmbedder:
             else:
                 finished |= texts.add(piece, outcome)
         if finished:
-            await asyncio.wrap_future(self._cache.write_vectors(self.fingerprint, finished))
+            await asyncio.wrap_future(self._cache.write_vectors(self._stored_as, finished))
             vectors.update(finished)
         return failed
 
@@ -225,9 +243,10 @@ class OpenAIEmbedder:
 
     async def _request(self, pieces: Sequence[TextPiece]) -> list[np.ndarray]:
         """Send one request; repeat it if the vectors do not have the expected length."""
-        texts = [piece.text for piece in pieces]
+        texts = [self._prefix + piece.text for piece in pieces]
         key = stable_hash("embedding", self._settings.model, *texts)
-        expected = TokenUsage(sum(max(piece.n_tokens, estimate_tokens(piece.text)) for piece in pieces))
+        counts = (max(piece.n_tokens + self._limit.n_prefix, estimate_tokens(piece.text)) for piece in pieces)
+        expected = TokenUsage(sum(counts))
         read = partial(read_vectors, n=len(pieces))
         for _ in range(MAX_REQUESTS):
             vectors = (await self._endpoint.post(_PATH, {"input": texts}, key, expected, read, self._caller)).value

@@ -260,7 +260,9 @@ def _find_opened(relevance: RelevanceRater, settings: GlobalSearchSettings) -> f
     if relevance.is_overview or not settings.nearest_reports:
         return frozenset()
     index = relevance.index
-    near = index.snapshot.vectors(REPORT_VECTORS).search(index.embed([relevance.question])[0], settings.nearest_reports)
+    near = index.snapshot.vectors(REPORT_VECTORS).search(
+        index.embed_question(relevance.question), settings.nearest_reports
+    )
     rows = index.snapshot.rows_of("community_reports", [report_id for report_id, _ in near])
     communities = _community_rows(index, index.column("community_reports", "community")[rows])
     found = [report.community for report in relevance.rate(communities) if report.rating >= settings.threshold]

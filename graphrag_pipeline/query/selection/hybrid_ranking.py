@@ -45,7 +45,7 @@ def rank_text_units(index: IndexReader, question: str, k: int) -> list[tuple[str
     table = index.snapshot.vectors(TEXT_UNIT_VECTORS)
     words = searched_words(question)
     by_words = dict(table.search_text(words, max(N_BY_WORDS, 3 * k)))
-    near = dict(table.search(index.embed([question])[0], max(N_BY_VECTOR, k)))
+    near = dict(table.search(index.embed_question(question), max(N_BY_VECTOR, k)))
     ids = sorted({*by_words, *near})
     if not ids:
         return []

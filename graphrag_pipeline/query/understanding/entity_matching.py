@@ -105,7 +105,7 @@ def match_entities(
     """
     settings = settings or LocalSearchSettings()
     named = named or name_entities(index, question_text, settings)
-    vector = index.embed([question_text])[0]
+    vector = index.embed_question(question_text)
     first = list(named.rows[:k])
     named_scores = _read_entity_vectors(index, first, settings.entity_key) @ vector
     matches = [Match(row, float(score), True) for row, score in zip(first, named_scores, strict=True)]

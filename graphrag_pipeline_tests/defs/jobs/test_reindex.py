@@ -23,7 +23,8 @@ from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import ROOT_VARIABLE, Root, find_root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.pipeline.staleness import find_stale
-from graphrag_pipeline.settings.settings import Settings, settings_for_model
+from graphrag_pipeline.settings.presets import settings_for_model
+from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.model_server import ReceivedRequest
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import make_root, put

@@ -42,6 +42,31 @@ def test_vectors_come_in_order_with_length_one_and_are_kept(tmp_path: Path) -> N
     assert [sorted(texts) for texts in inputs(server)] == [["Marley", "Scrooge"]]
 
 
+def test_each_piece_gets_its_prefix_and_questions_are_stored_apart(tmp_path: Path) -> None:
+    prefixes = {"query_prefix": "query: ", "passage_prefix": "passage: "}
+    with running_model_server(dimensions=16) as server:
+        model = embedder(server.base_url, tmp_path, batch_max_tokens=450, **prefixes)
+        text = model.embed(["Marley"])[0]
+        question = model.for_questions.embed(["Marley"])[0]
+        model.embed([words(900)])
+        assert inputs(server)[:2] == [["passage: Marley"], ["query: Marley"]]
+        assert [len(piece.split()) <= 450 for piece in inputs(server)[2]] == [True] * 3
+        assert {piece[:13] for piece in inputs(server)[2]} <= {"passage: word", "passage:  wor"}
+        server.reset()
+        again = embedder(server.base_url, tmp_path, batch_max_tokens=450, **prefixes)
+        assert again.embed(["Marley"])[0].tolist() == text.tolist()
+        assert again.for_questions.embed(["Marley"])[0].tolist() == question.tolist()
+        assert inputs(server) == []
+    assert text.tolist() != question.tolist()
+
+
+def test_without_prefixes_a_question_has_the_stored_vector_of_an_equal_text(tmp_path: Path) -> None:
+    with running_model_server() as server:
+        model = embedder(server.base_url, tmp_path)
+        assert model.embed(["Marley"]).tolist() == model.for_questions.embed(["Marley"]).tolist()
+        assert inputs(server) == [["Marley"]]
+
+
 @pytest.mark.parametrize(("n_tokens", "n_pieces"), [(402, 1), (450, 1), (600, 2), (1200, 3)])
 def test_a_long_text_is_sent_in_near_equal_pieces_and_averaged(tmp_path: Path, n_tokens: int, n_pieces: int) -> None:
     with running_model_server(dimensions=16) as server:

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from graphrag_pipeline.pipeline.root import Root, init_root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline.settings.settings import Settings, settings_for_model
+from graphrag_pipeline.settings.presets import settings_for_model
+from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.object_server import BUCKET, running_object_server

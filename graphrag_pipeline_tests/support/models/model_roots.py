@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.pipeline.root import Root, init_root
-from graphrag_pipeline.settings.settings import Settings, settings_for_model
+from graphrag_pipeline.settings.presets import settings_for_model
+from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.bench.articles import write_articles
 
 if TYPE_CHECKING:

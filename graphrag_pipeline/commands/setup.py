@@ -1,0 +1,91 @@
+"""Commands that set up a root: `init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from graphrag_pipeline.commands.terminal import INDEX_GROUP
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.settings.settings import Settings
+
+Engine = Literal["embedded", "model", "mixed"]
+PresetName = Literal["openai", "azure", "ollama", "llamacpp", "vllm"]
+
+
+def add_setup_commands(app: typer.Typer) -> None:
+    """Mount the commands of this module."""
+    app.command(rich_help_panel=INDEX_GROUP)(init)
+
+
+def init(
+    directory: Annotated[Path, typer.Argument(help="Directory that becomes the root.")],
+    engine: Annotated[
+        Engine,
+        typer.Option(
+            help="embedded: no step uses a model, so no key is needed; model: every step does; mixed: a model writes "
+            "the answers, and nothing else (for small models)."
+        ),
+    ] = "embedded",
+    chat_model: Annotated[str | None, typer.Option(help="With a model: name of the chat model.")] = None,
+    embedding_model: Annotated[
+        str | None, typer.Option(help="With a model: name of the embedding model; default: the bundled vectors.")
+    ] = None,
+    preset: Annotated[
+        PresetName | None,
+        typer.Option(help="With a model: settings that suit a server; default: by its address, if it is this machine."),
+    ] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option(help="With a model: URL of an OpenAI-compatible endpoint; default: of the preset, else OpenAI."),
+    ] = None,
+    embedding_base_url: Annotated[
+        str | None, typer.Option(help="With an embedding model: its URL; default: that of the chat model.")
+    ] = None,
+    api_key_env: Annotated[
+        str | None, typer.Option(help="With a model: environment variable that holds the key.")
+    ] = None,
+) -> None:
+    """Make a root: documented settings, prompts and an empty input folder."""
+    from graphrag_pipeline.pipeline.root import init_root
+
+    options = (embedding_model, preset, base_url, embedding_base_url, api_key_env)
+    if engine == "embedded" and (chat_model or any(options)):
+        raise typer.BadParameter("options of a model need `--engine model` or `mixed`", param_hint="--engine")
+    if engine != "embedded" and not chat_model:
+        raise typer.BadParameter(f"`--engine {engine}` needs the name of a chat model", param_hint="--chat-model")
+    if embedding_base_url and not embedding_model:
+        raise typer.BadParameter("`--embedding-base-url` needs an embedding model", param_hint="--embedding-model")
+    settings = _settings_of(engine, chat_model, *options) if chat_model else None
+    created = init_root(directory, settings)
+    for path in created:
+        typer.echo(f"created {path}")
+    typer.echo(f"Put documents into {directory / 'input'}, then run: graphrag-pipeline --root {directory} index")
+
+
+def _settings_of(
+    engine: Engine,
+    chat_model: str,
+    embedding_model: str | None,
+    preset_name: str | None,
+    base_url: str | None,
+    embedding_base_url: str | None,
+    api_key_env: str | None,
+) -> Settings:
+    from graphrag_pipeline.settings.presets import MIXED_SECTIONS, preset_for, settings_for_model
+
+    preset = preset_for(preset_name, base_url)
+    for note in preset.notes if preset else ():
+        typer.echo(f"note: {note}", err=True)
+    return settings_for_model(
+        chat_model,
+        embedding_model,
+        base_url,
+        api_key_env,
+        embedding_base_url=embedding_base_url,
+        preset=preset,
+        sections=MIXED_SECTIONS if engine == "mixed" else None,
+    )
