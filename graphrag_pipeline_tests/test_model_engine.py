@@ -133,7 +133,7 @@ def test_a_refused_text_unit_is_a_failure_and_publishing_stops_above_the_allowed
         return "Sorry, I cannot help." if "Ada Lovelace" in request.prompt and request.kind == "extraction" else None
 
     with running_model_server(script=refuse_some) as server:
-        root = make_model_root(tmp_path / "root", server.base_url, n_articles=10)
+        root = make_model_root(tmp_path / "root", server.base_url, n_articles=10, publishing={"tolerated_failures": 0})
         put(root.path, "ada.txt", TEXT)
         with pytest.raises(PipelineError, match=r"over publishing\.max_failed_share = 0\.02"):
             index(root)

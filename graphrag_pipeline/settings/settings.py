@@ -147,6 +147,12 @@ class PublishingSettings(Section):
     max_failed_share: float = Field(
         0.02, ge=0, le=1, description="Maximum share of a stage's records without a usable reply from the model."
     )
+    tolerated_failures: int = Field(
+        2,
+        ge=0,
+        description="Number of a stage's records that may fail whatever their share, so that 1 of 3 does not stop "
+        "publishing; it never allows all to fail.",
+    )
     allow_mixed_prompts: bool = Field(
         False,
         description="Whether buckets of one stage may come from different prompts, models or settings, as during "

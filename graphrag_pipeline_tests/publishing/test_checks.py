@@ -11,10 +11,11 @@ import pytest
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.publishing.candidates import publish
-from graphrag_pipeline.publishing.checks import check_mixed_prompts, check_snapshot
+from graphrag_pipeline.publishing.checks import check_failures, check_mixed_prompts, check_snapshot
 from graphrag_pipeline.settings.settings import PublishingSettings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.snapshots import Snapshot
+from graphrag_pipeline.tables.contract import CONTRACT_FAILURES
 from graphrag_pipeline_tests.support.corpora import small_index
 
 
@@ -165,6 +166,23 @@ def test_buckets_of_one_stage_by_several_versions_are_published_only_if_a_settin
     assert store.current() is None
     publish(store, mixed.id, PublishingSettings(allow_mixed_prompts=True))
     assert store.current() == mixed.id
+
+
+@pytest.mark.parametrize(
+    ("n_failed", "n_asked", "is_blocked"),
+    [(1, 3, False), (2, 99, False), (3, 99, True), (2, 2, True), (1, 1, True), (20, 1000, False), (21, 1000, True)],
+)
+def test_few_failures_do_not_block_whatever_their_share(
+    tmp_path: Path, n_failed: int, n_asked: int, is_blocked: bool
+) -> None:
+    names = CONTRACT_FAILURES.schema.names
+    rows = [
+        {name: str(number) if name == "record" else "" for name in names} | {"stage": "reports", "n_asked": n_asked}
+        for number in range(n_failed)
+    ]
+    failures = pa.Table.from_pylist(rows, CONTRACT_FAILURES.schema)
+    snapshot = changed(small_index.freeze(tmp_path), "failures", lambda _: failures)
+    assert bool(check_failures(snapshot, PublishingSettings())) == is_blocked
 
 
 def test_stages_of_different_versions_do_not_mix(tmp_path: Path) -> None:

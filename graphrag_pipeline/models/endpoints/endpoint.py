@@ -244,6 +244,11 @@ class Endpoint:
 
     def _raise_if_final(self, problem: Problem, key: str) -> None:
         where = f"model {self._settings.model!r} at {self.host}"
+        if problem.is_not_served:
+            raise PipelineError(
+                f"{where}: {str(problem).rstrip('.')}. The server does not answer such requests: start it with what it "
+                "asks for, or set `model` and `base_url` to a server that does; replies so far are stored"
+            )
         if problem.is_fatal:
             raise PipelineError(
                 f"{where}: {str(problem).rstrip('.')}. Check the key in the environment variable "

@@ -3,7 +3,7 @@
 A text is looked up in the store by the fingerprint of the model and the hash of the text. A missing text is cut into
 pieces that fit the model (`models/pieces.py`) and sent in batches; a piece of several texts is sent once. The vector of
 a text is averaged and stored when all its pieces have arrived. A batch that the endpoint rejects is sent in halves. A
-piece that is still too long is cut in two.
+piece that is still too long is cut in two, in whatever words and with whatever status the endpoint says so.
 
 Tokens are counted with `embedding_model.tokenizer`. A text is cut only if it is longer than `batch_max_tokens`, less
 `token_margin`. A vector that release 0.1 stored for a text that neither release cuts is used again.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -51,6 +52,8 @@ from graphrag_pipeline.models.requests import sendable
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import EmbeddingModelSettings
 
+_LOG = logging.getLogger(__name__)
+
 MIN_PIECE = 8  # tokens; a rejected piece of less than twice this size is a failure
 MAX_REQUESTS = 3  # of one batch, until its vectors have the right length
 _PATH = "/embeddings"
@@ -83,7 +86,7 @@ class OpenAIEmbedder:
             defaults["dimensions"] = settings.dimensions
         self._endpoint = Endpoint(stage, settings, spending, defaults)
         self._caller = Caller((self.stats,))
-        self._learned = _VectorLength(settings.dimensions)
+        self._learned = _Learned(settings.dimensions)
 
     def for_caller(self, caller: Caller) -> Self:
         """See `caller.CallingModel.for_caller`."""
@@ -234,12 +237,22 @@ class OpenAIEmbedder:
         halves = [half for half in halves if half.text.strip() and half.text != piece.text]
         if not halves:
             return error
+        self._warn_of_length(piece, error)
         vectors: list[np.ndarray] = []
         for outcome in await self._embed_pieces(halves):
             if isinstance(outcome, CallFailedError):
                 return outcome
             vectors.append(outcome)
         return average_pieces(vectors, halves, self._is_weighted)
+
+    def _warn_of_length(self, piece: TextPiece, error: RejectedError) -> None:
+        if not self._learned.is_too_long_known:
+            self._learned.is_too_long_known = True
+            _LOG.warning(
+                "%s at %s refuses a text of %d tokens (%s); such texts are cut in two after each refusal. Lower "
+                "embedding_model.batch_max_tokens to save these requests",
+                self._settings.model, self._endpoint.host, piece.n_tokens, error.reason,
+            )  # fmt: skip
 
     async def _request(self, pieces: Sequence[TextPiece]) -> list[np.ndarray]:
         """Send one request; repeat it if the vectors do not have the expected length."""
@@ -271,7 +284,8 @@ class OpenAIEmbedder:
 
 
 @dataclass
-class _VectorLength:
-    """The length of a model's vectors; None until it is known."""
+class _Learned:
+    """What replies showed about a model: the length of its vectors, and whether it refused a text for its length."""
 
     dimensions: int | None
+    is_too_long_known: bool = False

@@ -20,14 +20,28 @@ MAX_MESSAGE = 300
 
 _RETRIED = frozenset({408, 409, 425, 429})
 _FATAL = frozenset({401, 402, 403, 404})
+_REFUSED = frozenset({400, 413, 422, 500, 501})
+"""Statuses by which servers refuse a request for good; 500 only with words that say so."""
 _OVERLOAD = frozenset({429, 503, 529})
 _TOO_LONG = re.compile(
-    r"context.length|context_length|too long|too many tokens|maximum (?:context|sequence|input|allowed)|input length"
-    r"|max(?:imum)?_(?:seq|context|model_len)|exceeds? the (?:context|maximum|limit|model)|token limit"
-    r"|must have less than",
+    r"context.(?:length|size|window)|n_ctx|too long|too large to process|input is too large|too many (?:input )?tokens"
+    r"|maximum (?:context|sequence|input|allowed|number of tokens)|(?:input|prompt|sequence) length"
+    r"|max(?:imum)?_(?:seq|context|model_len)|exceeds? the (?:available |model'?s )?(?:context|maximum|limit|model|max)"
+    r"|exceeds? (?:max|\d+ tokens)|(?:longer|larger|more tokens) than (?:the )?(?:max|context|model|allowed|batch|\d)"
+    r"|token limit|max_new_tokens. must be|must have less than|physical batch size|exceed_context_size",
     re.IGNORECASE,
 )
-_FORMAT = re.compile(r"response_format|json_schema|structured output|guided|grammar|json schema", re.IGNORECASE)
+_CANNOT_WORK = re.compile(
+    r"(?:does|do|is|are) not (?:support|implement)\w* (?:\w+ )?(?:embeddings?|chat|completions?|this endpoint|generat)"
+    r"|(?:embeddings?|chat|completions?)(?: endpoint)? (?:is|are) not (?:supported|implemented|enabled|available)"
+    r"|start it with|pooling type 'none'",
+    re.IGNORECASE,
+)
+_FORMAT = re.compile(
+    r"response_format|json_schema|json_object|structured output|guided|grammar|json schema|support (?:tool|function)"
+    r"|tools? (?:param|choice|call)|tool_choice",
+    re.IGNORECASE,
+)
 _NO_CONNECTION = re.compile(r"(?:Client)?Connect(?:or|Error|Timeout)")  # names of aiohttp's and httpx's exceptions
 _UNSUPPORTED = re.compile(r"unsupported|not supported|unrecognized|unknown|extra inputs|not permitted", re.IGNORECASE)
 
@@ -64,7 +78,8 @@ class Problem:
 
     @property
     def is_worth_retrying(self) -> bool:
-        return self.status is None or self.status in _RETRIED or self.status >= 500
+        is_temporary = self.status is None or self.status in _RETRIED or self.status >= 500
+        return is_temporary and not (self.is_too_long or self.is_about_format)
 
     @property
     def is_overload(self) -> bool:
@@ -73,19 +88,25 @@ class Problem:
     @property
     def is_fatal(self) -> bool:
         """Whether no request to this model can succeed."""
-        return self.status in _FATAL or self.code == "insufficient_quota"
+        return self.status in _FATAL or self.code == "insufficient_quota" or self.is_not_served
+
+    @property
+    def is_not_served(self) -> bool:
+        """Whether the server has no such endpoint: for example, it was started without embeddings."""
+        is_named = self.status in _REFUSED and bool(_CANNOT_WORK.search(self.message))
+        return (self.status in (405, 501) or is_named) and not self.is_about_format
 
     @property
     def is_too_long(self) -> bool:
-        return self.status in (400, 413, 422) and (
-            self.code == "context_length_exceeded" or bool(_TOO_LONG.search(self.message))
-        )
+        """Whether the endpoint finds a prompt or a text too long. llama.cpp and Ollama say so with status 500."""
+        is_named = self.code == "context_length_exceeded" or bool(_TOO_LONG.search(self.message))
+        return self.status == 413 or (self.status in _REFUSED and is_named)
 
     @property
     def is_about_format(self) -> bool:
-        """Whether the endpoint does not support the `response_format` of the request."""
-        return self.status in (400, 422, 501) and (
-            self.param.startswith("response_format") or bool(_FORMAT.search(self.message))
+        """Whether the endpoint does not support the form of structured outputs that the request asks for."""
+        return self.status in _REFUSED and (
+            self.param.startswith(("response_format", "tool")) or bool(_FORMAT.search(self.message))
         )
 
     @property

@@ -135,6 +135,42 @@ def test_a_text_that_the_endpoint_finds_too_long_is_halved_alone(tmp_path: Path)
     assert np.linalg.norm(vectors[0]) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("dialect", ["openai", "llama.cpp", "ollama", "tei"])
+def test_any_words_and_status_of_too_long_halve_the_text_without_a_retry(tmp_path: Path, dialect: str) -> None:
+    texts = ["short", words(600), "also short"]
+    with running_model_server(dialect=dialect, max_input_tokens=512, dimensions=8) as server:
+        model = embedder(server.base_url, tmp_path)
+        vectors = model.embed(texts)
+        assert model.embed(texts).tolist() == vectors.tolist()
+        assert [call.status == 200 for call in server.calls].count(False) == 3, "the batch, its half, and the text"
+        n_tokens = sum(call.prompt_tokens for call in server.calls)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(3))
+    assert (server.count(), model.stats.n_retries) == (6, 0)
+    assert n_tokens < 1.2 * 600 * 5 / 4
+
+
+@pytest.mark.parametrize(
+    ("fault", "words_of_error"),
+    [
+        (
+            Fault("501", message="This server does not support embeddings. Start it with `--embeddings`"),
+            "Start it with",
+        ),
+        (Fault("404"), "does not exist"),
+        (Fault("500", message="this model does not support embeddings"), "does not support"),
+    ],
+    ids=["501", "404", "unsupported"],
+)
+def test_a_server_without_embeddings_is_asked_once(tmp_path: Path, fault: Fault, words_of_error: str) -> None:
+    with (
+        running_model_server(lambda request: fault) as server,
+        pytest.raises(PipelineError, match=words_of_error) as caught,
+    ):
+        embedder(server.base_url, tmp_path, batch_size=2, max_concurrency=1).embed([f"text {n}" for n in range(8)])
+    assert server.count() == 1
+    assert "`model`" in str(caught.value) or "base_url" in str(caught.value)
+
+
 def test_a_batch_with_too_many_items_is_sent_in_halves(tmp_path: Path) -> None:
     with running_model_server(max_batch_items=4) as server:
         vectors = embedder(server.base_url, tmp_path, batch_size=16).embed([f"text {n}" for n in range(16)])
