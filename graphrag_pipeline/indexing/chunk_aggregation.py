@@ -2,8 +2,8 @@
 
 Consecutive whole chunks are combined to about `aggregation_target` tokens, at most `aggregation_max` tokens and
 `aggregation_max_pages` pages (last page - first page + 1). A title stays with the chunk behind it, and a caption with
-its figure or table. A chunk that does not fit alone is cut by its type (`chunk_parts.py`). Text units do not overlap;
-but each part of a cut table repeats the table's header.
+its figure, table or code (`chunk_captions.py`). A chunk that does not fit alone is cut by its type (`chunk_parts.py`).
+Text units do not overlap; but each part of a cut table repeats the table's header.
 
 A text unit may end between 2 * target - max and max tokens, so its mean length is the target. It ends before a title if
 possible, else behind the chunk with the lowest content hash. So an edit moves only the ends near it.
@@ -21,15 +21,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
-from graphrag_pipeline.indexing.chunk_parts import (
-    SLACK,
-    CaptionedChunk,
-    Span,
-    count_pages,
-    cut_chunk,
-    join_captions,
-    span_pages,
-)
+from graphrag_pipeline.indexing.chunk_captions import CaptionedChunk, join_captions
+from graphrag_pipeline.indexing.chunk_parts import SLACK, Span, count_pages, cut_chunk, span_pages
 from graphrag_pipeline.settings.settings import TextUnitsSettings
 from graphrag_pipeline.tables import TITLE_CHUNK
 from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each

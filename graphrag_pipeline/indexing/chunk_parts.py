@@ -1,30 +1,26 @@
-"""Parts of typed chunks: captions with their figure or table, and chunks too long for one text unit, by their type.
+"""Parts of chunks that are too long for one text unit, by their type.
 
 A table is cut between rows, a list between items, code between blocks or lines, and other text at sentence ends. A part
 that is still too long is cut by the next finer rule, at last between tokens. Parts are near-equal. The header of a cut
 table is a span of the document, so that text units can repeat it and keep exact offsets.
 
-Add here: how a type of chunk is cut. Keep out: which chunks make one text unit (`chunk_aggregation.py`).
+Add here: how a type of chunk is cut. Keep out: captions (`chunk_captions.py`), and which chunks make one
+text unit (`chunk_aggregation.py`).
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from graphrag_pipeline.models.pieces import split_to_pieces
-from graphrag_pipeline.settings.settings import TextUnitsSettings
-from graphrag_pipeline.tables import CAPTION_CHUNK, CHUNK_KINDS
 from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each
 
 SLACK = 8  # tokens that joining two texts can add
 
-_CAPTIONED = ("figure", "table")
-_LABELS = {"figure": re.compile(r"\W*(?:fig|image|photo|plate|chart|abb)", re.I), "table": re.compile(r"\W*tab", re.I)}
 _RULE = re.compile(r"(?=.*(?:--|==|-\|))[\s|:+=-]+")  # of a Markdown or grid table, below the header
 _CELLS = re.compile(r"[|\t;,]")
 _NUMBER = re.compile(r"[\s$\u20ac\u00a3%+().,-]*\d[\s\d$\u20ac\u00a3%().,-]*")
@@ -40,27 +36,6 @@ _BLANK_LINE = re.compile(r"\n[ \t]*\n\s*?(?=[^\S\n]*\S)")
 Span = tuple[int, int]
 
 
-@dataclass(frozen=True)
-class CaptionedChunk:
-    """A chunk with the captions beside it, as offsets into the document's text.
-
-    Attributes:
-        span: from the first caption or the chunk to the last.
-        body: of the chunk alone.
-        kind: value of `tables.CHUNK_KINDS`.
-        pages: first and last page; None if unknown.
-    """
-
-    span: Span
-    body: Span
-    kind: str
-    pages: Span | None
-
-    @property
-    def has_captions(self) -> bool:
-        return self.span != self.body
-
-
 def span_pages(left: Span | None, right: Span | None) -> Span | None:
     """Return the first and the last page of both; None if neither is known."""
     if left is None or right is None:
@@ -71,83 +46,6 @@ def span_pages(left: Span | None, right: Span | None) -> Span | None:
 def count_pages(pages: Span | None) -> int:
     """Return the number of pages from the first to the last; 0 if unknown."""
     return pages[1] - pages[0] + 1 if pages else 0
-
-
-# ------------------------------------------------------------------------------------------------------------- captions
-
-
-def join_captions(text: str, chunks: Sequence[Mapping[str, Any]], settings: TextUnitsSettings) -> list[CaptionedChunk]:
-    """Return the chunks in order; a caption is joined to the figure or table directly before it, or else behind it.
-
-    A caption that begins with "Figure" or "Table" prefers a chunk of that kind, and leaves one of the other kind to a
-    caption on its other side that names it. A caption stays alone if it is too many
-    pages away, or too long to be one text unit with a part of its chunk.
-    """
-    kinds = [CHUNK_KINDS.get(chunk["type"], "paragraph") for chunk in chunks]
-    owner = list(range(len(chunks)))
-    for place, kind in enumerate(kinds):
-        if kind == CAPTION_CHUNK:
-            owner[place] = _owner_of_caption(text, chunks, kinds, owner, place)
-    groups: dict[int, list[int]] = {}
-    for place, other in enumerate(owner):
-        groups.setdefault(other, []).append(place)
-    joined = {other: _join(chunks, places, other, kinds[other]) for other, places in groups.items()}
-    found = []
-    for other, places in groups.items():
-        if _may_join(text, joined[other], settings):
-            found.append(joined[other])
-        else:
-            found += [_join(chunks, [place], place, kinds[place]) for place in places]
-    return sorted(found, key=lambda chunk: chunk.span)
-
-
-def _may_join(text: str, chunk: CaptionedChunk, settings: TextUnitsSettings) -> bool:
-    if not chunk.has_captions:
-        return True
-    beside = (text[chunk.span[0] : chunk.body[0]], text[chunk.body[1] : chunk.span[1]])
-    n_whole, *n_beside = count_tokens_each([text[slice(*chunk.span)], *beside], settings.encoding)
-    fits = n_whole <= settings.aggregation_max or 2 * sum(n_beside) <= settings.aggregation_target
-    return fits and count_pages(chunk.pages) <= settings.aggregation_max_pages
-
-
-def _owner_of_caption(
-    text: str, chunks: Sequence[Mapping[str, Any]], kinds: Sequence[str], owner: Sequence[int], place: int
-) -> int:
-    """Return the place of the chunk that a caption belongs to; its own place without one."""
-    before, after = place - 1, place + 1
-    is_taken = before >= 0 and before - 1 >= 0 and owner[before - 1] == before
-    found = [before] if before >= 0 and kinds[before] in _CAPTIONED and not is_taken else []
-    found += [after] if after < len(kinds) and kinds[after] in _CAPTIONED else []
-    start = chunks[place]["start"]
-    labelled = [other for other in found if _LABELS[kinds[other]].match(text, start)]
-    if found and not labelled and any(_LABELS[kind].match(text, start) for kind in _CAPTIONED):
-        found = [other for other in found if not _is_named(text, chunks, kinds, other, 2 * other - place)]
-        if not found:
-            return place
-    if labelled or found:
-        return (labelled or found)[0]
-    if is_taken and kinds[before] in _CAPTIONED:
-        return before
-    is_second = before >= 0 and kinds[before] == CAPTION_CHUNK and owner[before] < before
-    return owner[before] if is_second else place  # the second paragraph of a caption
-
-
-def _is_named(text: str, chunks: Sequence[Mapping[str, Any]], kinds: Sequence[str], place: int, caption: int) -> bool:
-    """Return whether the chunk at `caption` is a caption that names the kind of the chunk at `place`."""
-    is_caption = 0 <= caption < len(kinds) and kinds[caption] == CAPTION_CHUNK
-    return is_caption and _LABELS[kinds[place]].match(text, chunks[caption]["start"]) is not None
-
-
-def _join(chunks: Sequence[Mapping[str, Any]], places: Sequence[int], body: int, kind: str) -> CaptionedChunk:
-    pages: Span | None = None
-    for place in places:
-        page = chunks[place]["page"]
-        pages = span_pages(pages, None if page is None else (page, page))
-    span = (chunks[places[0]]["start"], chunks[places[-1]]["end"])
-    return CaptionedChunk(span, (chunks[body]["start"], chunks[body]["end"]), kind, pages)
-
-
-# ---------------------------------------------------------------------------------------------------------------- parts
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ STAGES: dict[str, Stage] = {
             reads=("documents",),
             tables=("text_units",),
             uses=("text_units",),
-            algorithm=3,
+            algorithm=4,
             is_partitioned=True,
         ),
         Stage(

@@ -19,7 +19,6 @@ from graphrag_pipeline.indexing.aggregation_report import (
     measure_aggregation,
 )
 from graphrag_pipeline.indexing.chunk_aggregation import aggregate_chunks
-from graphrag_pipeline.indexing.chunk_parts import join_captions
 from graphrag_pipeline.indexing.text_units import split_documents
 from graphrag_pipeline.inputs.documents import build_documents, read_records
 from graphrag_pipeline.settings.models import EmbeddingModelSettings
@@ -198,27 +197,6 @@ def test_a_caption_stays_with_its_figure_or_table(n_before, order):
     pair = [(kind, 1, texts[kind]) for kind in order]
     units = units_of(("paragraph", 1, words(n_before)), *pair, ("paragraph", 1, words(12)))
     assert any("\n\n".join(text for _, _, text in pair) in unit for unit in units)
-
-
-def test_captions_between_figures_belong_to_the_one_that_they_name():
-    text, chunks = chunks_of(
-        ("table", 1, "a | b"), ("caption", 1, "Figure 1: a bridge"), ("figure", 1, "[bridge]"),
-        ("caption", 1, "Figure 2: a harbour"), ("figure", 1, "[harbour]"), ("caption", 1, "seen from the north"),
-    )  # fmt: skip
-    joined = [text[slice(*chunk.span)] for chunk in join_captions(text, chunks, SMALL)]
-    assert joined == [
-        "a | b",
-        "Figure 1: a bridge\n\n[bridge]",
-        "Figure 2: a harbour\n\n[harbour]\n\nseen from the north",
-    ]
-
-
-def test_a_caption_does_not_take_the_table_that_another_caption_names():
-    text, chunks = chunks_of(
-        ("caption", 1, "Figure 2: Map"), ("table", 1, "a | b"), ("caption", 1, "Table 3: Lots"), ("figure", 1, "[map]")
-    )
-    joined = [text[slice(*chunk.span)] for chunk in join_captions(text, chunks, SMALL)]
-    assert joined == ["Figure 2: Map", "a | b\n\nTable 3: Lots", "[map]"]
 
 
 def test_a_figure_and_its_caption_are_not_cut_to_make_room_for_titles():
