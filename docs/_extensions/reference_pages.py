@@ -210,6 +210,14 @@ def render_checks() -> Iterator[str]:
         yield from _definition(f"`{name}`", [], inspect.getdoc(check) or "")
 
 
+def render_quality_checks() -> Iterator[str]:
+    """Checks that warn and block nothing."""
+    from graphrag_pipeline.evaluation.index_quality.figures import FIGURES
+
+    for kind in FIGURES.values():
+        yield from _definition(f"`{kind.name}`", [f"`quality.{kind.option}`"], f"{kind.meaning.capitalize()}.")
+
+
 def _definitions() -> Any:
     """Dagster's definitions of a root with every sensor and schedule on."""
     from graphrag_pipeline.defs.build import build_definitions
@@ -376,6 +384,7 @@ GENERATORS: dict[str, Callable[..., Iterator[str]]] = {
     "jobs": render_jobs,
     "automation": render_automation,
     "checks": render_checks,
+    "quality_checks": render_quality_checks,
     "prompts": render_prompts,
     "conditions": render_conditions,
     "python": render_python,

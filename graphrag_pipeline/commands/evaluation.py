@@ -1,4 +1,6 @@
-"""Command `evaluate`: retrieval and answers on gold questions, generated questions, and comparison by a judge."""
+"""Command `evaluate`: retrieval and answers on gold questions, generated questions, comparison by a judge, and quality
+figures of an index.
+"""
 
 from __future__ import annotations
 
@@ -70,10 +72,21 @@ def evaluate(
         typer.Option(metavar="A B", help="Let a model compare answers of two methods, such as local:graph and "
                      "global:static:level=1."),
     ] = None,
+    is_of_index: Annotated[
+        bool, typer.Option("--index", help="Measure the index itself, without questions and without a model: coverage, "
+                           "duplicates, citations, placeholders, agreement between engines.")
+    ] = False,
+    fail_on_warnings: Annotated[
+        bool, typer.Option("--fail-on-warnings", help="With --index: exit with status 1 if a figure is beyond its "
+                           "threshold (section `quality` of the settings).")
+    ] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Measure the index on gold questions: retrieval, answers against reference answers, or a comparison by a judge."""
+    """Measure the index on gold questions, or the index itself.
+
+    On questions: retrieval, answers against reference answers, or a comparison by a judge.
+    """
     from graphrag_pipeline.evaluation.measurement import Wanted
     from graphrag_pipeline.query.index.graph_index import GraphIndex
     from graphrag_pipeline.storage.history import find_snapshot
@@ -81,6 +94,11 @@ def evaluate(
     project = open_root(root)
     project.follow()
     chosen = find_snapshot(project.snapshots, snapshot) if snapshot else None
+    if is_of_index or fail_on_warnings:
+        _refuse_questions(is_of_index, questions=questions, methods=methods, generate=generate, compare=compare,
+                          answers=answers, judge=judge)  # fmt: skip
+        _measure_index(project, chosen, against, as_json, fail_on_warnings)
+        return
     path = _find_questions(project, questions, bool(generate))
     about = "questions" if generate else "comparison" if compare else "answers" if answers else "recall"
     with logging_costs(project, "evaluate", about) as counted, GraphIndex.of_root(counted, chosen) as index:
@@ -91,6 +109,17 @@ def evaluate(
         else:
             wanted = Wanted(tuple((methods or "").split(",")) if methods else (), k, answers, judge)
             _measure(counted, index, path, wanted, against, as_json)
+
+
+def _refuse_questions(is_of_index: bool, **given: object) -> None:
+    """Refuse `--fail-on-warnings` without `--index`, and `--index` with options of questions."""
+    if not is_of_index:
+        raise typer.BadParameter("needs --index", param_hint="--fail-on-warnings")
+    named = [name if name == "questions" else f"--{name}" for name, value in given.items() if value is not None]
+    if named:
+        raise typer.BadParameter(
+            f"measures the index without questions; leave out {', '.join(named)}", param_hint="--index"
+        )
 
 
 def _find_questions(root: Root, named: Path | None, is_new: bool) -> Path:
@@ -132,6 +161,28 @@ def _measure(root: Root, index: GraphIndex, path: Path, wanted: Wanted, against:
         typer.echo(f"not in the index, counted as not found: {line}", err=True)
     if (n_more := len(found.unknown_evidence) - _MAX_UNKNOWN) > 0:
         typer.echo(f"and {n_more:,} more", err=True)
+
+
+# ------------------------------------------------------------------------------------------------------------- of index
+
+
+def _measure_index(root: Root, chosen: str | None, against: str | None, as_json: bool, fail_on_warnings: bool) -> None:
+    from graphrag_pipeline.evaluation.index_quality.measurement import measure_quality
+    from graphrag_pipeline.evaluation.index_quality.rendering import render_quality
+    from graphrag_pipeline.storage.history import find_snapshot
+
+    settings = root.settings.quality
+    other = find_snapshot(root.snapshots, against) if against else None
+    measured = measure_quality(root, root.snapshots.open(chosen))
+    before = measure_quality(root, root.snapshots.open(other)) if other else None
+    if as_json:
+        compared = {"against": before.to_dict(settings)} if before else {}
+        print_json({**measured.to_dict(settings), **compared})
+    else:
+        for line in render_quality(measured, settings, before):
+            typer.echo(line)
+    if fail_on_warnings and measured.warnings(settings):
+        raise typer.Exit(1)
 
 
 # ------------------------------------------------------------------------------------------------------------- by model

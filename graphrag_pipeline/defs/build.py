@@ -7,6 +7,7 @@ import dagster as dg
 
 from graphrag_pipeline.defs.assets.checks import build_checks
 from graphrag_pipeline.defs.assets.definitions import build_assets
+from graphrag_pipeline.defs.assets.quality import build_quality_checks
 from graphrag_pipeline.defs.assets.sources import build_sources
 from graphrag_pipeline.defs.automation.notifications import build_notification_sensors
 from graphrag_pipeline.defs.automation.schedules import build_schedules
@@ -22,7 +23,7 @@ def build_definitions(root: Root) -> dg.Definitions:
     """Return the definitions of one root, with partitions and code versions as its files say now."""
     return dg.Definitions(
         assets=[*build_sources(root), *build_assets(root), build_answers_asset()],
-        asset_checks=build_checks(),
+        asset_checks=[*build_checks(), build_quality_checks()],
         jobs=build_jobs(root),
         sensors=[build_input_sensor(root), *build_notification_sensors(root), *build_data_sensors(root)],
         schedules=build_schedules(root),

@@ -25,6 +25,7 @@ from graphrag_pipeline.settings.indexing import (
     TextUnitsSettings,
 )
 from graphrag_pipeline.settings.models import BudgetSettings, ChatModelSettings, EmbeddingModelSettings
+from graphrag_pipeline.settings.quality import QualitySettings
 from graphrag_pipeline.settings.schedule import NotificationsSettings, ScheduleSettings
 from graphrag_pipeline.settings.search import (
     AutoSearchSettings,
@@ -231,6 +232,7 @@ class Settings(Section):
     embeddings: EmbeddingsSettings = EmbeddingsSettings()
     vector_store: VectorStoreSettings = VectorStoreSettings()
     publishing: PublishingSettings = PublishingSettings()
+    quality: QualitySettings = QualitySettings()
     schedule: ScheduleSettings = ScheduleSettings()
     notifications: NotificationsSettings = NotificationsSettings()
     local_search: LocalSearchSettings = LocalSearchSettings()

@@ -52,6 +52,7 @@ def _carried_numbers(run: StageRun, previous: "Manifest | None") -> pa.Table | N
 
 def index_snapshot(run: StageRun) -> None:
     from graphrag_pipeline.defs.assets.published import of_snapshot, open_published
+    from graphrag_pipeline.defs.assets.quality import of_quality
     from graphrag_pipeline.evaluation.regression_gate import check_golden_questions
     from graphrag_pipeline.pipeline.stages import CANDIDATE
     from graphrag_pipeline.publishing.candidates import publish
@@ -70,3 +71,4 @@ def index_snapshot(run: StageRun) -> None:
     before = open_published(run.root)
     publish(run.root.snapshots, candidate, run.settings.publishing)
     run.details |= of_snapshot(run.root, candidate, before) | metadata.of_calls(run.session.costs.total)
+    run.details |= of_quality(run.root, candidate)

@@ -1,0 +1,1 @@
+"""Quality figures of an index: coverage, duplicates, citations, placeholders, agreement between engines."""

@@ -1,0 +1,109 @@
+"""Records whose text repeats an example of a prompt, or is an empty template such as `<title>` or `...`.
+
+Examples are read from the prompt files in force and from the default ones: quoted values of at least two words, and the
+fields of example records. A field of a report or a description counts if it equals such a value. A title or a summary
+of a report counts if it is empty or a template; a finding may be a heading alone. An entity named as in
+an example counts only if none of its text units contains the name: the corpus may be about the same thing. Keep out:
+refusing such replies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Set
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from graphrag_pipeline.evaluation.index_quality.figures import QualityFigure, share_of
+from graphrag_pipeline.models.prompts import default_prompts
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.storage.snapshots import Snapshot
+
+INDEX_PROMPTS = (
+    "extract_graph",
+    "extract_graph_continue",
+    "extract_claims",
+    "extract_claims_continue",
+    "summarize_descriptions",
+    "community_report",
+)
+"""Prompts whose replies become records of the index."""
+
+_QUOTED = re.compile(r'"((?:[^"\\\n]|\\.){3,400})"')
+_RECORD = re.compile(r"^\s*\(?\"?\w+\"?\s*<\|>.*$", re.MULTILINE)
+_TEMPLATE = re.compile(r"[\W_]*|<[^<>]{1,60}>|\[[^\[\]]{1,60}\]|\{[^{}]{1,60}\}")
+_TEMPLATE_WORDS = frozenset(
+    ("n/a", "null", "none", "string", "text", "title", "report title", "community report", "summary", "description",
+     "executive summary", "name", "entity", "entity name", "entity_name", "entity_description", "source", "target",
+     "source_entity", "target_entity", "explanation", "finding", "your title here", "lorem ipsum", "todo", "tbd")
+)  # fmt: skip
+
+
+def read_example_values(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the example values of a prompt's text, folded: texts of at least two words, and names of entities."""
+    quoted = {_fold(value) for value in _QUOTED.findall(text)}
+    records = [[field.strip(' "()') for field in line.split("<|>")] for line in _RECORD.findall(text)]
+    fields = {_fold(field) for record in records for field in record}
+    names = {_fold(record[1]) for record in records if len(record) > 2}
+    return frozenset(value for value in quoted | fields if " " in value), frozenset(names)
+
+
+def measure_placeholders(root: Root, snapshot: Snapshot) -> QualityFigure:
+    """Return the share of entities, relationships and reports with a copied or an empty text."""
+    defaults = default_prompts()
+    prompts = [root.prompt(name).text for name in INDEX_PROMPTS] + [defaults[f"{n}.txt"] for n in INDEX_PROMPTS]
+    read = [read_example_values(text) for text in prompts]
+    values = frozenset().union(*(values for values, _ in read))
+    names = frozenset().union(*(names for _, names in read))
+    found = [
+        *_find_entities(snapshot, values, names),
+        *_find_relationships(snapshot, values),
+        *_find_reports(snapshot, values),
+    ]
+    n = sum(snapshot.n_rows(name) for name in ("entities", "relationships", "community_reports"))
+    return share_of("placeholders", len(found), n, "entities, relationships and reports", found)
+
+
+def _find_entities(snapshot: Snapshot, values: Set[str], names: Set[str]) -> Iterator[str]:
+    entities = snapshot.table("entities")
+    titles = _folded(entities["title"])
+    is_copied = _is_in(_folded(entities["description"]), values)
+    is_suspect = pc.or_(is_copied, _is_in(titles, names | _TEMPLATE_WORDS))
+    for row in entities.filter(is_suspect).select(["title", "description", "text_unit_ids"]).to_pylist():
+        if _fold(row["description"]) in values or not _is_named(snapshot, row["title"], row["text_unit_ids"]):
+            yield f"entity {row['title']}"
+
+
+def _is_named(snapshot: Snapshot, title: str, text_unit_ids: list[str]) -> bool:
+    """Whether a text unit of an entity contains its title, in any case."""
+    rows = snapshot.rows_of("text_units", text_unit_ids)
+    texts = snapshot.take("text_units", rows[rows >= 0], ["text"])
+    return any(title.casefold() in _fold(row["text"]) for row in texts)
+
+
+def _find_relationships(snapshot: Snapshot, values: Set[str]) -> Iterator[str]:
+    rows = snapshot.table("relationships")
+    for row in rows.filter(_is_in(_folded(rows["description"]), values)).select(["source", "target"]).to_pylist():
+        yield f"relationship {row['source']} - {row['target']}"
+
+
+def _find_reports(snapshot: Snapshot, values: Set[str]) -> Iterator[str]:
+    for row in snapshot.table("community_reports").select(["title", "summary", "findings"]).to_pylist():
+        heads = [_fold(row[name]) for name in ("title", "summary")]
+        found = [_fold(text) for finding in row["findings"] or () for text in finding.values()]
+        has_copy = any(text in values or _TEMPLATE.fullmatch(text) for text in (*heads, *filter(None, found)))
+        if has_copy or not _TEMPLATE_WORDS.isdisjoint(heads):
+            yield f"report {row['title']}"
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _folded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.utf8_trim_whitespace(pc.utf8_lower(column))
+
+
+def _is_in(column: pa.ChunkedArray, values: Iterable[str]) -> pa.ChunkedArray:
+    return pc.is_in(column, value_set=pa.array(sorted(values), pa.string()))

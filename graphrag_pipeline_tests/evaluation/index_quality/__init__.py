@@ -1,0 +1,1 @@
+"""Tests of the quality figures of an index."""
