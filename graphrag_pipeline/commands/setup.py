@@ -1,4 +1,4 @@
-"""Commands that set up a root: `init`."""
+"""Commands that set up a root: `init` and `doctor`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from graphrag_pipeline.commands.terminal import INDEX_GROUP
+from graphrag_pipeline.commands.terminal import (
+    INDEX_GROUP,
+    JsonOption,
+    RootOption,
+    logging_costs,
+    open_root,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from graphrag_pipeline.settings.settings import Settings
@@ -18,7 +25,8 @@ PresetName = Literal["openai", "azure", "ollama", "llamacpp", "vllm"]
 
 def add_setup_commands(app: typer.Typer) -> None:
     """Mount the commands of this module."""
-    app.command(rich_help_panel=INDEX_GROUP)(init)
+    for command in (init, doctor):
+        app.command(rich_help_panel=INDEX_GROUP)(command)
 
 
 def init(
@@ -63,7 +71,23 @@ def init(
     created = init_root(directory, settings)
     for path in created:
         typer.echo(f"created {path}")
+    if settings:
+        typer.echo(f"Check the models: graphrag-pipeline --root {directory} doctor")
     typer.echo(f"Put documents into {directory / 'input'}, then run: graphrag-pipeline --root {directory} index")
+
+
+def doctor(root: RootOption = None, as_json: JsonOption = False) -> None:
+    """Check the models of a root by about ten small requests each, and say what to set; exit status 1 if one fails."""
+    from graphrag_pipeline.inspection.doctor.diagnosis import diagnose, render_diagnosis
+
+    with logging_costs(open_root(root), "doctor", "checks of the models") as counted:
+        diagnosis = diagnose(counted)
+    if as_json:
+        print_json(diagnosis.to_json())
+    else:
+        for line in render_diagnosis(diagnosis):
+            typer.echo(line)
+    raise typer.Exit(int(diagnosis.has_failed))
 
 
 def _settings_of(

@@ -1,0 +1,125 @@
+"""Checks of a chat model: a reply, a stream, structured replies, speed, and requests at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import BaseModel
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.inspection.doctor.endpoint_check import check_endpoint
+from graphrag_pipeline.inspection.doctor.findings import Examination, Finding, Speed
+from graphrag_pipeline.models.endpoints.probe import EndpointProbe
+from graphrag_pipeline.models.structured import json_schema_format, parse_reply
+from graphrag_pipeline.settings.models import ChatModelSettings
+from graphrag_pipeline.settings.presets import is_loopback
+
+LONGEST_PROMPT, LONGEST_REPLY = 8000, 1500
+"""Tokens of a large call of an index: a report over its context."""
+N_WRITTEN = 64  # tokens of the reply that shows the speed
+MOST_AT_ONCE = 4
+SHARED = 1.3  # times one request's speed: from here on a server works on requests side by side
+_SHORT = "Reply with one word: yes."
+_COUNT = "Count from one to twenty in English words, separated by commas."
+_LINES = "\n".join(f"Line {n}: station {n * 37 % 101} counted {n * 53 % 97} boats." for n in range(1, 41))
+_LONG = f"{_LINES}\nWrite one sentence about each of the first ten lines."
+
+
+class _City(BaseModel):
+    """The shape of the structured reply that is asked for."""
+
+    city: str
+    letters: int
+
+
+def examine_chat_model(section: str, settings: ChatModelSettings, probe: EndpointProbe) -> Examination:
+    """Check a chat model with about ten small requests; the first failure ends the examination."""
+    title = f"{settings.model} at {settings.base_url}"
+    findings, _ = check_endpoint(settings, probe)
+    speed: Speed | None = None
+    if findings[0].status != "failed":
+        try:
+            findings += [_check_reply(probe), _check_stream(probe), _check_structure(probe)]
+            speed = _measure(settings, probe)
+            findings += _judge_speed(settings, speed)
+        except PipelineError as error:
+            findings.append(Finding("reply", "failed", str(error)))
+    if is_loopback(settings.base_url):
+        findings += _local_settings(settings)
+    return Examination(section, title, tuple(findings), speed)
+
+
+def _check_reply(probe: EndpointProbe) -> Finding:
+    [reply] = probe.chat(_SHORT, 16)
+    if not reply.text.strip():
+        return Finding("reply", "note", f"an empty reply after {reply.seconds:.1f} s")
+    if not reply.has_usage:
+        return Finding("reply", "note", f"after {reply.seconds:.1f} s; without token counts, which are then estimated")
+    return Finding("reply", "ok", f"after {reply.seconds:.1f} s, with token counts")
+
+
+def _check_stream(probe: EndpointProbe) -> Finding:
+    try:
+        [reply] = probe.chat(_COUNT, N_WRITTEN, is_streamed=True)
+    except PipelineError as error:
+        return Finding("stream", "note", f"refused ({error}); use `query --no-stream`")
+    if reply.n_pieces < 2:
+        return Finding("stream", "note", "the reply arrives in one piece, so `--stream` shows nothing earlier")
+    return Finding("stream", "ok", f"first words after {reply.first_s or 0:.1f} s")
+
+
+def _check_structure(probe: EndpointProbe) -> Finding:
+    prompt = 'Which city is the capital of France, and how many letters has its name? Keys: "city", "letters". JSON.'
+    try:
+        [reply] = probe.chat(prompt, N_WRITTEN, {"response_format": json_schema_format(_City)})
+        parse_reply(reply.text, _City)
+    except PipelineError as error:
+        return Finding("JSON schema", "note", f"not followed ({error}); the schema is then part of the prompt")
+    return Finding("JSON schema", "ok", "followed")
+
+
+def _measure(settings: ChatModelSettings, probe: EndpointProbe) -> Speed:
+    [reply] = probe.chat(_LONG, N_WRITTEN, is_streamed=True)
+    read_s = reply.first_s or reply.seconds / 2
+    written = _per_second(reply.usage.completion_tokens, reply.seconds - read_s)
+    read = _per_second(reply.usage.prompt_tokens, read_s)
+    return Speed(read, written, _measure_at_once(settings, probe))
+
+
+def _measure_at_once(settings: ChatModelSettings, probe: EndpointProbe) -> float:
+    """Return how many requests run side by side; a server elsewhere is not loaded for it and counts as unlimited."""
+    n = settings.max_concurrency
+    if n == 1 or not is_loopback(settings.base_url):
+        return float(n)
+    n = min(n, MOST_AT_ONCE)
+    [alone] = probe.chat(_COUNT, N_WRITTEN)
+    together = max(reply.seconds for reply in probe.chat(_COUNT, N_WRITTEN, n_at_once=n))
+    return max(1.0, min(float(n), n * alone.seconds / together)) if together > 0 else float(n)
+
+
+def _per_second(n_tokens: int, seconds: float) -> float:
+    return n_tokens / seconds if seconds > 0 and n_tokens > 0 else float("inf")
+
+
+def _judge_speed(settings: ChatModelSettings, speed: Speed) -> Iterator[Finding]:
+    yield Finding("speed", "ok", f"reads {speed.read_per_s:,.0f} and writes {speed.written_per_s:,.0f} tokens a second")
+    n = settings.max_concurrency
+    if n > 1 and is_loopback(settings.base_url):
+        if speed.n_parallel < SHARED:
+            text = "the server works on one request at a time; more would wait in its queue"
+            yield Finding("requests at once", "note", text, {"max_concurrency": 1})
+        else:
+            yield Finding("requests at once", "ok", f"{speed.n_parallel:.1f} times the speed of one")
+    longest = Speed(speed.read_per_s, speed.written_per_s).seconds(LONGEST_PROMPT, LONGEST_REPLY)
+    if 2 * longest > settings.timeout_s:
+        text = f"a large report takes about {longest:,.0f} s, and timeout_s is {settings.timeout_s:g}"
+        yield Finding("time-out", "note", text, {"timeout_s": float(-(-2 * longest // 60) * 60)})
+
+
+def _local_settings(settings: ChatModelSettings) -> Iterator[Finding]:
+    """Yield what suits a server on this machine and is not set."""
+    if settings.prompt_price is None and settings.completion_price is None:
+        yield Finding("price", "note", "a local model costs nothing", {"prompt_price": 0, "completion_price": 0})
+    if "temperature" not in settings.parameters:
+        text = "without a temperature, a small model answers differently each time"
+        yield Finding("temperature", "note", text, {"parameters": {**settings.parameters, "temperature": 0}})

@@ -1,0 +1,181 @@
+"""The diagnosis of a root: each model that a step uses, what to set, and what the next index run will take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.inspection.doctor.chat_check import examine_chat_model
+from graphrag_pipeline.inspection.doctor.embedding_check import examine_embedding_model
+from graphrag_pipeline.inspection.doctor.findings import Examination, Speed
+from graphrag_pipeline.inspection.estimates import StageEstimate, estimate_index
+from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.endpoints.probe import EndpointProbe
+from graphrag_pipeline.pipeline.detected_input import detect_input
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import STAGES
+from graphrag_pipeline.pipeline.staleness import find_stale
+from graphrag_pipeline.settings.models import ChatModelSettings
+from graphrag_pipeline.settings.presets import model_sections
+from graphrag_pipeline.settings.settings import Settings
+
+PROBE_TIMEOUT_S = 120.0
+EMBEDDING_SECTION = "embedding_model"
+
+
+@dataclass(frozen=True)
+class StageForecast:
+    """Calls and time of one stage of the next index run."""
+
+    stage: str
+    n_calls: int
+    seconds: float
+    cost: float | None
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """All that `doctor` found.
+
+    Attributes:
+        forecast: of the next index run; None if it is not known, for the reason in `why_no_forecast`.
+    """
+
+    examinations: tuple[Examination, ...]
+    forecast: tuple[StageForecast, ...] | None
+    why_no_forecast: str = ""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a check of a model failed."""
+        return any(one.has_failed for one in self.examinations)
+
+    @property
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """What to set in settings.yaml: section -> option -> value."""
+        found: dict[str, dict[str, Any]] = {}
+        for one in self.examinations:
+            if one.settings:
+                found.setdefault(one.section, {}).update(one.settings)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values; infinite speeds are None."""
+        return {
+            "has_failed": self.has_failed,
+            "models": [
+                {**asdict(one), "speed": _finite(asdict(one.speed)) if one.speed else None} for one in self.examinations
+            ],
+            "settings": self.settings,
+            "forecast": None if self.forecast is None else [asdict(one) for one in self.forecast],
+            "why_no_forecast": self.why_no_forecast,
+        }
+
+
+def diagnose(root: Root) -> Diagnosis:
+    """Send small requests to every model of a root, and forecast the next index run by their speeds.
+
+    The calls count in the accounts of the root and in its budget.
+    """
+    settings, examinations, speeds = root.settings, list[Examination](), dict[str, Speed]()
+    spending, caller = root.models.spending, Caller(root.accounts)
+    for names, chat in _chat_models(settings).items():
+        examined = examine_chat_model(_owner(names), chat, EndpointProbe(chat, spending, caller, PROBE_TIMEOUT_S))
+        examinations.append(examined)
+        speeds |= {name: examined.speed for name in names if examined.speed}
+    if settings.embeddings.engine == "model":
+        embedding = settings.embedding_model
+        probe = EndpointProbe(embedding, spending, caller, PROBE_TIMEOUT_S)
+        examined = examine_embedding_model(EMBEDDING_SECTION, embedding, probe)
+        examinations.append(examined)
+        speeds |= {EMBEDDING_SECTION: examined.speed} if examined.speed else {}
+    forecast, reason = _forecast(root, speeds)
+    return Diagnosis(tuple(examinations), forecast, reason)
+
+
+def _chat_models(settings: Settings) -> Mapping[tuple[str, ...], ChatModelSettings]:
+    """Return each distinct chat model by the names of the sections that use it."""
+    sections: dict[str, list[str]] = {}
+    models: dict[str, ChatModelSettings] = {}
+    for section in (*model_sections(), "resolution"):
+        if getattr(settings, section).engine == "model":
+            model = settings.chat_model_for(section)
+            sections.setdefault(model.model_dump_json(), []).append(section)
+            models[model.model_dump_json()] = model
+    return {tuple(sections[key]): model for key, model in models.items()}
+
+
+def _owner(sections: Sequence[str]) -> str:
+    return "chat_model" if len(sections) > 1 else f"{sections[0]}.model"
+
+
+def _forecast(root: Root, speeds: Mapping[str, Speed]) -> tuple[tuple[StageForecast, ...] | None, str]:
+    try:
+        stale = find_stale(root, detect_input(root))
+        estimates = estimate_index(root, stale)
+    except PipelineError as error:
+        return None, str(error)
+    found = []
+    for estimate in estimates:
+        speed = speeds.get(_model_of(estimate))
+        if speed is None and estimate.n_calls:
+            return None, f"the speed of the model of {estimate.stage} is not known"
+        seconds = speed.seconds(estimate.prompt_tokens, estimate.completion_tokens) if speed else 0.0
+        found.append(StageForecast(estimate.stage, estimate.n_calls, seconds, estimate.cost))
+    return tuple(found), "" if estimates else "no step of the index is stale, or none uses a model"
+
+
+def _model_of(estimate: StageEstimate) -> str:
+    return EMBEDDING_SECTION if estimate.stage.endswith("_embeddings") else str(STAGES[estimate.stage].engine)
+
+
+def _finite(values: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+def render_diagnosis(diagnosis: Diagnosis) -> Iterator[str]:
+    """Yield the lines of a diagnosis for a terminal."""
+    import yaml
+
+    if not diagnosis.examinations:
+        yield "No step uses a model: there is nothing to check."
+    for one in diagnosis.examinations:
+        yield f"{one.section}: {one.title}"
+        for finding in one.findings:
+            yield f"  {finding.status:<6}  {finding.check}: {finding.text}"
+    if diagnosis.settings:
+        yield "Set in settings.yaml:"
+        for line in yaml.safe_dump(_nested(diagnosis.settings), sort_keys=False).splitlines():
+            yield f"  {line}"
+    yield from _render_forecast(diagnosis)
+
+
+def _nested(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the settings with `reports.model` as a mapping in `reports`."""
+    nested: dict[str, Any] = {}
+    for section, options in settings.items():
+        first, _, rest = section.partition(".")
+        nested[first] = {rest: dict(options)} if rest else dict(options)
+    return nested
+
+
+def _render_forecast(diagnosis: Diagnosis) -> Iterator[str]:
+    if not diagnosis.examinations:
+        return
+    if not diagnosis.forecast:
+        yield f"Next index run: no forecast ({diagnosis.why_no_forecast})"
+        return
+    total = sum(one.seconds for one in diagnosis.forecast)
+    n_calls = sum(one.n_calls for one in diagnosis.forecast)
+    yield f"Next index run: about {_duration(total)} for {n_calls:,} calls, at the speed measured"
+    for one in diagnosis.forecast:
+        yield f"  {one.stage}: {one.n_calls:,} calls, {_duration(one.seconds)}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,179 @@
+"""Single small requests that show what an endpoint can do, for `doctor`.
+
+A probe goes through `Endpoint`, so it is booked, limited and free of keys like every call, but it is neither retried
+after a failure nor stored. Keep out: what the answers mean (`inspection/doctor/`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.endpoints.embedding_replies import read_vectors
+from graphrag_pipeline.models.endpoints.endpoint import Endpoint, ModelSettings
+from graphrag_pipeline.models.endpoints.problems import Problem, attempt_errors, describe_problem
+from graphrag_pipeline.models.endpoints.sdk_client import make_client
+from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
+from graphrag_pipeline.models.event_loop import start_in_loop
+from graphrag_pipeline.models.spending import Spending
+
+T = TypeVar("T")
+LIST_TIMEOUT_S = 10.0
+WINDOW_KEYS = ("n_ctx", "max_model_len", "context_length", "max_context_length", "context_window", "n_ctx_train")
+"""Keys with a model's window in lists of models, what is served before what the model was trained for."""
+
+
+@dataclass(frozen=True)
+class ListedModel:
+    """A model that an endpoint lists; `window` is None if the list does not tell."""
+
+    name: str
+    window: int | None = None
+
+
+@dataclass(frozen=True)
+class ProbedReply:
+    """The reply to a probe.
+
+    Attributes:
+        body: JSON body of the response.
+        seconds: until the whole reply; `first_s` until its first piece, of a stream only.
+        n_pieces: pieces of a stream.
+        has_usage: whether the endpoint gave the number of tokens.
+    """
+
+    body: Mapping[str, Any]
+    seconds: float
+    usage: TokenUsage
+    has_usage: bool
+    first_s: float | None = None
+    n_pieces: int = 0
+
+    @property
+    def message(self) -> Mapping[str, Any]:
+        """The message of the first choice; {} without one."""
+        choices = self.body.get("choices")
+        first = choices[0] if isinstance(choices, list) and choices else None
+        message = first.get("message") if isinstance(first, Mapping) else None
+        return message if isinstance(message, Mapping) else {}
+
+    @property
+    def text(self) -> str:
+        content = self.message.get("content")
+        return content if isinstance(content, str) else ""
+
+
+class EndpointProbe:
+    """Sends probes to the model of some settings.
+
+    Args:
+        timeout_s: of one probe, if it is less than that of the settings.
+    """
+
+    def __init__(self, settings: ModelSettings, spending: Spending, caller: Caller, timeout_s: float) -> None:
+        self._settings = settings.model_copy(
+            update={"max_attempts": 1, "timeout_s": min(timeout_s, settings.timeout_s), "max_concurrency": 8}
+        )
+        self._spending, self._caller = spending, caller
+
+    def list_models(self) -> list[ListedModel] | Problem:
+        """Return the models that the endpoint lists, or why it does not."""
+        return start_in_loop(self._list()).result()
+
+    async def _list(self) -> list[ListedModel] | Problem:
+        settings = self._settings
+        client = make_client(settings.model_copy(update={"timeout_s": LIST_TIMEOUT_S}), settings.base_url)
+        try:
+            body = await client.get("/models", cast_to=object)
+        except attempt_errors() as error:
+            return describe_problem(error, client.api_key, LIST_TIMEOUT_S)
+        return read_model_list(body)
+
+    def chat(
+        self,
+        prompt: str,
+        max_tokens: int,
+        more: Mapping[str, Any] | None = None,
+        is_streamed: bool = False,
+        n_at_once: int = 1,
+    ) -> list[ProbedReply]:
+        """Send a prompt, `n_at_once` times at the same time.
+
+        Args:
+            more: further fields of the body, such as `response_format`.
+
+        Raises:
+            PipelineError: a request fails.
+        """
+        settings = self._settings
+        limit = {} if "max_completion_tokens" in settings.parameters else {"max_tokens": max_tokens}
+        capped = settings.model_copy(update={"parameters": {**settings.parameters, **limit}})
+        endpoint = Endpoint("doctor", capped, self._spending)
+        body = {"messages": [{"role": "user", "content": prompt}], **(more or {})}
+        expected = TokenUsage(estimate_tokens(prompt), max_tokens)
+
+        async def send_one(number: int) -> ProbedReply:
+            started = asyncio.get_running_loop().time()
+            pieces: list[float] = []
+            on_token = (lambda _: pieces.append(asyncio.get_running_loop().time())) if is_streamed else None
+            key = stable_hash("doctor", prompt, str(number))
+            sent = await endpoint.post("/chat/completions", body, key, expected, _read_body, self._caller, on_token)
+            seconds = asyncio.get_running_loop().time() - started
+            has_usage = isinstance(sent.value.get("usage"), Mapping)
+            first = pieces[0] - started if pieces else None
+            return ProbedReply(sent.value, seconds, sent.usage, has_usage, first, len(pieces))
+
+        async def send_all() -> list[ProbedReply]:
+            return list(await asyncio.gather(*(send_one(number) for number in range(n_at_once))))
+
+        return start_in_loop(send_all()).result()
+
+    def embed(self, texts: Sequence[str]) -> tuple[list[Any], float, TokenUsage]:
+        """Return the vectors of texts in one request, its seconds and its usage.
+
+        Raises:
+            PipelineError: the request fails.
+        """
+        dimensions = getattr(self._settings, "dimensions", None)
+        defaults = {"dimensions": dimensions} if dimensions else {}
+        endpoint = Endpoint("doctor", self._settings, self._spending, {"encoding_format": "base64", **defaults})
+        expected = TokenUsage(sum(map(estimate_tokens, texts)))
+        key = stable_hash("doctor", *texts)
+
+        async def send() -> tuple[list[Any], float, TokenUsage]:
+            sent = await endpoint.post(
+                "/embeddings",
+                {"input": list(texts)},
+                key,
+                expected,
+                lambda body: read_vectors(body, n=len(texts)),
+                self._caller,
+            )
+            return sent.value, sent.seconds, sent.usage
+
+        return start_in_loop(send()).result()
+
+
+def read_model_list(body: object) -> list[ListedModel]:
+    """Return the models of the reply to `GET /models`; [] if it is not such a list."""
+    data = body.get("data") if isinstance(body, Mapping) else None
+    entries = [entry for entry in data if isinstance(entry, Mapping)] if isinstance(data, list) else []
+    return [ListedModel(str(entry["id"]), _window_of(entry)) for entry in entries if entry.get("id")]
+
+
+def _window_of(entry: Mapping[str, Any]) -> int | None:
+    meta = entry.get("meta")
+    places = (entry, meta if isinstance(meta, Mapping) else {})
+    found = (place.get(key) for key in WINDOW_KEYS for place in places)
+    return next((value for value in found if isinstance(value, int) and value > 0), None)
+
+
+def _read_body(body: object) -> Mapping[str, Any]:
+    if not isinstance(body, Mapping):
+        raise PipelineError(f"the endpoint sent no JSON object: {str(body)[:80]!r}")
+    return body

@@ -1,0 +1,140 @@
+"""What `doctor` finds at a real HTTP endpoint: a healthy one, and one with each fault that it names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from graphrag_pipeline.inspection.costs import read_costs
+from graphrag_pipeline.inspection.doctor.diagnosis import Diagnosis, diagnose, render_diagnosis
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
+from graphrag_pipeline_tests.model_server.vectors import embed
+from graphrag_pipeline_tests.support.command_line import run
+from graphrag_pipeline_tests.support.models.model_roots import make_model_root
+
+FREE = {"prompt_price": 0, "completion_price": 0}
+GOOD = {"parameters": {"temperature": 0}, **FREE}
+
+
+def make_root(path: Path, url: str, chat: dict[str, Any] | None = None, vectors: dict[str, Any] | None = None) -> Root:
+    return make_model_root(
+        path, url, n_articles=3, chat_model=GOOD | (chat or {}), embedding_model={"prompt_price": 0} | (vectors or {})
+    )
+
+
+def found(diagnosis: Diagnosis, section: str, check: str) -> tuple[str, str]:
+    """The status and the text of one check."""
+    [one] = [one for one in diagnosis.examinations if one.section == section]
+    return next((finding.status, finding.text) for finding in one.findings if finding.check == check)
+
+
+def test_a_healthy_endpoint_needs_nothing_and_gets_a_forecast(tmp_path: Path) -> None:
+    with running_model_server(dimensions=48) as server:
+        root = make_root(tmp_path / "root", server.base_url, {"max_concurrency": 2})
+        diagnosis = diagnose(root)
+        lines = list(render_diagnosis(diagnosis))
+    assert not diagnosis.has_failed
+    assert diagnosis.settings in ({}, {"chat_model": {"max_concurrency": 1}})  # a loaded machine may be slow
+    for check in ("endpoint", "model", "reply", "stream", "JSON schema", "speed"):
+        assert found(diagnosis, "chat_model", check)[0] == "ok"
+    assert found(diagnosis, "embedding_model", "vectors")[1].startswith("48 numbers")
+    assert found(diagnosis, "embedding_model", "longest text") == ("ok", "8,000 tokens are read to the end")
+    assert diagnosis.forecast and {one.stage for one in diagnosis.forecast} >= {"extracted_graph", "community_reports"}
+    assert sum(one.n_calls for one in diagnosis.forecast) > 0
+    assert any(line.startswith("Next index run: about ") for line in lines)
+
+
+def test_no_server_is_one_failed_check(tmp_path: Path) -> None:
+    root = make_root(tmp_path / "root", "http://127.0.0.1:9/v1")
+    diagnosis = diagnose(root)
+    assert diagnosis.has_failed
+    status, text = found(diagnosis, "chat_model", "endpoint")
+    assert status == "failed" and "no server at http://127.0.0.1:9/v1" in text
+    assert diagnosis.forecast is None and "not known" in diagnosis.why_no_forecast
+
+
+def test_a_refused_key_names_the_variable(tmp_path: Path) -> None:
+    with running_model_server(api_key="right") as server:
+        diagnosis = diagnose(make_root(tmp_path / "root", server.base_url))
+    status, text = found(diagnosis, "chat_model", "endpoint")
+    assert status == "failed" and "GRAPHRAG_TESTS_KEY (which is not set)" in text
+
+
+def test_the_window_and_a_misspelt_model_are_told(tmp_path: Path) -> None:
+    with running_model_server(dialect="llama.cpp", max_context_tokens=4096) as server:
+        diagnosis = diagnose(make_root(tmp_path / "root", server.base_url, {"model": "tst-chat"}))
+        told = diagnose(make_root(tmp_path / "other", server.base_url))
+    assert found(diagnosis, "chat_model", "model")[1].endswith("it names test-chat")
+    assert diagnosis.settings["chat_model"]["model"] == "test-chat"
+    assert "window 4,096 tokens" in found(told, "chat_model", "model")[1]
+
+
+def test_what_an_endpoint_lacks_is_a_note_and_not_a_failure(tmp_path: Path) -> None:
+    with running_model_server(refused_formats=("json_schema",), faults={"no-usage": 1.0}) as server:
+        diagnosis = diagnose(make_root(tmp_path / "root", server.base_url))
+    assert not diagnosis.has_failed
+    assert "without token counts" in found(diagnosis, "chat_model", "reply")[1]
+    status, text = found(diagnosis, "chat_model", "JSON schema")
+    assert status == "note" and "response_format" in text
+
+
+def test_a_server_with_one_slot_gets_one_request_at_a_time(tmp_path: Path) -> None:
+    with running_model_server(n_slots=1, latency_s=0.15) as server:
+        diagnosis = diagnose(make_root(tmp_path / "root", server.base_url, {"max_concurrency": 4}))
+    assert diagnosis.settings["chat_model"] == {"max_concurrency": 1}
+    [speed] = [one.speed for one in diagnosis.examinations if one.section == "chat_model"]
+    assert speed and speed.n_parallel < 1.3
+
+
+def test_settings_that_do_not_suit_a_local_server_are_named(tmp_path: Path) -> None:
+    chat = {"parameters": {"top_p": 0.5}, "prompt_price": None, "completion_price": None, "timeout_s": 2}
+    with running_model_server(tokens_per_s=300.0) as server:
+        diagnosis = diagnose(make_root(tmp_path / "root", server.base_url, chat, {"prompt_price": None}))
+    wanted = diagnosis.settings["chat_model"]
+    assert wanted["parameters"] == {"top_p": 0.5, "temperature": 0}
+    assert (wanted["prompt_price"], wanted["completion_price"]) == (0, 0)
+    assert wanted["timeout_s"] >= 60
+    assert diagnosis.settings["embedding_model"]["prompt_price"] == 0
+
+
+def test_limits_of_an_embedding_server_are_found(tmp_path: Path) -> None:
+    with running_model_server(dialect="llama.cpp", max_batch_items=20, max_input_tokens=512) as server:
+        vectors = {"batch_size": 64, "batch_max_tokens": 1000, "model": "multilingual-e5-small"}
+        diagnosis = diagnose(make_root(tmp_path / "root", server.base_url, None, vectors))
+    wanted = diagnosis.settings["embedding_model"]
+    assert wanted["batch_size"] == 16
+    assert 200 < wanted["batch_max_tokens"] < 300  # the server counts about two tokens a word
+    assert (wanted["query_prefix"], wanted["passage_prefix"]) == ("query: ", "passage: ")
+
+
+def test_an_embedding_server_that_cuts_silently_is_found_out(tmp_path: Path) -> None:
+    def cut(request: ReceivedRequest) -> Reply:
+        return Reply(vectors=[embed(" ".join(str(item).split()[:200]), 32) for item in request.inputs])
+
+    with running_model_server([("embedding", cut)]) as server:
+        diagnosis = diagnose(make_root(tmp_path / "root", server.base_url, None, {"batch_max_tokens": 450}))
+    status, text = found(diagnosis, "embedding_model", "longest text")
+    assert status == "note" and "only the start of longer texts" in text
+    assert 100 < diagnosis.settings["embedding_model"]["batch_max_tokens"] <= 210
+
+
+def test_the_command_prints_json_counts_its_cost_and_fails_with_the_check(tmp_path: Path) -> None:
+    with running_model_server() as server:
+        root = make_root(tmp_path / "root", server.base_url)
+        shown = run("--root", root.path, "doctor", "--json")
+        assert shown.returncode == 0, shown.stderr
+        values = json.loads(shown.stdout)
+        assert [model["section"] for model in values["models"]] == ["chat_model", "embedding_model"]
+        assert values["forecast"] and values["has_failed"] is False
+        assert [line["command"] for line in read_costs(root)] == ["doctor"]
+        server.push(("chat", Fault("401")), (lambda request: request.kind != "embedding", Fault("401")))
+        refused = run("--root", root.path, "doctor")
+    assert refused.returncode == 1 and "failed  reply: " in refused.stdout
+
+
+def test_a_root_without_models_has_nothing_to_check(tmp_path: Path) -> None:
+    assert run("init", tmp_path / "root").returncode == 0
+    shown = run("--root", tmp_path / "root", "doctor")
+    assert shown.returncode == 0 and "nothing to check" in shown.stdout
