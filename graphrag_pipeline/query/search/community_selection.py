@@ -49,7 +49,7 @@ class Selection:
         rated: all reports that were rated, by level, then best first.
         is_separated: False if ratings chose no report: none is kept, or the best roots are.
         rating: counts of ratings, if a model rated (`model_rating.py`).
-        options_used: what each option changed that goes beyond dynamic community selection.
+        options_used: what each option did that goes beyond dynamic community selection.
         background: of the question, for the relevance of findings.
     """
 
@@ -79,13 +79,19 @@ class Selection:
         return f"{rated}, {n_kept or 'none'} of them relevant to the question"
 
     def account(self) -> dict[str, Any]:
-        """Return the counts of reports that were rated, kept and pruned; replaced parents count as pruned."""
-        n_kept = sum(report.is_kept for report in self.rated)
+        """Return the counts of reports that were rated, kept and pruned; replaced parents count as pruned.
+
+        With a model, `pruned` counts reports that it rated; `pruned_by_embedded` counts those that the embedded engine
+        rated in its place. Both and `kept` add up to `rated`.
+        """
+        pruned = [report for report in self.rated if not report.is_kept and self.method == "dynamic"]
+        by_embedded = {"pruned_by_embedded": sum(report.is_unasked for report in pruned)} if self.rating else {}
         return {
             "method": self.method,
             "rated": len(self.rated) if self.method == "dynamic" else 0,
-            "kept": n_kept,
-            "pruned": len(self.rated) - n_kept if self.method == "dynamic" else 0,
+            "kept": sum(report.is_kept for report in self.rated),
+            "pruned": sum(not report.is_unasked for report in pruned),
+            **by_embedded,
             "is_overview": self.is_overview,
             "is_separated": self.is_separated,
             **self.rating,
@@ -146,10 +152,11 @@ def _select_dynamic(index: IndexReader, by_relevance: RelevanceRater, settings: 
     opened = _find_opened(by_relevance, settings)
     descent = _Descent(index, rater, settings, opened)
     descent.run(roots)
-    if settings.best_roots and not descent.kept:
-        return _keep_best_roots(index, rater, settings, roots, descent.rated, "best_roots")
-    rated = tuple(replace(report, is_kept=report.community in descent.kept) for report in descent.rated)
     options = descent.options_used()
+    if settings.best_roots and not descent.kept:
+        best = _keep_best_roots(index, rater, settings, roots, descent.rated, "best_roots")
+        return replace(best, options_used={**options, **best.options_used})
+    rated = tuple(replace(report, is_kept=report.community in descent.kept) for report in descent.rated)
     is_separated = bool(descent.kept)
     return Selection(
         "dynamic", rated, settings.threshold, rater.is_overview, is_separated, dict(rater.account), options
@@ -180,9 +187,7 @@ class _Descent:
         kept: communities whose reports are kept.
     """
 
-    def __init__(
-        self, index: IndexReader, rater: Rater, settings: GlobalSearchSettings, opened: frozenset[int]
-    ) -> None:
+    def __init__(self, index: IndexReader, rater: Rater, settings: GlobalSearchSettings, opened: _Opened) -> None:
         self.rated: list[RatedReport] = []
         self.kept: set[int] = set()
         self._rater, self._settings, self._opened = rater, settings, opened
@@ -217,7 +222,7 @@ class _Descent:
     def _find_next(self, generation: list[RatedReport], passed: list[RatedReport], level: int) -> np.ndarray:
         """Return the rows of the communities to rate next: children, opened ones, or the fallback's."""
         is_child = np.isin(self._parents, [report.community for report in passed])
-        is_opened = np.isin(self._numbers, list(self._opened)) & ~is_child
+        is_opened = np.isin(self._numbers, list(self._opened.communities)) & ~is_child
         is_opened &= np.isin(self._parents, [report.community for report in generation])
         found = self._within(is_child | is_opened)
         self._added["nearest_reports"].update(self._numbers[self._within(is_opened)].tolist())
@@ -240,17 +245,25 @@ class _Descent:
             **_describe_hidden(self._index, self._is_large),
             **self._rater.options_used,
         }
-        used |= {
-            name: {"rated": sum(r.community in added for r in self.rated), "kept": len(self.kept & added)}
-            for name, added in self._added.items()
-            if added
-        }
+        looked_up = {"looked_up": self._opened.n_looked_up} if self._opened.n_looked_up else {}
+        for name, added in self._added.items():
+            n_found = looked_up if name == "nearest_reports" else {}
+            n_added = {"rated": sum(r.community in added for r in self.rated), "kept": len(self.kept & added)}
+            used |= {name: n_found | n_added} if n_found or added else {}
         if self._replaced:
             used["keep_parent"] = {"dropped": len(self._replaced - self.kept)}
         return used
 
 
-def _find_opened(relevance: RelevanceRater, settings: GlobalSearchSettings) -> frozenset[int]:
+@dataclass(frozen=True)
+class _Opened:
+    """Communities whose reports are rated below irrelevant ones too, and how many reports were looked up for them."""
+
+    communities: frozenset[int] = frozenset()
+    n_looked_up: int = 0
+
+
+def _find_opened(relevance: RelevanceRater, settings: GlobalSearchSettings) -> _Opened:
     """Return relevant communities among those nearest to the question by vector, and all communities above them.
 
     A report on hundreds of entities names few of them, so its own words may hide reports below it that answer.
@@ -258,7 +271,7 @@ def _find_opened(relevance: RelevanceRater, settings: GlobalSearchSettings) -> f
     communities and without. In the embedded engine, whose ratings cost nothing, their children are opened too.
     """
     if relevance.is_overview or not settings.nearest_reports:
-        return frozenset()
+        return _Opened()
     index = relevance.index
     near = index.snapshot.vectors(REPORT_VECTORS).search(
         index.embed_question(relevance.question), settings.nearest_reports
@@ -276,7 +289,7 @@ def _find_opened(relevance: RelevanceRater, settings: GlobalSearchSettings) -> f
     if not is_model_rating(index):
         is_child = np.isin(parents, list(opened - {-1}))
         opened.update(index.column("communities", "community")[is_child].tolist())
-    return frozenset(opened - {-1})
+    return _Opened(frozenset(opened - {-1}), len(communities))
 
 
 def _community_rows(index: IndexReader, numbers: Iterable[int]) -> np.ndarray:

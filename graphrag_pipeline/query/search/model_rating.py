@@ -124,6 +124,7 @@ class ModelRater:
 
     def _read_if_paid(self, report: RatedReport, size: int) -> RatedReport:
         """Return a report that the model did not rate; its rating falls below the threshold if no map call has room."""
+        report = replace(report, is_unasked=True)
         if report.rating < self._settings.threshold:
             return report
         if self._reserve.allows(0, [size]):

@@ -37,6 +37,7 @@ class RatedReport:
 
     Attributes:
         newest_day: of the documents behind it, as `date.toordinal` counts; 0 if unknown or not looked up.
+        is_unasked: whether the embedded engine rated it in place of the model, which was not asked about it.
     """
 
     row: int
@@ -48,6 +49,7 @@ class RatedReport:
     rating: int
     is_kept: bool = False
     newest_day: int = 0
+    is_unasked: bool = False
 
 
 def worth(is_overview: bool, is_by_model: bool) -> Callable[[RatedReport], tuple[float, ...]]:

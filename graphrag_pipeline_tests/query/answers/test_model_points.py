@@ -141,7 +141,9 @@ def test_a_budget_pays_for_the_map_first_and_names_what_it_kept_from_the_model(
     assert selection["rated_by_model"] == n_asked > 0 and selection["failed_ratings"] == 0
     of_budget = selection["options_used"]["budget"]
     assert of_budget["rated_by_embedded"] == selection["rated"] - n_asked > 0
-    assert selection["pruned"] <= of_budget["rated_by_embedded"], "the model prunes none"
+    assert selection["pruned"] == 0, "the model prunes none"
+    assert 0 < selection["pruned_by_embedded"] <= of_budget["rated_by_embedded"]
+    assert selection["kept"] + selection["pruned_by_embedded"] == selection["rated"]
     assert selection["map"]["calls"] > 0 and selection["map"]["failed"] == 0
     assert "Scrooge changes [1]" in result.answer and server.count("answer") == 1
     assert result.usage.by_model["test-chat"].calls == server.count()

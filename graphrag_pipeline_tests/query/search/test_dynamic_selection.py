@@ -159,6 +159,7 @@ def test_reports_nearest_by_vector_are_rated_by_option_below_irrelevant_ones(car
     used = selection.options_used["nearest_reports"]
     below_roots = [number for number in script.rated if parents[number] != -1]
     assert 0 < used["rated"] <= len(below_roots) and used["kept"] == used["rated"]
+    assert used["looked_up"] == 60
     assert len(selection.kept) == len(below_roots)
 
 
@@ -209,11 +210,14 @@ def test_a_rating_that_cannot_be_read_keeps_its_report(carol: GraphIndex, tmp_pa
 
 def test_the_embedded_engine_says_what_it_added(carol: GraphIndex) -> None:
     result = carol.search("What is quantum chromodynamics?", method="global")
-    assert result.selection["options_used"] == {"best_roots": {"kept": 8}}
+    looked_up = {"looked_up": carol.snapshot.n_rows("community_reports"), "rated": 0, "kept": 0}
+    assert result.selection["options_used"] == {"nearest_reports": looked_up, "best_roots": {"kept": 8}}
     assert carol.search(OVERVIEW, method="global").selection["options_used"] == {"overview_roots": {"kept": 8}}
     near = carol.search("How did Bob Cratchit and his family celebrate Christmas?", method="global").selection
     assert near["options_used"]["nearest_reports"]["rated"] > 0
     bare = {"nearest_reports": 0, "best_roots": 0, "overview_roots": 0}
+    few = carol.search("What is quantum chromodynamics?", method="global", nearest_reports=7, best_roots=0).selection
+    assert few["options_used"] == {"nearest_reports": {"looked_up": 7, "rated": 0, "kept": 0}}
     nothing = carol.search("What is quantum chromodynamics?", method="global", **bare)
     assert nothing.answer.startswith("Not in the index: ") and nothing.selection["options_used"] == {}
     assert json.loads(json.dumps(nothing.to_dict()))["selection"]["kept"] == 0
