@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 RUN = $(BIN)/graphrag-pipeline --root data
 
-.PHONY: demo test test-fast test-ui lint types docs dev bench clean
+.PHONY: demo test test-fast test-ui test-real-model lint types docs dev bench clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,10 @@ test-fast: $(VENV)/installed-dev  ## unit and property tests only, in under two 
 
 test-ui: $(VENV)/installed-dev  ## a live Dagster UI in headless Chromium (Debian's chromium and chromium-driver)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m ui
+
+test-real-model: $(VENV)/installed-dev  ## behaviour with a model of yours: REAL_MODEL_URL=http://127.0.0.1:8080/v1 REAL_MODEL=name
+	@test -n "$(REAL_MODEL_URL)" && test -n "$(REAL_MODEL)" || { echo "usage: make test-real-model REAL_MODEL_URL=http://127.0.0.1:8080/v1 REAL_MODEL=name"; exit 2; }
+	REAL_MODEL_URL="$(REAL_MODEL_URL)" REAL_MODEL="$(REAL_MODEL)" $(BIN)/python -m pytest -s -m real_model graphrag_pipeline_tests/test_real_model.py
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -1,0 +1,191 @@
+"""Behaviour with whatever model is at hand: the index ends, failures are rows, nothing is paid twice.
+
+The test server always stands in. `make test-real-model REAL_MODEL_URL=... REAL_MODEL=...` asks a real endpoint, too;
+its key, if any, is in the variable that REAL_MODEL_KEY_ENV names. Nothing here judges what a model writes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphrag_pipeline.models.prompts import default_prompts
+from graphrag_pipeline.pipeline.root import Root, init_root
+from graphrag_pipeline.settings.presets import ANY_LOCAL, is_loopback, settings_for_model
+from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline_tests.model_server import running_model_server
+from graphrag_pipeline_tests.support.command_line import environment
+from graphrag_pipeline_tests.support.models.recording_proxy import RecordingProxy, recording_proxy
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
+
+URL, MODEL = os.environ.get("REAL_MODEL_URL", ""), os.environ.get("REAL_MODEL", "")
+KEY_ENV = os.environ.get("REAL_MODEL_KEY_ENV", "OPENAI_API_KEY")
+N_BEFORE_KILL = 3
+_OPT_IN = pytest.mark.skipif(not URL, reason="REAL_MODEL_URL is not set (make test-real-model)")
+LEAST_WORDS = 4  # of a text of a prompt that must not be published
+DOCUMENTS = {
+    "harbour.txt": "Mayor Lund met Piet Maas in Brantwick. Piet Maas works for Nordwerk and sold the old ferry.",
+    "office.txt": "Nordwerk opened an office in Brantwick in 1987. Mayor Lund spoke at the opening.",
+    "bridge.txt": "The Osterwald Bridge connects Brantwick with Hallum. Greta Holm designed the bridge for Nordwerk.",
+}
+
+
+@dataclass
+class Trial:
+    """A model endpoint behind a recording proxy, and the root that was indexed with it."""
+
+    name: str
+    model: str
+    proxy: RecordingProxy
+    root: Path
+    seconds: float
+    outcome: subprocess.CompletedProcess[str]
+
+    def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        """Run a command on the root."""
+        return command("--root", self.root, *arguments)
+
+
+def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a command for as long as a slow model needs."""
+    program = [sys.executable, "-m", "graphrag_pipeline", *map(str, arguments)]
+    return subprocess.run(program, env=environment(), capture_output=True, encoding="utf-8", check=False)
+
+
+def make_root(path: Path, proxy: RecordingProxy, model: str, is_local: bool) -> Path:
+    """Make a root with three short documents; a small model may fail at any share of them."""
+    preset = ANY_LOCAL if is_local else None
+    values = settings_for_model(model, None, proxy.base_url, KEY_ENV, preset=preset).model_dump(mode="json")
+    values["publishing"] |= {"max_failed_share": 1.0}
+    values["storage"] |= {"n_buckets": 2}
+    init_root(path, Settings.model_validate(values))
+    for name, text in DOCUMENTS.items():
+        (path / "input" / name).write_text(f"{text}\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(
+    scope="module",
+    params=["test server", pytest.param("real", marks=[pytest.mark.real_model, _OPT_IN])],
+)
+def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
+    """Index three documents once; tests read the root and ask further questions."""
+    folder = tmp_path_factory.mktemp("trial")
+
+    def index(proxy: RecordingProxy, model: str, is_local: bool) -> Trial:
+        root = make_root(folder / "root", proxy, model, is_local)
+        started = time.monotonic()
+        outcome = command("--root", root, "index")
+        return Trial(request.param, model, proxy, root, time.monotonic() - started, outcome)
+
+    if request.param == "real":
+        assert MODEL, "set REAL_MODEL to the name of the model"
+        with recording_proxy(URL) as proxy:
+            yield index(proxy, MODEL, is_loopback(URL))
+    else:
+        with running_model_server(n_slots=1) as server, recording_proxy(server.base_url) as proxy:
+            yield index(proxy, "test-chat", True)
+
+
+def query(trial: Trial, statement: str) -> list[dict[str, Any]]:
+    """Return the rows of a statement."""
+    found = trial.run("sql", statement, "--json")
+    assert found.returncode == 0, found.stderr
+    return json.loads(found.stdout)
+
+
+def test_the_index_ends_and_is_published(trial: Trial) -> None:
+    assert trial.outcome.returncode == 0, trial.outcome.stderr
+    assert "published snapshot" in trial.outcome.stdout
+    prompt_tokens, reply_tokens = trial.proxy.tokens()
+    print(f"\n{trial.name}: indexed in {trial.seconds:.0f} s, {len(trial.proxy.answered)} replies, "
+          f"{len(trial.proxy.exchanges) - len(trial.proxy.answered)} requests without one, "
+          f"{prompt_tokens:,} + {reply_tokens:,} tokens; {trial.outcome.stdout.splitlines()[0]}")  # fmt: skip
+
+
+def test_each_failure_is_a_row_with_its_reason(trial: Trial) -> None:
+    failures = query(trial, "select stage, record, reason from failures")
+    assert all(row["stage"] and row["record"] and row["reason"] for row in failures)
+    print(f"\n{trial.name}: {len(failures)} failures")
+    for row in failures:
+        print(f"  {row['stage']}: {row['reason'][:150]}")
+    shown = json.loads(trial.run("status", "--json").stdout)["failures"]
+    assert sorted(row["record"] for row in shown) == sorted(row["record"] for row in failures)
+
+
+def test_no_example_of_a_prompt_is_published(trial: Trial) -> None:
+    examples = {
+        fold(found)
+        for text in default_prompts().values()
+        for found in re.findall(r'"([^"{}]+)"', text)
+        if len(found.split()) >= LEAST_WORDS
+    }
+    assert len(examples) > 10
+    published = [
+        (table, fold(str(value)))
+        for table, columns in {
+            "entities": "title, description",
+            "relationships": "description",
+            "community_reports": "title, summary, full_content",
+        }.items()
+        for row in query(trial, f"select {columns} from {table}")
+        for value in row.values()
+    ]
+    assert published
+    found = [(table, example) for table, value in published for example in examples if example in value]
+    assert found == []
+
+
+def fold(text: str) -> str:
+    """Return a text without case, line breaks and citations' brackets."""
+    return " ".join(re.sub(r"\[[^\]]*\]", " ", text).casefold().split()).rstrip(".")
+
+
+def test_nothing_is_asked_twice(trial: Trial) -> None:
+    assert trial.proxy.repeated() == []
+    n_before = len(trial.proxy.exchanges)
+    failed = query(trial, "select count(*) as n from failures")[0]["n"]
+    again = trial.run("index")
+    assert again.returncode == 0, again.stderr
+    if not failed:  # a failed record is requested once more, in other words
+        assert len(trial.proxy.exchanges) == n_before
+    assert trial.proxy.repeated() == []
+
+
+@pytest.mark.parametrize("method", ["local", "global", "drift"])
+def test_a_question_gets_an_answer_that_owns_up_to_its_sources(trial: Trial, method: str) -> None:
+    asked = trial.run("query", "Who met Mayor Lund?", "--method", method, "--json")
+    assert asked.returncode == 0, asked.stderr
+    answer = json.loads(asked.stdout)
+    assert answer["answer"].strip()
+    assert all(1 <= int(n) <= len(answer["citations"]) for n in re.findall(r"\[(\d+)\]", answer["answer"]))
+
+
+def test_a_killed_index_goes_on_without_paying_again(trial: Trial, tmp_path: Path) -> None:
+    is_local = trial.name != "real" or is_loopback(URL)
+    n_before = len(trial.proxy.exchanges)
+    other = make_root(tmp_path / "root", trial.proxy, trial.model, is_local)
+    for name, text in DOCUMENTS.items():  # other texts, so that no reply of the first index fits
+        (other / "input" / name).write_text(f"In the spring, so people say: {text}\n", encoding="utf-8")
+    program = [sys.executable, "-m", "graphrag_pipeline", "--root", str(other), "index"]
+    process = subprocess.Popen(program, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and len(trial.proxy.exchanges) < n_before + N_BEFORE_KILL:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    resumed = command("--root", other, "index")
+    assert resumed.returncode == 0, resumed.stderr
+    n_at_once = Root(other).settings.chat_model.max_concurrency
+    assert len(trial.proxy.repeated()) <= n_at_once  # those that were under way when it was killed
