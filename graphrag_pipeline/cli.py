@@ -26,6 +26,7 @@ from graphrag_pipeline.commands.snapshots import add_snapshot_commands
 from graphrag_pipeline.commands.terminal import RootOption
 from graphrag_pipeline.commands.tracing import add_tracing_commands
 from graphrag_pipeline.commands.trials import add_trial_commands
+from graphrag_pipeline.commands.tuning import add_tuning_commands
 from graphrag_pipeline.errors import PipelineError
 
 app = typer.Typer(
@@ -62,6 +63,7 @@ for add_commands in (
     add_batch_commands,
     add_tracing_commands,
     add_trial_commands,
+    add_tuning_commands,
     add_evaluation_commands,
     add_snapshot_commands,
     add_interchange_commands,

@@ -39,7 +39,7 @@ ROOMS = (
     *("query.understanding", "query.selection", "query.search", "query.answers", "query.methods"),
     *("query.index", "query.batch"),
     # figures and reports about an index
-    *("evaluation.index_quality", "evaluation", "inspection", "inspection.doctor"),
+    *("evaluation.index_quality", "evaluation", "inspection", "tuning", "inspection.doctor"),
     # Dagster
     *("defs.runs", "defs.assets", "defs.index_runs", "defs.jobs", "defs.automation", "defs"),
     # the edges that people start

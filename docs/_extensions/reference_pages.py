@@ -55,6 +55,8 @@ def render_commands() -> Iterator[str]:
     from graphrag_pipeline.cli import app
 
     for name, command in get_command(app).commands.items():
+        if getattr(command, "invoke_without_command", False):
+            yield from _render_command(name, command)
         for subcommand, each in getattr(command, "commands", {"": command}).items():
             yield from _render_command(f"{name} {subcommand}".strip(), each)
 

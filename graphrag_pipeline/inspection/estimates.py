@@ -88,6 +88,51 @@ def asks_any_model(settings: Settings) -> bool:
     return settings.embeddings.engine == "model" or any(uses_chat_model(stage, settings) for stage in STAGES.values())
 
 
+def with_price(settings: Settings, estimate: StageEstimate, section: str | None) -> StageEstimate:
+    """Return an estimate with its cost by the model of a section; by the embedding model for None."""
+    model = settings.chat_model_for(section) if section else settings.embedding_model
+    price = find_price(model.model, model.base_url, model.prompt_price, model.completion_price)
+    cost = price.cost(estimate.prompt_tokens, estimate.completion_tokens) if price else None
+    return replace(estimate, cost=cost)
+
+
+def estimate_extraction(root: Root, units: pa.Table) -> StageEstimate:
+    """Return the calls, tokens and cost of extracting some text units with the prompts and settings of a root.
+
+    Args:
+        units: needs `id`, `text` and `n_tokens`.
+    """
+    return with_price(root.settings, count_extraction(root, units), "extraction")
+
+
+def count_extraction(root: Root, units: pa.Table) -> StageEstimate:
+    """Return the estimate of `estimate_extraction` without its cost."""
+    plan, model = plan_extraction(root), StoredReplies(root.models.chat_model("extraction"))
+    model.run_works(extraction_works(units, plan, model))
+    tokens_of = dict(zip(units["id"].to_pylist(), units["n_tokens"].to_pylist(), strict=True))
+    reply_tokens = _guess_reply_tokens(root, "extracted_graph")
+    n_calls = prompt_tokens = 0
+    frame = _frame_tokens(plan)
+    for request in model.missing:
+        n_replies = sum(message["role"] == "assistant" for message in request.messages)
+        n_left = plan.max_gleanings + 1 - n_replies
+        n_calls += n_left
+        opening = frame + tokens_of[request.record]
+        prompt_tokens += sum(opening + (n_replies + turn) * reply_tokens for turn in range(n_left))
+    if plan.claims:
+        opened = sum(1 for request in model.missing if len(request.messages) <= 2)
+        n_calls += opened * (plan.max_gleanings + 1)
+        prompt_tokens += opened * (plan.max_gleanings + 1) * (frame + root.settings.text_units.size // 2)
+    return StageEstimate("extracted_graph", n_calls, model.n_cached, prompt_tokens, n_calls * reply_tokens)
+
+
+def _guess_reply_tokens(root: Root, stage: str) -> int:
+    section = STAGES[stage].engine
+    model = root.settings.chat_model_for(section).model
+    n_replies, mean = root.models.cache.mean_completion(section, model)
+    return round(mean) if n_replies >= _MIN_REPLIES else REPLY_TOKENS[stage]
+
+
 class _Estimator:
     def __init__(self, root: Root, stale: Mapping[str, Mapping[str, StalePartition]]) -> None:
         self._root = root
@@ -114,38 +159,15 @@ class _Estimator:
         return sorted(estimates, key=lambda estimate: list(STAGES).index(estimate.stage))
 
     def _priced(self, estimate: StageEstimate, section: str | None) -> StageEstimate:
-        model = self._settings.chat_model_for(section) if section else self._settings.embedding_model
-        price = find_price(model.model, model.base_url, model.prompt_price, model.completion_price)
-        cost = price.cost(estimate.prompt_tokens, estimate.completion_tokens) if price else None
-        return replace(estimate, cost=cost)
+        return with_price(self._settings, estimate, section)
 
     def _reply_tokens(self, stage: str) -> int:
-        section = STAGES[stage].engine
-        model = self._settings.chat_model_for(section).model
-        n_replies, mean = self._root.models.cache.mean_completion(section, model)
-        return round(mean) if n_replies >= _MIN_REPLIES else REPLY_TOKENS[stage]
+        return _guess_reply_tokens(self._root, stage)
 
     # --------------------------------------------------------------------------------------------------- chat models
 
     def _extraction(self) -> StageEstimate:
-        units, plan = self._units.read("extracted_graph"), plan_extraction(self._root)
-        model = StoredReplies(self._root.models.chat_model("extraction"))
-        model.run_works(extraction_works(units, plan, model))
-        tokens_of = dict(zip(units["id"].to_pylist(), units["n_tokens"].to_pylist(), strict=True))
-        reply_tokens = self._reply_tokens("extracted_graph")
-        n_calls = prompt_tokens = 0
-        frame = _frame_tokens(plan)
-        for request in model.missing:
-            n_replies = sum(message["role"] == "assistant" for message in request.messages)
-            n_left = plan.max_gleanings + 1 - n_replies
-            n_calls += n_left
-            opening = frame + tokens_of[request.record]
-            prompt_tokens += sum(opening + (n_replies + turn) * reply_tokens for turn in range(n_left))
-        if plan.claims:
-            opened = sum(1 for request in model.missing if len(request.messages) <= 2)
-            n_calls += opened * (plan.max_gleanings + 1)
-            prompt_tokens += opened * (plan.max_gleanings + 1) * (frame + self._settings.text_units.size // 2)
-        return StageEstimate("extracted_graph", n_calls, model.n_cached, prompt_tokens, n_calls * reply_tokens)
+        return count_extraction(self._root, self._units.read("extracted_graph"))
 
     def _summaries(self) -> StageEstimate:
         name = "summarized_descriptions"

@@ -58,6 +58,10 @@ PLACEHOLDERS: dict[str, tuple[set[str], set[str]]] = {
     "judge_answers": ({"answer_1", "answer_2"}, {"question", "criterion", "definition"}),
     "split_statements": ({"text"}, {"question"}),
     "check_statements": ({"statements", "text"}, {"question"}),
+    "tune_corpus": ({"context_data"}, set()),
+    "tune_entity_types": ({"context_data"}, {"domain", "persona", "max_types"}),
+    "tune_rating": ({"context_data"}, {"domain", "persona"}),
+    "tune_example": ({"input_text", "entity_types"}, {"persona"}),
 }
 PROMPT_NAMES = tuple(PLACEHOLDERS)
 _OTHER_FILES = {  # names of the files in Microsoft GraphRAG
@@ -100,7 +104,7 @@ class Prompt:
             PipelineError: a placeholder has no value; the message suggests the nearest known name.
         """
         known = DELIMITERS | values
-        missing = sorted(self.placeholders - known.keys()) if self._is_escaped else []
+        missing = sorted(self.placeholders - known.keys()) if self.is_escaped else []
         if missing:
             raise PipelineError(f"{self.path}: {_explain_missing(missing, sorted(known))}")
 
@@ -111,7 +115,7 @@ class Prompt:
         return self._pattern.sub(fill, self.text)
 
     @cached_property
-    def _is_escaped(self) -> bool:
+    def is_escaped(self) -> bool:
         """Whether `str.format` could render the file: each brace is doubled or part of a plain placeholder."""
         try:
             fields = [field for _, field, _, _ in string.Formatter().parse(self.text) if field is not None]
@@ -121,7 +125,7 @@ class Prompt:
 
     @property
     def _pattern(self) -> re.Pattern[str]:
-        return _BRACES if self._is_escaped else _PLAIN
+        return _BRACES if self.is_escaped else _PLAIN
 
 
 def default_prompts() -> dict[str, str]:
@@ -190,7 +194,7 @@ def _check(prompt: Prompt) -> None:
             "add it where the text belongs, or delete the file to return to the default"
         )
     known = required | optional | {"language"} | DELIMITERS.keys()
-    unknown = sorted(prompt.placeholders - known) if prompt._is_escaped else []
+    unknown = sorted(prompt.placeholders - known) if prompt.is_escaped else []
     if unknown:
         raise PipelineError(f"{prompt.path}: {_explain_missing(unknown, sorted(known))}")
 

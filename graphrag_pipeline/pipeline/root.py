@@ -23,6 +23,7 @@ from graphrag_pipeline.models.ports import Embedder
 from graphrag_pipeline.models.prompts import Prompt, default_prompts, load_prompt
 from graphrag_pipeline.pipeline.stage_code import code_of, embeds, prompts_of
 from graphrag_pipeline.pipeline.stages import Stage
+from graphrag_pipeline.pipeline.tuned_sets import find_prompt_folder
 from graphrag_pipeline.settings.file import load_settings, render_settings
 from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
@@ -221,8 +222,9 @@ class Root:
         return load_static_embeddings()
 
     def prompt(self, name: str) -> Prompt:
-        """Return a prompt: the file in `prompts/`, else the default."""
-        return load_prompt(self.path / PROMPTS_FOLDER, name)
+        """Return a prompt: the file of the adopted tuned set, else the file in `prompts/`, else the default."""
+        tuned = find_prompt_folder(self.path, self.settings.tuning.adopted, name)
+        return load_prompt(tuned or self.path / PROMPTS_FOLDER, name)
 
     def code_of(self, stage: Stage) -> dict[str, Any]:
         """Return everything but its inputs that the result of a stage depends on, read from disk."""

@@ -36,6 +36,7 @@ from graphrag_pipeline.settings.search import (
     LocalSearchSettings,
 )
 from graphrag_pipeline.settings.section import LANGUAGE, Engine, Section, for_model, limit, model_overrides
+from graphrag_pipeline.settings.tuning import TuningSettings
 
 SETTINGS_FILE = "settings.yaml"
 OVERRIDES_FILE = "entity_overrides.csv"
@@ -244,6 +245,7 @@ class Settings(Section):
     rating: RatingSettings = RatingSettings()
     answers: AnswersSettings = AnswersSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
+    tuning: TuningSettings = TuningSettings()
     chat_model: ChatModelSettings = ChatModelSettings()
     embedding_model: EmbeddingModelSettings = EmbeddingModelSettings()
     budget: BudgetSettings = BudgetSettings()

@@ -36,6 +36,9 @@ SMALL_WORDS: dict[str, frozenset[str]] = {
             zij""",
     }.items()
 }
+LANGUAGE_NAMES = {"en": "English", "de": "German", "fr": "French", "es": "Spanish", "it": "Italian", "pt": "Portuguese",
+                  "nl": "Dutch", "zh": "Chinese", "ja": "Japanese"}  # fmt: skip
+"""English names of the languages that can be detected."""
 _LANGUAGES = {
     word: [language for language, words in SMALL_WORDS.items() if word in words]
     for word in frozenset().union(*SMALL_WORDS.values())

@@ -13,6 +13,8 @@
 | `verdict` | "winner" as a JSON name | the answer with more words, for directness with fewer |
 | `statements` | "statements" as a JSON name | the sentences of the text |
 | `checks` | "checks" as a JSON name | each statement, supported if the text has most of its words |
+| `corpus`, `types`, `scale` | "domain", "entity_types", "criterion" as JSON names | of the passages |
+| `example` | "entities" as a JSON name | names and pairs of the passage |
 | `primer` | "follow_up_queries" | that, `intermediate_answer`, `response`, `score` |
 | `summary` | "description" and "summar..." | the distinct descriptions, joined and cut |
 | `answer` | "[Data:" in the prompt | the best records, cited |
@@ -43,6 +45,12 @@ from graphrag_pipeline_tests.model_server.extraction import (
 )
 from graphrag_pipeline_tests.model_server.prompts import PromptMessages, PromptRecord, number_of, read_records
 from graphrag_pipeline_tests.model_server.schemas import fit_schema
+from graphrag_pipeline_tests.model_server.tuning import (
+    choose_entity_types,
+    define_rating,
+    describe_corpus,
+    make_example,
+)
 
 _WORD = re.compile(r"\w+")
 _ENTITY_FORMAT = re.compile(r"\(\s*[\"“]?entity[\"”]?\s*\W{1,8}[<{\w\"]", re.IGNORECASE)
@@ -64,6 +72,10 @@ _KIND_OF_NAME = {
     "winner": "verdict",
     "statements": "statements",
     "checks": "checks",
+    "domain": "corpus",
+    "entity_types": "types",
+    "criterion": "scale",
+    "entities": "example",
 }
 _N_FINDINGS = 5
 _N_POINTS = 3
@@ -253,6 +265,10 @@ _BRAINS: dict[str, Callable[[PromptMessages], Any]] = {
     "verdict": reply_verdict,
     "statements": reply_statements,
     "checks": reply_checks,
+    "corpus": describe_corpus,
+    "types": choose_entity_types,
+    "scale": define_rating,
+    "example": make_example,
     "summary": _summary,
     "answer": _answer,
     "echo": _echo,

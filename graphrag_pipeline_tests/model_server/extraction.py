@@ -81,6 +81,16 @@ def split_sentences(text: str) -> list[str]:
     return [folded for start, end in bounds if (folded := " ".join(text[start:end].split()))]
 
 
+def find_titles(sentence: str) -> list[str]:
+    """The distinct names of a sentence, in upper case, in order of appearance."""
+    return list(dict.fromkeys(title for _, names in _find_names(sentence) for title in names))
+
+
+def find_pairs(sentence: str) -> list[tuple[str, str]]:
+    """Neighbouring names of a sentence."""
+    return list(itertools.pairwise(find_titles(sentence)))
+
+
 def _find_names(text: str) -> Iterator[tuple[str, list[str]]]:
     """Each sentence with its distinct names in upper case, in order of appearance."""
     for sentence in split_sentences(text):

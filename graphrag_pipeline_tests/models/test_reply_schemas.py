@@ -18,6 +18,7 @@ from graphrag_pipeline.query.answers.model_drift import StepReply
 from graphrag_pipeline.query.answers.model_lazy import SubqueriesReply
 from graphrag_pipeline.query.answers.model_points import MapReply
 from graphrag_pipeline.query.search.model_rating import RatingReply, RatingsReply
+from graphrag_pipeline.tuning.requests import CorpusReply, ExampleReply, RatingScaleReply, TypesReply
 
 HASHES = {
     ChecksReply: "07f042a85bfaa534a13b4479776671de",
@@ -33,6 +34,10 @@ HASHES = {
     SubqueriesReply: "8b7924103061e6d1c3e25f42c51c9d5f",
     Verdict: "2641ccef775e9b56cc203217843e9de5",
     VerdictReply: "75727558702d11aeed583929769cef05",
+    CorpusReply: "ae900d7cb184a16ea4a06c64a450f590",
+    ExampleReply: "0648c435663d37c479639b1e85f7b6ac",
+    RatingScaleReply: "6d6cbca600f8b6804df0ee4e35891143",
+    TypesReply: "fed79d06f640c8459bfbe0e32d7cf56d",
 }
 
 

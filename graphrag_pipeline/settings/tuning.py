@@ -1,0 +1,50 @@
+"""Options of `tune`, which writes prompts for the corpus, and the name of the tuned set in force.
+
+Keep out: the tuned prompts (`pipeline/tuned_sets.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from graphrag_pipeline.settings.section import Section, model_overrides
+
+SampleMethod = Literal["random", "bucket", "centroid", "clusters"]
+SET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""Pattern of the name of a tuned set, which is the name of its folder."""
+
+
+class TuningSettings(Section):
+    """`tune`: a chat model writes prompts for this corpus from a sample of its text units."""
+
+    adopted: str = Field(
+        "",
+        description="Tuned set whose prompts replace those in prompts/; `tune adopt` and `tune revert` set it. Empty: "
+        "none.",
+    )
+    model: dict[str, Any] = model_overrides()
+    sample: SampleMethod = Field(
+        "random",
+        description="Choice of text units: random; bucket (the same number from each bucket); centroid (nearest to the "
+        "mean vector, as Microsoft GraphRAG's auto); clusters (nearest to the means of as many clusters).",
+    )
+    size: int = Field(15, ge=1, description="Number of text units in the sample.")
+    seed: int = Field(86, ge=0, description="Random seed of the sample.")
+    max_context_tokens: int = Field(
+        4000, ge=100, description="Maximum tokens of the sample in one call; each text unit gets an equal share."
+    )
+    max_types: int = Field(12, ge=2, le=50, description="Maximum entity types.")
+    n_examples: int = Field(
+        3, ge=0, le=10, description="Examples in the extraction prompt; twice as many are written, the best are kept."
+    )
+    max_example_tokens: int = Field(150, ge=20, description="Maximum tokens of the passage of an example.")
+
+    @field_validator("adopted")
+    @classmethod
+    def _is_set_name(cls, name: str) -> str:
+        if name and not SET_NAME.fullmatch(name):
+            raise ValueError("not the name of a tuned set: letters, digits, `.`, `_` and `-`")
+        return name

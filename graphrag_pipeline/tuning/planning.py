@@ -1,0 +1,131 @@
+"""A request for a tuned set: sample, passages and prompts, and the name that follows from them. Nothing is sent.
+
+Keep out: what the model writes (`tuner.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.models.prompts import Prompt, load_prompt
+from graphrag_pipeline.pipeline.root import PROMPTS_FOLDER, Root
+from graphrag_pipeline.pipeline.tuned_sets import TunedSet, find_set
+from graphrag_pipeline.settings.tuning import SET_NAME, TuningSettings
+from graphrag_pipeline.tuning.composition import TUNED_PROMPTS, choose_base
+from graphrag_pipeline.tuning.corpus import Corpus
+from graphrag_pipeline.tuning.passages import Passage, choose_passages
+from graphrag_pipeline.tuning.sampling import SampledUnit, choose_units
+
+SECTION = "tuning"
+PROMPTS = ("tune_corpus", "tune_entity_types", "tune_rating", "tune_example")
+CANDIDATES_PER_EXAMPLE = 2
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user gives instead of the model; None or empty is written by the model."""
+
+    domain: str | None = None
+    language: str | None = None
+    persona: str | None = None
+    entity_types: tuple[str, ...] = ()
+
+    def listed(self) -> dict[str, Any]:
+        """Return what is given, by name."""
+        return {name: value for name, value in asdict(self).items() if value}
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """A request for a tuned set: the sample and all that its replies depend on.
+
+    Attributes:
+        name: of the set.
+        fingerprint: hash of everything that decides the set.
+    """
+
+    name: str
+    fingerprint: str
+    settings: TuningSettings
+    given: Given
+    units: tuple[SampledUnit, ...]
+    passages: tuple[Passage, ...]
+    prompts: dict[str, Prompt]
+    bases: dict[str, Prompt]
+
+
+def plan_tuning(root: Root, corpus: Corpus, settings: TuningSettings, given: Given, name: str | None = None) -> Tuning:
+    """Choose the sample and the passages of the examples; nothing is sent.
+
+    Raises:
+        PipelineError: no chat model is named, or the name cannot be that of a folder.
+    """
+    if not root.settings.chat_model_for(SECTION).model:
+        raise PipelineError(
+            "a chat model writes the prompts; set `chat_model.model` or `tuning.model` in settings.yaml"
+        )
+    if name is not None and not SET_NAME.fullmatch(name):
+        raise PipelineError(f"{name!r} is not a name for a tuned set; use letters, digits, `.`, `_` and `-`")
+    units = choose_units(
+        corpus.units,
+        settings.sample,
+        settings.size,
+        settings.seed,
+        root.settings.storage.n_buckets,
+        lambda: root.static_embedder,
+    )
+    passages = choose_passages(
+        units,
+        corpus.find_by_rule([unit.id for unit in units]),
+        settings.max_example_tokens,
+        root.settings.text_units.encoding,
+        settings.n_examples * CANDIDATES_PER_EXAMPLE,
+    )
+    own = {prompt: load_prompt(root.path / PROMPTS_FOLDER, prompt) for prompt in TUNED_PROMPTS}
+    bases = {prompt: choose_base(own[prompt], load_prompt(None, prompt)) for prompt in TUNED_PROMPTS}
+    prompts = {prompt: root.prompt(prompt) for prompt in PROMPTS}
+    fingerprint = _fingerprint(root, settings, given, units, passages, [*prompts.values(), *bases.values()])
+    return Tuning(
+        name or f"tuned-{fingerprint[:8]}", fingerprint, settings, given, tuple(units), tuple(passages), prompts, bases
+    )
+
+
+def _fingerprint(
+    root: Root,
+    settings: TuningSettings,
+    given: Given,
+    units: Sequence[SampledUnit],
+    passages: Sequence[Passage],
+    prompts: Sequence[Prompt],
+) -> str:
+    model = root.settings.chat_model_for(SECTION)
+    decisive = [
+        [model.model, model.parameters],
+        settings.model_dump(mode="json", exclude={"adopted", "model"}),
+        asdict(given),
+        [[unit.id, unit.text] for unit in units],
+        [[passage.text_unit_id, passage.text] for passage in passages],
+        [[prompt.name, prompt.sha256] for prompt in prompts],
+        [root.settings.extraction.language, list(root.settings.extraction.entity_types)],
+    ]
+    return stable_hash("tuned set", json.dumps(decisive, sort_keys=True))
+
+
+def find_written(root: Root, tuning: Tuning) -> TunedSet | None:
+    """Return the set if it was written before.
+
+    Raises:
+        PipelineError: a set of this name was written from another sample, model or other options.
+    """
+    found = find_set(root.path, tuning.name)
+    if found and found.fingerprint != tuning.fingerprint:
+        raise PipelineError(
+            f"the tuned set `{tuning.name}` exists and was written from another sample, model, options or prompts; it "
+            "is not overwritten: pass another --name"
+        )
+    return found
