@@ -36,10 +36,12 @@ from graphrag_pipeline.indexing.extraction.names.document_titles import Document
 from graphrag_pipeline.indexing.extraction.names.finder import Name, find_names, include_articles, title_of
 from graphrag_pipeline.indexing.extraction.names.forms.acronyms import place_acronyms
 from graphrag_pipeline.indexing.extraction.names.forms.aliases import find_acronyms, find_canonical_forms
+from graphrag_pipeline.indexing.extraction.names.forms.plurals import link_term_forms
 from graphrag_pipeline.indexing.extraction.names.german import keep_german_names
 from graphrag_pipeline.indexing.extraction.names.lines import split_lines
 from graphrag_pipeline.indexing.extraction.names.phrases import is_heading
 from graphrag_pipeline.indexing.extraction.names.predicates import find_predicate
+from graphrag_pipeline.indexing.extraction.names.prose import mask_code
 from graphrag_pipeline.indexing.extraction.names.terms.concepts import find_concepts, find_speakers
 from graphrag_pipeline.indexing.extraction.names.types.name_types import (
     type_acronyms,
@@ -138,7 +140,7 @@ def read_document(title: str, text: str) -> tuple[list[_TaggedSentence], _About 
     spans = split_lines(text, split_sentences(text))
     headings = [is_heading(text, start, end) for start, end in spans]
     about = read_title(title, text)
-    names, links, types = _name_things(text, spans, headings, about)
+    names, links, types = _name_things(mask_code(text), spans, headings, about)
     by_sentence: defaultdict[int, list[_Occurrence]] = defaultdict(list)
     for name in sorted(include_articles(names, text), key=lambda name: (name.start, name.end)):
         form = links[name.form]
@@ -200,6 +202,8 @@ def _name_things(
         names += concepts
         links |= {concept.form: concept.form for concept in concepts}
         types |= {concept.form: CONCEPT for concept in concepts} | dict.fromkeys(find_speakers(text, concepts), PERSON)
+        links = link_term_forms(names, links, types)
+        types = dict.fromkeys(links.values(), CONCEPT) | types
     return names, links, types
 
 

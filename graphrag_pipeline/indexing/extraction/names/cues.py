@@ -41,7 +41,11 @@ hail quick sorry stop mind pray hooray give go come take make look listen tell a
 hear show try wait remember consider imagine suppose note notice follow find bring call put turn run stand sit hold
 gentleman gentlemen lady ladies two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty
 hundred thousand million billion part section volume book canto act scene appendix figure table notes preface
-introduction contents conclusion abstract references bibliography index north south east west northern southern
+introduction contents conclusion abstract references bibliography index parts sections figures tables appendices title
+titles subtitle cover covers heading headings caption captions footnote footnotes endnotes acknowledgement
+acknowledgements acknowledgment acknowledgments dedication dedications foreword prologue epilogue overview summary
+glossary errata addendum annex annexes exhibit exhibits attachment attachments enclosure preamble recital recitals
+true false north south east west northern southern
 eastern western english french german italian spanish american british dutch welsh scottish irish russian chinese
 japanese korean greek roman turkish polish swedish danish norwegian finnish hungarian czech austrian swiss portuguese
 brazilian mexican canadian australian indian pakistani iranian iraqi israeli palestinian egyptian syrian saudi arab
@@ -192,9 +196,9 @@ semiconductor semiconductors insurance energy petroleum financial electronics th
 securities mutual library reserve brothers bros sons alliance coalition consortium
 """)
 ORGANIZATION_HEADS = words("""
-university bank ministry department bureau institute college academy association federation house board court church
-council committee society league union confederation organisation organization school order knights ministry chamber
-universität université universidad università banco banque bundesbank zentralbank
+university bank ministry department bureau institute institution college academy association federation house board
+court church council committee society league union confederation organisation organization school order knights
+chamber universität université universidad università banco banque bundesbank zentralbank
 """)
 ORGANIZATIONS = words("""
 parliament congress senate kremlin pentagon interpol nato unesco unicef fed commission council committee ministry

@@ -41,10 +41,12 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     OF_OPENERS,
     OPENERS,
     ORGANIZATION_TAILS,
+    PERSON_VERBS,
     PLACE_HEADS,
     PLACE_TAILS,
     SEASONS,
     STOPWORDS,
+    words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.phrases import (
@@ -54,17 +56,22 @@ from graphrag_pipeline.indexing.extraction.names.phrases import (
     find_phrases,
     splits_after_person,
 )
+from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
 
 _CALENDAR = DAYS | MONTHS | SEASONS
 _NO_NAMES = _CALENDAR | HONORIFICS | LONERS
 _MAX_ACRONYM = 6  # letters
 _HELD_WORDS = KIN | HOLDINGS
+_AFTER_PERSON = STOPWORDS | PERSON_VERBS | VERBS
 _AFTER_POSSESSIVE = PLACE_TAILS | ORGANIZATION_TAILS
 _AFTER_DATES = EVENT_TAILS | ORGANIZATION_TAILS | DAYS
 _BREAK = regex.compile(r"[-\u2010\u00ad][ \t]*\n[ \t]*(\p{Ll}++)")  # a word hyphenated at the end of a line
 _APOSTROPHE_NAME = regex.compile(r"^\p{Lu}['’]\p{Lu}(?:\p{Ll}|\p{Lu}{2})")  # O'Brien, not I'll
 _DOTTED = regex.compile(r"\.\p{Lu}\.$")  # U.S.
 _GREEK_TAIL = regex.compile(r"(?<=\p{Lu})[-\u2010\u2011]\p{Greek}\w*+$")  # TNF-α
+_NUMBERED = words("version versions release revision edition chapter section article part volume issue number no level")
+_NUMBER = regex.compile(r"\s+v?\d")
+_NOUN_AFTER = regex.compile(r"\s+(\p{Ll}{3,}+)\b(?<!ed|[^s]s|ly|ing)")
 _LISTED = regex.compile(r",?\s+(?:and\s+|or\s+)?")
 _ARTICLE = regex.compile(r"\b[Tt]he\s+$")
 _HELD = regex.compile(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
@@ -104,8 +111,8 @@ def find_names(
     evidence = CapitalizationEvidence(text, phrases, small_words)
     names: list[Name] = []
     for phrase in phrases:
-        for pieces in _split_phrase(phrase, evidence):
-            name = _join_line_break(_name_of(pieces, phrase), text, evidence)
+        for pieces in _split_phrase(phrase, evidence, text):
+            name = _join_line_break(_name_of(_cut_label(pieces, phrase, text), phrase), text, evidence)
             if len(pieces) == 1 and text.startswith(("-", "—"), name.end) and evidence.is_cut_off(pieces[0].key):
                 continue
             names.append(name)
@@ -163,38 +170,40 @@ def _is_plural_of_name(form: str) -> bool:
     return singular in GIVEN_NAMES or is_proper_word(singular)
 
 
-def _split_phrase(phrase: Phrase, evidence: CapitalizationEvidence) -> Iterator[list[PhrasePiece]]:
+def _split_phrase(phrase: Phrase, evidence: CapitalizationEvidence, text: str) -> Iterator[list[PhrasePiece]]:
     """Split a phrase into names: at possessives and stop words, without words that only open the sentence."""
     run: list[PhrasePiece] = []
     for number, piece in enumerate(phrase.pieces):
         if piece.is_connector:
             is_cut = bool(run) and splits_after_person(run, piece, phrase.pieces[number + 1 :])
         else:
-            is_cut = _splits_phrase(piece, phrase, evidence, run)
+            is_cut = _splits_phrase(number, phrase, evidence, run)
         if is_cut:
-            yield from _trim(run, phrase, evidence)
+            yield from _trim(run, phrase, evidence, text)
             run = []
             continue
         if _repeats(piece, run):
-            yield from _trim(run, phrase, evidence)
+            yield from _trim(run, phrase, evidence, text)
             run = []
         run.append(piece)
         is_split = piece.is_possessive and not _keeps_possessive(piece, phrase, run)
         if is_split or (piece.text[-1] == "." and ends_sentence(run, phrase.pieces[number + 1 :])):
-            yield from _trim(run, phrase, evidence)
+            yield from _trim(run, phrase, evidence, text)
             run = []
-    yield from _trim(run, phrase, evidence)
+    yield from _trim(run, phrase, evidence, text)
 
 
-def _splits_phrase(
-    piece: PhrasePiece, phrase: Phrase, evidence: CapitalizationEvidence, run: list[PhrasePiece]
-) -> bool:
+def _splits_phrase(number: int, phrase: Phrase, evidence: CapitalizationEvidence, run: list[PhrasePiece]) -> bool:
+    piece = phrase.pieces[number]
     if piece.key == "I" and run:  # "World War I", but not "the Scrooge I know"
         return phrase.is_before_verb
     if _is_stopword(piece):  # inside a title it stays: "Ghost of Christmas Yet To Come"
         return not run or piece.is_after_break or piece is phrase.pieces[-1] or phrase.is_heading
     if phrase.is_heading:
-        is_pair = bool(run) and ((run[-1].key, piece.key) in evidence.pairs or piece.key in PLACE_TAILS)
+        following = phrase.pieces[number + 1].key if number + 1 < len(phrase.pieces) else ""
+        is_pair = (piece.key, following) in evidence.pairs or (
+            bool(run) and ((run[-1].key, piece.key) in evidence.pairs or piece.key in PLACE_TAILS)
+        )
         return not (is_pair or evidence.is_name(piece.key) or is_place(piece.key))
     return evidence.is_emphasis(piece) and not evidence.is_name(piece.key) and not is_place(piece.key)
 
@@ -224,13 +233,15 @@ def _keeps_possessive(piece: PhrasePiece, phrase: Phrase, run: list[PhrasePiece]
     return (run[0].key in {"ST", "SAINT"} or len(run) == 1) and last in _AFTER_POSSESSIVE
 
 
-def _trim(run: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence) -> Iterator[list[PhrasePiece]]:
+def _trim(
+    run: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence, text: str
+) -> Iterator[list[PhrasePiece]]:
     pieces = run
     while pieces and _drops_first(pieces, phrase, evidence):
         pieces = pieces[1:]
     while pieces and _drops_last(pieces):
         pieces = pieces[:-1]
-    if pieces and _is_entity(pieces, phrase, evidence):
+    if pieces and _is_entity(pieces, phrase, evidence, text):
         yield pieces
 
 
@@ -260,9 +271,10 @@ def _drops_last(pieces: list[PhrasePiece]) -> bool:
     return last.key in DAYS and len(pieces) > 1 and pieces[-2].key not in DAY_NAMES_BEFORE
 
 
-def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence) -> bool:
+def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence, text: str) -> bool:
     """Whether the remaining pieces of a phrase are a name."""
-    if all(p.is_connector or p.key in _NO_NAMES for p in pieces):
+    is_numbered = len(pieces) == 2 and pieces[0].key in LONERS and len(pieces[1].key) == 1  # "Exhibit B"
+    if is_numbered or all(p.is_connector or p.key in _NO_NAMES for p in pieces):
         return False
     if len(pieces) > 1:
         return not evidence.is_only_stressed(pieces)
@@ -273,7 +285,8 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
         return False
     if is_place(word.key):
         return True
-    if phrase.is_heading and word.key not in GIVEN_NAMES and not evidence.alone[word.key] and _is_also_a_word(word.key):
+    is_small = evidence.lower[word.key.lower()] > 0 or _is_also_a_word(word.key)
+    if phrase.is_heading and word.key not in GIVEN_NAMES and not evidence.alone[word.key] and is_small:
         return False  # "2. Verbatim copying"
     if phrase.is_weak and word.start == 0:
         if word.key in OPENERS:
@@ -281,9 +294,23 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
         is_acronym = (
             _GREEK_TAIL.sub("", word.text).isupper() and len(word.key) <= _MAX_ACRONYM and not phrase.is_heading
         )
-        is_known = is_acronym or evidence.is_given_name(word.key) or evidence.is_name(word.key)
+        is_known = is_acronym or evidence.is_name(word.key) or _is_person(word, phrase, evidence, text)
         return is_known or (not phrase.is_heading and evidence.is_proper(word.key))
     return True
+
+
+def _is_person(word: PhrasePiece, phrase: Phrase, evidence: CapitalizationEvidence, text: str) -> bool:
+    """Whether a word at the start of a sentence is a given name, and not a noun: "Gene expression", "Mark the line"."""
+    if not evidence.is_given_name(word.key):
+        return False
+    after = _NOUN_AFTER.match(text, phrase.start + word.end) if is_common_word(word.key) else None
+    return after is None or after.group(1).upper() in _AFTER_PERSON
+
+
+def _cut_label(pieces: list[PhrasePiece], phrase: Phrase, text: str) -> list[PhrasePiece]:
+    """Cut a last word that a number follows: "GNU General Public License, Version" of "Version 2"."""
+    is_label = len(pieces) > 1 and pieces[-1].key in _NUMBERED and _NUMBER.match(text, phrase.start + pieces[-1].end)
+    return pieces[:-1] if is_label and not pieces[-2].is_connector else pieces
 
 
 def _name_of(pieces: list[PhrasePiece], phrase: Phrase) -> Name:

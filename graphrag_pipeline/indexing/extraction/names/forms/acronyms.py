@@ -135,6 +135,8 @@ def _is_long(short: str, long: str) -> bool:
     n_letters = sum(letter.isalnum() for letter in short)
     if len(parts) < 2 or len(parts) > min(n_letters + 5, 2 * n_letters) or len(long) <= len(short):
         return False
+    if "," in long and len(parts) != n_letters:  # "(red, green, blue color channels)" lists
+        return False
     if parts[0].lower() in _NO_START or short in long.split() or regex.search(r"[.!?;:]\s", long):
         return False
     return _count_initials(short, parts) * 2 >= n_letters

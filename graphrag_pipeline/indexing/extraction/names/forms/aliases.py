@@ -48,7 +48,8 @@ _FRAU = frozenset({"FRAU", "FRÄULEIN"})
 _MIN_RANK = 60_000  # of a rare word in lower case (see `capitalization.token_rank`): "homer", not "award"
 _MIN_CAPITAL_RANK = 100_000  # of a rare word with a capital; names of companies and places are commoner
 _ABOUT_TAILS = words(
-    "foundation association society committee council institute museum federation alliance union consortium"
+    "foundation association society committee council institute museum federation alliance union consortium group "
+    "project team community"
 )
 _HELD = regex.compile(r"(.+)('s \p{Ll}[\p{Ll}' ]*)$")
 

@@ -96,5 +96,5 @@ corresponding existing remaining including current previous additional alternati
 complete appropriate suitable useful equivalent original final initial usual typical increasing multiple further extra
 equal separate individual arbitrary default obvious interesting significant relevant usable earlier later recent
 first-time new-style old-style so-called non-empty longer shorter larger smaller higher lower better worse dead alone
-asleep awake alive afraid sorry glad ready
+asleep awake alive afraid sorry glad ready best worst
 """)

@@ -208,7 +208,7 @@ def _is_term_word(word: str, uses: WordUses) -> bool:
     if _is_vague(word) or not may_be_noun(word) or word.upper() in VAGUE_FIRST:
         return False
     key = word.upper()
-    if key in GENERAL or (singular_of(word, [word[:-1].lower()]) or word).upper() in GENERAL:
+    if key in GENERAL or (singular_of(word, [word[:-1].lower()], least=4) or word).upper() in GENERAL:
         return False
     n_nouns = uses.nouns[word]
     least = 3 if word.endswith((*_ADJECTIVES, "ing")) else 2 - _is_rare(word)

@@ -17,7 +17,7 @@ from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
 from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
 
-_CODE = regex.compile(r"\d|(?<!\bMc|\bMac|\b[DL][aei])(?<=\p{Ll})\p{Lu}(?!.*\s)|\p{Lu}-\p{Lu}\b")
+_CODE = regex.compile(r"\d|(?<!\bMc|\bMac|\b[DL][aei])(?<=\p{Ll})\p{Lu}(?!.*\s)|\p{Lu}-\p{Lu}\b|\b\p{Lu}{3,}\p{Ll}{3,}")
 _LOWER = regex.compile(r"(?<![\p{L}'’])\p{Ll}[\p{L}\p{M}]++")
 _ARTICLE = regex.compile(r"(?<!\p{L})(?:the|an?|each|any|such)\s+$", regex.IGNORECASE)
 _DESCRIBES = regex.compile(r"[ \n]+(\p{Ll}{3,}+)\b(?![\p{L}'’])")

@@ -192,9 +192,9 @@ def _fold_plurals(uses: WordUses) -> None:
                 counter[singular] += counter.pop(word, 0)
 
 
-def singular_of(word: str, known: Container[str]) -> str | None:
-    """Return the singular of a plural if it is one of the known words: "biopsies" to "biopsy"."""
-    if len(word) < 5 or word.endswith(("ss", "us", "is", "ics")) or word in _SINGULARS:
+def singular_of(word: str, known: Container[str], least: int = 5) -> str | None:
+    """Return the singular of a plural of at least `least` letters if it is one of the known words: "biopsies"."""
+    if len(word) < least or not word.endswith("s") or word.endswith(("ss", "us", "is", "ics")) or word in _SINGULARS:
         return None
     if word.endswith("ies") and (word[:-3] + "y") in known:
         return word[:-3] + "y"

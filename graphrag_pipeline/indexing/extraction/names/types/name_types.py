@@ -19,6 +19,7 @@ import regex
 from graphrag_pipeline.indexing.extraction.names.cues import (
     GIVEN_NAMES,
     ORGANIZATIONS_IN_CAPITALS,
+    words,
 )
 from graphrag_pipeline.indexing.extraction.names.finder import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
@@ -43,6 +44,7 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
 
 _TOGETHER = regex.compile(r",\s|,?\s(?:and|or|und|et|y|e)\s")
 _NAMED = frozenset({PERSON, ORGANIZATION, GEO, EVENT})
+_PRIZES = words("award awards prize prizes medal medals chart charts")
 _MIN_NAMED_SHARE = 0.5  # of the names of a document that is about persons, organizations and places
 _MIN_TERM_SHARE = 0.5  # of the names of a document that explains terms
 _MIN_PERSONS = 0.4  # of the names of a document that tells of persons; a common word may name one there ("the Phantom")
@@ -177,7 +179,8 @@ def _type_by_company(names: list[Name], types: dict[str, str], text: str) -> dic
             continue
         if _TOGETHER.fullmatch(text, a.end, max(b.start, a.end)):
             unknown, known = (a, b) if types[a.form] == UNKNOWN else (b, a)
-            if types[known.form] != EVENT:
+            is_prize = types[known.form] == ORGANIZATION and title_of(unknown.form).split()[-1] in _PRIZES
+            if types[known.form] != EVENT and not is_prize:
                 company[unknown.form][types[known.form]] += 1
     return {form: max(kinds, key=lambda kind: (kinds[kind], kind)) for form, kinds in company.items()}
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import regex
 
+from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word
 from graphrag_pipeline.indexing.extraction.names.cues import (
     AGENT_VERBS,
     BODY,
@@ -35,6 +36,7 @@ _LIFE = regex.compile(
     r"\s*\(\s*(?:born|died|b\.|d\.|(?:c\.\s*)?\d{4}\s*[-–—]\s*\d{4}|"
     r"(?:\d{1,2}\s\p{Lu}\p{Ll}+|\p{Lu}\p{Ll}+\s\d{1,2},)\s\d{3,4}\s*[-–—])"
 )
+_MAILBOX = regex.compile(r"\s*<[^<>@\s]+@[^<>@\s]+>")
 _AFTER = regex.compile(r"(['’]s)?\s+(?:(?:has|had|have|later|also|once|then|ha|a|hat)\s+)?(\p{Ll}+)")
 _AMONG = words("at for")
 
@@ -46,6 +48,8 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
     if _is_team(text, name):
         yield "agency"
     if text.startswith(("(", " ("), name.end) and _LIFE.match(text, name.end):
+        yield "person role"
+    if " " in name.form and _MAILBOX.match(text, name.end) and not is_common_word(title_of(name.form).split()[-1]):
         yield "person role"
     after = _AFTER.match(text, name.end)
     if after:

@@ -38,11 +38,14 @@ _BYNAMES = frozenset(BYNAMES.upper().split("|"))
 _NUMERAL = regex.compile(r"[IVX]+")
 _INITIALED = regex.compile(r"(?!U\. ?[SKN]\b)(?:\p{Lu}\. ){2,}\p{Lu}[\p{L}'-]*\p{Ll}")  # J. R. R. Tolkien
 ADJECTIVE_ENDINGS = ("ISH", "ESE", "IAN", "CH", "AN", "IC")  # of languages and peoples
+_INSTITUTIONS = ORGANIZATION_HEADS & ORGANIZATION_TAILS
+_SCOPES = words("international national european american african asian global world federal royal united")
 _WEAK_TAILS = words("""
 software systems networks records services service technologies forces groups chemical chemicals semiconductor
 semiconductors insurance energy petroleum financial electronics therapeutics telecom logistics securities mutual
 library
 """)
+_SCOPED_TAILS = words("network initiative register service services library mutual forces")
 
 
 def type_by_words(form: str) -> str | None:
@@ -57,11 +60,14 @@ def type_by_words(form: str) -> str | None:
     if _is_event(words):
         return EVENT
     first, last = words[0], words[-1].replace(".", "")  # "S.A" is SA
+    if first in _SCOPES and len(words) > 2 and last in _SCOPED_TAILS and "OF" not in words:
+        return ORGANIZATION  # "International Lymphoma Network"
     if last in _WEAK_TAILS and (
         "OF" in words or all(is_common_word(word) for word in words[:-1])
     ):  # "Covered Software"
         return None
-    if first in ORGANIZATION_HEADS and "OF" in words:
+    head = words[words.index("OF") - 1] if "OF" in words[1:] else ""
+    if head and (first in ORGANIZATION_HEADS or head in _INSTITUTIONS):  # "National Institute of Standards"
         return ORGANIZATION
     if "CORPS" in words[:-2] and "OF" in words:  # "Army Corps of Engineers"
         return ORGANIZATION
