@@ -3,8 +3,9 @@
 Removed are the snapshots that hold it, stage files that no head names, cached conversions of its file, and deleted rows
 that LanceDB keeps in its files. Model replies and vectors that the present index does not come from are removed too:
 `try`, earlier prompts and pruned files leave replies that nothing names. A document that is still in the input folder
-or in the published index is refused. Dagster's records keep previews of tables; `dagster/` may be removed at any time.
-Keep out: deleting a document from the index, which `index` does.
+or in the published index is refused, and so is one that a tuned set of prompts was written from. Dagster's records keep
+previews of tables; `dagster/` may be removed at any time. Keep out: deleting a document from the index, which `index`
+does.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from graphrag_pipeline.pipeline.document_traces import (
 from graphrag_pipeline.pipeline.retention import sweep_shared, unused_records
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE
+from graphrag_pipeline.pipeline.tuned_sets import folder_of, list_sets
 from graphrag_pipeline.storage.garbage import SweepReport, sweep
 from graphrag_pipeline.storage.history import refusal_of
 from graphrag_pipeline.storage.locks import hold_alone, is_held, one_index_run, one_writer
@@ -76,6 +78,7 @@ def forget_document(root: Root, document: str) -> Forgotten:
         known = _find_documents(root, document)
         _refuse_input(root, document, known)
         _refuse_indexed(root, document, known)
+        _refuse_tuned(root, document, known)
         doomed = _holding(root, known)
         hidden = _hidden_vectors(root, doomed)
         for snapshot_id in doomed:
@@ -158,6 +161,18 @@ def _refuse_indexed(root: Root, document: str, known: _Known) -> None:
         way_out = "`graphrag-pipeline index` (with --allow-empty, if it was the last one)"
         way_out = "`graphrag-pipeline import` of an index without it" if root.is_imported else way_out
         raise PipelineError(f"document {document!r} is still in the index; run {way_out}, then this again")
+
+
+def _refuse_tuned(root: Root, document: str, known: _Known) -> None:
+    """Refuse while a tuned set was written from the document: its prompts may quote it, and the user owns them."""
+    for tuned in list_sets(root.path):
+        if any(document_id in known for _, document_id in tuned.sample):
+            is_adopted = tuned.name == root.settings.tuning.adopted
+            first = "run `graphrag-pipeline tune revert`, then " if is_adopted else ""
+            raise PipelineError(
+                f"document {document!r} is in the sample of the tuned set `{tuned.name}`, whose prompts may quote it; "
+                f"{first}delete {folder_of(root.path, tuned.name)}, then run this again"
+            )
 
 
 def _holding(root: Root, known: _Known) -> list[str]:

@@ -38,7 +38,7 @@ def set_options(text: str, options: Options) -> str:
         inner.pop(key, None)
         wanted[section] = inner if value is MISSING else inner | {key: value}
     found = parse_yaml(text) or {}
-    if {name: value or {} for name, value in found.items()} != {name: value or {} for name, value in wanted.items()}:
+    if {name: value for name, value in found.items() if value} != {n: value for n, value in wanted.items() if value}:
         names = ", ".join(f"{section}.{key}" for section, key in options)
         raise SettingsError(f"the layout of settings.yaml does not allow to set {names} there; edit the file by hand")
     return text
@@ -56,7 +56,7 @@ def _set_option(text: str, section: str, key: str, value: Any) -> str:
     if option is None:
         return text if value is MISSING else _insert(text, name, options, f"{key}: {_render(value)}")
     if value is not MISSING:
-        return _replace(text, option[1], _render(value))
+        return _replace(text, *option, _render(value))
     return _remove(text, options, *option)
 
 
@@ -66,12 +66,21 @@ def _find(node: Any, name: str) -> tuple[Any, Any] | None:
     return next(((key, value) for key, value in pairs if key.value == name), None)
 
 
-def _replace(text: str, node: Any, value: str) -> str:
-    """Replace the value of an option; the line ends of a block stay."""
-    old = text[node.start_mark.index : node.end_mark.index]
-    kept = old[len(old.rstrip()) :]
-    gap = "" if node.start_mark.index and text[node.start_mark.index - 1] in " \n" else " "
-    return f"{text[: node.start_mark.index]}{gap}{value}{kept}{text[node.end_mark.index :]}"
+def _replace(text: str, key: Any, value: Any, rendered: str) -> str:
+    """Replace the value behind a key, from the colon to its last character."""
+    return f"{text[: _after_colon(text, key)]} {rendered}{text[_end_of(value) :]}"
+
+
+def _after_colon(text: str, key: Any) -> int:
+    return text.index(":", key.end_mark.index) + 1
+
+
+def _end_of(node: Any) -> int:
+    """Return the end of a value; the mark of a block is behind the comments below it."""
+    if node.id == "scalar" or node.flow_style or not node.value:
+        return int(node.end_mark.index)
+    last = node.value[-1]
+    return _end_of(last[1] if node.id == "mapping" else last)
 
 
 def _insert(text: str, name: Any, options: Any, line: str) -> str:
@@ -82,14 +91,14 @@ def _insert(text: str, name: Any, options: Any, line: str) -> str:
     if options.id == "mapping" and options.value:
         place = options.value[0][0].start_mark.index
         return f"{text[:place]}{line}\n{' ' * options.value[0][0].start_mark.column}{text[place:]}"
-    end = text.find("\n", name.end_mark.index)  # an empty section
-    place = len(text) if end < 0 else end
-    return f"{text[:place]}\n  {line}{text[place:]}"
+    place = _after_colon(text, name)
+    end = max(place, _end_of(options)) if options.value else place  # `section: null`, or nothing
+    return f"{text[:place]}\n  {line}{text[end:]}"
 
 
 def _remove(text: str, options: Any, key: Any, value: Any) -> str:
     """Remove an option that `_insert` put there: its line, or its part of a section in braces."""
-    start, end = key.start_mark.index, value.end_mark.index
+    start, end = key.start_mark.index, _end_of(value)
     if options.flow_style:
         rest = text[end:]
         return text[:start] + rest[len(rest) - len(rest.lstrip(", ")) :]

@@ -24,8 +24,11 @@ from graphrag_pipeline.tuning.passages import Passage
 
 MIN_SUPPORT = 0.5
 """Least share of the words of a description that the passage must have."""
+MIN_STRENGTH = 1.0
 MIN_ENTITIES, MIN_RELATIONSHIPS = 2, 1
-_STEM = 5  # first letters of a word that stand for its forms
+_STEM = 4  # first letters of a word that stand for its forms
+_MIN_INFLECTED = 4
+_WITHOUT_SPACES = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 _MARKS = re.compile(r"<\||\|>|##|</?\s*(?:text|data|passage|input_text|document)\b", re.IGNORECASE)
 
 
@@ -124,6 +127,8 @@ def _refuse_relationship(
 ) -> str | None:
     if len(ends) < 2 or not ends <= set(entities):
         return "relationship without two entities of the example"
+    if relationship.strength < MIN_STRENGTH:
+        return "relationship without a strength from 1 to 10"
     return _refuse_description(relationship.description, passage, "relationship")
 
 
@@ -142,9 +147,16 @@ def choose_examples(examples: Sequence[Example], n: int) -> list[Example]:
 
 
 def occurs(name: str, text: str) -> bool:
-    """Whether a text holds a name, in any case, quotes and white space, at the borders of words."""
-    wanted = re.escape(normalize_title(name))
-    return bool(wanted) and re.search(rf"(?<!\w){wanted}|{wanted}(?!\w)", normalize_title(text)) is not None
+    """Whether a text holds a name, in any case, quotes and white space, at the borders of words.
+
+    A name of `_MIN_INFLECTED` letters may have an ending of at most two more ("Berlins"). Scripts without spaces have
+    no borders of words.
+    """
+    wanted = normalize_title(name)
+    if not wanted or _WITHOUT_SPACES.search(wanted):
+        return bool(wanted) and wanted in normalize_title(text)
+    ending = r"\w{0,2}" if len(wanted) >= _MIN_INFLECTED else ""
+    return re.search(rf"(?<!\w){re.escape(wanted)}{ending}(?!\w)", normalize_title(text)) is not None
 
 
 def find_written(name: str, text: str) -> str:

@@ -19,6 +19,7 @@ from graphrag_pipeline.settings.tuning import SET_NAME, TuningSettings
 from graphrag_pipeline.tuning.composition import TUNED_PROMPTS, choose_base
 from graphrag_pipeline.tuning.corpus import Corpus
 from graphrag_pipeline.tuning.passages import Passage, choose_passages
+from graphrag_pipeline.tuning.sample_names import SampleNames, read_names
 from graphrag_pipeline.tuning.sampling import SampledUnit, choose_units
 
 SECTION = "tuning"
@@ -47,6 +48,7 @@ class Tuning:
     Attributes:
         name: of the set.
         fingerprint: hash of everything that decides the set.
+        names: of the sample, which are not entity types.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Tuning:
     passages: tuple[Passage, ...]
     prompts: dict[str, Prompt]
     bases: dict[str, Prompt]
+    names: SampleNames
 
 
 def plan_tuning(root: Root, corpus: Corpus, settings: TuningSettings, given: Given, name: str | None = None) -> Tuning:
@@ -79,9 +82,10 @@ def plan_tuning(root: Root, corpus: Corpus, settings: TuningSettings, given: Giv
         root.settings.storage.n_buckets,
         lambda: root.static_embedder,
     )
+    mentions = corpus.find_by_rule([unit.id for unit in units])
     passages = choose_passages(
         units,
-        corpus.find_by_rule([unit.id for unit in units]),
+        mentions,
         settings.max_example_tokens,
         root.settings.text_units.encoding,
         settings.n_examples * CANDIDATES_PER_EXAMPLE,
@@ -91,7 +95,15 @@ def plan_tuning(root: Root, corpus: Corpus, settings: TuningSettings, given: Giv
     prompts = {prompt: root.prompt(prompt) for prompt in PROMPTS}
     fingerprint = _fingerprint(root, settings, given, units, passages, [*prompts.values(), *bases.values()])
     return Tuning(
-        name or f"tuned-{fingerprint[:8]}", fingerprint, settings, given, tuple(units), tuple(passages), prompts, bases
+        name or f"tuned-{fingerprint[:8]}",
+        fingerprint,
+        settings,
+        given,
+        tuple(units),
+        tuple(passages),
+        prompts,
+        bases,
+        read_names((unit.text for unit in units), mentions),
     )
 
 

@@ -23,9 +23,12 @@ from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query.model_requests import as_data
 from graphrag_pipeline.tuning.examples import DraftedExample, read_draft
 from graphrag_pipeline.tuning.passages import Passage
+from graphrag_pipeline.tuning.sample_names import SampleNames
 
 MIN_TYPES = 2
 MAX_VALUE = 400  # characters
+MAX_COPIED = 5
+"""Words in a row that a value must not copy from its prompt."""
 MAX_TYPE_WORDS = 3
 MAX_TYPE_LENGTH = 40  # characters
 _CATCH_ALL = frozenset(
@@ -131,11 +134,17 @@ def ask_corpus(prompt: Prompt, sample: str) -> ChatRequest[Description]:
     return ChatRequest("corpus", messages, partial(read_description, prompt=prompt), CORPUS_FORMAT)
 
 
-def ask_types(prompt: Prompt, description: Description, sample: str, max_types: int) -> ChatRequest[ReadTypes]:
-    """Return the request for entity types."""
+def ask_types(
+    prompt: Prompt, description: Description, sample: str, max_types: int, names: SampleNames
+) -> ChatRequest[ReadTypes]:
+    """Return the request for entity types.
+
+    Args:
+        names: of the sample; they are not types.
+    """
     values = {"domain": description.domain, "persona": description.persona, "max_types": str(max_types)}
     messages = _open(prompt, "Choose the entity types.", context_data=as_data(sample), **values)
-    return ChatRequest("entity types", messages, partial(read_types, max_types=max_types), TYPES_FORMAT)
+    return ChatRequest("entity types", messages, partial(read_types, max_types=max_types, names=names), TYPES_FORMAT)
 
 
 def ask_rating(prompt: Prompt, description: Description, sample: str) -> ChatRequest[RatingScale]:
@@ -191,7 +200,7 @@ def read_rating(reply: str, prompt: Prompt) -> RatingScale:
     return RatingScale(*(values[name].rstrip(" .") for name in ("criterion", "low", "high")))
 
 
-def read_types(reply: str, max_types: int) -> ReadTypes:
+def read_types(reply: str, max_types: int, names: SampleNames | None = None) -> ReadTypes:
     """Read the entity types, in upper case, each once.
 
     Raises:
@@ -203,6 +212,8 @@ def read_types(reply: str, max_types: int) -> ReadTypes:
     for item in listed if isinstance(listed, list) else []:
         name = " ".join(_WORD.findall(read_type(item, refused))) if isinstance(item, str) else ""
         reason = _refuse_type(item, name, found, max_types)
+        if reason is None and names and names.hold(name):
+            reason = "type that is a name in the texts"
         if reason:
             refused[reason] += 1
         else:
@@ -261,9 +272,12 @@ def _read_texts(reply: str, names: Sequence[str], prompt: Prompt) -> dict[str, s
 
 
 def stands_in(value: str, prompt: Prompt) -> bool:
-    """Whether a prompt file holds a value of at least three words, in any case and punctuation."""
+    """Whether a value copies a prompt file: all of its words, or a run of `MAX_COPIED` of them, in any punctuation."""
     words = [word.casefold() for word in _WORD.findall(value)]
-    return len(words) > 2 and f" {' '.join(words)} " in f" {' '.join(_WORD.findall(prompt.text.casefold()))} "
+    given = f" {' '.join(_WORD.findall(prompt.text.casefold()))} "
+    n_run = min(len(words), MAX_COPIED)
+    runs = (words[start : start + n_run] for start in range(len(words) - n_run + 1))
+    return len(words) > 2 and any(f" {' '.join(run)} " in given for run in runs)
 
 
 def _end_sentence(text: str) -> str:

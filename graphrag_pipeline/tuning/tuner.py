@@ -131,7 +131,8 @@ class _Writer:
             return tuple(dict.fromkeys(read_type(name, Counter()) for name in self._tuning.given.entity_types))
         prompt, most = self._tuning.prompts["tune_entity_types"], self._tuning.settings.max_types
         present = self._root.settings.extraction.entity_types
-        [found] = self._asker.ask([ask_types(prompt, description, sample, most)], ReadTypes(present, {}))
+        request = ask_types(prompt, description, sample, most, self._tuning.names)
+        [found] = self._asker.ask([request], ReadTypes(present, {}))
         if isinstance(found, Failure):
             self._remarks.append(f"the entity types stay as they are: {found.reason}")
             return present

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import math
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,10 +21,12 @@ from graphrag_pipeline.inspection.stage_trial import find_tried_stage, try_stage
 from graphrag_pipeline.pipeline.forgetting import forget_document, render_forgotten
 from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.tuned_sets import write_set
 from graphrag_pipeline.storage.history import roll_back
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, TEXT, make_model_root
 from graphrag_pipeline_tests.support.roots import build_tables, contract_bytes, make_root, put, recluster, table_bytes
+from graphrag_pipeline_tests.support.tuned_sets import EMPTY_SET
 from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_twice, files_of, first_of, root
 
 pytestmark = pytest.mark.slow
@@ -64,6 +68,17 @@ def test_no_file_holds_a_forgotten_document_and_the_index_is_untouched(root: Roo
     assert build_tables(root, EVERYTHING) == []
     with pytest.raises(PipelineError, match="no snapshot and no file of the index holds a document"):
         forget_document(root, "three.md")
+
+
+def test_a_document_that_a_tuned_set_was_written_from_is_refused_until_the_set_is_deleted(root: Root) -> None:
+    tuned = replace(EMPTY_SET, sample=(("unit", document_id_of("three.md")),))
+    folder = write_set(root.path, tuned, {"extract_graph": "Fezziwig {input_text}"})
+    with pytest.raises(PipelineError, match="is in the sample of the tuned set `empty`"):
+        forget_document(root, "three.md")
+    assert files_that_say(root, "fezziwig")
+    shutil.rmtree(folder)
+    forget_document(root, "three.md")
+    assert files_that_say(root, "fezziwig") == []
 
 
 def test_deleted_rows_are_rewritten_out_of_vectors_that_stay(tmp_path: Path) -> None:
