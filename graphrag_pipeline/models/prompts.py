@@ -41,6 +41,7 @@ PLACEHOLDERS: dict[str, tuple[set[str], set[str]]] = {
         {"type_a", "type_b", "description_a", "description_b"},
     ),
     "local_search_answer": ({"context_data"}, {"response_type", "max_length"}),
+    "local_search_keywords": (set(), set()),
     "basic_search_answer": ({"context_data"}, {"response_type", "max_length"}),
     "rate_report": ({"description"}, {"question"}),
     "rate_reports": ({"context_data"}, {"question"}),

@@ -24,10 +24,11 @@ from graphrag_pipeline.query.filtering.document_mask import DocumentMask, docume
 from graphrag_pipeline.query.filtering.filters import DocumentFields
 from graphrag_pipeline.query.names import NameIndex
 from graphrag_pipeline.query.token_budget import TokenBudget
-from graphrag_pipeline.query.usage import EMBEDDINGS, Account
+from graphrag_pipeline.query.usage import EMBEDDINGS, RERANKING, Account
 from graphrag_pipeline.settings.settings import Settings
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.models.endpoints.reranker import Reranker
     from graphrag_pipeline.models.event_loop import CallScope
     from graphrag_pipeline.models.ports import Embedder, StreamingChatModel
     from graphrag_pipeline.models.prompts import Prompt
@@ -182,6 +183,17 @@ class IndexReader:
     def chat_model(self, section: str) -> StreamingChatModel:
         """Return the client of the chat model that a section of the settings names."""
         return self._models_of_root.models.chat_model(section).for_caller(self.calls.caller(section))
+
+    @property
+    def reranker(self) -> Reranker:
+        """The client of the reranking model.
+
+        Raises:
+            PipelineError: no reranking model is set.
+        """
+        if not self.settings.rerank_model.model:
+            raise PipelineError("rerank is true, but rerank_model.model is empty: set it in settings.yaml")
+        return self._models_of_root.models.reranker.for_caller(self.calls.caller(RERANKING))
 
     def prompt(self, name: str) -> Prompt:
         """Return a prompt of the root."""

@@ -14,6 +14,8 @@ from graphrag_pipeline.settings.settings import Settings
 
 EMBEDDINGS = "embeddings"
 """The section that calls to the embedding model count in."""
+RERANKING = "reranking"
+"""The section that calls to the reranking model count in."""
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,15 @@ class Account:
         used: dict[str, ModelUsage] = {}
         for section, stats in self.by_section.items():
             if stats.n_calls or stats.n_cached:
-                is_embedder = section == EMBEDDINGS
-                name = (settings.embedding_model if is_embedder else settings.chat_model_for(section)).model
+                name = _model_of(section, settings)
                 used[name] = used.get(name, ModelUsage()) + _usage_of(stats)
         return used
+
+
+def _model_of(section: str, settings: Settings) -> str:
+    if section == EMBEDDINGS:
+        return settings.embedding_model.model
+    return settings.rerank_model.model if section == RERANKING else settings.chat_model_for(section).model
 
 
 def _usage_of(stats: CallStats) -> ModelUsage:

@@ -148,6 +148,39 @@ class EmbeddingModelSettings(_EndpointSettings):
         return name
 
 
+class RerankModelSettings(_EndpointSettings):
+    """A reranking model behind a `/rerank` endpoint, for searches with `rerank: true`."""
+
+    base_url: str = Field(
+        "http://localhost:8080/v1", description="URL of the endpoint, such as https://api.cohere.com/v2."
+    )
+    api_key_env: str = Field(
+        "RERANK_API_KEY", description="Environment variable that holds the key; local servers need none."
+    )
+    path: str = Field(
+        "/rerank",
+        pattern=r"^/\S+$",
+        description="Path below base_url: /rerank (Cohere, Jina, llama.cpp, vLLM), or one that ends in /score (vLLM).",
+    )
+    timeout_s: float = Field(
+        30.0, gt=0, description="Seconds to wait for a complete reply before the request is sent again."
+    )
+    max_attempts: int = Field(
+        3, ge=1, description="Maximum attempts of a request; after them the order stays as it was."
+    )
+    max_concurrency: int = Field(
+        8, ge=1, le=1000, description="Maximum concurrent requests; starts at 4, grows while latency holds."
+    )
+    n_candidates: int = Field(50, ge=1, description="Text units of a question, best first, that are reranked.")
+    batch_size: int = Field(100, ge=1, description="Maximum text units in one request.")
+    max_document_tokens: int = Field(
+        2000,
+        ge=16,
+        description="Maximum tokens of a text unit that are sent; the end of a longer one is left out. Halved if the "
+        "model refuses the length.",
+    )
+
+
 class BudgetSettings(BaseModel):
     """Limit on what all runs of a root together may spend on models."""
 

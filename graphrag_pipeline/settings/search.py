@@ -65,6 +65,11 @@ def _token_budget() -> Any:
     return Field(None, ge=1, description=description)
 
 
+def _rerank() -> Any:
+    """Define whether a reranking model orders text units (`query/selection/reranking.py`)."""
+    return Field(False, description="Whether rerank_model orders the text units before they are packed.")
+
+
 def _now() -> Any:
     """Define the day on which "the last two weeks" in a question ends (`query/understanding/time_scope.py`)."""
     return Field(None, description='Day (ISO 8601) on which "the last week" ends; null: date of the newest document.')
@@ -73,6 +78,12 @@ def _now() -> Any:
 class LocalSearchSettings(_SearchSection):
     """Local search: entities similar to the question and the records around them."""
 
+    rerank: bool = _rerank()
+    model_keywords: bool = Field(
+        False,
+        description="Whether the chat model of answers extracts keywords from the question: names match entities, "
+        "themes match relationships and reports; not with strict packing.",
+    )
     strategy: StrategyName = Field("balanced", description=f"Text unit selection: {', '.join(STRATEGIES)}.")
     top_k_entities: int = Field(10, ge=1, description="Number of entities matched to the question.")
     top_k_relationships: int = Field(
@@ -212,6 +223,14 @@ class LocalSearchSettings(_SearchSection):
         return self
 
     @model_validator(mode="after")
+    def _keywords_are_shared(self) -> LocalSearchSettings:
+        if self.model_keywords and self.is_strict:
+            raise ValueError(
+                "model_keywords is not possible with strict packing; set packing to shared, or model_keywords to false"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _names_differ(self) -> LocalSearchSettings:
         if len({name.casefold() for name in self.context_names.values()}) < len(self.context_names):
             raise ValueError("two parts of a context have the same heading; give each `..._context_name` its own")
@@ -322,6 +341,7 @@ class BasicSearchSettings(_SearchSection):
     """Basic search: full text and vector search over text units, without the graph."""
 
     top_k: int = Field(10, ge=1, description="Number of text units that are read.")
+    rerank: bool = _rerank()
     max_context_tokens: int = Field(12000, ge=100, description="Maximum tokens of context.")
     budget: int | None = _token_budget()
     now: date | None = _now()

@@ -24,7 +24,12 @@ from graphrag_pipeline.settings.indexing import (
     ResolutionSettings,
     TextUnitsSettings,
 )
-from graphrag_pipeline.settings.models import BudgetSettings, ChatModelSettings, EmbeddingModelSettings
+from graphrag_pipeline.settings.models import (
+    BudgetSettings,
+    ChatModelSettings,
+    EmbeddingModelSettings,
+    RerankModelSettings,
+)
 from graphrag_pipeline.settings.quality import QualitySettings
 from graphrag_pipeline.settings.schedule import NotificationsSettings, ScheduleSettings
 from graphrag_pipeline.settings.search import (
@@ -248,6 +253,7 @@ class Settings(Section):
     tuning: TuningSettings = TuningSettings()
     chat_model: ChatModelSettings = ChatModelSettings()
     embedding_model: EmbeddingModelSettings = EmbeddingModelSettings()
+    rerank_model: RerankModelSettings = RerankModelSettings()
     budget: BudgetSettings = BudgetSettings()
 
     @model_validator(mode="after")
@@ -260,6 +266,10 @@ class Settings(Section):
                 named, option = self.embedding_model.model, "embedding_model.model"
             if getattr(values, "engine", None) == "model" and not named:
                 raise ValueError(f"{section}.engine is model, but {option} is empty: set it")
+            if getattr(values, "rerank", False) and not self.rerank_model.model:
+                raise ValueError(f"{section}.rerank is true, but rerank_model.model is empty: set it")
+            if getattr(values, "model_keywords", False) and not self.chat_model_for("answers").model:
+                raise ValueError(f"{section}.model_keywords is true, but chat_model.model is empty: set it")
         return self
 
     @property

@@ -1,4 +1,4 @@
-"""Retrieval without a model: the recall of each ranker of text units.
+"""Retrieval: the recall of each ranker of text units, and of options by models of the test server.
 
 - 2WikiMultihopQA: 6,119 passages, each a document of one text unit, and 51 development questions that name the titles
   of all passages that they need (HippoRAG's corpus, MIT / Apache-2.0): recall@5 and all-evidence@5.
@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from graphrag_pipeline.evaluation.retrieval_figures import recall_each
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.selection.windows import embed_question, find_all_best_windows
 from graphrag_pipeline_tests.bench.measuring import Figure, print_table
+from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.corpora.retrieval_questions import (
     Asked,
     ask_for_documents,
@@ -44,6 +46,7 @@ from graphrag_pipeline_tests.support.corpora.retrieval_questions import (
     write_articles_apart,
     write_dossiers,
 )
+from graphrag_pipeline_tests.support.models.model_index import open_with_model
 from graphrag_pipeline_tests.support.paths import SAMPLE_ROOT, TEST_DATA
 
 DATA = TEST_DATA / "retrieval"
@@ -88,8 +91,23 @@ RANKERS: dict[str, Ranker] = {
     "lazy, 10 tests": rank_by("lazy:budget=10"),
     "auto": rank_by("auto"),
 }
+BY_MODEL: dict[str, Ranker] = {
+    "basic, reranked": rank_by("basic:rerank=true"),
+    "local, balanced, reranked": rank_by("local:balanced:rerank=true"),
+    "local, balanced, keywords by model": rank_by("local:balanced:model_keywords=true"),
+    "local, balanced, both": rank_by("local:balanced:rerank=true:model_keywords=true"),
+}
+"""Options that call models. The test server answers by rules: the figures show the shape, not the worth of a model."""
 LIMITS = {"basic": BM25_ANCHOR, "local, graph": GRAPH_TARGET, "local, balanced": BM25_ANCHOR}
 """recall@5 and all-evidence@5 that a ranker must reach."""
+
+
+@contextmanager
+def with_models(index: GraphIndex) -> Iterator[GraphIndex]:
+    """The index with a chat model and a reranking model of the test server."""
+    with running_model_server() as server, tempfile.TemporaryDirectory() as folder:
+        reranking = {"model": "test-rerank", "base_url": server.base_url, "n_candidates": 30}
+        yield open_with_model(index, Path(folder), server, answers={"engine": "embedded"}, rerank_model=reranking)
 
 
 # -------------------------------------------------------------------------------------------------------2WikiMultihopQA
@@ -134,6 +152,11 @@ def _measure_passages(index: GraphIndex) -> list[Figure]:
         for what, figure, limit in zip(("recall@5", "all-evidence@5"), figures, limits, strict=True):
             rows.append(Figure(f"2wiki: {name}, {what}", round(figure, 3), "", least=limit))
         rows.append(Figure(f"2wiki: {name}, a question", milliseconds, "ms"))
+    with with_models(index) as by_model:
+        for name, rank in BY_MODEL.items():
+            figures = measure_recall(by_model, questions, rank)
+            for what, figure in zip(("recall@5", "all-evidence@5"), figures, strict=True):
+                rows.append(Figure(f"2wiki: {name} (rule-based test server), {what}", round(figure, 3), ""))
     return rows
 
 
@@ -175,6 +198,9 @@ def _on_one_line(text: str) -> str:
 
 def _measure_story(index: GraphIndex, size: int) -> list[Figure]:
     figures = {name: round(measure_reciprocal_rank(index, rank), 3) for name, rank in RANKERS.items()}
+    with with_models(index) as by_model:
+        for name, rank in BY_MODEL.items():
+            figures[f"{name} (rule-based test server)"] = round(measure_reciprocal_rank(by_model, rank), 3)
     return [
         Figure(
             f"carol, {size} tokens: {name}, reciprocal rank",

@@ -11,6 +11,7 @@
 | `personas` | "personas" as a JSON name | readers and tasks, named after the records |
 | `questions` | "questions" as a JSON name | questions about names in the records |
 | `verdict` | "winner" as a JSON name | the answer with more words, for directness with fewer |
+| `keywords` | "low_level_keywords" as a JSON name | names and other long words of the question |
 | `statements` | "statements" as a JSON name | the sentences of the text |
 | `checks` | "checks" as a JSON name | each statement, supported if the text has most of its words |
 | `corpus`, `types`, `scale` | "domain", "entity_types", "criterion" as JSON names | of the passages |
@@ -76,6 +77,7 @@ _KIND_OF_NAME = {
     "entity_types": "types",
     "criterion": "scale",
     "entities": "example",
+    "low_level_keywords": "keywords",
 }
 _N_FINDINGS = 5
 _N_POINTS = 3
@@ -188,6 +190,17 @@ def _primer(conversation: PromptMessages) -> dict[str, Any]:
     return {"intermediate_answer": answer, "response": answer, "score": score, "follow_up_queries": questions}
 
 
+def _keywords(conversation: PromptMessages) -> dict[str, Any]:
+    """Capitalized words behind the first one are names, neighbours together; other words of five letters are themes."""
+    names = re.findall(r"(?<=\s)[A-Z][\w'-]*(?: [A-Z][\w'-]*)*", conversation.last)
+    taken = {word.lower() for name in names for word in _WORD.findall(name)}
+    words = dict.fromkeys(word.lower() for word in _WORD.findall(conversation.last) if len(word) >= 5)
+    return {
+        "high_level_keywords": [word for word in words if word not in taken][:6],
+        "low_level_keywords": list(dict.fromkeys(names))[:6],
+    }
+
+
 def _summary(conversation: PromptMessages) -> str:
     found = _DESCRIPTIONS.search(conversation.opening)
     block = found[1].strip() if found else conversation.input_text
@@ -263,6 +276,7 @@ _BRAINS: dict[str, Callable[[PromptMessages], Any]] = {
     "personas": lambda conversation: reply_personas(conversation, read_records(_data_of(conversation))),
     "questions": lambda conversation: reply_questions(conversation, read_records(_data_of(conversation))),
     "verdict": reply_verdict,
+    "keywords": _keywords,
     "statements": reply_statements,
     "checks": reply_checks,
     "corpus": describe_corpus,

@@ -15,7 +15,9 @@ from graphrag_pipeline_tests.model_server.prompts import PromptMessages
 from graphrag_pipeline_tests.model_server.records import ReceivedRequest
 from graphrag_pipeline_tests.model_server.wire import HttpRequest
 
+RERANK_PATHS = ("/rerank", "/score")
 _DEPLOYMENT = "/openai/deployments/"
+_INPUT_KINDS = ("embedding", "rerank")
 
 
 def read_request(
@@ -41,17 +43,18 @@ def read_request(
     for name in ("n", "dimensions", "max_tokens", "max_completion_tokens"):
         if not isinstance(body.get(name), int | None) or body.get(name) == 0:
             raise ValueError(f"Invalid '{name}': it must be a whole number above 0")
-    inputs = () if is_chat else _read_inputs(body.get("input"))
+    is_rerank = request.path.endswith(RERANK_PATHS)
+    inputs = () if is_chat else _read_documents(body) if is_rerank else _read_inputs(body.get("input"))
     conversation = _read_conversation(body, ignored_formats) if is_chat else PromptMessages(())
-    endpoint = "chat" if is_chat else "embedding"
+    endpoint = "chat" if is_chat else "rerank" if is_rerank else "embedding"
     key = hashlib.blake2b(f"{endpoint}\0{model}\0".encode() + request.body, digest_size=16).hexdigest()
-    kind = name_kind(conversation) if is_chat else "embedding"
+    kind = name_kind(conversation) if is_chat else endpoint
     return ReceivedRequest(kind, request.path, model, body, key, attempt_of(key), request.headers, conversation, inputs)
 
 
 def count_inputs(request: ReceivedRequest, count_tokens: Callable[[str], int]) -> list[int]:
     """Tokens of each message or of each input; a list of token ids counts itself, a message 4 more for its role."""
-    if request.kind == "embedding":
+    if request.kind in _INPUT_KINDS:
         return [count_tokens(item) if isinstance(item, str) else len(item) for item in request.inputs]
     return [count_tokens(text) + 4 for _, text in request.conversation.messages]
 
@@ -80,7 +83,7 @@ def find_refusal(request: ReceivedRequest, n_tokens: Sequence[int], limits: Limi
     Args:
         n_tokens: tokens of each message or input.
     """
-    if request.kind != "embedding":
+    if request.kind not in _INPUT_KINDS:
         return _refuse_chat(request, sum(n_tokens), limits)
     if len(request.inputs) > limits.max_batch_items:
         message = (
@@ -128,6 +131,15 @@ def _read_inputs(given: Any) -> tuple[str | Sequence[int], ...]:
     if not all(isinstance(item, str) or _is_token_list(item) for item in given):
         raise ValueError("'input' must hold strings, or arrays of token ids")
     return tuple(item if isinstance(item, str) else tuple(item) for item in given)
+
+
+def _read_documents(body: dict[str, Any]) -> tuple[str, ...]:
+    """The documents of a request to rerank: `documents` with a `query`, or `text_2` with `text_1`."""
+    query, documents = (body.get(a, body.get(b)) for a, b in (("query", "text_1"), ("documents", "text_2")))
+    texts = [item.get("text") if isinstance(item, dict) else item for item in documents or ()]
+    if not isinstance(query, str) or not query or not all(isinstance(text, str) for text in texts):
+        raise ValueError("'query' must be a string, and 'documents' an array of strings or of objects with a text")
+    return tuple(map(str, texts))
 
 
 def _is_token_list(item: Any) -> bool:

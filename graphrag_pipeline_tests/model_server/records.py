@@ -19,8 +19,8 @@ HIDDEN = "***"
 class ReceivedRequest:
     """One request for a completion or for embeddings, as a script sees it.
 
-    `kind` is a brain's name (`brains.py`) or `embedding`; `key` is the hash of endpoint, model and body, so a retry has
-    the same; `attempt` counts from 1 the requests with this key.
+    `kind` is a brain's name (`brains.py`), `embedding` or `rerank`; `key` is the hash of endpoint, model and body, so a
+    retry has the same; `attempt` counts from 1 the requests with this key.
     """
 
     kind: str

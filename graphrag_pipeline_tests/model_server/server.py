@@ -24,6 +24,7 @@ from graphrag_pipeline_tests.model_server.faults import (
     spoil_reply,
 )
 from graphrag_pipeline_tests.model_server.reading import (
+    RERANK_PATHS,
     Limits,
     count_inputs,
     find_refusal,
@@ -33,7 +34,7 @@ from graphrag_pipeline_tests.model_server.reading import (
 from graphrag_pipeline_tests.model_server.records import Call, Log, ReceivedRequest, approximate_tokens, hide_keys
 from graphrag_pipeline_tests.model_server.scripts import Rule, Script, Scripts
 from graphrag_pipeline_tests.model_server.shapes import Reply, Usage
-from graphrag_pipeline_tests.model_server.vectors import embed
+from graphrag_pipeline_tests.model_server.vectors import embed, score_texts
 from graphrag_pipeline_tests.model_server.wire import Connection, HttpRequest
 
 _JSON = {"content-type": "application/json"}
@@ -151,7 +152,7 @@ class ModelServer:
             return _send(connection, 200, self._list_models())
         is_chat = request.path.endswith("/chat/completions")
         is_azure = request.path.startswith("/openai/deployments/")
-        is_known = is_chat or request.path.endswith("/embeddings")
+        is_known = is_chat or request.path.endswith(("/embeddings", *RERANK_PATHS))
         if request.method != "POST" or not is_known or (is_azure and "api-version=" not in request.query):
             return self._send_error(connection, Fault("404", message=f"Unknown URL: {request.method} {request.path}"))
         try:
@@ -207,7 +208,7 @@ class ModelServer:
         except Exception as error:  # test code: each exception must reach the test in the other thread
             self.script_errors.append(error)
             scripted = Fault("500", message=f"the test's script failed: {error!r}")
-        is_chat = request.kind != "embedding"
+        is_chat = request.kind not in ("embedding", "rerank")
         if isinstance(scripted, Fault):
             fault: Fault | None = scripted
         else:
@@ -216,6 +217,10 @@ class ModelServer:
             reply = scripted
         elif is_chat:
             reply = Reply(reply_to(request.kind, request.conversation), tool=request.conversation.tool)
+        elif request.kind == "rerank":
+            reply = Reply(
+                scores=score_texts(str(request.body.get("query") or request.body.get("text_1")), request.inputs)
+            )
         else:
             n_missing = 1 if fault is not None and fault.name == "wrong-dimension" else 0
             dimensions = int(request.body.get("dimensions") or settings.dimensions) - n_missing
@@ -229,14 +234,17 @@ class ModelServer:
         is_cut = call.fault == "drop-midway"
         said = reply.text if reply.text is not None else reply.refusal or ""
         call.prompt_tokens = n_prompt if reply.prompt_tokens is None else reply.prompt_tokens
-        counted = 0 if reply.vectors is not None else self.settings.count_tokens(said)
+        counted = 0 if reply.vectors is not None or reply.scores is not None else self.settings.count_tokens(said)
         call.completion_tokens = counted if reply.completion_tokens is None else reply.completion_tokens
         usage = None if call.fault == "no-usage" else Usage(call.prompt_tokens, call.completion_tokens)
         call.status = None if is_cut else 200  # before sending: a client may read it as soon as it has its answer
         if request.body.get("stream") and reply.vectors is None:
             await self._stream(request, reply, usage, call.fault, connection)
         else:
-            if reply.vectors is not None:
+            if reply.scores is not None:
+                top_n = request.body.get("top_n")
+                body = shapes.rankings(request.path, request.model, reply.scores, top_n, call.prompt_tokens)
+            elif reply.vectors is not None:
                 encoding = request.body.get("encoding_format") or "float"
                 body = shapes.embeddings(
                     request.model, reply.vectors, encoding, call.prompt_tokens, has_usage=usage is not None

@@ -25,7 +25,7 @@ class Reply:
     """A reply of the model. `text` None with a `refusal` is a refusal; `vectors` answer an embedding request.
 
     `latency_s` and the token counts replace the server's own when given. `tool` names a tool that is called with the
-    text as its arguments.
+    text as its arguments. `scores` answer a request to rerank.
     """
 
     text: str | None = None
@@ -36,6 +36,7 @@ class Reply:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     tool: str | None = None
+    scores: Sequence[float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,16 @@ def completion(key: str, model: str, reply: Reply, usage: Usage | None, n: int =
         finish_reason = "tool_calls" if finish_reason == "stop" else finish_reason
     choices = [{"index": i, "message": message, "finish_reason": finish_reason, "logprobs": None} for i in range(n)]
     return _completion(key, model, "chat.completion", choices) | _usage(usage)
+
+
+def rankings(path: str, model: str, scores: Sequence[float], top_n: int | None, n_prompt: int) -> dict[str, Any]:
+    """Scores of documents as vLLM's `/score` gives them, in order, or as `/rerank` endpoints do, best first."""
+    usage = {"usage": {"prompt_tokens": n_prompt, "total_tokens": n_prompt}}
+    if path.endswith("/score"):
+        data = [{"index": i, "object": "score", "score": score} for i, score in enumerate(scores)]
+        return {"object": "list", "model": model, "data": data, **usage}
+    order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))[:top_n]
+    return {"model": model, "results": [{"index": i, "relevance_score": scores[i]} for i in order], **usage}
 
 
 def stream_parts(

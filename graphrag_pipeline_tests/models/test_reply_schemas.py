@@ -18,12 +18,14 @@ from graphrag_pipeline.query.answers.model_drift import StepReply
 from graphrag_pipeline.query.answers.model_lazy import SubqueriesReply
 from graphrag_pipeline.query.answers.model_points import MapReply
 from graphrag_pipeline.query.search.model_rating import RatingReply, RatingsReply
+from graphrag_pipeline.query.understanding.keywords import KeywordsReply
 from graphrag_pipeline.tuning.requests import CorpusReply, ExampleReply, RatingScaleReply, TypesReply
 
 HASHES = {
     ChecksReply: "07f042a85bfaa534a13b4479776671de",
     GlobalQuestions: "12abaaa993f263777ea5e0daaeff446b",
     LocalQuestions: "ea45236b319b1568f8234c912de2a129",
+    KeywordsReply: "91a17fe163b9d9f2a4c43f4c22564cf3",
     MapReply: "906d6db70ca9497afc18cbc6b34e6adb",
     PersonasReply: "0fa6d9df2831bf772a22e294b8eed43e",
     RatingReply: "c08a34b11ae6eb7369ed0462257fad30",

@@ -18,6 +18,7 @@ from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.database import SharedDatabase
 from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.openai_embedder import OpenAIEmbedder
+from graphrag_pipeline.models.endpoints.reranker import Reranker
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.settings import Settings
 
@@ -39,6 +40,7 @@ class ModelClients:
         self._settings = settings
         self._chat_models: dict[str, OpenAIChatModel] = {}
         self._embedders: list[OpenAIEmbedder] = []
+        self._rerankers: list[Reranker] = []
         self._caller = Caller()
         database, self.cache = _open_cache(location)
         self.spending = Spending(database, settings.budget)
@@ -57,6 +59,13 @@ class ModelClients:
             settings = self._settings.embedding_model
             self._embedders.append(OpenAIEmbedder("embeddings", settings, self.cache, self.spending))
         return self._embedders[0].for_caller(self._caller)
+
+    @property
+    def reranker(self) -> Reranker:
+        """The reranking model."""
+        if not self._rerankers:
+            self._rerankers.append(Reranker(self._settings.rerank_model, self.cache, self.spending))
+        return self._rerankers[0].for_caller(self._caller)
 
     def for_caller(self, caller: Caller) -> Self:
         """Return these clients for a caller whose accounts count their calls, too."""

@@ -32,13 +32,13 @@ from graphrag_pipeline.models.endpoints.usage import TokenUsage, read_usage
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.prices import Price, find_price
 from graphrag_pipeline.models.spending import Rate, Spending
-from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelSettings
+from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelSettings, RerankModelSettings
 
 if TYPE_CHECKING:
     import openai
 
 T = TypeVar("T")
-ModelSettings = ChatModelSettings | EmbeddingModelSettings
+ModelSettings = ChatModelSettings | EmbeddingModelSettings | RerankModelSettings
 
 MAX_LIMITED = 20  # attempts of one request that the endpoint may answer with 429
 MAX_ADAPTED = 8  # attempts of one request with changed parameters

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.models.event_loop import http_client
-from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelSettings
+from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelSettings, RerankModelSettings
 
 if TYPE_CHECKING:
     import openai
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 _NEEDS_KEY = ("api.openai.com", ".openai.azure.com")
 
 
-def make_client(settings: ChatModelSettings | EmbeddingModelSettings, host: str) -> openai.AsyncOpenAI:
+def make_client(
+    settings: ChatModelSettings | EmbeddingModelSettings | RerankModelSettings, host: str
+) -> openai.AsyncOpenAI:
     """Open the SDK client of an endpoint, without the retries of the SDK (`endpoint.py` retries).
 
     Raises:

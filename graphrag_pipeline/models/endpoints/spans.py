@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from graphrag_pipeline.models.endpoints.problems import Problem
-from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelSettings
+from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelSettings, RerankModelSettings
 
 ABANDONED = "abandoned"
 """`error.type` of an attempt that was cancelled, or whose stream broke after text was passed on."""
@@ -57,7 +57,7 @@ class AttemptSpan:
 
 @contextmanager
 def attempt_span(
-    stage: str, settings: ChatModelSettings | EmbeddingModelSettings, attempt: int
+    stage: str, settings: ChatModelSettings | EmbeddingModelSettings | RerankModelSettings, attempt: int
 ) -> Iterator[AttemptSpan]:
     """Open a span around one attempt at a request, if `use_spans` of the model is set.
 

@@ -9,11 +9,13 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.methods.context_answer import ANSWER_FROM_CONTEXT
 from graphrag_pipeline.query.methods.method import SearchMethod, SearchStep, count_records
 from graphrag_pipeline.query.methods.state import SearchState
-from graphrag_pipeline.query.search.basic import select_basic_context
+from graphrag_pipeline.query.search.basic import select_basic
 
 
 def _select(index: IndexReader, state: SearchState, answerer: Answerer) -> SearchState:
-    return replace(state, context=select_basic_context(index, state.query.question, state.query.settings))
+    found = select_basic(index, state.query.question, state.query.settings)
+    reranked = {"reranked": found.reranked.to_dict()} if found.reranked else {}
+    return replace(state, context=found.context, selection={**state.selection, **reranked})
 
 
 METHOD = SearchMethod(

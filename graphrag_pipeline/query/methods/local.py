@@ -22,6 +22,8 @@ def _select(index: IndexReader, state: SearchState, answerer: Answerer) -> Searc
     style = ContextStyle.of_settings(settings).to_selection()
     selection: dict[str, Any] = {**state.selection, "strategy": settings.strategy, **style}
     selection |= {"excerpts": len(found.context.excerpts), "unheard": list(found.unheard)}
+    selection |= {"reranked": found.reranked.to_dict()} if found.reranked else {}
+    selection |= {"keywords": found.keywords.to_dict()} if found.keywords else {}
     if unknown := unknown_names(index, (*settings.include_entity_names, *settings.exclude_entity_names)):
         selection["unknown_entity_names"] = unknown
     return replace(state, context=found.context, candidates=found.candidates, selection=selection)

@@ -10,7 +10,8 @@ writing the answer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,12 +39,21 @@ from graphrag_pipeline.query.selection.local_text_units import (
     pick_of,
     read_picks,
 )
+from graphrag_pipeline.query.selection.reranking import RerankAccount, rerank_picks
 from graphrag_pipeline.query.understanding.conversation import read_history
 from graphrag_pipeline.query.understanding.entity_matching import Match, NamedEntities, match_entities, name_entities
+from graphrag_pipeline.query.understanding.keywords import (
+    Keywords,
+    extract_keywords,
+    find_relationships,
+    find_reports,
+)
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 N_PARTS = 5
+MAX_THEME_REPORTS = 3
+"""Reports nearest to high-level keywords that come before those of the matched entities."""
 RELATIONSHIPS_TO_CLAIMS = 2.0
 """Tokens of relationships for each token of claims, of what entities leave of the local part."""
 
@@ -67,25 +77,33 @@ class LocalSelection:
     Attributes:
         candidates: with `return_candidate_context`, the other records that it was chosen from.
         unheard: titles of the matched entities that no text unit and no excerpt of the context informs.
+        reranked: the account of a reranking model; None if the settings have none.
+        keywords: of the question by a model; None if the settings want none.
     """
 
     context: Context
     candidates: Context | None = None
     unheard: tuple[str, ...] = ()
+    reranked: RerankAccount | None = None
+    keywords: Keywords | None = None
 
 
 def select_with_candidates(index: IndexReader, question: str, settings: LocalSearchSettings) -> LocalSelection:
     """Return the context with an account of its selection."""
     talk = read_history(settings)
     limit = settings.max_context_tokens - talk.n_tokens
-    named = name_entities(index, talk.join(question), settings)
-    matches = match_entities(index, talk.join(question), settings.top_k_entities, named, settings)
+    keywords = extract_keywords(index, talk.join(question)) if settings.model_keywords else Keywords()
+    text = ", ".join(keywords.low) or talk.join(question)
+    named = name_entities(index, "\n".join((talk.join(question), *keywords.low)), settings)
+    matches = match_entities(index, text, settings.top_k_entities, named, settings)
     if not matches:
         candidates = Context() if settings.return_candidate_context else None
-        return LocalSelection(read_within(index, question, limit), candidates)
-    if settings.strategy == DEPTH_FIRST:
-        matches.sort(key=lambda match: -match.score)  # as in microsoft/graphrag: a name does not come before similarity
-    return _select_around(index, question, matches, named, settings, limit)
+        found = LocalSelection(read_within(index, question, limit), candidates)
+    else:
+        if settings.strategy == DEPTH_FIRST:
+            matches.sort(key=lambda match: -match.score)  # as in microsoft/graphrag: a name is not before similarity
+        found = _select_around(index, question, matches, named, settings, limit, keywords.high)
+    return replace(found, keywords=keywords) if settings.model_keywords else found
 
 
 def select_around(index: IndexReader, question: str, matches: list[Match], settings: LocalSearchSettings) -> Context:
@@ -101,10 +119,12 @@ def _select_around(
     named: NamedEntities,
     settings: LocalSearchSettings,
     limit: int,
+    themes: Sequence[str] = (),
 ) -> LocalSelection:
     entity_rows = np.array([match.row for match in matches])
-    ranked = _rank(index, entity_rows, settings)
+    ranked = _add_themes(index, _rank(index, entity_rows, settings), themes, settings)
     pool = gather_text_units(index, question, matches, settings, named.question)
+    pool, reranked = _rerank(index, question, pool, settings) if settings.rerank else (pool, None)
     if settings.is_strict:
         chosen = _pack_strict(index, entity_rows, ranked, pool, settings, limit)
     else:
@@ -114,9 +134,18 @@ def _select_around(
     unheard = tuple(titles[entity] for entity in unheard_entities(pool.candidates, chosen.picks))
     context = _read(index, matches, chosen, pool, settings)
     if not settings.return_candidate_context:
-        return LocalSelection(context, None, unheard)
+        return LocalSelection(context, None, unheard, reranked)
     rest = _read(index, matches, ranked.without(chosen, pool), pool, settings)
-    return LocalSelection(context, rest, unheard)
+    return LocalSelection(context, rest, unheard, reranked)
+
+
+def _rerank(
+    index: IndexReader, question: str, pool: TextUnitPool, settings: LocalSearchSettings
+) -> tuple[TextUnitPool, RerankAccount]:
+    """Return the pool in the order of the reranking model; as it was if the model gave no score."""
+    everything = int(pool.candidates.costs.sum())
+    picks, account = rerank_picks(index, question, pick_for_entities(settings, pool, everything), pool.rows)
+    return (replace(pool, order=tuple(picks)) if account.n_scored else pool), account
 
 
 @dataclass(frozen=True)
@@ -161,6 +190,21 @@ def _rank(index: IndexReader, entity_rows: np.ndarray, settings: LocalSearchSett
         claims = _take(claims, take_turns(claims[1]))
     reports = rank_reports(index, entity_rows, settings)
     return _Records(np.arange(len(entity_rows)), relationships, claims, reports, [])
+
+
+def _add_themes(index: IndexReader, ranked: _Records, themes: Sequence[str], settings: LocalSearchSettings) -> _Records:
+    """Put the relationships and reports nearest to high-level keywords before the others."""
+    if not themes:
+        return ranked
+    near = find_relationships(index, themes, settings.top_k_relationships)
+    reports = find_reports(index, themes, MAX_THEME_REPORTS)
+    counts = dict(zip(*(values.tolist() for values in ranked.reports), strict=True))
+    rows = np.array([*dict.fromkeys([*reports.tolist(), *ranked.reports[0].tolist()])], dtype=np.int64)
+    return replace(
+        ranked,
+        relationships=ranked.relationships.led_by(near),
+        reports=(rows, np.array([counts.get(row, 0) for row in rows.tolist()], dtype=np.int64)),
+    )
 
 
 # --------------------------------------------------------------------------------------------------------------- budget

@@ -76,6 +76,16 @@ class RankedRelationships:
     def none(cls) -> RankedRelationships:
         return cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool))
 
+    def led_by(self, rows: np.ndarray) -> RankedRelationships:
+        """Return these relationships behind `rows`; those of `rows` that touch no matched entity have 0 of them."""
+        place_of = {row: place for place, row in enumerate(self.rows.tolist())}
+        known = np.array([place_of.get(row, -1) for row in rows.tolist()], dtype=np.int64)
+        rest = np.setdiff1d(np.arange(len(self.rows)), known)
+        n_touched, is_inside = np.append(self.n_touched, 0)[known], np.append(self.is_inside, False)[known]
+        return RankedRelationships(
+            np.r_[rows, self.rows[rest]], np.r_[n_touched, self.n_touched[rest]], np.r_[is_inside, self.is_inside[rest]]
+        )
+
     def take(self, places: np.ndarray) -> RankedRelationships:
         return RankedRelationships(self.rows[places], self.n_touched[places], self.is_inside[places])
 

@@ -57,13 +57,15 @@ def pick_with_excerpts(
 def pick_for_entities(
     settings: LocalSearchSettings, pool: TextUnitPool, budget: int, finder: ExcerptFinder | None = None
 ) -> list[Pick]:
-    """Return the text units that the settings' strategy takes, with excerpts if the settings have them.
+    """Return the text units that the settings' strategy or a reranking model puts first, with excerpts if any are set.
 
     Args:
         finder: of excerpts; None: whole text units alone.
     """
 
     def choose(budget: int) -> list[Pick]:
+        if pool.order is not None:
+            return _fill(pool.candidates, pool.order, budget)
         limits = Limits(budget, guaranteed=settings.guaranteed_text_units, cap=settings.max_text_units_per_entity)
         return pick_text_units(settings.strategy, pool, limits, settings.share_of_basic)
 

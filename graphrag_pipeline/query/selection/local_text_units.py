@@ -49,11 +49,13 @@ class TextUnitPool:
     Attributes:
         rows: of text units, ascending; position i of the candidates is `rows[i]`.
         first: positions of the text units that may have a reserved place, best first.
+        order: all text units in the order of a reranking model; None: the strategy chooses.
     """
 
     rows: np.ndarray
     candidates: Candidates
     first: np.ndarray
+    order: tuple[Pick, ...] | None = None
 
 
 def gather_text_units(

@@ -1,0 +1,193 @@
+"""Reranking models at `/rerank` endpoints: scores of texts for a question.
+
+Cohere (v1, v2), Jina, llama.cpp and vLLM take {model, query, documents, top_n} and reply {results: [{index,
+relevance_score}]}. vLLM's `/score` takes {model, text_1, text_2} and replies {data: [{index, score}]}. Both replies are
+read, whichever path was asked.
+
+Texts are sent in batches. The end of a text that is too long is left out. If the endpoint refuses a batch for its
+length, the limit is halved, and stays so. A batch that it refuses for another reason is sent in halves. The scores of a
+batch are stored, so that an equal question is not paid twice. Keep out: which texts are reranked, and the order that
+scores lead to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import math
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
+
+from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.models.cache import ResponseCache, StoredReply
+from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
+from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
+from graphrag_pipeline.models.pool import Work, run_all
+from graphrag_pipeline.models.ports import Failure, ReplyFormatError
+from graphrag_pipeline.models.requests import canonical_json, sendable
+from graphrag_pipeline.models.spending import Spending
+from graphrag_pipeline.settings.models import RerankModelSettings
+from graphrag_pipeline.text.tokens import count_tokens_each, token_boundaries
+
+STAGE = "reranking"
+MIN_DOCUMENT_TOKENS = 32
+"""A text is not cut below this length; a refusal of a shorter one is a failure."""
+
+Scores = dict[int, float]
+"""Number of a text -> its score; higher is better."""
+
+
+@dataclass(frozen=True)
+class RerankedTexts:
+    """The scores of texts.
+
+    Attributes:
+        scores: one per text, in order; None where the endpoint gave none.
+        n_cut: texts of which the end was left out.
+        failure: why scores are missing; "" if none is.
+    """
+
+    scores: tuple[float | None, ...]
+    n_cut: int = 0
+    failure: str = ""
+
+
+class Reranker:
+    """A reranking model with its store.
+
+    Raises:
+        SettingsError: no model is set, or the budget is in money and the model has no known price.
+    """
+
+    def __init__(self, settings: RerankModelSettings, cache: ResponseCache, spending: Spending) -> None:
+        self._settings = settings
+        self._cache = cache
+        self._endpoint = Endpoint(STAGE, settings, spending)
+        self._caller = Caller()
+        self._learned = _Learned(settings.max_document_tokens)
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+        return self._settings.model
+
+    def for_caller(self, caller: Caller) -> Self:
+        """See `caller.CallingModel.for_caller`."""
+        model = copy.copy(self)  # shares all state, which is in `_cache`, `_endpoint` and `_learned`
+        model._caller = self._caller.joined_by(caller)
+        return model
+
+    def count_tokens(self, question: str, texts: Sequence[str]) -> int:
+        """Return the most tokens that reranking should take: the question counts with each text."""
+        cut = (min(n, self._learned.max_tokens) for n in count_tokens_each(list(texts)))
+        return sum(cut) + len(texts) * estimate_tokens(question)
+
+    def rerank(self, question: str, texts: Sequence[str]) -> RerankedTexts:
+        """Score texts for a question; texts of batches that failed have no score.
+
+        Raises:
+            PipelineError: the endpoint cannot be used, or the budget is spent.
+        """
+        size = self._settings.batch_size
+        batches = [list(enumerate(texts))[start : start + size] for start in range(0, len(texts), size)]
+        works = [Work(f"texts from {batch[0][0]}", partial(self._score, question, batch)) for batch in batches]
+        found: dict[int, float] = {}
+        failures: list[str] = []
+        for result in run_all(STAGE, works, self._settings.max_concurrency, scope=self._caller.scope):
+            if isinstance(result, Failure):
+                failures.append(result.reason)
+            else:
+                found |= result
+        n_missing = len(texts) - len(found)
+        failures += [f"no score for {n_missing} of {len(texts)} texts"] if n_missing and not failures else []
+        n_cut = sum(n > self._learned.max_tokens for n in count_tokens_each(list(texts)))
+        return RerankedTexts(tuple(found.get(i) for i in range(len(texts))), n_cut, "; ".join(failures[:1]))
+
+    async def _score(self, question: str, batch: Sequence[tuple[int, str]]) -> Scores:
+        """Return the scores of numbered texts; send them shorter, or in halves, if the endpoint refuses them."""
+        limit = self._learned.max_tokens
+        try:
+            return await self._request(question, batch, limit)
+        except RejectedError as error:
+            if error.problem.is_too_long and limit // 2 >= MIN_DOCUMENT_TOKENS:
+                self._learned.max_tokens = min(self._learned.max_tokens, limit // 2)
+                return await self._score(question, batch)
+            if len(batch) == 1:
+                raise
+        middle = len(batch) // 2
+        return await self._score(question, batch[:middle]) | await self._score(question, batch[middle:])
+
+    async def _request(self, question: str, batch: Sequence[tuple[int, str]], max_tokens: int) -> Scores:
+        texts = [_cut(sendable(text), max_tokens) for _, text in batch]
+        body = self._body_of(sendable(question), texts)
+        key = self._key_of(body)
+        stored = self._cache.read([key]).get(key)
+        if stored is not None:
+            self._caller.add_cached()
+            scores = read_scores(json.loads(stored.text), len(texts))
+        else:
+            n_tokens = sum(map(estimate_tokens, texts)) + len(texts) * estimate_tokens(question)
+            read = partial(read_scores, n=len(texts))
+            sent = await self._endpoint.post(self._settings.path, body, key, TokenUsage(n_tokens), read, self._caller)
+            scores = sent.value
+            await asyncio.wrap_future(self._store(key, sent))
+        return {batch[place][0]: score for place, score in scores.items()}
+
+    def _body_of(self, question: str, texts: Sequence[str]) -> dict[str, Any]:
+        if self._settings.path.endswith("/score"):
+            return {"text_1": question, "text_2": list(texts)}
+        return {"query": question, "documents": list(texts), "top_n": len(texts)}
+
+    def _key_of(self, body: Mapping[str, Any]) -> str:
+        return stable_hash(STAGE, canonical_json([self._settings.model, dict(self._settings.parameters), body]))
+
+    def _store(self, key: str, sent: Sent[Scores]) -> Future[None]:
+        text = json.dumps({"results": [{"index": i, "relevance_score": s} for i, s in sorted(sent.value.items())]})
+        usage = sent.usage
+        reply = StoredReply(self._settings.model, STAGE, text, "stop", usage.prompt_tokens, 0, sent.seconds, sent.cost)
+        return self._cache.write(key, reply)
+
+
+@dataclass
+class _Learned:
+    """What answers showed: the most tokens of a text."""
+
+    max_tokens: int
+
+
+def _cut(text: str, max_tokens: int) -> str:
+    """Return the start of a text that has at most so many tokens."""
+    if len(text) <= max_tokens:  # a token has at least one character
+        return text
+    n_before, offsets = token_boundaries(text)
+    return text[: offsets[bisect_right(n_before, max_tokens) - 1]]
+
+
+def read_scores(body: object, n: int) -> Scores:
+    """Return the score of each text that a reply names; entries that cannot be read are left out.
+
+    Raises:
+        ReplyFormatError: there is no list of results, or none of them can be read.
+    """
+    values = body if isinstance(body, Mapping) else {}
+    listed = next((values[name] for name in ("results", "data") if isinstance(values.get(name), list)), body)
+    if not isinstance(listed, list):
+        raise ReplyFormatError(f"the reply has no list `results`; it starts {str(body)[:80]!r}")
+    scores: Scores = {}
+    for place, item in enumerate(listed):
+        if not isinstance(item, Mapping):
+            continue
+        index, score = item.get("index", place), item.get("relevance_score", item.get("score"))
+        is_index = isinstance(index, int) and not isinstance(index, bool) and 0 <= index < n
+        is_score = isinstance(score, int | float) and not isinstance(score, bool) and math.isfinite(score)
+        if is_index and is_score:
+            scores.setdefault(index, float(score))
+    if not scores and n:
+        raise ReplyFormatError(f"no result has an index below {n} and a score; the reply starts {str(body)[:80]!r}")
+    return scores
