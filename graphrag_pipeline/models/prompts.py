@@ -20,6 +20,7 @@ from pathlib import Path
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.ports import Message
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 
 DEFAULTS_FOLDER = Path(__file__).parent.parent / "prompts"
 AUTO = "auto"
@@ -97,6 +98,11 @@ class Prompt:
         """The names in braces, with or without a value."""
         found = self._pattern.finditer(self.text)
         return frozenset(match.group(1) for match in found if match.group(1))
+
+    @cached_property
+    def echoes(self) -> PromptEchoes:
+        """What a reply must not repeat as content."""
+        return PromptEchoes(self.text)
 
     def render(self, **values: str) -> str:
         """Return the prompt with its placeholders filled; ignore values without a placeholder.

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, Message
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import AUTO, Prompt, instruct_language
 from graphrag_pipeline.models.reply_json import clean_text
 from graphrag_pipeline.query.index_reader import IndexReader
@@ -47,11 +48,12 @@ def mark_question(question: str) -> str:
     return f"<question>\n{as_data(question)}\n</question>"
 
 
-def read_questions(listed: Sequence[object]) -> tuple[str, ...]:
-    """Return the texts of a list that can be used as questions, each once, on one line."""
+def read_questions(listed: Sequence[object], echoes: PromptEchoes | None = None) -> tuple[str, ...]:
+    """Return the texts of a list that can be used as questions, each once, on one line; none repeats the prompt."""
+    echoes = echoes or PromptEchoes()
     texts = [" ".join(clean_text(item).split()) for item in listed if isinstance(item, str)]
     fit = (text for text in texts if re.search(r"\w", text) and len(text) <= MAX_QUESTION_CHARS)
-    return tuple(dict.fromkeys(fit))
+    return tuple(dict.fromkeys(text for text in fit if not echoes.holds(text)))
 
 
 def request_all(

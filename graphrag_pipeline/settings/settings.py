@@ -208,6 +208,11 @@ class AnswersSettings(Section):
     language: str = for_model(
         "auto", "language of the answer: auto (the language of the question) or a name, such as German."
     )
+    cited_points_only: bool = for_model(
+        True,
+        "whether global and lazy search drop points that cite no record that was shown; false keeps them, as Microsoft "
+        "GraphRAG does.",
+    )
 
 
 class EvaluationSettings(Section):

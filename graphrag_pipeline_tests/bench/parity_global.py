@@ -178,7 +178,8 @@ def run_ours(index: GraphIndex, cases: Sequence[Case], folder: Path) -> list[dic
         return scripts[request.body["messages"][1]["content"]](request)
 
     with running_model_server(reply) as server:
-        asking = open_with_model(index, folder, server, rating={"engine": "model"})
+        answers = {"engine": "model", "cited_points_only": False}
+        asking = open_with_model(index, folder, server, rating={"engine": "model"}, answers=answers)
         return [_run_case(asking, case, scripts[case.question]) for case in cases]
 
 

@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ import pyarrow as pa
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.extraction.reply_fields import MAX_TEXT
 from graphrag_pipeline.models.ports import ChatModel, ChatRequest, Message, ReplyFormatError
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
 from graphrag_pipeline.models.reply_json import clean_text, strip_fences
 from graphrag_pipeline.text.sentences import grapheme_start
@@ -125,8 +127,9 @@ async def _summarize_fold(fold: Fold, name: str, plan: SummaryPlan, model: ChatM
         texts = _clip_each(fold.descriptions, plan.max_input_tokens, plan.count_tokens)
         if len(texts) == 1 and plan.count_tokens(texts)[0] <= plan.summary_tokens:
             return texts[0], None
+    parse = partial(parse_reply, echoes=plan.prompt.echoes)
     reply = await model.complete(
-        ChatRequest(name, build_prompt(name, texts, plan), parse_reply, keep_whole=keep_whole_sentences)
+        ChatRequest(name, build_prompt(name, texts, plan), parse, keep_whole=keep_whole_sentences)
     )
     return reply.value, reply.request_key
 
@@ -148,17 +151,22 @@ def keep_whole_sentences(reply: str) -> str:
     return reply[: ends[-1]] if ends else ""
 
 
-def parse_reply(reply: str) -> str:
+def parse_reply(reply: str, echoes: PromptEchoes | None = None) -> str:
     """Return the description in a reply: all of it, without code fences and quotes around it.
 
+    Args:
+        echoes: of the prompt; None accepts any text.
+
     Raises:
-        ReplyFormatError: the reply has no letter or digit.
+        ReplyFormatError: the reply has no letter or digit, or repeats the prompt.
     """
     text = clean_text(strip_fences(reply))
     if len(text) > 1 and text[0] == text[-1] == '"':
         text = text[1:-1].strip()
     if not any(character.isalnum() for character in text):
         raise ReplyFormatError(f"no description could be read; the reply starts {reply[:80]!r}")
+    if echoes and echoes.holds(text):
+        raise ReplyFormatError(f"the description repeats the prompt; the reply starts {reply[:80]!r}")
     return clean_text(text[:MAX_TEXT])
 
 

@@ -51,7 +51,7 @@ def build_request(context: CommunityContext, plan: ReportPlan) -> ChatRequest[Wr
     return ChatRequest(
         context.community_id,
         build_prompt(context, plan),
-        lambda reply: parse_reply(reply, context),
+        lambda reply: parse_reply(reply, context, plan.prompt.echoes),
         RESPONSE_FORMAT,
     )
 

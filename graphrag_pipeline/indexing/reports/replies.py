@@ -2,8 +2,10 @@
 
 A report needs a summary and a finding. Other defects are repaired. A rating outside 0 to 10 is clipped. A rating that
 is not a number becomes `MIDDLE_RATING`. A finding without text is left out. A missing title is replaced by the names of
-the central entities. A citation of a number that is not in the prompt is invented: it is removed and counted. Keep out:
-prompts and calls (`model.py`).
+the central entities. A citation of a number that is not in the prompt is invented: it is removed and counted.
+
+A value that repeats the prompt (`models/prompt_echoes.py`) counts as missing, and so does a rating so explained. A
+report without another summary or finding is rejected. Keep out: prompts and calls (`model.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from graphrag_pipeline.citations import Cited, render_citation, replace_written,
 from graphrag_pipeline.indexing.reports.community_reports import Report
 from graphrag_pipeline.indexing.reports.contexts import CommunityContext
 from graphrag_pipeline.models.ports import ReplyFormatError
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.reply_json import clean_text, read_json
 from graphrag_pipeline.text.extractive import sentences_of
 
@@ -27,6 +30,8 @@ MAX_FINDINGS = 10
 MAX_TITLE = 300  # characters
 MAX_TEXT = 20_000
 MIDDLE_RATING = 5.0
+ECHO = "text of the prompt"
+"""Problem: a value repeats the prompt."""
 
 _BLANKS = re.compile(r"[ \t]{2,}+")
 _NUMBER = re.compile(r"[-+]?\d{1,9}(?:[.,]\d{1,6})?")
@@ -60,11 +65,37 @@ class WrittenReport:
     problems: Mapping[str, int]
 
 
-def parse_reply(reply: str, context: CommunityContext) -> WrittenReport:
+@dataclass(frozen=True)
+class _FieldReader:
+    """Reads the texts of a reply: cleans them, maps citations to stable ids, and leaves out echoes of the prompt."""
+
+    ids: Mapping[str, Mapping[str, str]]
+    echoes: PromptEchoes
+    data: str
+    problems: Counter[str]
+
+    def read_cited(self, value: Any) -> str:
+        return cite_ids(self.keep_own(_text(value)), self.ids, self.problems, self.echoes)
+
+    def read_line(self, value: Any) -> str:
+        return self.keep_own(_one_line(value))
+
+    def keep_own(self, text: str) -> str:
+        """Return a text of the model's own, "" for an echo, counted."""
+        if not self.echoes.holds(text, self.data):
+            return text
+        self.problems[ECHO] += 1
+        return ""
+
+
+def parse_reply(reply: str, context: CommunityContext, echoes: PromptEchoes | None = None) -> WrittenReport:
     """Parse the report on a community.
 
+    Args:
+        echoes: of the prompt; None accepts any value.
+
     Raises:
-        ReplyFormatError: the reply has no JSON object with a summary and a finding.
+        ReplyFormatError: the reply has no JSON object with a summary and a finding of the model's own.
     """
     fields = next(_find_reports(read_json(reply)), None)
     if fields is None:
@@ -73,21 +104,24 @@ def parse_reply(reply: str, context: CommunityContext) -> WrittenReport:
         )
     problems: Counter[str] = Counter()
     ids = {kind: {str(n): record for record, n in numbers.items()} for kind, numbers in context.numbers.items()}
-    summary = cite_ids(_text(fields.get("summary")), ids, problems)
-    findings = tuple(_read_findings(fields.get("findings"), ids, problems))
+    reader = _FieldReader(ids, echoes or PromptEchoes(), context.text, problems)
+    summary = reader.read_cited(fields.get("summary"))
+    findings = tuple(_read_findings(fields.get("findings"), reader))
     if not summary or not findings:
-        raise ReplyFormatError(f"the report has no {'finding that can be read' if summary else 'summary'}")
-    rating = _read_rating(fields.get("rating", fields.get("rank")), problems)
-    report = Report(
-        _one_line(fields.get("title")) or ", ".join(context.central),
-        summary,
-        findings[:MAX_FINDINGS],
-        rating,
-        strip_citations(_text(fields.get("rating_explanation", fields.get("rank_explanation")))),
+        missing = "finding that can be read" if summary else "summary"
+        copied = "; it repeats the text of the prompt: write about the data" if problems[ECHO] else ""
+        raise ReplyFormatError(f"the report has no {missing}{copied}")
+    n_copied = problems[ECHO]
+    explanation = reader.keep_own(
+        strip_citations(_text(fields.get("rating_explanation", fields.get("rank_explanation"))))
     )
+    is_rated = problems[ECHO] == n_copied
+    rating = _read_rating(fields.get("rating", fields.get("rank")) if is_rated else None, problems)
+    title = reader.read_line(fields.get("title")) or ", ".join(context.central)
+    report = Report(title, summary, findings[:MAX_FINDINGS], rating, explanation)
     if len(findings) > MAX_FINDINGS:
         problems["findings over 10"] += len(findings) - MAX_FINDINGS
-    return WrittenReport(report, dict(sorted(problems.items())))
+    return WrittenReport(report, dict(sorted((+problems).items())))
 
 
 def _find_reports(values: list[Any]) -> Iterator[Mapping[str, Any]]:
@@ -103,31 +137,38 @@ def _find_reports(values: list[Any]) -> Iterator[Mapping[str, Any]]:
         level = [item for items in inner for item in items if isinstance(item, dict | list)]
 
 
-def _read_findings(value: Any, ids: Mapping, problems: Counter[str]) -> Iterator[tuple[str, str]]:
+def _read_findings(value: Any, reader: _FieldReader) -> Iterator[tuple[str, str]]:
     items = list(value.values()) if isinstance(value, dict) and "explanation" not in value else value
     for item in items if isinstance(items, list) else [items]:
         fields = item if isinstance(item, dict) else {"explanation": item}
-        heading = _one_line(fields.get("summary", fields.get("title")))
-        explanation = cite_ids(_text(fields.get("explanation", fields.get("description"))), ids, problems)
+        heading = reader.read_line(fields.get("summary", fields.get("title")))
+        explanation = reader.read_cited(fields.get("explanation", fields.get("description")))
         if heading or explanation:
             yield heading or _first_sentence(explanation), explanation or heading
         else:
-            problems["finding without text"] += 1
+            reader.problems["finding without text"] += 1
 
 
-def cite_ids(text: str, ids: Mapping[str, Mapping[str, str]], problems: Counter[str]) -> str:
+def cite_ids(
+    text: str,
+    ids: Mapping[str, Mapping[str, str]],
+    problems: Counter[str],
+    echoes: PromptEchoes | None = None,
+) -> str:
     """Replace local numbers in the citations of a text by stable ids.
 
     Args:
         ids: kind -> number -> id.
         problems: counts unknown numbers, which are removed.
+        echoes: of the prompt; the numbers of a citation copied from it count as unknown.
     """
 
     def replace(parts: Cited) -> str:
         cited: dict[str, dict[str, None]] = {}
+        is_copied = echoes is not None and echoes.is_copied_citation(parts)
         for kind, numbers in parts:
             for number in numbers:
-                if number in ids.get(kind, ()):
+                if number in ids.get(kind, ()) and not is_copied:
                     cited.setdefault(kind, {})[ids[kind][number]] = None
                 else:
                     problems["invented citation"] += 1

@@ -2,22 +2,24 @@
 
 Each step is one call whose reply holds an answer with citations, a score of 0 to 100 and follow-up questions. The calls
 of a round run side by side. A follow-up question is written from documents, so it is sent as data too. Citations of
-records that a step was not shown are removed. A step whose call fails keeps its context and the reason. Tokens for the
-final answer stay in the budget. Keep out: which questions are followed next (`search/drift.py`).
+records that a step was not shown are removed, and follow-up questions that repeat the prompt. An answer that repeats
+the prompt or the question is no answer. A step whose call fails keeps its context and the reason. Tokens for the final
+answer stay in the budget. Keep out: which questions are followed next (`search/drift.py`).
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
 
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, Message, ReplyFormatError
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.reply_json import clean_text, read_json
 from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query.answers.model_citations import Shown, shown_numbers
@@ -28,7 +30,7 @@ from graphrag_pipeline.query.model_requests import as_data, mark_question, open_
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.community_selection import Selection, select_global_context
-from graphrag_pipeline.query.search.drift import DriftStep, Primer, read_locally, read_primer
+from graphrag_pipeline.query.search.drift import DriftStep, Primer, fold, read_locally, read_primer
 from graphrag_pipeline.query.search.global_ import NO_REPORT, Point
 from graphrag_pipeline.query.token_budget import answer_cost, reply_tokens
 from graphrag_pipeline.settings.settings import DriftSearchSettings
@@ -51,12 +53,15 @@ RESPONSE_FORMAT = json_schema_format(StepReply, "step")
 
 @dataclass(frozen=True)
 class ReadStep:
-    """A reply: an answer that cites human-readable ids, its score (0-100), follow-up questions, citations removed."""
+    """A reply: an answer that cites human-readable ids, its score (0-100), follow-up questions; and what was removed:
+    the number of invented citations, and of follow-up questions copied from the prompt.
+    """
 
     answer: str
     score: int
     follow_ups: tuple[str, ...]
     n_invented: int
+    n_copied: int = 0
 
 
 def imagine_answer(index: IndexReader, question: str) -> str:
@@ -136,14 +141,16 @@ class ModelFollower:
             max_follow_ups=str(MAX_FOLLOW_UPS),
         )
         shown = shown_numbers(context)
-        return ChatRequest(f"question {question[:80]!r}", messages, partial(read_step, shown=shown), RESPONSE_FORMAT)
+        parse = partial(read_step, shown=shown, question=question, echoes=self._index.prompt(prompt).echoes)
+        return ChatRequest(f"question {question[:80]!r}", messages, parse, RESPONSE_FORMAT)
 
 
 def _make_step(question: str, context: Context, depth: int, reply: ChatReply[ReadStep] | Failure) -> DriftStep:
     if isinstance(reply, Failure):
         return DriftStep(question, depth, context, failure=reply.reason)
     read = reply.value
-    return DriftStep(question, depth, context, read.answer, read.score, read.follow_ups, n_invented=read.n_invented)
+    found = DriftStep(question, depth, context, read.answer, read.score, read.follow_ups)
+    return replace(found, n_invented=read.n_invented, n_copied=read.n_copied)
 
 
 def points_of(steps: Sequence[DriftStep]) -> list[Point]:
@@ -153,19 +160,31 @@ def points_of(steps: Sequence[DriftStep]) -> list[Point]:
     return [Point(NO_REPORT, "", step.answer, step.score, place) for place, step in best_first]
 
 
-def read_step(reply: str, shown: Shown) -> ReadStep:
+def read_step(reply: str, shown: Shown, question: str = "", echoes: PromptEchoes | None = None) -> ReadStep:
     """Return the answer, score and follow-up questions in a reply; a missing score counts 0.
 
+    Args:
+        question: of the step; an answer that only repeats it is none.
+        echoes: of the prompt; None accepts any text.
+
     Raises:
-        ReplyFormatError: the reply has no JSON object with an answer.
+        ReplyFormatError: the reply has no JSON object with an answer of the model's own.
     """
+    echoes = echoes or PromptEchoes()
     for value in read_json(reply):
         fields = {str(key).strip().casefold(): item for key, item in value.items()} if isinstance(value, dict) else {}
         answer = next((fields[key] for key in ("response", "intermediate_answer", "answer") if key in fields), None)
         if isinstance(answer, str) and re.search(r"\w", answer):
-            listed: Any = fields.get("follow_up_queries")
-            follow_ups = read_questions(listed) if isinstance(listed, list) else ()
-            lost: Counter[str] = Counter()
-            text, score = cite_shown(clean_text(answer), shown, lost), read_score(fields.get("score")) or 0
-            return ReadStep(text, score, follow_ups[:MAX_FOLLOW_UPS], lost.total())
+            if echoes.holds(answer) or fold(answer) == fold(question):
+                raise ReplyFormatError("the response repeats the prompt: say what the data says about the question")
+            return _read_fields(fields, answer, shown, echoes)
     raise ReplyFormatError(f"no JSON object with a response; the reply starts {reply[:80]!r}")
+
+
+def _read_fields(fields: Mapping[str, Any], answer: str, shown: Shown, echoes: PromptEchoes) -> ReadStep:
+    listed = fields.get("follow_up_queries")
+    questions = read_questions(listed) if isinstance(listed, list) else ()
+    own = tuple(question for question in questions if not echoes.holds(question))
+    lost: Counter[str] = Counter()
+    text, score = cite_shown(clean_text(answer), shown, lost, echoes), read_score(fields.get("score")) or 0
+    return ReadStep(text, score, own[:MAX_FOLLOW_UPS], lost.total(), len(questions) - len(own))

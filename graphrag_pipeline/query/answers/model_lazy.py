@@ -6,9 +6,12 @@ whose points fail is counted with its reason. Keep out: rating text units (`sear
 
 from __future__ import annotations
 
+from functools import partial
+
 from pydantic import BaseModel
 
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.reply_json import read_json
 from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query.answers.map_batches import pack_batches
@@ -45,13 +48,14 @@ def split_question(index: IndexReader, question: str, max_subqueries: int) -> tu
         return (question,)
     prompt, language = index.prompt("lazy_subqueries"), index.settings.answers.language
     messages = open_question(prompt, language, question, max_subqueries=str(max_subqueries))
-    [reply] = request_all(index, "answers", [ChatRequest("subqueries", messages, read_subqueries, SUBQUERIES_FORMAT)])
+    parse = partial(read_subqueries, echoes=prompt.echoes)
+    [reply] = request_all(index, "answers", [ChatRequest("subqueries", messages, parse, SUBQUERIES_FORMAT)])
     found = () if isinstance(reply, Failure) else reply.value[:max_subqueries]
     return tuple(dict.fromkeys((question, *found)))
 
 
-def read_subqueries(reply: str) -> tuple[str, ...]:
-    """Return the questions in a reply, each once; one that is not a text, or too long, is left out.
+def read_subqueries(reply: str, echoes: PromptEchoes | None = None) -> tuple[str, ...]:
+    """Return the questions in a reply, each once; one that is not a text, too long, or the prompt's is left out.
 
     Raises:
         ReplyFormatError: the reply has no list of questions.
@@ -59,7 +63,7 @@ def read_subqueries(reply: str) -> tuple[str, ...]:
     for value in read_json(reply):
         listed = value.get("subqueries") if isinstance(value, dict) else value
         if isinstance(listed, list):
-            return read_questions(listed)
+            return read_questions(listed, echoes)
     raise ReplyFormatError(f"no JSON object with a list of subqueries; the reply starts {reply[:80]!r}")
 
 

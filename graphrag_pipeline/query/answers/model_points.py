@@ -1,9 +1,11 @@
 """Points of community reports by a chat model: the map step of global search (Edge et al. 2024, arXiv 2404.16130).
 
 Reports are shuffled with a fixed seed and packed into batches of `max_context_tokens` (`map_batches.py`). All batches
-are sent at once; each call returns points with a score of 0 to 100. Points of score 0 are dropped. A point whose score
-or text cannot be read is left out alone. A batch whose call fails is counted with its reason. Keep out: which reports
-are read, and what is done with the points.
+are sent at once; each call returns points with a score of 0 to 100. Points of score 0 are dropped. So are, counted by
+reason, points that repeat the prompt, and with `answers.cited_points_only` points that cite no record that was shown.
+A point whose score or text cannot be read is left out alone. A batch of which only such points came was not read: its
+call fails. A batch whose call fails is counted with its reason. Keep out: which reports are read, and what is done with
+the points.
 """
 
 from __future__ import annotations
@@ -12,13 +14,15 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from pydantic import BaseModel
 
-from graphrag_pipeline.citations import Cited, render_citation, replace_written
+from graphrag_pipeline.citations import Cited, parse_citations, render_citation, replace_written
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.reply_json import clean_text, read_json
 from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query import records
@@ -52,6 +56,8 @@ class MapReply(BaseModel):
 
 
 RESPONSE_FORMAT = json_schema_format(MapReply, "points")
+ECHOED = "points that repeat the prompt"
+UNCITED = "points without a citation"
 
 
 @dataclass(frozen=True)
@@ -191,9 +197,10 @@ def _build_request(
         context_data=as_data(render_context(context)),
         max_length=str(settings.max_words),
     )
-    shown = shown_numbers(context)
+    shown, echoes = shown_numbers(context), index.prompt(prompt).echoes
     numbers = ", ".join(map(str, context.record_numbers))
-    return ChatRequest(f"{kind} {numbers}", messages, lambda reply: read_points(reply, shown), RESPONSE_FORMAT)
+    parse = partial(read_points, shown=shown, echoes=echoes, is_citation_needed=settings.cited_points_only)
+    return ChatRequest(f"{kind} {numbers}", messages, parse, RESPONSE_FORMAT)
 
 
 def _row_of(text: str, batch: Sequence[ReportRecord], row_of: Mapping[int, int]) -> int:
@@ -211,16 +218,23 @@ def _row_of(text: str, batch: Sequence[ReportRecord], row_of: Mapping[int, int])
 # -------------------------------------------------------------------------------------------------------------- replies
 
 
-def read_points(reply: str, shown: Shown) -> ReadPoints:
+def read_points(
+    reply: str, shown: Shown, echoes: PromptEchoes | None = None, is_citation_needed: bool = False
+) -> ReadPoints:
     """Return the points in a reply; citations of records that were not shown are removed.
 
+    Args:
+        echoes: of the prompt; None accepts any text.
+        is_citation_needed: whether a point without a citation that is left is dropped.
+
     Raises:
-        ReplyFormatError: the reply has no JSON with a list of points.
+        ReplyFormatError: the reply has no JSON with a list of points, or only points that repeat the prompt or cite
+            nothing that was shown.
     """
     listed = next(_find_lists(read_json(reply)), None)
     if listed is None:
         raise ReplyFormatError(f"no JSON object with a list of points; the reply starts {reply[:80]!r}")
-    lost: Counter[str] = Counter()
+    echoes, lost = echoes or PromptEchoes(), Counter[str]()
     points = []
     for item in listed:
         fields = {str(key).strip().casefold(): value for key, value in item.items()} if isinstance(item, dict) else {}
@@ -228,11 +242,21 @@ def read_points(reply: str, shown: Shown) -> ReadPoints:
         text = fields.get("description")
         if score is None or not isinstance(text, str) or not re.search(r"\w", text):
             lost["points without a score" if score is None else "points without text"] += 1
+        elif echoes.holds(text):
+            lost[ECHOED] += 1
         elif score == 0:
             lost["points of score 0"] += 1
         else:
-            points.append((cite_shown(clean_text(text), shown, lost), score))
-    return ReadPoints(tuple(points), dict(+lost))
+            points.append((cite_shown(clean_text(text), shown, lost, echoes), score))
+    cited = [(text, score) for text, score in points if parse_citations(text) or not is_citation_needed]
+    lost[UNCITED] += len(points) - len(cited)
+    has_own = bool(cited) or (lost["points of score 0"] and not lost[UNCITED])
+    if not has_own and (lost[ECHOED] or lost[UNCITED]):
+        reasons = " and ".join(f"{reason} ({lost[reason]})" for reason in (ECHOED, UNCITED) if lost[reason])
+        raise ReplyFormatError(
+            f"the reply has only {reasons}: say what the data says, and cite the numbers that the data holds"
+        )
+    return ReadPoints(tuple(cited), dict(+lost))
 
 
 def _find_lists(values: Sequence[Any]) -> Iterator[list[Any]]:
@@ -257,9 +281,12 @@ def read_score(value: Any) -> int | None:
     return int(number)
 
 
-def cite_shown(text: str, shown: Shown, lost: Counter[str]) -> str:
+def cite_shown(text: str, shown: Shown, lost: Counter[str], echoes: PromptEchoes | None = None) -> str:
+    """Return a text without the citations of records that were not shown, or that are copied from the prompt."""
+
     def replace(cited: Cited) -> str:
-        named, n_invented = keep_shown(cited, shown)
+        is_copied = echoes is not None and echoes.is_copied_citation(cited)
+        named, n_invented = keep_shown(cited, {} if is_copied else shown)
         lost["invented citations"] += n_invented
         kinds = dict.fromkeys(kind for kind, _ in named)
         return render_citation((kind, [str(n) for of, n in named if of == kind]) for kind in kinds)

@@ -49,6 +49,7 @@ class DriftStep:
         follow_ups: the questions that it leaves open, the most useful first.
         failure: why the model gave no answer; "" if it did, or if no model was used.
         n_invented: number of removed citations of records that the model was not shown.
+        n_copied: number of removed follow-up questions that repeat the prompt.
     """
 
     question: str
@@ -59,6 +60,7 @@ class DriftStep:
     follow_ups: tuple[str, ...] = ()
     failure: str = ""
     n_invented: int = 0
+    n_copied: int = 0
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,7 @@ class Drift:
             "stopped_by": self.stopped_by,
             "is_overview": self.selection.is_overview,
             "invented_citations": sum(step.n_invented for step in self.steps),
+            "copied_from_prompt": sum(step.n_copied for step in self.steps),
             "failures": self.failures,
         }
 

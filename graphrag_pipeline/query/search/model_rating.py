@@ -26,6 +26,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import AUTO
 from graphrag_pipeline.models.reply_json import read_json
 from graphrag_pipeline.models.structured import json_schema_format
@@ -197,7 +198,11 @@ class ModelRater:
         number = report.human_readable_id
         prompt = self._index.prompt("rate_report")
         messages = open_question(prompt, AUTO, self._question, description=as_data(text))
-        return ChatRequest(f"report {number}", messages, lambda reply: {number: read_rating(reply)}, RESPONSE_FORMAT)
+
+        def parse(reply: str) -> Ratings:
+            return {number: read_rating(reply, prompt.echoes)}
+
+        return ChatRequest(f"report {number}", messages, parse, RESPONSE_FORMAT)
 
     def _build_batch_request(self, reports: Sequence[ReportRecord]) -> ChatRequest[Ratings]:
         context = Context(reports=tuple(reports))
@@ -220,15 +225,21 @@ def ratings_request(
     return ChatRequest(record, messages, lambda reply: read_ratings(reply, numbers), BATCH_FORMAT)
 
 
-def read_rating(reply: str) -> int:
+def read_rating(reply: str, echoes: PromptEchoes | None = None) -> int:
     """Return the rating in a reply: 4, "4", "4/5", 3.6 (3, as Microsoft GraphRAG reads it).
 
+    Args:
+        echoes: of the prompt; a rating whose reason repeats it is copied, too. None accepts any reason.
+
     Raises:
-        ReplyFormatError: the reply has no rating from 0 to 5.
+        ReplyFormatError: the reply has no rating from 0 to 5 of the model's own.
     """
     for value in read_json(reply):
         fields = {str(key).strip().casefold(): item for key, item in value.items()} if isinstance(value, dict) else {}
         if "rating" in fields:
+            reason = fields.get("reason")
+            if echoes and isinstance(reason, str) and echoes.holds(reason):
+                raise ReplyFormatError(f"the reason {reason[:80]!r} repeats the prompt: say why, then rate")
             return _read_number(fields["rating"])
     raise ReplyFormatError(f"no JSON object with a rating; the reply starts {reply[:80]!r}")
 

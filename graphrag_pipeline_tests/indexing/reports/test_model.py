@@ -15,6 +15,7 @@ from graphrag_pipeline.indexing.reports.model import RESPONSE_FORMAT, ReportPlan
 from graphrag_pipeline.indexing.reports.records import GraphRecords
 from graphrag_pipeline.indexing.reports.replies import MIDDLE_RATING, parse_reply
 from graphrag_pipeline.models.ports import CallFailedError, ReplyFormatError
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import load_prompt
 from graphrag_pipeline.settings.settings import CommunitiesSettings
 from graphrag_pipeline.text.tokens import count_tokens_each
@@ -204,3 +205,51 @@ def test_hostile_replies_are_refused_or_read_in_linear_time():
 def test_text_that_cannot_be_stored_is_cleaned():
     result = report(summary="Sc\u200broo\x00ge \ud800 works.", title="A\u202eB\nC")
     assert (result.report.summary, result.report.title) == ("Scrooge works.", "AB C")
+
+
+# -------------------------------------------------------------------------------------------------- text of the prompt
+
+ECHOES = PLAN.prompt.echoes
+EXAMPLE = {
+    "title": "short and specific, with the names of the central entities",
+    "summary": "what the community is, how its entities hang together, what stands out; a few sentences",
+    "rating": 0.0,
+    "rating_explanation": "One sentence that says why",
+    "findings": [
+        {"summary": "one finding in one sentence", "explanation": "a paragraph that supports it from the data"}
+    ],
+}
+
+
+def copied(**changes):
+    return parse_reply(json.dumps({**REPLY, **changes}), CONTEXT, ECHOES)
+
+
+def test_a_report_that_copies_the_example_is_refused():
+    for own in ({}, {"summary": REPLY["summary"]}, {"findings": [FINDING]}):
+        with pytest.raises(ReplyFormatError, match="it repeats the text of the prompt"):
+            copied(**{**EXAMPLE, **own})
+
+
+def test_a_copied_part_of_a_report_counts_as_missing():
+    found = copied(**{**EXAMPLE, "summary": REPLY["summary"], "findings": [*EXAMPLE["findings"], FINDING]})
+    assert found.report.title == ", ".join(CONTEXT.central) and found.report.rank == MIDDLE_RATING
+    assert found.report.rating_explanation == "" and len(found.report.findings) == 1
+    assert found.problems["text of the prompt"] == 4 and found.problems["finding without text"] == 1
+    assert copied() == written(REPLY)
+
+
+def test_a_title_that_the_data_holds_is_no_copy():
+    echoes = PromptEchoes('{"title": "Bob Cratchit"}')
+    assert parse_reply(json.dumps({**REPLY, "title": "Bob Cratchit"}), CONTEXT, echoes).report.title == "Bob Cratchit"
+    assert parse_reply(json.dumps({**REPLY, "title": "Fred"}), CONTEXT, PromptEchoes('{"title": "Fred"}')).problems == {
+        "text of the prompt": 1
+    }
+
+
+def test_a_citation_copied_from_the_users_prompt_names_no_record():
+    echoes = PromptEchoes("Cite as in [Data: Entities (1, 2); Relationships (1)].")
+    found = parse_reply(
+        json.dumps({**REPLY, "summary": "So [Data: Entities (1, 2); Relationships (1)]."}), CONTEXT, echoes
+    )
+    assert found.report.summary == "So." and found.problems["invented citation"] == 3

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from graphrag_pipeline.models.ports import ReplyFormatError
+from graphrag_pipeline.models.prompts import load_prompt
 from graphrag_pipeline.query.answers.model_drift import points_of, read_step
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.model_requests import mark_question
@@ -30,6 +31,15 @@ def test_a_step_is_read_and_its_invented_citations_are_counted() -> None:
     read = read_step(step("It was he [Data: Reports (2, 3)].", "80/100", "Who is he?", 7, "Who is he?", ""), SHOWN)
     assert (read.answer, read.score, read.follow_ups) == ("It was he [Data: Reports (2)].", 80, ("Who is he?",))
     assert read.n_invented == 1
+
+
+def test_what_a_step_copies_is_removed_or_refused() -> None:
+    echoes = load_prompt(None, "drift_primer").echoes
+    read = read_step(step("It was he.", 50, "a question that can be looked up on its own", "Who?"), SHOWN, "?", echoes)
+    assert (read.follow_ups, read.n_copied) == (("Who?",), 1)
+    for copied in ("What the reports say about the question [Data: Reports (2, 7)]", "who haunted scrooge"):
+        with pytest.raises(ReplyFormatError, match="repeats the prompt"):
+            read_step(step(copied), SHOWN, QUESTION, echoes)
 
 
 @pytest.mark.parametrize("reply", ["I do not know.", "[]", '{"score": 3}', '{"response": " "}'])

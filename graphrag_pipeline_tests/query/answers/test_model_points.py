@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphrag_pipeline.citations import split_written
 from graphrag_pipeline.models.ports import ReplyFormatError
+from graphrag_pipeline.models.prompts import default_prompts, load_prompt
 from graphrag_pipeline.query.answers.map_batches import pack_batches
 from graphrag_pipeline.query.answers.model_points import read_points
 from graphrag_pipeline.query.index.graph_index import GraphIndex
@@ -55,6 +57,35 @@ def test_citations_of_what_was_not_shown_are_removed_from_points() -> None:
     found = read_points(points(("A [Data: Reports (2, 3); Entities (5, 6)]. B [Data: Claims (1)].", 50)), SHOWN)
     assert found.points == (("A [Data: Reports (2); Entities (5)]. B.", 50),)
     assert found.lost["invented citations"] == 3
+
+
+ECHOES = load_prompt(None, "global_search_map").echoes
+PLACEHOLDER = "What the reports say about the question [Data: Reports (2)]"
+
+
+def test_points_copied_from_the_prompt_are_dropped_and_a_reply_of_them_alone_is_refused() -> None:
+    own = ("Scrooge changes [Data: Reports (2)].", 80)
+    found = read_points(points((PLACEHOLDER, 90), ("What the reports support", 100), own), SHOWN, ECHOES)
+    assert found.points == (own,) and found.lost == {"points that repeat the prompt": 2}
+    with pytest.raises(ReplyFormatError, match=r"only points that repeat the prompt \(1\)"):
+        read_points(points((PLACEHOLDER, 0)), SHOWN, ECHOES)
+    assert read_points(points((PLACEHOLDER, 0), ("Nothing of this is said.", 0)), SHOWN, ECHOES).points == ()
+
+
+def test_a_point_needs_a_citation_of_what_was_shown_unless_a_setting_says_otherwise() -> None:
+    mixed = points(("A [Data: Reports (2)].", 50), ("B [Data: Reports (77)].", 60), ("C.", 70))
+    found = read_points(mixed, SHOWN, is_citation_needed=True)
+    assert found.points == (("A [Data: Reports (2)].", 50),)
+    assert found.lost == {"points without a citation": 2, "invented citations": 1}
+    assert len(read_points(mixed, SHOWN).points) == 3
+    with pytest.raises(ReplyFormatError, match=r"only points without a citation \(1\)"):
+        read_points(points(("C.", 70), ("D.", 0)), SHOWN, is_citation_needed=True)
+
+
+def test_the_numbers_of_the_examples_belong_to_no_record() -> None:
+    for file, text in default_prompts().items():
+        cited = [int(n) for _, _, cited in split_written(text) for _, ns in cited or () for n in ns]
+        assert all(number >= 900_000_000 for number in cited), file
 
 
 def test_a_reply_without_points_is_refused_and_an_empty_list_is_not() -> None:
@@ -244,7 +275,7 @@ def test_where_a_step_fails_the_embedded_engine_answers_and_says_so(
     carol: GraphIndex, tmp_path: Path, kind: str
 ) -> None:
     with running_model_server(
-        [(lambda request: request.kind == kind, Fault("refused")), (is_map, points(("Scrooge changes.", 50)))]
+        lambda request: Fault("refused") if request.kind == kind else answer_all(request)
     ) as server:
         result = open_with_model(carol, tmp_path, server).search(QUESTION, method="global")
     assert result.answer.startswith("The model gave no answer (the model refused")

@@ -1,0 +1,119 @@
+"""Text of a prompt file that a reply repeats as if it were content.
+
+A small model often copies the example of its prompt: a report titled "short and specific, with the names of the central
+entities", or an example passage's entities. A parser asks `PromptEchoes` about each value and refuses those that are in
+the prompt file in force, the user's or the bundled one. Values that fill placeholders (the data) are not part of it.
+
+A value is an echo if, without citations, case, punctuation and single letters,
+
+- it equals a value of an example (a JSON string, or a field of a record), or
+- it is a run of at least `MIN_ECHOED` words of the file, or
+- an example value of that length makes up at least `MOST_OF_VALUE` of it.
+
+A value that the data holds too, word by word, is not an echo. Keep out: what a parser does with an echo.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+
+from graphrag_pipeline.citations import replace_written, split_written
+from graphrag_pipeline.text.sentence_forms import find_words, fold
+
+MIN_ECHOED = 4.0
+"""Words of a value that may be found anywhere in a prompt; a character of a script without spaces is half a word."""
+MOST_OF_VALUE = 0.75
+LEAST_COPIED_NUMBERS = 3
+"""Numbers of a citation that equals one of the prompt, if it counts as copied; fewer may be equal by chance."""
+
+_JSON_VALUE = re.compile(r'(?<=[:\[,])\s*"((?:[^"\\\n]|\\.)*)"(?!\s*:)')
+_RECORD = re.compile(r'\(\s*"?(entity|relationship|claim)"?\s*<\|>(.*?)\)[ \t]*(?=\n|##|\Z)', re.IGNORECASE)
+_PLACEHOLDER = re.compile(r"\{[A-Za-z_]\w*\}")
+_N_NAMES = {"entity": 1, "relationship": 2, "claim": 2}
+
+Words = tuple[str, ...]
+
+
+class PromptEchoes:
+    """The words and example values of a prompt file.
+
+    Args:
+        template: text of the file, with placeholders; "" has no echo.
+    """
+
+    def __init__(self, template: str = "") -> None:
+        self._template = template
+
+    def holds(self, value: str, data: str = "") -> bool:
+        """Return whether a value of a reply repeats the prompt.
+
+        Args:
+            data: what the prompt showed in the place of a placeholder; a value that it holds is not an echo.
+        """
+        words = _words_of(value)
+        if not words or not self._template:
+            return False
+        is_echo = words in self._examples or (_weigh(words) >= MIN_ECHOED and _is_run(words, self._text))
+        return (is_echo or self._is_mostly_example(words)) and not _is_run(words, _join(_words_of(data)))
+
+    def names(self, name: str) -> bool:
+        """Return whether a name is that of an entity in an example of records."""
+        return _words_of(name) in self._names
+
+    def is_copied_citation(self, cited: list[tuple[str, list[str]]]) -> bool:
+        """Return whether a citation equals one of the prompt, of `LEAST_COPIED_NUMBERS` numbers or more."""
+        return sum(len(numbers) for _, numbers in cited) >= LEAST_COPIED_NUMBERS and cited in self._citations
+
+    def _is_mostly_example(self, words: Words) -> bool:
+        weight, text = _weigh(words), _join(words)
+        long = (example for example in self._examples if _weigh(example) >= MIN_ECHOED)
+        return any(_weigh(example) >= MOST_OF_VALUE * weight and _is_run(example, text) for example in long)
+
+    @cached_property
+    def _text(self) -> str:
+        """The words of the template; no run of words crosses a placeholder."""
+        return "|".join(_join(_words_of(part)) for part in _PLACEHOLDER.split(self._plain))
+
+    @cached_property
+    def _plain(self) -> str:
+        """The template with its delimiters in place of their placeholders, and plain braces."""
+        text = self._template.replace("{tuple_delimiter}", "<|>").replace("{record_delimiter}", "##")
+        return text.replace("{{", " { ").replace("}}", " } ")
+
+    @cached_property
+    def _examples(self) -> frozenset[Words]:
+        values = [match.group(1) for match in _JSON_VALUE.finditer(self._plain)]
+        values += [field for _, fields in self._records() for field in fields]
+        return frozenset(filter(None, map(_words_of, values)))
+
+    @cached_property
+    def _names(self) -> frozenset[Words]:
+        return frozenset(_words_of(name) for kind, fields in self._records() for name in fields[: _N_NAMES[kind]])
+
+    @cached_property
+    def _citations(self) -> list[list[tuple[str, list[str]]]]:
+        return [cited for _, _, cited in split_written(self._template) if cited is not None]
+
+    def _records(self) -> Iterator[tuple[str, list[str]]]:
+        for match in _RECORD.finditer(self._plain):
+            yield match.group(1).casefold(), match.group(2).split("<|>")
+
+
+def _words_of(text: str) -> Words:
+    """Return the folded words of a text without its citations; single letters, such as articles, are left out."""
+    words = find_words(fold(replace_written(text, lambda _: "")))
+    return tuple(word for word in words if len(word) > 1 or not word.isascii() or word.isdigit())
+
+
+def _join(words: Words) -> str:
+    return f" {' '.join(words)} "
+
+
+def _is_run(words: Words, text: str) -> bool:
+    return _join(words) in text
+
+
+def _weigh(words: Words) -> float:
+    return sum(0.5 if len(word) == 1 and not word.isascii() else 1.0 for word in words)
