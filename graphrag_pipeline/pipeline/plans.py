@@ -42,6 +42,7 @@ def plan_extraction(root: Root) -> ExtractionPlan:
         max_gleanings=settings.max_gleanings,
         language=settings.language,
         claims=claims,
+        only_names_in_text=settings.only_names_in_text,
     )
 
 

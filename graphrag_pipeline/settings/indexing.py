@@ -67,6 +67,11 @@ class ExtractionSettings(Section):
         min_length=1,
     )
     max_gleanings: int = for_model(1, "maximum follow-up calls (gleanings) per text unit for missed entities.", ge=0)
+    only_names_in_text: bool = for_model(
+        True,
+        "whether entities, ends of relationships and subjects of claims must be named in the text unit, in some form; "
+        "others are dropped and counted. false keeps them, as Microsoft GraphRAG does.",
+    )
     has_claims: bool = for_model(False, "whether claims are extracted too, in separate calls.")
     claim_description: str = for_model(
         "Any claims or facts that could be relevant to information discovery.", "definition of a claim in the prompt."

@@ -9,6 +9,8 @@ A first reply without a record means "no entities" if it holds only the end mark
 `{"entities": []}`. With other words around it (an apology, a poem), `parse` rejects it: the model gets the reason and
 one more request, and the text unit fails if that does not help. A gleaning reply without records ends the conversation.
 
+Records about names that the text unit does not hold are left out and counted (`kept_records.py`).
+
 Keep out: the choice of text units, caching and retries (`models`), merging (`indexing/graph`).
 """
 
@@ -20,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.indexing.extraction.kept_records import RecordFilter
 from graphrag_pipeline.indexing.extraction.reply_fields import (
     ExtractedClaim,
     ExtractedEntity,
@@ -34,6 +37,7 @@ MAX_SPECIFIED = 100  # entities of a text unit that the claims prompt names
 
 Row = dict[str, Any]
 _Record = ExtractedEntity | ExtractedRelationship | ExtractedClaim
+_Keep = Callable[[ExtractionReply], ExtractionReply]
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,7 @@ class ExtractionPlan:
         max_gleanings: most gleaning turns in a conversation.
         language: `auto` or the name of a language.
         claims: None if claims are disabled.
+        only_names_in_text: whether records about names that the text does not hold are left out.
     """
 
     prompt: Prompt
@@ -63,6 +68,7 @@ class ExtractionPlan:
     max_gleanings: int = 1
     language: str = "auto"
     claims: ClaimsPlan | None = None
+    only_names_in_text: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,12 +102,15 @@ async def extract_text_unit(unit_id: str, text: str, plan: ExtractionPlan, model
     """
     follow_up = plan.continue_prompt.render()
     opening = build_graph_prompt(text, plan)
-    replies = await _converse(unit_id, opening, follow_up, parse_graph_reply, plan.max_gleanings, model)
+    keep = _keep_named(text, plan.prompt) if plan.only_names_in_text else _keep_all
+    replies = await _converse(unit_id, opening, follow_up, parse_graph_reply, plan.max_gleanings, model, keep)
     claim_replies: list[ChatReply[ExtractionReply]] = []
     if plan.claims:
         opening = build_claims_prompt(text, [e.name for reply in replies for e in reply.value.entities], plan)
         follow_up = plan.claims.continue_prompt.render()
-        claim_replies = await _converse(unit_id, opening, follow_up, parse_claims_reply, plan.max_gleanings, model)
+        keep = _keep_named(text, plan.claims.prompt) if plan.only_names_in_text else _keep_all
+        parse = parse_claims_reply
+        claim_replies = await _converse(unit_id, opening, follow_up, parse, plan.max_gleanings, model, keep)
     return replace(collect_mentions(unit_id, replies, claim_replies, plan.entity_types), n_characters=len(text))
 
 
@@ -142,6 +151,14 @@ def refuse_empty(reply: ExtractionReply, text: str) -> ExtractionReply:
     )
 
 
+def _keep_named(text: str, prompt: Prompt) -> _Keep:
+    return RecordFilter(text, prompt.echoes).keep
+
+
+def _keep_all(reply: ExtractionReply) -> ExtractionReply:
+    return reply
+
+
 async def _converse(
     unit_id: str,
     opening: list[Message],
@@ -149,10 +166,11 @@ async def _converse(
     parse: Callable[[str], ExtractionReply],
     max_gleanings: int,
     model: ChatModel,
+    keep: _Keep,
 ) -> list[ChatReply[ExtractionReply]]:
     """Return the replies of one conversation; the last one may add no record."""
     # Each record is parsed alone, and a last record that was cut off is left out: all of a reply may be parsed.
-    request = ChatRequest(unit_id, opening, lambda text: refuse_empty(parse(text), text), keep_whole=str)
+    request = ChatRequest(unit_id, opening, lambda text: keep(refuse_empty(parse(text), text)), keep_whole=str)
     replies = [await model.complete(request)]
     messages = opening
     while len(replies) <= max_gleanings and _adds_something(replies):
@@ -161,7 +179,8 @@ async def _converse(
             {"role": "assistant", "content": replies[-1].text},
             {"role": "user", "content": follow_up},
         ]
-        replies.append(await model.complete(ChatRequest(unit_id, messages, parse, keep_whole=str)))
+        request = ChatRequest(unit_id, messages, lambda text: keep(parse(text)), keep_whole=str)
+        replies.append(await model.complete(request))
     return replies
 
 

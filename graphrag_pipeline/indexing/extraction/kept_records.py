@@ -1,0 +1,75 @@
+"""Records of an extraction reply that are about the passage: names that it holds, descriptions that are no example's.
+
+A relationship needs both ends, a claim its subject. Keep out: which forms of a name a passage holds
+(`passage_names.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TypeVar
+
+from graphrag_pipeline.indexing.extraction.passage_names import PassageNames
+from graphrag_pipeline.indexing.extraction.reply_fields import ExtractedClaim, ExtractedEntity, ExtractedRelationship
+from graphrag_pipeline.indexing.extraction.reply_records import ExtractionReply
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes
+
+R = TypeVar("R", ExtractedEntity, ExtractedRelationship)
+
+ABSENT_NAME = "entity not named in the text"
+ABSENT_END = "relationship of a name not in the text"
+ABSENT_SUBJECT = "claim about a name not in the text"
+ABSENT_OBJECT = "object of a claim not in the text"
+ECHO = "text of the prompt"
+OWN_SHARE = 0.8
+"""A description that repeats the prompt is kept if the passage holds this share of its words: an example may be taken
+from it."""
+
+
+class RecordFilter:
+    """Keeps the records that are about a passage.
+
+    Args:
+        text: of the passage.
+        echoes: of the prompt; a name of its examples must be in the passage with all its words.
+    """
+
+    def __init__(self, text: str, echoes: PromptEchoes) -> None:
+        self._text = text
+        self._passage = PassageNames(text)
+        self._echoes = echoes
+
+    def keep(self, reply: ExtractionReply) -> ExtractionReply:
+        """Return a reply without other records; `problems` counts them."""
+        problems = Counter(reply.problems)
+        relationships = [pair for pair in reply.relationships if self._holds(pair.source) and self._holds(pair.target)]
+        entities = [entity for entity in reply.entities if self._holds(entity.name)]
+        claims = [claim for claim in reply.claims if self._holds(claim.subject)]
+        problems[ABSENT_NAME] += len(reply.entities) - len(entities)
+        problems[ABSENT_END] += len(reply.relationships) - len(relationships)
+        problems[ABSENT_SUBJECT] += len(reply.claims) - len(claims)
+        return replace(
+            reply,
+            entities=tuple(self._describe(entity, problems) for entity in entities),
+            relationships=tuple(self._describe(pair, problems) for pair in relationships),
+            claims=tuple(self._keep_object(claim, problems) for claim in claims),
+            problems=dict(sorted((+problems).items())),
+        )
+
+    def _holds(self, name: str) -> bool:
+        return self._passage.hold(name, is_exact=self._echoes.names(name))
+
+    def _describe(self, record: R, problems: Counter[str]) -> R:
+        """Return a record without a description that repeats the prompt."""
+        text = record.description
+        if not self._echoes.holds(text, self._text) or self._passage.share_of(text) >= OWN_SHARE:
+            return record
+        problems[ECHO] += 1
+        return replace(record, description="")
+
+    def _keep_object(self, claim: ExtractedClaim, problems: Counter[str]) -> ExtractedClaim:
+        if claim.object == "NONE" or self._holds(claim.object):
+            return claim
+        problems[ABSENT_OBJECT] += 1
+        return replace(claim, object="NONE")

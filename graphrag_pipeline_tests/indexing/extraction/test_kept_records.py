@@ -1,0 +1,54 @@
+"""Records of replies about names that the passage does not hold, as small models wrote them."""
+
+from __future__ import annotations
+
+from graphrag_pipeline.indexing.extraction.kept_records import RecordFilter
+from graphrag_pipeline.indexing.extraction.reply_records import parse_claims_reply, parse_graph_reply
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes
+from graphrag_pipeline.models.prompts import load_prompt
+
+TEXT = "Mara Ellsworth founded Quillon Robotics in Tarnby. Her partner Idris Vanterpool was an accountant."
+ECHOES = load_prompt(None, "extract_graph").echoes
+COPIED = """("entity"<|>Ines Calvo<|>PERSON<|>Ines Calvo opened the Brill Observatory in 1962 and was its first head.)
+##
+("entity"<|>Tarn<|>GEO<|>Tarn is the place above which the Brill Observatory stands.)
+##
+("entity"<|>Ellsworth, Mara<|>PERSON<|>Mara Ellsworth founded a company.)
+##
+("entity"<|>Tarnby<|>GEO<|>Tarn is the place above which the Brill Observatory stands.)
+##
+("relationship"<|>Mara Ellsworth<|>Quillon Robotics<|>She founded it.<|>9)
+##
+("relationship"<|>Mara Ellsworth<|>Brill Observatory<|>She ran it.<|>9)
+<|COMPLETE|>"""
+
+
+def test_records_of_the_example_are_dropped_and_counted() -> None:
+    kept = RecordFilter(TEXT, ECHOES).keep(parse_graph_reply(COPIED))
+    assert [(entity.name, entity.description) for entity in kept.entities] == [
+        ("Ellsworth, Mara", "Mara Ellsworth founded a company."),
+        ("Tarnby", ""),
+    ]
+    assert [(pair.source, pair.target) for pair in kept.relationships] == [("Mara Ellsworth", "Quillon Robotics")]
+    assert kept.problems == {
+        "entity not named in the text": 2,
+        "relationship of a name not in the text": 1,
+        "text of the prompt": 1,
+    }
+
+
+def test_the_passage_of_the_example_itself_keeps_its_records() -> None:
+    passage = (
+        "Dr Ines Calvo opened the Brill Observatory above Tarn in 1962, was its first head and stands in its place."
+    )
+    kept = RecordFilter(passage, ECHOES).keep(parse_graph_reply(COPIED))
+    assert [entity.name for entity in kept.entities] == ["Ines Calvo", "Tarn"]
+    assert kept.entities[0].description.startswith("Ines Calvo opened")
+
+
+def test_a_claim_needs_its_subject_and_loses_an_object_that_is_not_there() -> None:
+    record = '("claim"<|>{}<|>{}<|>FOUNDING<|>TRUE<|>NONE<|>NONE<|>So.<|>founded)'
+    reply = "##".join(record.format(*names) for names in (("Mara Ellsworth", "Lunn Shipping"), ("Lunn", "NONE")))
+    kept = RecordFilter(TEXT, PromptEchoes()).keep(parse_claims_reply(reply))
+    assert [(claim.subject, claim.object) for claim in kept.claims] == [("Mara Ellsworth", "NONE")]
+    assert kept.problems == {"claim about a name not in the text": 1, "object of a claim not in the text": 1}
