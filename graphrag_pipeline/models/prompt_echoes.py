@@ -8,7 +8,9 @@ A value is an echo if, without citations, case, punctuation and single letters,
 
 - it equals a value of an example (a JSON string, or a field of a record), or
 - it is a run of at least `MIN_ECHOED` words of the file, or
-- an example value of that length makes up at least `MOST_OF_VALUE` of it.
+- an example value of that length makes up at least `MOST_OF_VALUE` of it, or
+- it is like an example value of `MIN_VARIED` words or more (`LEAST_LIKENESS` of their words in order), and its other
+  words are neither names nor numbers: "a paragraph that supports the claim by the data".
 
 A value that the data holds too, word by word, is not an echo. Keep out: what a parser does with an echo.
 """
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 from functools import cached_property
 
 from graphrag_pipeline.citations import replace_written, split_written
@@ -25,6 +28,9 @@ from graphrag_pipeline.text.sentence_forms import find_words, fold
 MIN_ECHOED = 4.0
 """Words of a value that may be found anywhere in a prompt; a character of a script without spaces is half a word."""
 MOST_OF_VALUE = 0.75
+MIN_VARIED = 6
+LEAST_LIKENESS = 0.65
+"""2 x words in common, in order / words of both."""
 LEAST_COPIED_NUMBERS = 3
 """Numbers of a citation that equals one of the prompt, if it counts as copied; fewer may be equal by chance."""
 
@@ -56,7 +62,8 @@ class PromptEchoes:
         if not words or not self._template:
             return False
         is_echo = words in self._examples or (_weigh(words) >= MIN_ECHOED and _is_run(words, self._text))
-        return (is_echo or self._is_mostly_example(words)) and not _is_run(words, _join(_words_of(data)))
+        is_echo = is_echo or self._is_mostly_example(words) or self._is_varied_example(words, value)
+        return is_echo and not _is_run(words, _join(_words_of(data)))
 
     def names(self, name: str) -> bool:
         """Return whether a name is that of an entity in an example of records."""
@@ -70,6 +77,17 @@ class PromptEchoes:
         weight, text = _weigh(words), _join(words)
         long = (example for example in self._examples if _weigh(example) >= MIN_ECHOED)
         return any(_weigh(example) >= MOST_OF_VALUE * weight and _is_run(example, text) for example in long)
+
+    def _is_varied_example(self, words: Words, value: str) -> bool:
+        if len(words) < MIN_VARIED or any(len(word) == 1 and not word.isascii() for word in words):
+            return False
+        own = {fold(word) for word in find_words(value)[1:] if not word.islower()}
+        return any(
+            len(example) >= MIN_VARIED
+            and own.issubset(example)
+            and SequenceMatcher(None, example, words, autojunk=False).ratio() >= LEAST_LIKENESS
+            for example in self._examples
+        )
 
     @cached_property
     def _text(self) -> str:

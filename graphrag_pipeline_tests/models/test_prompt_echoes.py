@@ -21,6 +21,7 @@ def echoes_of(name: str) -> PromptEchoes:
         ("community_report", "Short and specific, with the names of the central entities."),
         ("community_report", "Title: short and specific, with the names of the central entities"),
         ("community_report", "a paragraph that supports it from the data [Data: Entities (1, 7)]"),
+        ("community_report", "A paragraph that supports the claim by the data"),
         ("global_search_map", "What the reports support"),
         ("lazy_subqueries", "a question"),
         ("lazy_subqueries", "b question"),
@@ -39,6 +40,7 @@ def test_example_values_and_instructions_are_echoes(prompt: str, value: str) -> 
     [
         ("community_report", "Quillon Robotics and Tarnby"),
         ("community_report", "Community Overview"),
+        ("community_report", "A paragraph that supports Marley in the data of 1843"),
         ("community_report", "The community is led by Leonie Akabua."),
         ("global_search_map", "The reports say that the fire began in a store room."),
         ("drift_follow_up", "Which question did the marshal leave open?"),
