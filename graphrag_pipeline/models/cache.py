@@ -1,7 +1,7 @@
-"""Store of validated replies and vectors, so that no request is paid twice.
+"""Store of replies and vectors, so that no request is paid twice.
 
-A reply is stored under its request key. A vector is stored under the embedder's fingerprint and the hash of its text.
-Both are committed before the caller gets them.
+A reply is stored under its request key, also one that its request rejected, which the reader judges again. A vector is
+stored under the embedder's fingerprint and the hash of its text. Both are committed before the caller gets them.
 
 Keep out: requests, models, money.
 """

@@ -2,10 +2,10 @@
 
 A step takes the port as an argument, so that a test can pass a fake and a setting can choose another engine.
 
-A request carries the function that parses its reply. If the function rejects a reply, the model gets the reason and
-one more request. A rejected reply is never stored, so every stored reply parses. A record whose calls fail becomes a
-`Failure`, which is data like a reply. An error that concerns every record (a wrong key, a spent budget) is a
-`PipelineError` and ends the run.
+A request carries the function that parses its reply. If the function rejects a reply, the model gets the reason and one
+more request. A rejected reply is stored, too, since it was paid, but no caller gets it: a later run corrects it instead
+of repeating the request. A record whose calls fail becomes a `Failure`, which is data like a reply. An error that
+concerns every record (a wrong key, a spent budget) is a `PipelineError` and ends the run.
 
 Add here: a port when a step needs a new kind of answer. Keep out: clients, settings, and details of one vendor.
 """

@@ -3,8 +3,11 @@
 A request is answered from the store, else by a running request with the same key, else by the endpoint. A reply is used
 if the `parse` of its request accepts it. Of a reply that was cut off, what is whole is parsed. If `parse` rejects the
 reply, the model gets the reason and one more request.
-Only replies that parse are stored. They are stored before the caller gets them, except a stream, which is stored at
-its end.
+
+Replies are stored before the caller gets them, except a stream, which is stored at its end. A rejected reply is stored,
+too, since it was paid: a later run parses it again and, if it is still rejected, sends one more correction in other
+words. After `MAX_ASKED` requests the record fails without a call, until prompt, model or parameters change. A refusal
+is not stored.
 
 If an endpoint rejects `response_format` with status 400, 422 or 501, the schema is added to the prompt from then on.
 Neither this nor a corrective turn changes the key of the reply.
@@ -15,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
@@ -24,17 +27,25 @@ from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.cache import ResponseCache, StoredReply
 from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
+from graphrag_pipeline.models.endpoints.judged_replies import (
+    ReplyFault,
+    judge,
+    read_attempts,
+    reply_of,
+    revive,
+    say_how_often,
+)
 from graphrag_pipeline.models.endpoints.replies import (
+    MAX_ASKED,
     Completion,
     add_to_last,
     correct_messages,
-    find_fault,
+    correction_key,
     read_completion,
 )
 from graphrag_pipeline.models.endpoints.streaming import OnToken
 from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
-from graphrag_pipeline.models.ports import CUT_NOTE, CallFailedError, ChatReply, ChatRequest, Message, ReplyFormatError
-from graphrag_pipeline.models.reply_json import keep_whole_values
+from graphrag_pipeline.models.ports import CUT_NOTE, CallFailedError, ChatReply, ChatRequest, Message
 from graphrag_pipeline.models.requests import canonical_json, request_key_of, sendable
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.models.structured import describe_schema
@@ -47,7 +58,6 @@ BOUNDED_COMPLETION = 4096  # most tokens of a completion under a budget, if the 
 
 _LOG = logging.getLogger(__name__)
 _PATH = "/chat/completions"
-_CUT_ADVICE = "the reply was cut off (finish_reason length); allow more tokens in the model's parameters"
 
 
 class OpenAIChatModel:
@@ -141,27 +151,46 @@ class OpenAIChatModel:
     def _recall(self, keys: Sequence[str], requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
         stored = self._cache.read(keys)
         return [
-            _revive(request, key, stored[key]) if key in stored else None
+            revive(request, key, stored[key]) if key in stored else None
             for key, request in zip(keys, requests, strict=True)
         ]
 
     async def _request_reply(self, request: ChatRequest[T], key: str, on_token: OnToken | None) -> ChatReply[T]:
         """Request a reply, once more if the first one cannot be used and no text of it was passed on; store it."""
-        first = await self._send_first(request, key, on_token)
-        judged = _judge(request, first.value)
-        calls = [first]
-        if isinstance(judged, _ReplyFault):
-            has_readers = on_token is not None and bool(first.value.text.strip())
-            messages = None if has_readers else correct_messages(request.messages, first.value, judged.reason)
-            if messages is None:
-                raise CallFailedError(judged.reason, key, first.value.text or first.value.refusal)
-            calls.append(await self._send(messages, request.response_format, key))
-            judged = _judge(request, calls[-1].value)
-        answer = calls[-1].value
-        if isinstance(judged, _ReplyFault):
-            raise CallFailedError(f"{judged.reason} (asked twice)", key, answer.text or answer.refusal)
+        attempts = read_attempts(self._cache, request, key)
+        if attempts.accepted is not None and attempts.stored is not None:
+            await asyncio.wrap_future(self._cache.write(key, attempts.stored))
+            return attempts.accepted
+        rejected = attempts.rejected
+        calls: list[Sent[Completion]] = []
+        for _ in range(min(1 if rejected else 2, MAX_ASKED - len(rejected))):
+            if not rejected:
+                sent = await self._send_first(request, key, on_token)
+            else:
+                messages = correct_messages(request.messages, *rejected[-1], len(rejected))
+                if messages is None:
+                    break
+                sent = await self._send(messages, request.response_format, key)
+            calls.append(sent)
+            judged = judge(request, sent.value)
+            if not isinstance(judged, ReplyFault):
+                stored = self._to_store(sent.value, calls)
+                await asyncio.wrap_future(self._cache.write(key, stored))
+                return reply_of(stored, judged, key, is_cached=False)
+            await self._store_rejected(correction_key(key, len(rejected)), sent)
+            rejected.append((sent.value, judged.reason))
+            if on_token is not None and sent.value.text.strip():  # it has readers
+                break
+        answer, reason = rejected[-1]
+        raise CallFailedError(f"{reason}{say_how_often(len(rejected))}", key, answer.text or answer.refusal)
+
+    async def _store_rejected(self, key: str, sent: Sent[Completion]) -> None:
+        if not sent.value.refusal and sent.value.finish_reason != "content_filter":
+            await asyncio.wrap_future(self._cache.write(key, self._to_store(sent.value, [sent])))
+
+    def _to_store(self, answer: Completion, calls: Sequence[Sent[Completion]]) -> StoredReply:
         costs = [call.cost for call in calls if call.cost is not None]
-        stored = StoredReply(
+        return StoredReply(
             model=self._settings.model,
             stage=self.stage,
             text=answer.text,
@@ -171,8 +200,6 @@ class OpenAIChatModel:
             seconds=sum(call.seconds for call in calls),
             cost=sum(costs) if costs else None,
         )
-        await asyncio.wrap_future(self._cache.write(key, stored))
-        return _reply_of(stored, judged, key, is_cached=False)
 
     async def _send_first(self, request: ChatRequest[Any], key: str, on_token: OnToken | None) -> Sent[Completion]:
         """Send a request, as a stream if `on_token` is set and the endpoint supports streams."""
@@ -220,46 +247,3 @@ class _Learned:
 
     accepts_response_format: bool = True
     longest_completion: int = EXPECTED_COMPLETION
-
-
-@dataclass(frozen=True)
-class _ReplyFault:
-    reason: str
-
-
-def _judge(request: ChatRequest[T], answer: Completion) -> T | _ReplyFault:
-    """Return the parsed value of a completion, or why it cannot be used; of one that was cut off, of what is whole."""
-    fault = find_fault(answer)
-    if fault:
-        return _ReplyFault(fault)
-    keep_whole: Callable[[str], str] | None = str
-    if answer.is_cut:
-        keep_whole = request.keep_whole or (keep_whole_values if request.response_format else None)
-    if keep_whole is None:
-        return _ReplyFault(_CUT_ADVICE)
-    try:
-        return request.parse(keep_whole(answer.text))
-    except RecursionError:
-        return _ReplyFault("the reply is nested too deeply")
-    except (ReplyFormatError, ValueError) as error:
-        return _ReplyFault(f"{_CUT_ADVICE}: {error}" if answer.is_cut else str(error))
-
-
-def _revive(request: ChatRequest[T], key: str, stored: StoredReply) -> ChatReply[T] | None:
-    """Return a stored reply, or None if the `parse` of the request rejects it now."""
-    value = _judge(request, Completion(stored.text, stored.finish_reason))
-    return None if isinstance(value, _ReplyFault) else _reply_of(stored, value, key, is_cached=True)
-
-
-def _reply_of(stored: StoredReply, value: T, key: str, is_cached: bool) -> ChatReply[T]:
-    return ChatReply(
-        text=stored.text,
-        value=value,
-        request_key=key,
-        finish_reason=stored.finish_reason,
-        prompt_tokens=stored.prompt_tokens,
-        completion_tokens=stored.completion_tokens,
-        seconds=stored.seconds,
-        cost=stored.cost,
-        is_cached=is_cached,
-    )

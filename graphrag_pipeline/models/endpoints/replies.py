@@ -10,10 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.ports import CUT_OFF, Message, ReplyFormatError
 from graphrag_pipeline.models.requests import sendable
 
 MAX_SHOWN = 4000  # characters of a bad reply in a corrective request
+MAX_ASKED = 4
+"""Most requests for one reply in all runs, each worded differently: the request and its corrections."""
+_STRICTER = (
+    "Use at most half as many words, and only what you are sure of.",
+    "Write the shortest answer that has the format asked for.",
+    "Write the shortest answer that has the format asked for.",
+)
 
 THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)  # in the text of local reasoning models
 
@@ -61,22 +69,36 @@ def find_fault(answer: Completion) -> str:
     return ""
 
 
-def correct_messages(messages: Sequence[Message], answer: Completion, reason: str) -> list[Message] | None:
-    """Return the conversation of a corrective request; None after a refusal, which would be paid in vain."""
+def correct_messages(
+    messages: Sequence[Message], answer: Completion, reason: str, n_asked: int = 1
+) -> list[Message] | None:
+    """Return the conversation of a corrective request; None after a refusal, which would be paid in vain.
+
+    Args:
+        n_asked: number of requests before; each wording is another, since an equal request at temperature 0 would get
+            an equal answer.
+    """
     if answer.refusal or answer.finish_reason == "content_filter":
         return None
+    again = f" {n_asked} answers so far could not be used. {_STRICTER[min(n_asked, MAX_ASKED) - 2]}" * (n_asked > 1)
     if answer.is_cut:
-        return add_to_last(messages, "Your previous answer was too long and was cut off. Answer more briefly.")
-    if not answer.text.strip():  # an equal request at temperature 0 would get an equal answer
-        return add_to_last(messages, "Your previous answer was empty. Write the answer.")
+        return add_to_last(messages, f"Your previous answer was too long and was cut off. Answer more briefly.{again}")
+    if not answer.text.strip():
+        return add_to_last(messages, f"Your previous answer was empty. Write the answer.{again}")
     correction = (
-        f"Your answer cannot be used: {reason[:500]}\nAnswer again, in the format asked for and with nothing else."
+        f"Your answer cannot be used: {reason[:500]}\n"
+        f"Answer again, in the format asked for and with nothing else.{again}"
     )
     return [
         *messages,
         {"role": "assistant", "content": answer.text[:MAX_SHOWN]},
         {"role": "user", "content": correction},
     ]
+
+
+def correction_key(key: str, n_asked: int) -> str:
+    """Return the key under which a rejected reply is stored: that of its request, or of its n-th correction."""
+    return stable_hash("correction", key, str(n_asked)) if n_asked else key
 
 
 def add_to_last(messages: Sequence[Message], text: str) -> list[Message]:

@@ -106,14 +106,44 @@ def test_the_model_receives_the_reason_its_reply_was_refused(tmp_path: Path) -> 
     assert server.count() == 2
 
 
-def test_a_reply_that_stays_unusable_is_a_failure_and_is_not_stored(tmp_path: Path) -> None:
+def test_a_reply_that_stays_unusable_is_a_failure_and_never_requested_unchanged(tmp_path: Path) -> None:
     with running_model_server(lambda request: "gossip " * 200) as server:
-        for _ in range(2):
-            with pytest.raises(CallFailedError, match=r"no fact in 'gossip .* \(asked twice\)") as caught:
+        for often in ("twice", "3 times", "4 times; it is not asked again", "4 times"):
+            with pytest.raises(CallFailedError, match=rf"no fact in 'gossip .* \(asked {often}") as caught:
                 complete(chat_model(server.base_url, tmp_path), ask("Who?"))
         assert caught.value.reply.startswith("gossip")
         assert len(caught.value.reply) <= 300
-    assert server.count() == 4
+    assert len({json.dumps(call.body) for call in server.calls}) == server.count() == 4
+
+
+@pytest.mark.parametrize("reply", ["", "gossip"])
+def test_a_rejected_reply_is_stored_and_a_later_run_sends_another_correction(tmp_path: Path, reply: str) -> None:
+    with running_model_server([("2 answers so far", FACT), ("Who", reply)]) as server:
+        with pytest.raises(CallFailedError):
+            complete(chat_model(server.base_url, tmp_path), ask("Who?"))
+        found = complete(chat_model(server.base_url, tmp_path), ask("Who?"))
+        assert found.value == FACT and not found.is_cached
+        assert complete(chat_model(server.base_url, tmp_path), ask("Who?")).is_cached
+    assert server.count() == 3
+
+
+def test_a_rejected_reply_that_parses_now_is_not_paid_again(tmp_path: Path) -> None:
+    lenient = ChatRequest("Who?", ask("Who?").messages, str)
+    with running_model_server([("cannot be used", "more gossip"), ("Who", "gossip")]) as server:
+        with pytest.raises(CallFailedError):
+            complete(chat_model(server.base_url, tmp_path), ask("Who?"))
+        longer = ChatRequest("Who?", lenient.messages, lambda text: text[: text.index("more") + 4])
+        assert complete(chat_model(server.base_url, tmp_path), longer).value == "more"
+        assert complete(chat_model(server.base_url, tmp_path), lenient).text == "more gossip"
+    assert server.count() == 2
+
+
+def test_a_refusal_is_not_stored(tmp_path: Path) -> None:
+    with running_model_server(lambda request: Fault("refused")) as server:
+        for _ in range(2):
+            with pytest.raises(CallFailedError, match="refused"):
+                complete(chat_model(server.base_url, tmp_path), ask("Who?"))
+    assert server.count() == 2
 
 
 def test_a_stored_reply_that_a_stricter_reader_refuses_is_requested_again(tmp_path: Path) -> None:
@@ -128,7 +158,7 @@ def test_a_stored_reply_that_a_stricter_reader_refuses_is_requested_again(tmp_pa
         strict = ChatRequest("Who?", ask("Who?").messages, read_long)
         assert not complete(chat, strict).is_cached
         assert complete(chat, strict).is_cached
-    assert server.count() == 3
+    assert server.count() == 2, "the stored reply is corrected at once"
 
 
 class Findings(BaseModel):

@@ -1,0 +1,97 @@
+"""Replies judged by the `parse` of their request, sent or stored, rejected or not.
+
+Keep out: sending, and the wording of corrective requests (`replies.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from graphrag_pipeline.models.cache import ResponseCache, StoredReply
+from graphrag_pipeline.models.endpoints.replies import MAX_ASKED, Completion, correction_key, find_fault
+from graphrag_pipeline.models.ports import ChatReply, ChatRequest, ReplyFormatError
+from graphrag_pipeline.models.reply_json import keep_whole_values
+
+T = TypeVar("T")
+
+_CUT_ADVICE = "the reply was cut off (finish_reason length); allow more tokens in the model's parameters"
+
+
+@dataclass(frozen=True)
+class ReplyFault:
+    reason: str
+
+
+def judge(request: ChatRequest[T], answer: Completion) -> T | ReplyFault:
+    """Return the parsed value of a completion, or why it cannot be used; of one that was cut off, of what is whole."""
+    fault = find_fault(answer)
+    if fault:
+        return ReplyFault(fault)
+    keep_whole: Callable[[str], str] | None = str
+    if answer.is_cut:
+        keep_whole = request.keep_whole or (keep_whole_values if request.response_format else None)
+    if keep_whole is None:
+        return ReplyFault(_CUT_ADVICE)
+    try:
+        return request.parse(keep_whole(answer.text))
+    except RecursionError:
+        return ReplyFault("the reply is nested too deeply")
+    except (ReplyFormatError, ValueError) as error:
+        return ReplyFault(f"{_CUT_ADVICE}: {error}" if answer.is_cut else str(error))
+
+
+def say_how_often(n_asked: int) -> str:
+    if n_asked == MAX_ASKED:
+        return f" (asked {n_asked} times; it is not asked again until the prompt, the model or its parameters change)"
+    return " (asked twice)" if n_asked == 2 else f" (asked {n_asked} times)" if n_asked > 2 else ""
+
+
+def revive(request: ChatRequest[T], key: str, stored: StoredReply) -> ChatReply[T] | None:
+    """Return a stored reply, or None if the `parse` of the request rejects it now."""
+    value = judge(request, Completion(stored.text, stored.finish_reason))
+    return None if isinstance(value, ReplyFault) else reply_of(stored, value, key, is_cached=True)
+
+
+def reply_of(stored: StoredReply, value: T, key: str, is_cached: bool) -> ChatReply[T]:
+    return ChatReply(
+        text=stored.text,
+        value=value,
+        request_key=key,
+        finish_reason=stored.finish_reason,
+        prompt_tokens=stored.prompt_tokens,
+        completion_tokens=stored.completion_tokens,
+        seconds=stored.seconds,
+        cost=stored.cost,
+        is_cached=is_cached,
+    )
+
+
+@dataclass(frozen=True)
+class StoredAttempts(Generic[T]):
+    """The stored replies to a request and its corrections.
+
+    Attributes:
+        rejected: those that `parse` rejects, and why, in order.
+        accepted: the first that it accepts now, as after a change of the parser; None if there is none.
+        stored: the row of that reply.
+    """
+
+    rejected: list[tuple[Completion, str]]
+    accepted: ChatReply[T] | None = None
+    stored: StoredReply | None = None
+
+
+def read_attempts(cache: ResponseCache, request: ChatRequest[T], key: str) -> StoredAttempts[T]:
+    """Return the stored replies to a request and its corrections, judged."""
+    keys = [correction_key(key, n) for n in range(MAX_ASKED)]
+    stored = cache.read(keys)
+    rejected: list[tuple[Completion, str]] = []
+    for found in (stored[one] for one in keys if one in stored):
+        answer = Completion(found.text, found.finish_reason)
+        judged = judge(request, answer)
+        if not isinstance(judged, ReplyFault):
+            return StoredAttempts(rejected, reply_of(found, judged, key, is_cached=True), found)
+        rejected.append((answer, judged.reason))
+    return StoredAttempts(rejected)
