@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 
-from graphrag_pipeline.query.answers.model import UNCITED
+from graphrag_pipeline.query.answers.notes import strip_notes
 
 _MARKER = re.compile(r"\s?\[\d+\]")
 _MARKDOWN = re.compile(r"[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}|^#+\s+|^\s*[-*+]\s+", re.MULTILINE)
 _QUOTED_LINE = re.compile(r"^- (.*)$", re.MULTILINE)
 _REPLACED = re.compile(r"\AThe model gave no answer \(.*?\); the embedded engine answers instead\.\s*", re.DOTALL)
 _SURE = re.compile(
-    r"\W*(?:not in the index|nothing in the index|not answered:|unanswerable\b|"
+    r"\W*(?:not in the index|no answer in what could be read|nothing in the index|not answered:|unanswerable\b|"
     r"(?:i am|i'm) sorry,? but i am unable to answer this question given the provided data)",
     re.IGNORECASE,
 )
@@ -93,5 +93,5 @@ def answer_body(answer: str, engine: str) -> str:
     """Return what an answer states, as plain text: of the embedded engine, its quoted lines."""
     is_embedded = engine == "embedded" or _REPLACED.match(answer) is not None
     quoted = _QUOTED_LINE.findall(answer) if is_embedded else []
-    text = "\n".join(quoted) if quoted else _REPLACED.sub("", answer).replace(UNCITED, "")
+    text = "\n".join(quoted) if quoted else strip_notes(_REPLACED.sub("", answer))
     return _MARKDOWN.sub("", _MARKER.sub("", text)).strip()

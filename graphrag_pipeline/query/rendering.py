@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from graphrag_pipeline.query.context_style import ContextStyle
-from graphrag_pipeline.query.results import Citation, Context, TextUnitRecord
+from graphrag_pipeline.query.results import Answer, Citation, Context, TextUnitRecord
 from graphrag_pipeline.query.strict_tables import render_strict
 
 MAX_QUOTE_SHOWN = 160
@@ -92,6 +92,17 @@ def _blocks(heading: str, blocks: Sequence[tuple[int, str, str]], delimiter: str
 
 def _source_title(unit: TextUnitRecord) -> str:
     return f"{unit.document_title} (excerpt)" if unit.is_excerpt else unit.document_title
+
+
+def account_of(answer: Answer) -> dict[str, Any]:
+    """Return how an answer was written: engine, removed citations, failures, what was not read, what cites nothing."""
+    return {
+        "engine": answer.engine,
+        "invented_citations": answer.n_invented,
+        "failure": answer.failure,
+        "unread": asdict(answer.unread) | {"reasons": list(answer.unread.reasons)} if answer.unread else None,
+        "uncited": [{"sentence": one.text, "citation": one.citation} for one in answer.uncited],
+    }
 
 
 def citation_to_dict(citation: Citation) -> dict[str, Any]:

@@ -224,6 +224,37 @@ class Citation:
 
 
 @dataclass(frozen=True)
+class Unread:
+    """The parts of what was to be read that gave no usable reply.
+
+    Attributes:
+        parts: what they are, such as "batches of reports".
+        reasons: each once.
+    """
+
+    parts: str
+    n_failed: int
+    n_parts: int
+    reasons: tuple[str, ...]
+
+    def describe(self) -> str:
+        """Return a sentence such as "1 of 4 batches of reports could not be read (no answer in 6 attempts)"."""
+        return f"{self.n_failed} of {self.n_parts} {self.parts} could not be read ({'; '.join(self.reasons)})"
+
+
+@dataclass(frozen=True)
+class UncitedSentence:
+    """A sentence of a model's answer that cites nothing.
+
+    Attributes:
+        citation: number of the citation that was found to support it; None if nothing that was read does.
+    """
+
+    text: str
+    citation: int | None = None
+
+
+@dataclass(frozen=True)
 class Answer:
     """Text with `[n]` markers, and their citations in that order.
 
@@ -232,6 +263,8 @@ class Answer:
         n_invented: number of removed citations: a model cited records that it was not shown.
         failure: why the model gave no answer; "" if it did, or if no model was used.
         text_units: text units that were read besides the context; they belong to the context of the result.
+        unread: what could not be read; None if all could.
+        uncited: sentences of a model's answer that cite nothing.
     """
 
     text: str
@@ -240,3 +273,5 @@ class Answer:
     n_invented: int = 0
     failure: str = ""
     text_units: tuple[TextUnitRecord, ...] = ()
+    unread: Unread | None = None
+    uncited: tuple[UncitedSentence, ...] = ()

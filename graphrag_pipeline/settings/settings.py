@@ -208,6 +208,12 @@ class AnswersSettings(Section):
     language: str = for_model(
         "auto", "language of the answer: auto (the language of the question) or a name, such as German."
     )
+    check_uncited: bool = for_model(
+        True,
+        "whether sentences of an answer that cite nothing are matched to what the model was shown, and noted under the "
+        "answer; if nothing is cited, the embedded engine's answer is shown, too. false leaves them, as Microsoft "
+        "GraphRAG does.",
+    )
     cited_points_only: bool = for_model(
         True,
         "whether global and lazy search drop points that cite no record that was shown; false keeps them, as Microsoft "

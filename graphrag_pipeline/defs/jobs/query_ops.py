@@ -101,6 +101,10 @@ def build_answering_op(step: SearchStep) -> dg.OpDefinition:
         shown = output | {"answer": dg.MetadataValue.md(markdown), **_models(after)}
         if answer.n_invented:
             shown["invented citations removed"] = answer.n_invented
+        if answer.unread:
+            shown["not read"] = answer.unread.describe()
+        if answer.uncited:
+            shown["sentences without support"] = sum(sentence.citation is None for sentence in answer.uncited)
         context.add_output_metadata(shown)
         kept = KeptAnswer(
             question=query.user_question,

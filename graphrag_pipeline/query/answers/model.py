@@ -1,6 +1,7 @@
 """Answers written by a chat model from a context or from points, each statement cited; streamed if a receiver is given.
 
-The prompts ask for NOT IN THE INDEX where the data does not answer; the answer then lists what was looked at. If the
+The prompts ask for NOT IN THE INDEX where the data does not answer; the answer then lists what was looked at. Under the
+answer there are notes (`notes.py`) on what could not be read and on sentences that cite nothing (`uncited.py`). If the
 model gives no reply, the embedded engine's answer replaces it and says so. Keep out: choosing the context, making the
 points (`model_points.py`).
 """
@@ -9,16 +10,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.models.ports import CUT_NOTE, CallFailedError, ChatRequest, Failure, Message
 from graphrag_pipeline.query.answers.model_citations import CitedText, Shown, cited_numbers, shown_numbers
+from graphrag_pipeline.query.answers.notes import NOT_IN_INDEX, PARTIAL, UNCITED, note_uncited, note_unread
+from graphrag_pipeline.query.answers.uncited import ShownText, check_sentences, show_context, show_points
 from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
 from graphrag_pipeline.query.rendering import PLAIN, render_context
-from graphrag_pipeline.query.results import Answer, Context, TextUnitRecord
+from graphrag_pipeline.query.results import Answer, Context, TextUnitRecord, UncitedSentence, Unread
 from graphrag_pipeline.query.streams import OnToken
 from graphrag_pipeline.query.token_budget import reply_tokens
 from graphrag_pipeline.query.understanding.conversation import read_history
@@ -28,10 +31,19 @@ from graphrag_pipeline.text.tokens import count_tokens_each
 if TYPE_CHECKING:
     from graphrag_pipeline.query.search.global_ import Point
 
-NOT_IN_INDEX = "NOT IN THE INDEX"
+DECLINED = "NOT IN THE INDEX"
 """Text that the prompts ask for where the data does not answer."""
-UNCITED = "\n\n(No statement of this answer cites a record of the index.)"
 _AROUND = " \t\r\n*#_`>\"'.:"
+
+
+@dataclass(frozen=True)
+class _Material:
+    """What a model was shown: the records that it may cite, their texts, how they were written, and excerpts."""
+
+    numbers: Shown
+    texts: Sequence[ShownText]
+    style: ContextStyle = PLAIN
+    excerpts: Sequence[TextUnitRecord] = ()
 
 
 class AnswerWriter:
@@ -60,53 +72,55 @@ class AnswerWriter:
         shown = [read_history(local).render(), render_context(context, style)]
         data = {"context_data": as_data("\n\n".join(filter(None, shown)))}
         messages = self._open(name, question, local.response_type, **data)
-        return self._write(
-            messages, shown_numbers(context), f"looked at {_count_records(context)}", style, context.excerpts
-        )
+        material = _Material(shown_numbers(context), show_context(context), style, context.excerpts)
+        return self._write(messages, material, f"looked at {_count_records(context)}")
 
-    def write_from_points(self, question: str, points: Sequence[Point], max_tokens: int, looked: str) -> Answer:
+    def write_from_points(
+        self, question: str, points: Sequence[Point], max_tokens: int, looked: str, unread: Unread | None = None
+    ) -> Answer:
         """Return the answer from points by score, best first, until one exceeds `max_tokens`.
 
         Args:
             looked: what was looked at, for an answer that says that the index does not answer.
+            unread: what could not be read, and is noted.
 
         Raises:
             CallFailedError: the model gives no reply.
         """
         texts = list_points(points, max_tokens)
         messages = self._open("global_search_reduce", question, report_data=as_data("\n\n".join(texts)))
-        return self._write(messages, cited_numbers("\n".join(texts)), looked)
+        material = _Material(cited_numbers("\n".join(texts)), show_points(points[: len(texts)]))
+        return self._write(messages, material, looked, unread)
 
     def _open(self, name: str, question: str, response_type: str | None = None, **data: str) -> list[Message]:
         settings = self._index.settings.answers
         form = {"response_type": response_type or settings.response_type, "max_length": str(settings.max_words)}
         return open_question(self._index.prompt(name), settings.language, question, **form, **data)
 
-    def _write(
-        self,
-        messages: list[Message],
-        shown: Shown,
-        looked: str,
-        style: ContextStyle = PLAIN,
-        excerpts: Sequence[TextUnitRecord] = (),
-    ) -> Answer:
-        cited = CitedText(self._index, shown, style.kinds_of_names, excerpts)
+    def _write(self, messages: list[Message], material: _Material, looked: str, unread: Unread | None = None) -> Answer:
+        cited = CitedText(self._index, material.numbers, material.style.kinds_of_names, material.excerpts)
         written: list[str] = []
         opening, is_open = "", False
         for piece in self._pieces(ChatRequest("answer", messages, str, keep_whole=str)):
             opening += piece
-            if not is_open and NOT_IN_INDEX.startswith(opening.lstrip(_AROUND)[: len(NOT_IN_INDEX)]):
-                continue  # it may still become NOT_IN_INDEX
+            if not is_open and DECLINED.startswith(opening.lstrip(_AROUND)[: len(DECLINED)]):
+                continue  # it may still become DECLINED
             self._hand_on(cited.add(piece if is_open else opening), written)
             is_open = True
         bare = opening.lstrip(_AROUND)
-        if not is_open and bare.startswith(NOT_IN_INDEX):
-            rest = cited.add(bare[len(NOT_IN_INDEX) :].lstrip(_AROUND)) + cited.rest()
-            self._hand_on(f"Not in the index: {looked}. {rest}".strip(), written)
+        uncited: tuple[UncitedSentence, ...] = ()
+        if not is_open and bare.startswith(DECLINED):
+            rest = cited.add(bare[len(DECLINED) :].lstrip(_AROUND)) + cited.rest()
+            self._hand_on(f"{PARTIAL if unread else NOT_IN_INDEX}: {looked}. {rest}".strip(), written)
         else:
             self._hand_on(("" if is_open else cited.add(opening)) + cited.rest(), written)
-            self._hand_on("" if cited.citations else UNCITED, written)
-        return Answer("".join(written), tuple(cited.citations), "model", cited.n_invented)
+            if self._index.settings.answers.check_uncited:
+                uncited = _find_support("".join(written), material.texts, cited)
+            self._hand_on(note_uncited(uncited) + ("" if cited.citations else UNCITED), written)
+        self._hand_on(note_unread(unread), written)
+        return Answer(
+            "".join(written), tuple(cited.citations), "model", cited.n_invented, unread=unread, uncited=uncited
+        )
 
     def _hand_on(self, text: str, written: list[str]) -> None:
         if text:
@@ -142,10 +156,13 @@ def list_points(points: Sequence[Point], max_tokens: int) -> list[str]:
     return texts[: max(n_fit, 1)]
 
 
-def replaced_answer(extractive: Answer, reason: str) -> Answer:
-    """Return the embedded engine's answer in place of a model's, with the reason."""
-    text = f"The model gave no answer ({reason}); the embedded engine answers instead.\n\n{extractive.text}"
-    return replace(extractive, text=text, failure=reason)
+def _find_support(text: str, shown: Sequence[ShownText], cited: CitedText) -> tuple[UncitedSentence, ...]:
+    """Return the sentences of an answer that cite nothing, each once, with citations of the texts that support them."""
+    distinct = {checked.text: checked.support for checked in check_sentences(text.replace(CUT_NOTE, ""), shown)}
+    return tuple(
+        UncitedSentence(sentence, cited.add_support(support.kind, support.number, sentence) if support else None)
+        for sentence, support in distinct.items()
+    )
 
 
 def _count_records(context: Context) -> str:

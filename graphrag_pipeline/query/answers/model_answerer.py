@@ -9,12 +9,13 @@ from collections.abc import Callable
 
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.query.answers.extractive_answerer import ExtractiveAnswerer
-from graphrag_pipeline.query.answers.model import AnswerWriter, replaced_answer
+from graphrag_pipeline.query.answers.model import AnswerWriter
 from graphrag_pipeline.query.answers.model_drift import ModelFollower, imagine_answer, points_of
 from graphrag_pipeline.query.answers.model_lazy import estimate_map, map_text_units, split_question
 from graphrag_pipeline.query.answers.model_points import MappedPoints, map_reports
+from graphrag_pipeline.query.answers.notes import is_uncited, replaced_answer, stand_beside
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.results import Answer, Context
+from graphrag_pipeline.query.results import Answer, Context, Unread
 from graphrag_pipeline.query.search.community_selection import Selection
 from graphrag_pipeline.query.search.drift import Drift
 from graphrag_pipeline.query.search.global_ import map_points
@@ -44,7 +45,7 @@ class ModelAnswerer:
         """Answer from a context; the embedded engine answers from an empty one."""
         if context.is_empty:
             return self._extractive.write_from_context(question, context, local)
-        return _write_or_replace(
+        return self._write_or_replace(
             lambda: self._writer.write_from_context(question, context, local),
             lambda: self._extractive.write_from_context(question, context, local),
         )
@@ -63,19 +64,20 @@ class ModelAnswerer:
             return Answer(f"Not in the index: {selection.describe()}.", engine="model")
         if not selection.kept:
             return self._extractive.write_from_reports(question, mapped, selection, settings)
-        looked = _describe_reading(mapped, selection)
-        if not mapped.points and not mapped.has_failed:
+        looked, unread = _describe_reading(mapped, selection), mapped.unread("batches of reports")
+        if not mapped.points and not unread:
             return _not_in_index(looked)
 
         def write_extractive() -> Answer:
             points = MappedPoints(map_points(self._index, question, selection))
             return self._extractive.write_from_reports(question, points, selection, settings)
 
-        if mapped.has_failed:
-            return replaced_answer(write_extractive(), "; ".join(mapped.failures))
-        return _write_or_replace(
-            lambda: self._writer.write_from_points(question, mapped.points, settings.max_answer_tokens, looked),
+        if not mapped.points and unread:
+            return replaced_answer(write_extractive(), _explain(unread), unread)
+        return self._write_or_replace(
+            lambda: self._writer.write_from_points(question, mapped.points, settings.max_answer_tokens, looked, unread),
             write_extractive,
+            unread,
         )
 
     # -------------------------------------------------------------------------------------------------------- drift
@@ -91,17 +93,20 @@ class ModelAnswerer:
     def write_from_steps(self, question: str, drift: Drift, settings: DriftSearchSettings) -> Answer:
         """Answer from the answers of the steps."""
         points, looked = points_of(drift.steps), f"looked at {drift.describe()}"
-        if not points and not drift.has_failed:
+        failed = [step for step in drift.steps if step.failure]
+        unread = Unread("questions", len(failed), len(drift.steps), tuple(drift.failures)) if failed else None
+        if not points and not unread:
             return _not_in_index(looked)
 
         def write_extractive() -> Answer:
             return self._extractive.write_from_steps(question, drift, settings)
 
-        if not points:
-            return replaced_answer(write_extractive(), "; ".join(drift.failures))
-        return _write_or_replace(
-            lambda: self._writer.write_from_points(question, points, settings.max_answer_tokens, looked),
+        if not points and unread:
+            return replaced_answer(write_extractive(), _explain(unread), unread)
+        return self._write_or_replace(
+            lambda: self._writer.write_from_points(question, points, settings.max_answer_tokens, looked, unread),
             write_extractive,
+            unread,
         )
 
     # --------------------------------------------------------------------------------------------------------- lazy
@@ -124,32 +129,46 @@ class ModelAnswerer:
     ) -> Answer:
         """Answer from the points; if none were mapped, from the text units that fit a context."""
         context, looked = self._read_text_units(selection, settings), selection.describe()
-        if not mapped.points and not mapped.has_failed and (context.is_empty or mapped.account):
+        unread = mapped.unread("batches of text units")
+        if not mapped.points and not unread and (context.is_empty or mapped.account):
             return _not_in_index(looked)
 
         def write_extractive() -> Answer:
             return self._extractive.quote_text_units(question, selection, settings)
 
-        if mapped.has_failed and not mapped.points:
-            return replaced_answer(write_extractive(), "; ".join(mapped.failures))
+        if unread and not mapped.points:
+            return replaced_answer(write_extractive(), _explain(unread), unread)
 
         def write() -> Answer:
+            limit = settings.max_answer_tokens
             if mapped.points:
-                return self._writer.write_from_points(question, mapped.points, settings.max_answer_tokens, looked)
+                return self._writer.write_from_points(question, mapped.points, limit, looked, unread)
             return self._writer.write_from_context(question, context)
 
-        return _write_or_replace(write, write_extractive)
+        return self._write_or_replace(write, write_extractive, unread)
 
     def _read_text_units(self, selection: LazySelection, settings: LazySearchSettings) -> Context:
         return select_lazy_context(self._index, selection, settings.max_context_tokens)
 
+    def _write_or_replace(
+        self, write: Callable[[], Answer], write_extractive: Callable[[], Answer], unread: Unread | None = None
+    ) -> Answer:
+        """Return the model's answer; if its call fails, the embedded engine's with the reason.
 
-def _write_or_replace(write: Callable[[], Answer], write_extractive: Callable[[], Answer]) -> Answer:
-    """Return the model's answer; if its call fails, the embedded engine's with the reason."""
-    try:
-        return write()
-    except CallFailedError as error:
-        return replaced_answer(write_extractive(), error.reason)
+        If no statement of the model's answer has a citation, both stand side by side.
+        """
+        try:
+            answer = write()
+        except CallFailedError as error:
+            return replaced_answer(write_extractive(), error.reason, unread or Unread("answers", 1, 1, (error.reason,)))
+        is_checked = self._index.settings.answers.check_uncited
+        return stand_beside(answer, write_extractive()) if is_checked and is_uncited(answer) else answer
+
+
+def _explain(unread: Unread) -> str:
+    """Return why a model gave no answer: all calls failed, or those that did not found nothing."""
+    reasons = "; ".join(unread.reasons)
+    return reasons if unread.n_failed == unread.n_parts else f"nothing in the {unread.parts} that it read; {reasons}"
 
 
 def _not_in_index(looked: str) -> Answer:

@@ -152,6 +152,10 @@ class CitedText:
             self._recent, self._is_cited = "", False
         self._recent = (self._recent + text)[-MAX_STATEMENT:]
 
+    def add_support(self, kind: str, number: int, statement: str) -> int | None:
+        """Return the marker of the passage behind a record that supports a statement; None if it has none."""
+        return self._number(kind, number, statement) or None
+
     @property
     def _statement(self) -> str:
         """The statement of a citation that comes now: the text of its line since the last one."""
@@ -163,14 +167,15 @@ class CitedText:
         known = [(self._kinds_of_names.get(kind.strip().casefold(), kind), numbers) for kind, numbers in cited]
         named, n_invented = keep_shown(known, self._shown)
         self.n_invented += n_invented
-        numbers = [self._number(kind, number) for kind, number in named[:MAX_CITED]]
+        statement = self._statement
+        numbers = [self._number(kind, number, statement) for kind, number in named[:MAX_CITED]]
         return "".join(f"[{number}]" for number in dict.fromkeys(numbers) if number)
 
-    def _number(self, kind: str, number: int) -> int:
+    def _number(self, kind: str, number: int, statement: str) -> int:
         """Return the marker of the passage behind a record; 0 if it has none."""
         finder = self._finder_of_sources if kind == "Sources" else self._finder
         records = finder.read_cited(render_citation([(kind, [str(number)])]))
-        found = finder.find(self._statement, records) if records else None
+        found = finder.find(statement, records) if records else None
         if found is None:
             return 0
         passage, record = found

@@ -32,7 +32,7 @@ from graphrag_pipeline.query.context import PART_OVERHEAD, row_costs
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
 from graphrag_pipeline.query.rendering import render_context
-from graphrag_pipeline.query.results import Context, ReportRecord
+from graphrag_pipeline.query.results import Context, ReportRecord, Unread
 from graphrag_pipeline.query.search.community_selection import Selection, find_large, select_global_context
 from graphrag_pipeline.query.search.global_ import Point
 from graphrag_pipeline.query.token_budget import answer_cost
@@ -85,10 +85,14 @@ class MappedPoints:
     failures: tuple[str, ...] = ()
     static: Mapping[str, int] = field(default_factory=dict)
 
-    @property
-    def has_failed(self) -> bool:
-        """Whether no batch was answered."""
-        return 0 < self.account.get("calls", 0) == self.account.get("failed", 0)
+    def unread(self, parts: str) -> Unread | None:
+        """Return how many calls failed, and why; None if none did.
+
+        Args:
+            parts: what a call read, in the plural.
+        """
+        n_failed = self.account.get("failed", 0)
+        return Unread(parts, n_failed, self.account["calls"], self.failures) if n_failed else None
 
     def details(self) -> dict[str, Any]:
         """Return the number of points and how they were made, for the result of the search."""

@@ -19,6 +19,7 @@ from graphrag_pipeline.query.index.running import prepare_query, run_search
 from graphrag_pipeline.query.index_reader import IndexReader, QuestionCalls
 from graphrag_pipeline.query.methods.state import SearchRequest
 from graphrag_pipeline.query.question import valid_unicode
+from graphrag_pipeline.query.rendering import account_of
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.query.streams import Listener, OnToken, aiterate_tokens, await_search, iterate_tokens
@@ -114,11 +115,7 @@ class GraphIndex(IndexReader):
             question=valid_unicode(request.question),
             snapshot=self.snapshot.id,
             selection=state.selection | filtered | query.time.account,
-            answering={
-                "engine": answer.engine,
-                "invented_citations": answer.n_invented,
-                "failure": answer.failure,
-            },
+            answering=account_of(answer),
             candidates=state.candidates,
         )
 

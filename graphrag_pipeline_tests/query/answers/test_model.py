@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.query.answers.notes import BESIDE, UNCITED
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.model_requests import as_data
 from graphrag_pipeline.query.search_result import SearchResult
@@ -29,10 +30,10 @@ def number_of(index: GraphIndex, title: str) -> int:
 
 def test_a_citation_resolves_to_record_text_unit_document_and_offsets(small: GraphIndex, tmp_path: Path) -> None:
     source, marley = source_of(small, "Marley haunted"), number_of(small, "MARLEY")
-    reply = f"It was Marley [Data: Sources ({source}); Entities ({marley}, 999)]. He came at night."
+    reply = f"It was Marley [Data: Sources ({source}); Entities ({marley}, 999)]."
     with running_model_server(lambda request: reply) as server:
         result = open_with_model(small, tmp_path, server).search(QUESTION)
-    assert result.answer == "It was Marley [1][2]. He came at night."
+    assert result.answer == "It was Marley [1][2]."
     by_source, by_entity = result.citations
     [row] = small.rows_of_numbers("entities", "human_readable_id", [marley])
     assert by_source.kind == "text_unit"
@@ -41,7 +42,8 @@ def test_a_citation_resolves_to_record_text_unit_document_and_offsets(small: Gra
     for citation in result.citations:
         assert documents[citation.document_id][citation.start : citation.end] == citation.quote
     assert by_source.quote == "Marley haunted Scrooge."
-    assert result.answering == {"engine": "model", "invented_citations": 1, "failure": ""}
+    account = {"engine": "model", "invented_citations": 1, "failure": "", "unread": None, "uncited": []}
+    assert result.answering == account
 
 
 def test_the_model_is_shown_the_context_as_data_and_the_question_as_its_own_turn(
@@ -100,12 +102,45 @@ def test_what_the_data_does_not_answer_is_not_in_the_index(small: GraphIndex, tm
     assert result.answer.endswith("It only speaks of Scrooge.") and pieces == [result.answer]
 
 
-def test_an_answer_that_cites_nothing_says_so(small: GraphIndex, tmp_path: Path) -> None:
-    with running_model_server(lambda request: "Surely Hamlet [Data: Sources (77)].") as server:
+INVENTED = "Surely Hamlet did [Data: Sources (77)]."
+SAYS_SO = "Surely Hamlet did.\n\n(Not found in what was read: \u201cSurely Hamlet did.\u201d)" + UNCITED
+
+
+def test_an_answer_that_cites_nothing_says_so_and_the_embedded_engine_stands_beside(
+    small: GraphIndex, tmp_path: Path
+) -> None:
+    with running_model_server(lambda request: INVENTED) as server:
         *pieces, result = open_with_model(small, tmp_path, server).stream(QUESTION)
     assert isinstance(result, SearchResult)
-    assert result.answer == "Surely Hamlet.\n\n(No statement of this answer cites a record of the index.)"
+    extractive = small.search(QUESTION)
+    assert result.answer == SAYS_SO + BESIDE + extractive.answer and result.citations == extractive.citations
     assert "".join(map(str, pieces)) == result.answer and result.answering["invented_citations"] == 1
+    assert result.answering["uncited"] == [{"sentence": "Surely Hamlet did.", "citation": None}]
+
+
+def test_sentences_without_citation_are_left_as_they_are_by_a_setting(small: GraphIndex, tmp_path: Path) -> None:
+    with running_model_server(lambda request: INVENTED) as server:
+        answers = {"engine": "model", "check_uncited": False}
+        result = open_with_model(small, tmp_path, server, answers=answers).search(QUESTION)
+    assert result.answer == "Surely Hamlet did." + UNCITED and result.answering["uncited"] == []
+
+
+@pytest.mark.parametrize("method", ["local", "basic", "lazy"])
+def test_a_sentence_that_the_shown_text_supports_gets_its_citation(
+    small: GraphIndex, tmp_path: Path, method: str
+) -> None:
+    reply = "According to the sources, Scrooge was haunted by Marley. Marley sold 12 ghosts to Hamlet."
+    with running_model_server(lambda request: reply if request.kind == "answer" else None) as server:
+        index = open_with_model(small, tmp_path, server)
+        *pieces, result = index.stream(QUESTION, method=method)
+    assert isinstance(result, SearchResult)
+    first, second = result.answering["uncited"]
+    assert result.citations[first["citation"] - 1].quote == "Marley haunted Scrooge." and second["citation"] is None
+    assert result.answer == (
+        f"{reply}\n\n(Found in what was read: \u201c{first['sentence']}\u201d [1])"
+        "\n\n(Not found in what was read: \u201cMarley sold 12 ghosts to Hamlet.\u201d)"
+    )
+    assert "".join(map(str, pieces)) == result.answer
 
 
 def test_a_model_that_gives_no_answer_is_replaced_and_that_is_said(small: GraphIndex, tmp_path: Path) -> None:

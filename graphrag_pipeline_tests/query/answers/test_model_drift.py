@@ -101,3 +101,27 @@ def test_where_no_step_says_anything_the_answer_is_what_was_looked_at(small: Gra
     with running_model_server([("investigation", step("Nothing.", 0, "Who?"))]) as server:
         result = open_with_model(small, tmp_path, server).search(QUESTION, method="drift", depth=1)
     assert result.answer.startswith("Not in the index: looked at ") and "1 follow-up question;" in result.answer
+
+
+def test_a_refused_follow_up_question_is_told_and_never_counts_as_nothing_found(
+    small: GraphIndex, tmp_path: Path
+) -> None:
+    refuse = ("one question of an investigation", Fault("400"))
+    with running_model_server([refuse, ("investigation", step("Nothing.", 0, "Who?"))]) as server:
+        *pieces, result = open_with_model(small, tmp_path, server).stream(QUESTION, method="drift", depth=1)
+    assert isinstance(result, SearchResult)
+    assert "Not in the index" not in result.answer and "Marley haunted Scrooge." in result.answer
+    unread = result.answering["unread"]
+    assert (unread["parts"], unread["n_failed"], unread["n_parts"]) == ("questions", 1, 2) and unread["reasons"]
+    assert "(1 of 2 questions could not be read (" in result.answer and "".join(map(str, pieces)) == result.answer
+
+
+@pytest.mark.parametrize("final", ["NOT IN THE INDEX\nIt is open.", "Nobody came there."])
+def test_an_answer_from_the_other_steps_tells_what_was_not_read(small: GraphIndex, tmp_path: Path, final: str) -> None:
+    refuse = ("one question of an investigation", Fault("400"))
+    start = ("begin an investigation", step("Much [Data: Reports (1)].", 60, "Who?"))
+    with running_model_server([refuse, start, ("points that analysts", final)]) as server:
+        *pieces, result = open_with_model(small, tmp_path, server).stream(QUESTION, method="drift", depth=1)
+    assert isinstance(result, SearchResult)
+    assert "Not in the index" not in result.answer and result.answering["unread"]["n_failed"] == 1
+    assert "(1 of 2 questions could not be read (" in result.answer and "".join(map(str, pieces)) == result.answer

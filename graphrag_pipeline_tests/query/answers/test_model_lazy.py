@@ -78,6 +78,22 @@ def test_text_units_that_one_call_cannot_hold_are_mapped_to_points(carol: GraphI
     assert "".join(map(str, pieces)) == result.answer
 
 
+def test_a_batch_of_text_units_that_fails_is_told(carol: GraphIndex, tmp_path: Path) -> None:
+    n_maps = 0
+
+    def fail_first(request: ReceivedRequest) -> Any:
+        nonlocal n_maps
+        n_maps += request.kind == "map"
+        return Fault("400") if request.kind == "map" and n_maps == 1 else None
+
+    options = {"max_context_tokens": 2_500, "max_subqueries": 1}
+    with running_model_server(fail_first) as server:
+        result = open_with_model(carol, tmp_path, server).search("Who is Jacob Marley?", method="lazy", **options)
+    unread = result.answering["unread"]
+    assert unread["n_failed"] == 1 and unread["n_parts"] == result.selection["map"]["calls"] > 1
+    assert f"(1 of {unread['n_parts']} batches of text units could not be read (" in result.answer
+
+
 def test_nothing_relevant_is_said_with_what_was_tested(small: GraphIndex, tmp_path: Path) -> None:
     nothing = dict.fromkeys((source_of(small, text) for text in ("Marley", "The fog", "Scrooge hired")), 0)
     with running_model_server(replying(nothing)) as server:

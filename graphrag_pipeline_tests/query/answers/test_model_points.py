@@ -270,6 +270,22 @@ def test_a_batch_that_fails_is_counted_and_the_others_answer(carol: GraphIndex, 
     assert selection["points"] == selection["map"]["calls"] - 1 > 0
 
 
+def test_a_batch_that_fails_beside_others_that_say_nothing_is_told(carol: GraphIndex, tmp_path: Path) -> None:
+    n_maps = 0
+
+    def fail_first(request: ReceivedRequest) -> Any:
+        nonlocal n_maps
+        n_maps += request.kind == "map"
+        return Fault("refused") if n_maps == 1 else points(("Nothing.", 0)) if request.kind == "map" else None
+
+    with running_model_server(fail_first) as server:
+        index = open_with_model(carol, tmp_path, server, global_search={"max_context_tokens": 3000})
+        result = index.search(QUESTION, method="global")
+    unread = result.answering["unread"]
+    assert unread["n_failed"] == 1 and unread["n_parts"] == result.selection["map"]["calls"] > 1
+    assert "Not in the index" not in result.answer and "could not be read" in result.answer and result.citations
+
+
 @pytest.mark.parametrize("kind", ["map", "answer"])
 def test_where_a_step_fails_the_embedded_engine_answers_and_says_so(
     carol: GraphIndex, tmp_path: Path, kind: str
