@@ -21,11 +21,11 @@ from graphrag_pipeline_tests.support.roots import build_tables, make_root, table
 
 pytestmark = pytest.mark.slow
 
-EXTRACTED = '("entity"<|>ADA LOVELACE<|>PERSON<|>Wrote the first program.)##<|COMPLETE|>'
-
-
-def extract_ada(request: ReceivedRequest) -> str | None:
-    return EXTRACTED if request.kind in ("extraction", "gleaning") else None
+def extract_words(request: ReceivedRequest) -> str | None:
+    """Name a few words of the passage, which no rule finds as one name."""
+    words = request.prompt.rpartition("<text>")[2].split()[1:5]
+    reply = f'("entity"<|>{" ".join(words)}<|>PERSON<|>Wrote the first program.)##<|COMPLETE|>'
+    return reply if request.kind in ("extraction", "gleaning") else None
 
 
 @given(st.sets(st.text(max_size=3)), st.integers(1, 30))
@@ -51,12 +51,13 @@ def test_a_changed_extraction_prompt_shows_added_and_removed_records_and_the_bac
 ) -> None:
     before = table_bytes(model_index.root)
     model_index.change_prompt("extract_graph")
-    model_index.script = extract_ada
+    model_index.script = extract_words
     trial = try_stage(model_index.root, STAGES["extracted_graph"], 2)
     assert [change.name for change in trial.changes] == ["prompt extract_graph"]
     for record in trial.records:
-        assert "ADA LOVELACE (PERSON) Wrote the first program." in record.new and record.is_changed
-        assert record.added == ("ADA LOVELACE",) and len(record.removed) > 3
+        [added] = record.added
+        assert f"{added} (PERSON) Wrote the first program." in record.new and record.is_changed
+        assert len(record.removed) > 3
         assert all(name in record.old for name in record.removed)
     n_calls = model_index.server.count()
     assert trial.sample and trial.sample.n_calls == n_calls and trial.sample.cost
