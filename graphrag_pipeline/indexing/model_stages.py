@@ -122,7 +122,8 @@ def _refuse_nothing(used: str, results: Sequence[UnitMentions | Failure]) -> Non
     if isinstance(first, Failure):
         cause = f"{first.record}: {first.reason}" + (f"; the reply starts {first.reply!r}" if first.reply else "")
     else:
-        cause = f"the reply starts {first.first_reply!r}"
+        counts = ", ".join(f"{n} x {reason}" for reason, n in first.problems.items())
+        cause = f"{counts + '; ' if counts else ''}the reply starts {first.first_reply!r}"
     raise PipelineError(
         f"extraction stopped: {_count_units(len(results))} nothing ({used}; {cause}). Change the prompt, the model or "
         "its parameters and run again; usable replies are kept. To leave out documents that name nothing, list them "

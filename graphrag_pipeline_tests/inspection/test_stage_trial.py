@@ -21,6 +21,7 @@ from graphrag_pipeline_tests.support.roots import build_tables, make_root, table
 
 pytestmark = pytest.mark.slow
 
+
 def extract_words(request: ReceivedRequest) -> str | None:
     """Name a few words of the passage, which no rule finds as one name."""
     words = request.prompt.rpartition("<text>")[2].split()[1:5]

@@ -119,7 +119,7 @@ def test_a_model_that_finds_one_entity_a_text_unit_is_shown_beside_the_rules(
 
     with running_model_server(reply) as server:
         monkeypatch.setenv(KEY_VARIABLE, KEY)
-        extraction = {"max_gleanings": 0}
+        extraction = {"max_gleanings": 0, "only_names_in_text": False}
         made = make_model_root(tmp_path / "root", server.base_url, 3, extraction=extraction)
         build_tables(made, tuple(ALL_STAGES))
         n_calls = server.count()
