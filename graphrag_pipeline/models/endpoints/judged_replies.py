@@ -74,7 +74,7 @@ class StoredAttempts(Generic[T]):
 
     Attributes:
         rejected: those that `parse` rejects, and why, in order.
-        accepted: the first that it accepts now, as after a change of the parser; None if there is none.
+        accepted: the first that it accepts now, as after a change of the parser; None without one.
         stored: the row of that reply.
     """
 
