@@ -48,7 +48,7 @@ def index(
     from dataclasses import asdict
 
     from graphrag_pipeline.defs.index_runs.index_run import run_index
-    from graphrag_pipeline.pipeline.open_work import list_unused_overrides, measure_lag
+    from graphrag_pipeline.pipeline.open_work import list_unread_prompts, list_unused_overrides, measure_lag
     from graphrag_pipeline.pipeline.progress import IndexProgress
 
     project = open_root(root)
@@ -66,7 +66,7 @@ def index(
         typer.echo(f"not read: {path}: {problem}", err=True)
     for path, note in report.notes:
         typer.echo(f"note: {path}: {note}", err=True)
-    for line in list_unused_overrides(project):
+    for line in [*list_unused_overrides(project), *list_unread_prompts(project)]:
         typer.echo(line, err=True)
     counts = _count_rows(project, report.waiting or report.snapshot)
     if as_json:
@@ -174,6 +174,7 @@ def status(
     from graphrag_pipeline.pipeline.open_work import (
         find_unpublished_candidate,
         list_failures,
+        list_unread_prompts,
         list_unused_overrides,
         measure_lag,
     )
@@ -202,6 +203,7 @@ def status(
         "failures": list_failures(project),
         "reports": measure_lag(project).to_dict(),
         "unused_overrides": [] if is_imported else list_unused_overrides(project),
+        "unread_prompts": list_unread_prompts(project),
         "stale": [asdict(item) for item in stale],
         "estimates": [asdict(estimate) for estimate in estimates],
         **figures,
@@ -220,7 +222,9 @@ def status(
         typer.echo(f"  {problem['path']}: {problem['problem']}")
     for note in values["notes"]:
         typer.echo(f"note: {note['path']}: {note['note']}")
-    for line in [*_failure_lines(values["failures"]), *_lag_lines(values["reports"]), *values["unused_overrides"]]:
+    for line in [*_failure_lines(values["failures"]), *_lag_lines(values["reports"])]:
+        typer.echo(line)
+    for line in [*values["unused_overrides"], *values["unread_prompts"]]:
         typer.echo(line)
     if not stale and not is_imported and not layout_problem:
         typer.echo("everything is fresh")

@@ -10,6 +10,7 @@ Keep out: when a step sends a prompt, and the meaning of a reply.
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import hashlib
 import re
@@ -170,6 +171,15 @@ def _find_prompt(folder: Path | None, name: str) -> Path:
         return others[0] if others else default
     is_edited = not others or own.read_bytes() != default.read_bytes()
     return own if is_edited else others[0]
+
+
+def find_edited_prompt(folder: Path, name: str) -> Path | None:
+    """Return the user's file of a prompt if it differs from the default; None without one."""
+    path, default = _find_prompt(folder, name), DEFAULTS_FOLDER / f"{name}.txt"
+    texts = [
+        file.read_bytes().removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").strip() for file in (path, default)
+    ]
+    return path if texts[0] != texts[1] else None
 
 
 def open_conversation(prompt: Prompt, language: str, **values: str) -> list[Message]:

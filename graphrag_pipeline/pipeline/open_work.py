@@ -1,16 +1,19 @@
-"""Work that an index leaves open: failed records, deferred reports, unused overrides, an unpublished candidate.
+"""Work that an index leaves open: failed records, deferred reports, unused files of the user, an unpublished candidate.
 
 Only heads and files of the root are read. Keep out: what is stale (`staleness.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.indexing.graph.overrides import find_unused, read_overrides
-from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.models.prompts import find_edited_prompt
+from graphrag_pipeline.pipeline.root import PROMPTS_FOLDER, Root
+from graphrag_pipeline.pipeline.stage_code import prompts_of
 from graphrag_pipeline.pipeline.stages import CANDIDATE, STAGES
 from graphrag_pipeline.settings.settings import OVERRIDES_FILE
 from graphrag_pipeline.tables import MODEL_STAGES
@@ -57,6 +60,41 @@ def list_unused_overrides(root: Root) -> list[str]:
         return str(error).split("\n")
     head = root.tables.head("entities") if overrides.num_rows else None
     return find_unused(overrides, root.tables.read_head(head)) if head else []
+
+
+_QUERY_PROMPTS = {
+    "rating": ("rate_report", "rate_reports", "rate_text_units"),
+    "answers": (
+        "local_search_answer", "basic_search_answer", "global_search_map", "global_search_reduce",
+        "drift_hypothetical_answer", "drift_primer", "drift_follow_up", "lazy_subqueries", "lazy_search_map",
+    ),
+}  # fmt: skip
+"""Section whose engine sends them -> prompts of searches."""
+
+
+def list_unread_prompts(root: Root) -> list[str]:
+    """Return the user's prompts that differ from the default and that no model gets, and the setting that decides."""
+    settings, lines = root.settings, list[str]()
+    for stage in STAGES.values():
+        unread = set(stage.prompts).difference(prompts_of(stage, settings))
+        lines += _describe_unread(root, stage.engine, [name for name in stage.prompts if name in unread])
+    for section, names in _QUERY_PROMPTS.items():
+        lines += _describe_unread(root, section, () if getattr(settings, section).uses_model else names)
+    return lines
+
+
+def _describe_unread(root: Root, section: str, names: Iterable[str]) -> list[str]:
+    edited = [path for name in names if (path := find_edited_prompt(root.path / PROMPTS_FOLDER, name))]
+    if not edited:
+        return []
+    engine = getattr(root.settings, section).engine
+    reason = "`extraction.has_claims` is false"
+    if engine != "model":
+        reason = f"`{section}.engine` is {engine}, which reads no prompt; set it to model"
+    elif section == "resolution":
+        reason = "`resolution.rules` has no verdict of the model"
+    files = ", ".join(f"{PROMPTS_FOLDER}/{path.name}" for path in edited)
+    return [f"edited but not used: {files}: {reason}"]
 
 
 def find_unpublished_candidate(root: Root) -> str | None:

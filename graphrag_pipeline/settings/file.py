@@ -17,6 +17,7 @@ from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.settings.settings import PASSWORD_IN_URL, SETTINGS_FILE, Settings
 
 if TYPE_CHECKING:
+    import yaml
     from pydantic_core import ErrorDetails
 
 ENVIRONMENT_PREFIX = "GRAPHRAG__"
@@ -44,11 +45,41 @@ def parse_yaml(text: str) -> Any:
     Every stage reads settings, so libyaml is used if it is installed: it is ten times as fast.
 
     Raises:
-        yaml.YAMLError: the text is not valid YAML.
+        yaml.YAMLError: the text is not valid YAML, or a key is there twice, of which YAML would drop the first.
     """
     import yaml
 
-    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+    try:
+        node = loader.get_single_node()
+        _refuse_repeated_keys(node)
+        return None if node is None else loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _refuse_repeated_keys(node: yaml.Node | None) -> None:
+    import yaml
+
+    waiting, seen = [node], set[int]()
+    while waiting:
+        node = waiting.pop()
+        if node is None or id(node) in seen or isinstance(node, yaml.ScalarNode):
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+            continue
+        first: dict[tuple[str, str], int] = {}
+        for key, value in node.value:
+            waiting.append(value)
+            line = key.start_mark.line + 1
+            name = (key.tag, key.value) if isinstance(key, yaml.ScalarNode) else (key.tag, str(id(key)))
+            if first.setdefault(name, line) != line:
+                raise yaml.MarkedYAMLError(
+                    f"line {line}: {key.value!r} is there already, in line {first[name]}; put both together under one "
+                    f"{key.value!r}, or delete one"
+                )
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:

@@ -57,6 +57,12 @@ def test_environment_overrides_the_file(tmp_path: Path) -> None:
         ("- a\n", {}, "must hold sections"),
         ("a: [\n", {}, "is not valid YAML"),
         (
+            "text_units:\n  size: 600\nschedule:\n  cron: ''\ntext_units:\n  overlap: 50\n",
+            {},
+            "line 5: 'text_units' is there already, in line 1",
+        ),
+        ("text_units:\n  size: 600\n  size: 700\n", {}, "line 3: 'size' is there already, in line 2"),
+        (
             "resolution:\n  rules: [alia]\n",
             {},
             "resolution.rules: Value error, unknown rule 'alia'; write true, false or",
