@@ -9,11 +9,18 @@ BM25 is that of the text unit under its document's title. A window is two neighb
 weight is small because static vectors blur long texts: they only decide between text units whose words match almost
 equally. The sum of reciprocal ranks let them overrule the words.
 
-The best text unit of each document counts in full. Each further one counts `REPEAT`, so that several text units of one
-document do not crowd out a second document that the question needs. The order inside a document stays.
+The best text unit of each document counts in full. Each further one counts
 
-Candidates are the best text units by BM25 and the best by the text unit's own vector. One that only the vectors find
-has BM25 score 0: looking its low score up costs a scan and finds no more. English stop words of the question are left
+    1 - REPEAT_LOSS * (d - 1) / (d - 1 + HALF_LOSS),    d the number of documents among the candidates
+
+so that several text units of one document do not crowd out a second document that the question needs. Of a few long
+documents, as the chapters of a book, every text unit but a few is a further one, and it loses less. The order inside a
+document stays.
+
+Candidates are the `N_BY_WORDS` best text units by BM25 and the `N_BY_VECTOR` best by the text unit's own vector. One
+that only the vectors find has BM25 score 0: looking its low score up costs a scan and finds no more. The candidates do
+not depend on k, so a longer list begins with the shorter one. If k is larger than their number, text units found
+behind them follow by BM25. English stop words of the question are left
 out. Words such as "where" and "did" are rare in texts, so BM25 would give them weight (0.642 / 0.314 instead of
 0.662 / 0.333 on 2WikiMultihopQA). `graphrag_pipeline_tests/bench/retrieval.py` measures the ranking on several corpora.
 """
@@ -28,13 +35,16 @@ import numpy as np
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_searched
 from graphrag_pipeline.query.selection.windows import embed_question, find_best_windows
+from graphrag_pipeline.storage.vectors.stores import ScoredIds
 
 TEXT_UNIT_VECTORS = "default-text_unit-text"
 WINDOW_WEIGHT = 0.15
-REPEAT = 0.6
-"""Factor of the score of a text unit whose document has a better one; 0.5 to 0.7 find as much evidence."""
+REPEAT_LOSS = 0.5
+"""Share of its score that a text unit loses if its document, one of very many, has a better one."""
+HALF_LOSS = 10
+"""Number of further documents at which half of that is lost; 5 to 20 find as much evidence."""
 N_BY_WORDS = 100
-"""Number of candidates by BM25; 3 k if that is more."""
+"""Number of candidates by BM25."""
 N_BY_VECTOR = 20
 """Number of candidates by vector; 50 find no more evidence."""
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
@@ -43,9 +53,9 @@ _WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
 def rank_text_units(index: IndexReader, question: str, k: int) -> list[tuple[str, float]]:
     """Return the k best text units as (id, fused score), best first; ties by text unit vector, then by id."""
     table = index.snapshot.vectors(TEXT_UNIT_VECTORS)
-    words = searched_words(question)
-    by_words = dict(table.search_text(words, max(N_BY_WORDS, 3 * k)))
-    near = dict(table.search(index.embed_question(question), max(N_BY_VECTOR, k)))
+    found_by_words = table.search_text(searched_words(question), max(N_BY_WORDS, 3 * k))
+    found_near = table.search(index.embed_question(question), max(N_BY_VECTOR, k))
+    by_words, near = dict(found_by_words[:N_BY_WORDS]), dict(found_near[:N_BY_VECTOR])
     ids = sorted({*by_words, *near})
     if not ids:
         return []
@@ -54,7 +64,19 @@ def rank_text_units(index: IndexReader, question: str, k: int) -> list[tuple[str
     fused = fuse(np.array([by_words.get(unit_id, 0.0) for unit_id in ids]), windows.scores)
     order = sorted(range(len(ids)), key=lambda i: (-fused[i], -near.get(ids[i], 0.0), ids[i]))
     scores = weigh_repeats(fused[order], documents_of(index, rows[order]))
-    return [(ids[order[i]], float(scores[i])) for i in np.argsort(-scores, kind="stable")[:k].tolist()]
+    ranked = [(ids[order[i]], float(scores[i])) for i in np.argsort(-scores, kind="stable").tolist()]
+    return [*ranked, *_follow(ranked, found_by_words, found_near)][:k]
+
+
+def _follow(ranked: ScoredIds, by_words: ScoredIds, near: ScoredIds) -> ScoredIds:
+    """Return what was found behind the ranked candidates: by BM25, then by vector, with scores below the lowest."""
+    known = {unit_id for unit_id, _ in ranked}
+    rest = dict(by_words)
+    for unit_id, _ in near:
+        rest.setdefault(unit_id, 0.0)
+    highest = max(rest.values(), default=0.0) or 1.0
+    lowest = ranked[-1][1]
+    return [(unit_id, lowest * score / highest) for unit_id, score in rest.items() if unit_id not in known]
 
 
 def documents_of(index: IndexReader, rows: np.ndarray) -> list[str]:
@@ -63,17 +85,19 @@ def documents_of(index: IndexReader, rows: np.ndarray) -> list[str]:
 
 
 def weigh_repeats(scores: np.ndarray, documents: Sequence[str]) -> np.ndarray:
-    """Multiply the score of each text unit by `REPEAT` if one before it is of the same document.
+    """Multiply the score of each text unit whose document has one before it by the module's factor.
 
     Args:
         scores: float (n,), best first.
         documents: id of each text unit's document; "" is unknown, and no repetition.
     """
+    n_others = max(len({document for document in documents if document}) - 1, 0)
+    factor = 1 - REPEAT_LOSS * n_others / (n_others + HALF_LOSS)
     seen: set[str] = set()
     factors = np.ones(len(scores))
     for place, document in enumerate(documents):
         if document and document in seen:
-            factors[place] = REPEAT
+            factors[place] = factor
         seen.add(document)
     return np.round(scores * factors, 6)
 

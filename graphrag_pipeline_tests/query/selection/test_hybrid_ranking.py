@@ -5,7 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graphrag_pipeline.query.selection.hybrid_ranking import REPEAT, fuse, searched_words, weigh_repeats
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.query.selection.hybrid_ranking import (
+    HALF_LOSS,
+    N_BY_VECTOR,
+    REPEAT_LOSS,
+    fuse,
+    rank_text_units,
+    searched_words,
+    weigh_repeats,
+)
+from graphrag_pipeline_tests.support.corpora.retrieval_questions import ask_for_documents, write_articles_apart
+from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
 
 def test_words_decide_before_vectors() -> None:
@@ -16,8 +28,30 @@ def test_words_decide_before_vectors() -> None:
 
 def test_a_further_text_unit_of_a_document_counts_less_than_the_first_of_another() -> None:
     scores = weigh_repeats(np.array([1.0, 0.9, 0.8, 0.7]), ["long", "long", "short", "long"])
-    assert scores.tolist() == pytest.approx([1.0, 0.9 * REPEAT, 0.8, 0.7 * REPEAT])
+    factor = 1 - REPEAT_LOSS / (1 + HALF_LOSS)
+    assert scores.tolist() == pytest.approx([1.0, 0.9 * factor, 0.8, 0.7 * factor])
     assert weigh_repeats(np.array([1.0, 0.9]), ["", ""]).tolist() == [1.0, 0.9]  # an import without documents
+
+
+def test_a_repetition_counts_the_less_the_more_documents_there_are() -> None:
+    def last_of(n_documents: int) -> float:
+        documents = [*map(str, range(n_documents)), "0"]
+        return float(weigh_repeats(np.ones(len(documents)), documents)[-1])
+
+    assert last_of(1) == 1.0  # every text unit is of one document
+    assert last_of(5) > last_of(40) > last_of(1_000) > 1 - REPEAT_LOSS
+
+
+def test_a_longer_list_begins_with_the_shorter_one(tmp_path) -> None:
+    articles = write_articles_apart(2 * N_BY_VECTOR)
+    root = make_root(tmp_path / "root", {f"{i}.txt": one["text"][:800] for i, one in enumerate(articles)})
+    build_tables(root, tuple(ALL_STAGES))
+    with GraphIndex.open(root.path) as index:
+        for asked in ask_for_documents(articles, 20, 1):
+            longest = rank_text_units(index, asked.question, 4 * N_BY_VECTOR)
+            assert [score for _, score in longest] == sorted((score for _, score in longest), reverse=True)
+            for k in (1, 5, N_BY_VECTOR + 5):
+                assert rank_text_units(index, asked.question, k) == longest[:k]
 
 
 @pytest.mark.parametrize(
