@@ -45,6 +45,19 @@ everything anything something thing entire across here discuss discussed cover c
 trend common broad moral lesson message character people person place event organization brief briefly
 wichtige ereignisse événements acontecimientos importantes 主 要 事 件
 """
+_IRREGULAR_TEXT = """
+became/become began/begin begun/begin bought/buy broke/break broken/break brought/bring built/build came/come
+caught/catch children/child chose/choose chosen/choose drank/drink drew/draw drawn/draw driven/drive drove/drive
+eaten/eat ate/eat fed/feed feet/foot flew/fly flown/fly fought/fight found/find gave/give given/give goes/go gone/go
+grew/grow grown/grow held/hold hung/hang kept/keep knew/know known/know led/lead left/leave lent/lend lost/lose
+made/make men/man met/meet paid/pay ran/run rang/ring ridden/ride rode/ride said/say sang/sing sank/sink sat/sit
+saw/see seen/see sent/send shown/show slept/sleep sold/sell sought/seek spent/spend spoke/speak spoken/speak
+stole/steal stolen/steal stood/stand struck/strike sung/sing swam/swim swept/sweep taken/take taught/teach teeth/tooth
+thought/think threw/throw thrown/throw took/take went/go wept/weep wives/wife women/woman won/win wore/wear
+worn/wear written/write wrote/write
+"""
+_BASES = dict(pair.split("/") for pair in _IRREGULAR_TEXT.split())
+"""English irregular form -> base. Forms that are as often another word ("felt", "rose", "lay") are left out."""
 
 
 def read_question(question: str) -> str:
@@ -90,8 +103,12 @@ def is_searched(word: str) -> bool:
 
 
 def stem(word: str) -> str:
-    """Return a folded word without possessive, plural and common verb endings; at least three letters stay."""
+    """Return a folded word without possessive, plural and common verb endings; at least three letters stay.
+
+    Frequent irregular forms get the stem of their base: "wrote" that of "write".
+    """
     word = word.removesuffix("'s").removesuffix("'")
+    word = _BASES.get(word, word)
     for ending, replacement in (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", "")):
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
             word = word[: -len(ending)] + replacement
@@ -118,6 +135,12 @@ def is_latin(question: str) -> bool:
     letters = [character for character in question if character.isalpha()]
     n_latin = sum(character < "\u0250" or "\u1e00" <= character < "\u1f00" for character in letters)
     return 2 * n_latin >= len(letters)
+
+
+def is_english(question: str) -> bool:
+    """Return whether a question in Latin script has no more foreign than English function words."""
+    words = words_of(question)
+    return is_latin(question) and len(words & _FOREIGN_WORDS) <= len(words & _FUNCTION_WORDS)
 
 
 def is_overview(question: str) -> bool:

@@ -58,7 +58,7 @@ GRAPH_TARGET = (0.90, 0.75)
 STORY_SIZES = (300, 1200)
 """Tokens in a text unit."""
 FLOORS = {"BM25": "bm25", "basic": "basic"}
-LOCAL = {"local, balanced": "local:balanced", "local, graph": "local:graph"}
+LOCAL = {"local, balanced": "local:balanced", "local, graph": "local:graph", "lazy": "lazy"}
 N_MADE = 60
 """Questions of each kind of a made corpus."""
 TOLERANCE = 1 / N_MADE

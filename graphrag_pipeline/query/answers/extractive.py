@@ -6,8 +6,8 @@ to record, text unit, document and offsets. The first line says that no model wr
 a name or a number and the texts clearly give one (`named_answers.py`), the first line gives it, and the first quotation
 is the sentence that supports it. Only the context is read; if no report answers, text units are read as
 well, and for the name those of the named entities and of basic search. If nothing answers, the answer lists what was
-looked at and quotes passages that share half of the question's words. It says "not in the index" only if none of its
-words is found.
+looked at and quotes passages that share half of the question's words. It says "not in the index" if no text has what
+the question asks for besides names, nor any word near to it (`understanding/covered_words.py`).
 Keep out: choosing the context.
 """
 
@@ -20,7 +20,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphrag_pipeline.citations import split_cited, strip_citations
+from graphrag_pipeline.query.answers.declining import (
+    absent_words,
+    answer_with_nearest,
+    decline,
+    decline_by_reports,
+    describe_reports,
+    name_absent_words,
+    read_coverage,
+)
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite
+from graphrag_pipeline.query.answers.layout import compose, count
 from graphrag_pipeline.query.answers.named_answers import (
     NamedAnswer,
     find_named_answer,
@@ -28,11 +38,12 @@ from graphrag_pipeline.query.answers.named_answers import (
 )
 from graphrag_pipeline.query.answers.quoting import IS_NEAREST, Quote, quote_passages, quote_runs, state_graph
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.question import is_latin, stem, topic_words
+from graphrag_pipeline.query.question import is_latin, topic_words
 from graphrag_pipeline.query.results import Answer, Context, TextUnitRecord
 from graphrag_pipeline.query.search.basic import read_within
 from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
 from graphrag_pipeline.query.understanding.chinese_definitions import asked_person, defines_person
+from graphrag_pipeline.query.understanding.covered_words import Coverage
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis, analyze_question
 from graphrag_pipeline.settings.settings import AnswersSettings
 from graphrag_pipeline.text.extractive import is_near_repeat, rank_sentences, words_of
@@ -43,7 +54,6 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.search.community_selection import Selection
     from graphrag_pipeline.query.search.global_ import Point
 
-MAX_NEAREST = 3
 MAX_SENTENCES_PER_POINT = 2
 NOTHING_TO_LOOK_FOR = (
     "Not answered: the question has no word to look for in the texts. Ask about a name or a subject, or use global "
@@ -68,18 +78,22 @@ def write_answer(index: IndexReader, question: str, context: Context, settings: 
     units = context.text_units
     analysis = analyze_question(index, question, units)
     lead = _find_lead(index, question, units)
+    coverage = Coverage() if lead.quotes else read_coverage(index, question, units)
+    looked = f"looked at {count(len(units), 'text unit')}"
+    if not coverage.is_covered:
+        return decline(index, analysis, units, looked, coverage)
     stated = state_graph(index, analysis, context)
     n_left = settings.max_sentences - len(stated) - len(lead.quotes)
     quotes = stated + quote_passages(index, analysis, units, n_left, [*stated, *lead.sentences])
-    if not quotes or _absent_words(analysis, units):
+    if not quotes or absent_words(analysis, units):
         quotes = stated + _answer_from_units(index, analysis, units, n_left, [*stated, *lead.sentences])
     if quotes or lead.quotes:
         quotes = [*lead.quotes, *quotes]
         introduction = lead.text or _introduce_passages(analysis, units, quotes)
-        return replace(_compose(introduction, quotes), text_units=lead.read)
+        return replace(compose(introduction, quotes), text_units=lead.read)
     if not units:
         return Answer(NOTHING_READ)
-    return _answer_with_nearest(index, analysis, units, f"looked at {_count(len(units), 'text unit')}")
+    return answer_with_nearest(index, analysis, units, looked)
 
 
 @dataclass(frozen=True)
@@ -142,9 +156,9 @@ def write_overview(index: IndexReader, question: str, context: Context, settings
         texts = [text_of(passage) for passage in passages]
         prior = 1 + np.log1p([degrees[index.names.find(text)].sum() for text in texts])
         picked += [passages[i] for i in rank_sentences(texts, index.embed_passages(texts), 1, prior=prior)]
-    read = _count(len(context.text_units), "text unit")
+    read = count(len(context.text_units), "text unit")
     introduction = f"Extractive overview (no model): the question names nothing specific; what {read} say most."
-    return _compose(introduction, quote_runs(picked))
+    return compose(introduction, quote_runs(picked))
 
 
 def _answer_from_units(
@@ -156,51 +170,14 @@ def _answer_from_units(
 ) -> list[Quote]:
     """Return the n passages that answer; if no text unit has all words of the question, also the nearest ones."""
     quoted = quote_passages(index, analysis, units, n, quotes)
-    if quoted and is_latin(analysis.question) and _absent_words(analysis, units):
+    if quoted and is_latin(analysis.question) and absent_words(analysis, units):
         return quote_passages(index, analysis, units, n, quotes, IS_NEAREST) or quoted
     return quoted
 
 
-def _absent_words(
-    analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], quotes: Sequence[Quote] = ()
-) -> list[str]:
-    """Return the words of the question's topic that no text contains, quoted, in alphabetical order."""
-    texts = [*(unit.text for unit in units), *(text for text, _ in quotes)]
-    missing = analysis.words.difference(*(analysis.words_in(text) for text in texts))
-    return [f'"{word}"' for word in sorted(words_of(analysis.question)) if stem(word) in missing]
-
-
 def _introduce_passages(analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], quotes: Sequence[Quote]) -> str:
-    absent = _absent_words(analysis, units, quotes)
-    without = f"; none of them says {' or '.join(absent)}" if absent and is_latin(analysis.question) else ""
+    without = name_absent_words(analysis, units, quotes)
     return f"Extractive answer (no model): what the sources say nearest to the question{without}."
-
-
-def _answer_with_nearest(
-    index: IndexReader, analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], looked: str
-) -> Answer:
-    """Return the nearest passages if any are near, else that nothing was found, with what was looked at."""
-    if not analysis.words & frozenset().union(*(analysis.words_in(unit.text) for unit in units)):
-        return Answer(f"Not in the index: {looked}; no word of the question is there.")
-    introduction = f"Nothing in the index is near enough to this question; {looked}."
-    quotes = quote_passages(index, analysis, units, MAX_NEAREST, floor=IS_NEAREST)
-    return _compose(f"{introduction} The nearest (extractive, no model):", quotes) if quotes else Answer(introduction)
-
-
-def _compose(introduction: str, quotes: Sequence[Quote]) -> Answer:
-    """Return one line per statement under the title of its document, numbered in that order."""
-    lines = [introduction]
-    document = None
-    for number, (text, citation) in enumerate(quotes, start=1):
-        if citation.document_id != document:
-            lines += ["", f"**{citation.document_title}**", ""]
-            document = citation.document_id
-        lines.append(f"- {text} [{number}]")
-    return Answer("\n".join(lines), tuple(replace(c, number=n) for n, (_, c) in enumerate(quotes, start=1)))
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 # ---------------------------------------------------------------------------------------------------------------global
@@ -219,6 +196,9 @@ def write_global_answer(
     if not points:
         return _answer_from_texts(index, question, selection, max_context_tokens)
     lead = _Lead() if selection.is_overview else _find_lead(index, question, ())
+    declined = None if lead.quotes else decline_by_reports(index, question, selection, max_context_tokens)
+    if declined:
+        return declined
     finder = EvidenceFinder(index)
     vector = None if selection.is_overview else index.embed_passages([question])[0]
     citations = [replace(citation, number=1) for _, citation in lead.quotes]
@@ -238,29 +218,31 @@ def write_global_answer(
 
 def _answer_from_texts(index: IndexReader, question: str, selection: Selection, max_context_tokens: int) -> Answer:
     """Return passages of the text units of basic search, or what was looked at, if no report answers."""
-    looked = f"{_count(len(selection.rated), 'community report')} looked at, {len(selection.kept)} of them read"
+    looked = describe_reports(selection)
     units = read_within(index, question, max_context_tokens).text_units
     if not units:
         return Answer(f"{NOTHING_READ} {looked}; no finding answers.")
     analysis = analyze_question(index, question, units)
     lead = _find_lead(index, question, units)
+    coverage = Coverage() if lead.quotes else read_coverage(index, question, units)
+    if not coverage.is_covered:
+        looked = f"{looked}, then {count(len(units), 'text unit')}"
+        return replace(decline(index, analysis, units, looked, coverage), text_units=units)
     n = index.settings.answers.max_sentences - len(lead.quotes)
     quotes = [*lead.quotes, *_answer_from_units(index, analysis, units, n, lead.sentences)]
     texts_say = f"Extractive answer (no model): {looked}, but no finding answers. The texts themselves say:"
-    looked = f"{looked}, then {_count(len(units), 'text unit')}"
-    answer = (
-        _compose(lead.text or texts_say, quotes) if quotes else _answer_with_nearest(index, analysis, units, looked)
-    )
+    looked = f"{looked}, then {count(len(units), 'text unit')}"
+    answer = compose(lead.text or texts_say, quotes) if quotes else answer_with_nearest(index, analysis, units, looked)
     return replace(answer, text_units=units)
 
 
 def _introduce(points: Sequence[Point], selection: Selection) -> str:
     n_used = len({point.report_row for point in points})
     if selection.is_overview:
-        read = _count(len(selection.kept), "community report")
-        said = f"{_count(len(points), 'finding')} of {n_used} of the {read} ranked highest"
+        read = count(len(selection.kept), "community report")
+        said = f"{count(len(points), 'finding')} of {n_used} of the {read} ranked highest"
         return f"Extractive answer (no model): {said}, best first."
-    used = _count(n_used, "community report")
+    used = count(n_used, "community report")
     if points[0].score < WEAK_SCORE:
         return f"Perhaps no answer (extractive, no model): the nearest findings of {used}."
     return f"Extractive answer (no model): findings of {used}, nearest to the question first."

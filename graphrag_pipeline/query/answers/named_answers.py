@@ -75,6 +75,11 @@ class _Place:
     before: Sentence | None
     behind: Sentence | None
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether the text unit begins inside the sentence."""
+        return self.sentence.start == 0 and self.sentence.text[:1].islower()
+
 
 def read_named_units(index: IndexReader, question: str, *, has_context: bool) -> tuple[TextUnitRecord, ...]:
     """Return the text units to look for a name in besides a context: those of the named entities.
@@ -145,7 +150,7 @@ def _choose(
         return None
     if len(ranked) > 1 and totals[ranked[0]] < CLEAR * totals[ranked[1]]:
         return None
-    _, number = min((-round(score, 9), number) for score, number in scores[ranked[0]])
+    _, _, number = min((-round(score, 9), near[number].is_cut, number) for score, number in scores[ranked[0]])
     return NamedAnswer(names.display(ranked[0]), _support(near[number], asked))
 
 

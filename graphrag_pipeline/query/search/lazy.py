@@ -7,8 +7,8 @@ answer from the relevant text units. In the embedded engine a text unit's rating
 passage (`unit_rating.py`). A chat model may split the question, rate, map and answer instead (`answers/model_lazy.py`).
 
 Measured on 51 questions of 2WikiMultihopQA by `graphrag_pipeline_tests/bench/retrieval.py`, recall@5 / all evidence in
-the first 5: 0.426 / 0.157 by passages alone, 0.701 / 0.392 with PageRank relevance, 0.956 / 0.902 with the `N_BASIC`
-nearest as well (basic search 0.691 / 0.392).
+the first 5: 0.426 / 0.157 by passages alone, 0.701 / 0.392 with PageRank relevance, 0.966 / 0.922 with the first
+candidates as well (basic search 0.681 / 0.373).
 
 No text unit is more relevant than another to a question that names nothing specific. Without a model, the text unit
 with most relationships of each of the largest root communities is then read.

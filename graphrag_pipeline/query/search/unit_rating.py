@@ -16,15 +16,17 @@ import numpy as np
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words
+from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.search.lazy_candidates import RankedUnits
 from graphrag_pipeline.query.search.report_rating import RATING_STEPS
-from graphrag_pipeline.query.selection.local_text_units import N_BASIC
+from graphrag_pipeline.query.selection.local_text_units import N_RESERVED, N_SEEDS
 from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
+from graphrag_pipeline.query.understanding.covered_words import measure_coverage, texts_of
 from graphrag_pipeline.query.understanding.relevance import make_background, score_relevance
 
 MAX_BACKGROUND_UNITS = 50
 NEAREST_RATING = 2
-"""Without a model, the least rating of the text units nearest to the names in a question."""
+"""Without a model, the least rating of the first candidates."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,9 @@ class RelevanceUnitRater:
     """The embedded engine's rater: the relevance of the best passage to any subquery.
 
     Text units that PageRank reaches from the names in the question rate at least by their nearness: the second of two
-    facts that a question joins shares few words with it. The `N_BASIC` nearest rate at least `NEAREST_RATING`, so that
-    the search is not below basic search.
+    facts that a question joins shares few words with it. The first `N_RESERVED` candidates, as many as local search has
+    places for, rate at least `NEAREST_RATING`, so that the search is not below basic search. They do not if none of
+    them has what the question asks for (`understanding/covered_words.py`).
     """
 
     def __init__(self, index: IndexReader, subqueries: Sequence[str], candidates: RankedUnits) -> None:
@@ -62,8 +65,10 @@ class RelevanceUnitRater:
         self._index = index
         self._place = {row: place for place, row in enumerate(candidates.rows.tolist())}
         self._nearness = candidates.nearness.copy()
-        nearest = self._nearness[:N_BASIC]
-        nearest[nearest > 0] = np.maximum(nearest[nearest > 0], RATING_STEPS[NEAREST_RATING - 1])
+        first = self._read_units(candidates.rows[:N_SEEDS].tolist())
+        if all(measure_coverage(index, text, texts_of(first)).is_covered for text in subqueries):
+            lifted = self._nearness[:N_RESERVED]
+            np.maximum(lifted, RATING_STEPS[NEAREST_RATING - 1], out=lifted)
         words, vectors, _ = self._read_passages(candidates.rows[:MAX_BACKGROUND_UNITS].tolist())
         self._backgrounds = [make_background(text, index.embed_passages, words, vectors) for text in subqueries]
 
@@ -83,8 +88,11 @@ class RelevanceUnitRater:
 
     def _read_passages(self, rows: list[int]) -> tuple[list[frozenset[str]], np.ndarray, np.ndarray]:
         """Return content words and vectors of the passages of text units, and the position of each one's text unit."""
-        units = records.read_text_units(self._index, np.array(rows, dtype=np.int64), np.zeros(len(rows)))
+        units = self._read_units(rows)
         found = [(i, text_of(p)) for i, unit in enumerate(units) for p in passages_of(sentences_of(unit))]
         texts = [text for _, text in found]
         owners = np.array([place for place, _ in found], dtype=np.int64)
         return [content_words(text) for text in texts], self._index.embed_passages(texts), owners
+
+    def _read_units(self, rows: list[int]) -> Sequence[TextUnitRecord]:
+        return records.read_text_units(self._index, np.array(rows, dtype=np.int64), np.zeros(len(rows)))

@@ -82,19 +82,33 @@ def analyze_question(index: IndexReader, question: str, units: Sequence[TextUnit
     """Return the analysis of a question; candidates for its answer are the entities in the text units."""
     words = topic_words(question)
     named = index.names.find(question)
-    forms = []
     entities = _read_names(index, named)
-    for entity in entities:
-        written = _written_forms(entity)
-        stood_for = words & frozenset().union(*map(content_words, written))
-        if stood_for:
-            forms.append((_pattern_of(written), stood_for))
+    forms = _read_forms(words, entities)
     name_words = frozenset().union(*(stood_for for _, stood_for in forms))
     asks_about_names = not words - name_words
     kind = "" if asks_about_names else kind_of(question)
     answer = _NUMBER if kind == "number" else _pattern_of_others(index, kind, named, units)
     description = [s for e in entities for s in sentences_of(e["description"] or "")] if asks_about_names else []
     return QuestionAnalysis(question, words, name_words, tuple(forms), answer, tuple(description))
+
+
+def read_name_words(index: IndexReader, question: str) -> frozenset[str]:
+    """Return the stems of a question's content words that name entities of the index."""
+    forms = _read_forms(topic_words(question), _read_names(index, index.names.find(question)))
+    return frozenset().union(*(stood_for for _, stood_for in forms))
+
+
+def _read_forms(
+    words: frozenset[str], entities: Sequence[dict[str, Any]]
+) -> list[tuple[re.Pattern[str], frozenset[str]]]:
+    """Return (pattern of the written forms, the words of the question that name it) of each entity that has some."""
+    forms = []
+    for entity in entities:
+        written = _written_forms(entity)
+        stood_for = words & frozenset().union(*map(content_words, written))
+        if stood_for:
+            forms.append((_pattern_of(written), stood_for))
+    return forms
 
 
 def kind_of(question: str) -> str:

@@ -1,0 +1,68 @@
+"""Words of a question that no text has: what separates questions without an answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.query.understanding.covered_words import measure_coverage
+from graphrag_pipeline_tests.support.roots import build_tables, make_root
+
+TEXTS = {
+    "yard.txt": "Ada Brock founded the boat yard at Welby in 1903. She hired the carpenter Tom Pruitt. Tom Pruitt was "
+    "her clerk and her pupil for nine years. The yard paid him two pounds a week and sold forty boats.",
+    "town.txt": "Welby is a town on the river Ash. Dr. Ivo Lang was the dentist of Lord Harcourt. Lord Harcourt owned "
+    "the mill, and his sister Maud lived at Welby.",
+}
+METHODS = ["local", "basic", "global", "lazy", "drift"]
+
+
+@pytest.fixture(scope="module")
+def yard(tmp_path_factory):
+    root = make_root(tmp_path_factory.mktemp("yard") / "root", TEXTS)
+    build_tables(root, tuple(ALL_STAGES))
+    with GraphIndex.open(root.path) as index:
+        yield index
+
+
+@pytest.mark.parametrize(
+    ("question", "missing"),
+    [
+        ("Who founded the boat yard?", ()),
+        ("Who established the boat yard?", ()),  # a word of near meaning
+        ("What is Tom Pruitt's telephone number?", ("number", "telephone")),
+        ("Who was Tom Pruitt's teacher?", ()),  # the text has the role of the other person
+        ("Who is Tom Pruitt's dentist?", ("dentist",)),  # another person's dentist
+        ("Wer ist der Zahnarzt von Tom Pruitt?", ()),  # vectors and stems are English
+        ("谁是老师？", ()),
+    ],
+)
+def test_a_word_is_missing_if_no_text_has_it_or_one_near_to_it(yard, question, missing):
+    assert measure_coverage(yard, question, list(TEXTS.values())).missing == missing
+
+
+def test_one_missing_word_of_many_does_not_count(yard):
+    coverage = measure_coverage(
+        yard, "Which famous carpenter did the boat yard pay two pounds a week?", list(TEXTS.values())
+    )
+    assert coverage.missing == ("famous",)
+    assert coverage.is_covered
+
+
+def test_without_texts_nothing_is_missing(yard):
+    assert measure_coverage(yard, "What is Tom Pruitt's telephone number?", []).is_covered
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("question", ["What is Tom Pruitt's telephone number?", "Who is Tom Pruitt's dentist?"])
+def test_every_method_declines_what_no_text_covers(yard, method, question):
+    answer = yard.search(question, method=method).answer
+    assert answer.startswith("Not in the index: ")
+    assert "no text says" in answer or "none says anything" in answer
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("question", ["Who founded the boat yard?", "How much did the yard pay Tom Pruitt?"])
+def test_no_method_declines_what_the_texts_say(yard, method, question):
+    assert not yard.search(question, method=method).answer.startswith(("Not", "Nothing"))
