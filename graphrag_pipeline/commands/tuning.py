@@ -176,13 +176,14 @@ def adopt_set(
 ) -> None:
     """Put a tuned set in force, and show what becomes stale and what indexing would cost."""
     from graphrag_pipeline.pipeline.tuned_sets import need_set
-    from graphrag_pipeline.tuning.adoption import adopt, options_of, preview, root_with
+    from graphrag_pipeline.tuning.adoption import adopt, list_unused, options_of, preview, root_with
 
     project = open_root(root)
     project.pull()
     tuned = need_set(project.path, name)
     effect = preview(project, root_with(project, tuned))
     options = [f"{section}.{key}: {value}" for (section, key), value in options_of(tuned).items()]
+    options += list_unused(project.settings)
     if not dry_run:
         adopt(project, tuned)
     _report_change(f"adopted {name}", options, effect, dry_run, as_json)

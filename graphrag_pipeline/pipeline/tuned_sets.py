@@ -91,10 +91,17 @@ def write_set(root: Path, tuned: TunedSet, prompts: Mapping[str, str]) -> Path:
 
     Returns:
         Its folder.
+
+    Raises:
+        PipelineError: the folder holds another file of the name of a prompt.
     """
     folder = folder_of(root, tuned.name)
-    for name, text in prompts.items():
-        files.replace(folder / f"{name}.txt", text.encode())
+    paths = {folder / f"{name}.txt": text.encode() for name, text in prompts.items()}
+    other = [path for path, data in paths.items() if path.exists() and path.read_bytes() != data]
+    if other:
+        raise PipelineError(f"`{other[0]}` exists and is not overwritten; move it away, or pass another --name")
+    for path, data in paths.items():
+        files.replace(path, data)
     manifest = json.dumps(asdict(tuned), ensure_ascii=False, indent=1, sort_keys=True)
     files.replace(folder / MANIFEST, f"{manifest}\n".encode())
     return folder

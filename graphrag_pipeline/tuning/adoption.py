@@ -20,14 +20,17 @@ from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.inspection.estimates import StageEstimate, estimate_index
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale, group_stale
-from graphrag_pipeline.pipeline.tuned_sets import TUNED_FOLDER, TunedSet
+from graphrag_pipeline.pipeline.tuned_sets import TUNED_FOLDER, TunedSet, find_set
 from graphrag_pipeline.settings.edit import MISSING, read_options, set_options
 from graphrag_pipeline.settings.file import ENVIRONMENT_PREFIX, load_settings
 from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
+from graphrag_pipeline.tuning.composition import TUNED_PROMPTS
 
 _RECORD = "adopted.json"
 ADOPTED = ("tuning", "adopted")
+_USERS = ("extracted_graph", "summarized_descriptions", "community_reports")
 
 
 @dataclass(frozen=True)
@@ -72,10 +75,23 @@ def _with_settings(root: Root, settings: Settings) -> Root:
 def preview(root: Root, changed: Root) -> Effect:
     """Return what becomes stale in a changed root, and what indexing it would cost."""
     manifests = detect_input(root)
-    before = {(item.stage, item.partition) for item in find_stale(root, manifests)}
+    adopted = root.settings.tuning.adopted
+    is_whole = not adopted or find_set(root.path, adopted) is not None  # else its prompts cannot be read
+    before = {(item.stage, item.partition) for item in find_stale(root if is_whole else changed, manifests)}
     after = find_stale(changed, manifests)
     caused: list[StalePartition] = [item for item in after if (item.stage, item.partition) not in before]
     return Effect(group_stale(caused), len(before), tuple(estimate_index(changed, after)))
+
+
+def list_unused(settings: Settings) -> list[str]:
+    """Return a line for each stage that reads no prompt, so that a set changes nothing there."""
+    stages = [STAGES[name] for name in _USERS]
+    users = [(name, stage.engine) for stage in stages for name in stage.prompts if name in TUNED_PROMPTS]
+    return [
+        f"{section}.engine is {getattr(settings, section).engine}: the tuned `{name}` is not used"
+        for name, section in users
+        if not getattr(settings, section).uses_model
+    ]
 
 
 # ----------------------------------------------------------------------------------------------------- adopt and revert

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +14,14 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline.models.prompts import DEFAULTS_FOLDER
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.tuned_sets import TunedSet, need_set
+from graphrag_pipeline.pipeline.tuned_sets import TunedSet, find_set, need_set, write_set
+from graphrag_pipeline.settings.edit import set_options
+from graphrag_pipeline.text.languages import detect_language
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest
 from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error
-from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
+from graphrag_pipeline_tests.support.models.model_roots import ModelIndex, make_model_root
 from graphrag_pipeline_tests.support.roots import build_tables
+from graphrag_pipeline_tests.support.tuned_sets import EMPTY_SET
 
 pytestmark = pytest.mark.slow
 
@@ -188,6 +192,67 @@ def test_an_interrupted_tune_continues_where_it_stopped(model_index: ModelIndex,
     model_index.script = None
     call("--root", root, "tune", "--size", "3", "--yes")
     assert server.count("corpus") == server.count("types") == 1, "nothing is asked twice"
+
+
+GERMAN = (
+    "Der Hafen von Kestrel wurde von Maud Harlan gebaut. Piet Maas und Maud Harlan sind nicht im Hafen von Kestrel. "
+    "Die Stadt Brantwick ist mit dem Hafen von Kestrel und der Stadt Lunn verbunden."
+)
+FRENCH = (
+    "Le port de Kestrel est dans la ville et Maud Harlan est dans le port de Kestrel avec Piet Maas. "
+    "La ville de Brantwick est avec les hommes de Lunn dans le port de Kestrel."
+)
+
+
+def test_a_corpus_in_other_languages_is_tuned_before_its_first_index_in_its_languages(
+    model_index: ModelIndex, tmp_path: Path, call: Call
+) -> None:
+    root = make_model_root(tmp_path / "north", model_index.server.base_url, 0).path
+    for number in range(3):
+        (root / "input" / f"de{number}.txt").write_text(f"{GERMAN} Nummer {number}.", encoding="utf-8")
+    (root / "input" / "fr.txt").write_text(FRENCH, encoding="utf-8")
+    found = json.loads(call("--root", root, "tune", "--size", "4", "--examples", "2", "--yes", "--json").out)
+    assert (found["language"], found["languages"]) == ("German", {"de": 3, "fr": 1})
+    languages = {detect_language(example["passage"]) for example in found["examples"]}
+    assert languages == {"de", "fr"} and all("Harlan" in " ".join(e["entities"]) for e in found["examples"])
+    assert not (root / "tables").exists()
+    given = call("--root", root, "tune", "--language", "German", "--types", "person, Port", "--name", "given", "--yes")
+    assert "PERSON, PORT" in given.out
+    call("--root", root, "tune", "adopt", "given")
+    settings = Root(root).settings
+    assert settings.extraction.entity_types == ("PERSON", "PORT")
+    assert settings.extraction.language == settings.reports.language == settings.descriptions.language == "German"
+
+
+def test_a_set_changes_nothing_for_the_embedded_engine_and_says_so(model_index: ModelIndex, call: Call) -> None:
+    root = model_index.root.path
+    write_set(root, EMPTY_SET, {"extract_graph": "Find {entity_types} in {input_text}"})
+    text = (root / "settings.yaml").read_text(encoding="utf-8")
+    (root / "settings.yaml").write_text(set_options(text, {("reports", "engine"): "embedded"}), encoding="utf-8")
+    shown = call("--root", root, "tune", "adopt", "empty", "--dry-run").out
+    assert "reports.engine is embedded: the tuned `community_report` is not used" in shown
+
+
+def test_an_unfinished_or_foreign_folder_is_never_overwritten(tmp_path: Path) -> None:
+    folder = write_set(tmp_path, EMPTY_SET, {"extract_graph": "mine"})
+    (folder / "manifest.json").unlink()
+    assert find_set(tmp_path, "empty") is None
+    write_set(tmp_path, EMPTY_SET, {"extract_graph": "mine"})
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(PipelineError, match=r"manifest\.json` cannot be read"):
+        find_set(tmp_path, "empty")
+    with pytest.raises(PipelineError, match=r"extract_graph\.txt` exists and is not overwritten"):
+        write_set(tmp_path, EMPTY_SET, {"extract_graph": "other"})
+
+
+def test_an_adopted_set_that_was_deleted_is_named(model_index: ModelIndex, call: Call) -> None:
+    root = model_index.root.path
+    folder = write_set(root, EMPTY_SET, {})
+    call("--root", root, "tune", "adopt", "empty")
+    shutil.rmtree(folder)
+    assert_one_line_error(call("--root", root, "status"), "names the tuned set `empty`", "tune revert")
+    call("--root", root, "tune", "revert")
+    assert call("--root", root, "status").status == 0
 
 
 def test_nothing_is_sent_without_consent_or_a_model(model_index: ModelIndex, call: Call) -> None:
