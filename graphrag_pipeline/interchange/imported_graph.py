@@ -1,8 +1,8 @@
 """Repair of imported entities and relationships: one entity per title, one relationship per pair.
 
 Pure. Titles are normalized, and entities with one title are folded. Endpoints without an entity row become entities of
-type UNKNOWN. Relationships are folded to unordered pairs. The row with the smallest number remains and keeps its id and
-number; `ImportedGraph` maps the other rows to it. Keep out: communities, text units, tokens.
+type UNKNOWN. Relationships are folded to unordered pairs. The row with the smallest number remains, with its id, its
+number and its direction. `ImportedGraph` maps the other rows to it. Keep out: communities, text units, tokens.
 """
 
 from __future__ import annotations
@@ -180,12 +180,12 @@ def _fold_loops(graph: ImportedGraph, relationships: list[Row], notes: RepairNot
 
 
 def _fold_relationships(graph: ImportedGraph, relationships: list[Row], notes: RepairNotes) -> None:
-    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    groups: dict[frozenset[str], list[Row]] = defaultdict(list)
     for row in relationships:
-        source, target = sorted((plain_title(row["source"]), plain_title(row["target"])))
-        groups[source, target].append(row)
-    for (source, target), group in groups.items():
+        groups[frozenset((plain_title(row["source"]), plain_title(row["target"])))].append(row)
+    for group in groups.values():
         first = group[0]
+        source, target = plain_title(first["source"]), plain_title(first["target"])
         description = distinct_texts(_descriptions(group)) if len(group) > 1 else first["description"] or ""
         if description != (first["description"] or ""):
             graph.changed.add(("relationships", first["id"]))
