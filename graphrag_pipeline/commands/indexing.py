@@ -168,6 +168,7 @@ def status(
     """Show what is stale and why, what running it would cost, and which snapshot is published."""
     from dataclasses import asdict
 
+    from graphrag_pipeline.inspection.costs import list_last_problems
     from graphrag_pipeline.inspection.embedding_figures import read_embedding_figures, render_embedding_figures
     from graphrag_pipeline.inspection.estimates import asks_any_model, estimate_index
     from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, list_problems
@@ -202,6 +203,7 @@ def status(
         "notes": [{"path": path, "note": note} for path, note in list_notes(manifests)],
         "failures": list_failures(project),
         "reports": measure_lag(project).to_dict(),
+        "replies": list_last_problems(project),
         "unused_overrides": [] if is_imported else list_unused_overrides(project),
         "unread_prompts": list_unread_prompts(project),
         "stale": [asdict(item) for item in stale],
@@ -226,6 +228,8 @@ def status(
         typer.echo(line)
     for line in [*values["unused_overrides"], *values["unread_prompts"]]:
         typer.echo(line)
+    for line in values["replies"]:
+        typer.echo(f"last run, left out or repaired in {line}")
     if not stale and not is_imported and not layout_problem:
         typer.echo("everything is fresh")
     for line in [*_stale_lines(stale), *(_estimate_lines(estimates) if is_estimated else [])]:

@@ -27,13 +27,27 @@ _BUDGET_NOTE = (
 )
 
 
-def append_costs(root: Root, estimates: Iterable[StageEstimate], actual: Mapping[str, CallStats]) -> None:
-    """Add a run of `index` to the log if it called a model or was expected to."""
+def append_costs(
+    root: Root,
+    estimates: Iterable[StageEstimate],
+    actual: Mapping[str, CallStats],
+    problems: Mapping[str, Mapping[str, int]] | None = None,
+) -> None:
+    """Add a run of `index` to the log if it called a model or was expected to.
+
+    Args:
+        problems: stage -> reason -> number of parts of replies that were left out or repaired.
+    """
     estimated = {estimate.stage: asdict(estimate) for estimate in estimates}
     paid = {stage: stats.as_metadata() for stage, stats in actual.items() if stats.n_calls or stats.n_cached}
     if not estimated and not paid:
         return
-    stages = {stage: {"estimated": estimated.get(stage), "actual": paid.get(stage)} for stage in (estimated | paid)}
+    stages: dict[str, dict[str, Any]] = {
+        stage: {"estimated": estimated.get(stage), "actual": paid.get(stage)} for stage in (estimated | paid)
+    }
+    for stage, counts in (problems or {}).items():
+        if counts and stage in stages:
+            stages[stage]["problems"] = dict(sorted(counts.items()))
     _append(root, _INDEX, stages)
 
 
@@ -129,10 +143,27 @@ def render_costs(runs: Sequence[Mapping[str, Any]]) -> list[str]:
         if run["command"] == _INDEX:
             lines.append(run["ended"])
             lines += [f"  {stage:26} {_compare(figures)}" for stage, figures in run["stages"].items()]
+            lines += [f"  {line}" for line in render_problems(run)]
         else:
             accounts = (f"{about}: {_render_account(figures['actual'])}" for about, figures in run["stages"].items())
             lines += [f"{run['ended']} {run['command']} {line}" for line in accounts]
     return [*lines, _BUDGET_NOTE] if lines else ["no model calls yet"]
+
+
+def list_last_problems(root: Root) -> list[str]:
+    """Return what the last index run in the log left out of the replies of models, one line a stage."""
+    runs = [run for run in read_costs(root) if run["command"] == _INDEX]
+    return render_problems(runs[-1]) if runs else []
+
+
+def render_problems(run: Mapping[str, Any]) -> list[str]:
+    """Render what an index run left out of the replies of models, or repaired; one line a stage."""
+    counted = {stage: figures.get("problems") for stage, figures in run["stages"].items()}
+    return [
+        f"replies of {stage}: {', '.join(f'{n:,} x {reason}' for reason, n in counts.items())}"
+        for stage, counts in counted.items()
+        if counts
+    ]
 
 
 def _compare(figures: Mapping[str, Any]) -> str:

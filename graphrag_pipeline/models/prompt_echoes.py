@@ -7,8 +7,7 @@ the prompt file in force, the user's or the bundled one. Values that fill placeh
 A value is an echo if, without citations, case, punctuation and single letters,
 
 - it equals a value of an example (a JSON string, or a field of a record), or
-- it is a run of at least `MIN_ECHOED` words of the file, or
-- an example value of that length makes up at least `MOST_OF_VALUE` of it, or
+- runs of at least `MIN_ECHOED` words of the file make up at least `MOST_OF_VALUE` of it, or
 - it is like an example value of `MIN_VARIED` words or more (`LEAST_LIKENESS` of their words in order), and its other
   words are neither names nor numbers: "a paragraph that supports the claim by the data".
 
@@ -25,8 +24,8 @@ from functools import cached_property
 from graphrag_pipeline.citations import replace_written, split_written
 from graphrag_pipeline.text.sentence_forms import find_words, fold
 
-MIN_ECHOED = 4.0
-"""Words of a value that may be found anywhere in a prompt; a character of a script without spaces is half a word."""
+MIN_ECHOED = 4
+"""Words in a row that may be found anywhere in a prompt; a character of a script without spaces is half a word."""
 MOST_OF_VALUE = 0.75
 MIN_VARIED = 6
 LEAST_LIKENESS = 0.65
@@ -61,8 +60,7 @@ class PromptEchoes:
         words = _words_of(value)
         if not words or not self._template:
             return False
-        is_echo = words in self._examples or (_weigh(words) >= MIN_ECHOED and _is_run(words, self._text))
-        is_echo = is_echo or self._is_mostly_example(words) or self._is_varied_example(words, value)
+        is_echo = words in self._examples or self._is_mostly_runs(words) or self._is_varied_example(words, value)
         return is_echo and not _is_run(words, _join(_words_of(data)))
 
     def names(self, name: str) -> bool:
@@ -73,13 +71,14 @@ class PromptEchoes:
         """Return whether a citation equals one of the prompt, of `LEAST_COPIED_NUMBERS` numbers or more."""
         return sum(len(numbers) for _, numbers in cited) >= LEAST_COPIED_NUMBERS and cited in self._citations
 
-    def _is_mostly_example(self, words: Words) -> bool:
-        weight, text = _weigh(words), _join(words)
-        long = (example for example in self._examples if _weigh(example) >= MIN_ECHOED)
-        return any(_weigh(example) >= MOST_OF_VALUE * weight and _is_run(example, text) for example in long)
+    def _is_mostly_runs(self, words: Words) -> bool:
+        n = MIN_ECHOED * (2 if _is_unspaced(words) else 1)
+        starts = (start for start in range(len(words) - n + 1) if _is_run(words[start : start + n], self._text))
+        covered = {place for start in starts for place in range(start, start + n)}
+        return len(covered) >= MOST_OF_VALUE * max(len(words), n)
 
     def _is_varied_example(self, words: Words, value: str) -> bool:
-        if len(words) < MIN_VARIED or any(len(word) == 1 and not word.isascii() for word in words):
+        if len(words) < MIN_VARIED or _is_unspaced(words):
             return False
         own = {fold(word) for word in find_words(value)[1:] if not word.islower()}
         return any(
@@ -133,5 +132,6 @@ def _is_run(words: Words, text: str) -> bool:
     return _join(words) in text
 
 
-def _weigh(words: Words) -> float:
-    return sum(0.5 if len(word) == 1 and not word.isascii() else 1.0 for word in words)
+def _is_unspaced(words: Words) -> bool:
+    """Whether most of the words are single characters of a script without spaces."""
+    return 2 * sum(len(word) == 1 and not word.isascii() for word in words) > len(words)

@@ -54,7 +54,7 @@ def community_reports(run: StageRun) -> None:
     )
     run.details |= metadata.of_lag(reports)
     if writer:
-        run.details |= metadata.of_counts("records repaired or skipped", writer.problems)
+        run.count_problems(writer.problems)
     run.count_tokens(with_full_content(reports)["full_content"])
     run.write(writer.failures if writer else [], community_reports=reports)
 

@@ -43,7 +43,7 @@ def _extract_by_model(run: StageRun, units: pa.Table) -> None:
         results = extract_text_units(works, plan, run.chat_model, run.model_name, run.progress(), is_proven)
     found = collect_extracted(results)
     run.details |= metadata.of_counts("types outside the list", found.outside_types)
-    run.details |= metadata.of_counts("records repaired or skipped", found.problems)
+    run.count_problems(found.problems)
     run.write(found.failures, **found.tables)
 
 

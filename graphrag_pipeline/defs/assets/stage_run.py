@@ -4,7 +4,8 @@ A stage's body gets a `StageRun` and is a sentence: read these tables, call that
 a stage computes, and Dagster's definitions of it (`definitions.py`).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -204,6 +205,11 @@ class StageRun:
 
         values = texts.to_pylist() if isinstance(texts, pa.ChunkedArray) else list(texts)
         self.details |= metadata.of_tokens(count_tokens_each(values, self.settings.text_units.encoding))
+
+    def count_problems(self, problems: Mapping[str, int]) -> None:
+        """Add the parts of replies that were left out or repaired, by reason, to the metadata and the log of costs."""
+        self.details |= metadata.of_counts("records repaired or skipped", problems)
+        self.session.costs.problems.setdefault(self.stage.name, Counter()).update(problems)
 
     def metadata(self, seconds: float) -> dict[str, Any]:
         shown = {name: rows for name, rows in self._written.items() if rows.num_rows or not name.endswith("_failures")}

@@ -29,4 +29,4 @@ def log_costs(root: Root, session: IndexSession) -> Iterator[Callable[[list[Stal
     try:
         yield estimate
     finally:
-        append_costs(root, estimates, session.costs.by_stage)
+        append_costs(root, estimates, session.costs.by_stage, session.costs.problems)

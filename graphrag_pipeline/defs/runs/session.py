@@ -4,6 +4,7 @@ The index run makes one session and passes it to the definitions of its assets. 
 or daemon has a session for each stage, in which nothing is pooled and nothing observes. Keep out: Dagster.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -45,10 +46,12 @@ class RunCosts:
     Attributes:
         by_stage: calls that each stage booked, failed ones too.
         total: all calls since the run began.
+        problems: stage -> reason -> number of parts of replies that were left out or repaired.
     """
 
     by_stage: dict[str, CallStats] = field(default_factory=dict)
     total: CallStats = field(default_factory=CallStats)
+    problems: dict[str, Counter[str]] = field(default_factory=dict)
 
     def book(self, stage: str, account: CallStats) -> None:
         """Add the calls for one partition of a stage, or for one pool."""

@@ -15,6 +15,7 @@ Keep out: what a rating leads to.
 
 from __future__ import annotations
 
+import copy
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -222,7 +223,16 @@ def ratings_request(
     data = as_data(render_context(context))
     messages = open_question(index.prompt(prompt), AUTO, question, context_data=data)
     record = f"{kind} {', '.join(map(str, numbers))}"
-    return ChatRequest(record, messages, lambda reply: read_ratings(reply, numbers), BATCH_FORMAT)
+    return ChatRequest(record, messages, lambda reply: read_ratings(reply, numbers), batch_format(numbers))
+
+
+def batch_format(numbers: Sequence[int]) -> dict[str, Any]:
+    """Return the schema of one rating for each of these numbers; it allows no other, and no endless list."""
+    limited = copy.deepcopy(BATCH_FORMAT)
+    schema = limited["json_schema"]["schema"]
+    schema["$defs"]["NumberedRating"]["properties"]["number"]["enum"] = list(numbers)
+    schema["properties"]["ratings"]["maxItems"] = len(numbers)
+    return limited
 
 
 def read_rating(reply: str, echoes: PromptEchoes | None = None) -> int:
