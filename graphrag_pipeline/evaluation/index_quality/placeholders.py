@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.evaluation.index_quality.figures import QualityFigure, share_of
+from graphrag_pipeline.evaluation.index_quality.report_figures import iterate_rows
 from graphrag_pipeline.models.prompts import default_prompts
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.snapshots import Snapshot
@@ -89,7 +90,7 @@ def _find_relationships(snapshot: Snapshot, values: Set[str]) -> Iterator[str]:
 
 
 def _find_reports(snapshot: Snapshot, values: Set[str]) -> Iterator[str]:
-    for row in snapshot.table("community_reports").select(["title", "summary", "findings"]).to_pylist():
+    for row in iterate_rows(snapshot, "community_reports", ["title", "summary", "findings"]):
         heads = [_fold(row[name]) for name in ("title", "summary")]
         found = [_fold(text) for finding in row["findings"] or () for text in finding.values()]
         has_copy = any(text in values or _TEMPLATE.fullmatch(text) for text in (*heads, *filter(None, found)))

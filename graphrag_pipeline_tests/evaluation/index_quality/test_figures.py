@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +21,11 @@ from graphrag_pipeline.settings.quality import QualitySettings
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline_tests.support.corpora.small_index import contract_tables, freeze
 
-EXAMPLE_TITLE = "short and specific, with the names of the central entities"
+EXAMPLE_TITLE = re.findall(r'"title": "([^"]+)"', default_prompts()["community_report.txt"])[0]
+EXAMPLE_NAME = re.findall(
+    r'^\("entity"<\|>([A-Z][a-z]+ [A-Z][a-z]+)<', default_prompts()["extract_graph.txt"], re.MULTILINE
+)[0]
+"""What the default prompts show: the title of a report, the name of an entity."""
 
 
 def replace_values(table: pa.Table, column: str, values: dict[int, object]) -> pa.Table:
@@ -195,11 +200,13 @@ def test_example_texts_of_the_prompts_in_force_count(root: Root) -> None:
 
 
 def test_an_entity_of_the_example_counts_unless_its_text_names_it(root: Root, tmp_path: Path) -> None:
-    assert "ines calvo" in read_example_values(default_prompts()["extract_graph.txt"])[1]
+    assert EXAMPLE_NAME.lower() in read_example_values(default_prompts()["extract_graph.txt"])[1]
     tables = contract_tables()
-    tables["entities"] = replace_values(tables["entities"], "title", {1: "INES CALVO"})
-    assert measure_placeholders(root, freeze(tmp_path / "a", tables)).examples == ("entity INES CALVO",)
+    tables["entities"] = replace_values(tables["entities"], "title", {1: EXAMPLE_NAME.upper()})
+    assert measure_placeholders(root, freeze(tmp_path / "a", tables)).examples == (f"entity {EXAMPLE_NAME.upper()}",)
     entity = tables["entities"]["id"][1].as_py()
     unit = next(row for row, ids in enumerate(tables["text_units"]["entity_ids"].to_pylist()) if entity in ids)
-    tables["text_units"] = replace_values(tables["text_units"], "text", {unit: "The fog came to Ines  Calvo."})
+    tables["text_units"] = replace_values(
+        tables["text_units"], "text", {unit: f"The fog came to {EXAMPLE_NAME}.".replace(" ", "  ")}
+    )
     assert measure_placeholders(root, freeze(tmp_path / "b", tables)).value == 0
