@@ -54,5 +54,10 @@ def select_basic(index: IndexReader, question: str, settings: BasicSearchSetting
 
 def read_within(index: IndexReader, question: str, max_tokens: int) -> Context:
     """Return the context of a basic search within a budget, without reranking; its other options are the settings'."""
-    changed = {"max_context_tokens": max_tokens, "rerank": False}
-    return select_basic_context(index, question, index.settings.basic_search.model_copy(update=changed))
+    return select_within(index, question, max_tokens).context
+
+
+def select_within(index: IndexReader, question: str, max_tokens: int, rerank: bool = False) -> BasicSelection:
+    """Return what `read_within` returns, reranked if wanted."""
+    changed = {"max_context_tokens": max_tokens, "rerank": rerank}
+    return select_basic(index, question, index.settings.basic_search.model_copy(update=changed))

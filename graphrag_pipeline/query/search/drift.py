@@ -208,11 +208,12 @@ def fold(question: str) -> str:
 def read_locally(index: IndexReader, question: str, max_tokens: int) -> Context:
     """Return the context of a local search within a smaller budget, which its parts share.
 
-    Its other options are those of the settings.
+    Its other options are those of the settings, but the calls of reranking and of keywords: a question has many
+    follow-up questions.
     """
     local = index.settings.local_search
     limit = min(max_tokens, local.max_context_tokens)
-    changed = {"max_context_tokens": limit, "packing": "shared"}
+    changed = {"max_context_tokens": limit, "packing": "shared", "rerank": False, "model_keywords": False}
     return select_local_context(index, question, local.model_copy(update=changed))
 
 

@@ -20,7 +20,7 @@ from graphrag_pipeline.query.context import PART_OVERHEAD, Part, pack_parts, row
 from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.results import Context
-from graphrag_pipeline.query.search.basic import read_within
+from graphrag_pipeline.query.search.basic import select_within
 from graphrag_pipeline.query.search.local_ranking import (
     RankedRelationships,
     rank_claims,
@@ -98,7 +98,8 @@ def select_with_candidates(index: IndexReader, question: str, settings: LocalSea
     matches = match_entities(index, text, settings.top_k_entities, named, settings)
     if not matches:
         candidates = Context() if settings.return_candidate_context else None
-        found = LocalSelection(read_within(index, question, limit), candidates)
+        basic = select_within(index, question, limit, settings.rerank)
+        found = LocalSelection(basic.context, candidates, reranked=basic.reranked)
     else:
         if settings.strategy == DEPTH_FIRST:
             matches.sort(key=lambda match: -match.score)  # as in microsoft/graphrag: a name is not before similarity

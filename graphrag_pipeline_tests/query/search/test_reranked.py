@@ -87,6 +87,23 @@ def test_a_question_whose_budget_does_not_pay_is_not_reranked(open_index: Any, s
     assert server.count() == 0 and "budget of 100 tokens" in result.selection["reranked"]["failure"]
 
 
+def test_a_question_without_a_text_unit_sends_nothing_and_says_so(open_index: Any, server: ModelServer) -> None:
+    result = open_index().search("?!", "local", context_only=True, rerank=True)
+    assert server.count() == 0 and not result.context.text_units
+    found = result.selection["reranked"]
+    assert (found["is_reranked"], found["n_candidates"], found["failure"]) == (False, 0, "")
+
+
+def test_follow_up_questions_of_drift_are_not_paid_for(carol: GraphIndex, tmp_path: Path, server: ModelServer) -> None:
+    server.reset()
+    model = {"model": "test-rerank", "base_url": server.base_url}
+    options = {"rerank": True, "model_keywords": True}
+    index = open_with_model(carol, tmp_path, server, answers=EMBEDDED, rerank_model=model, local_search=options)
+    assert index.search(QUESTION, "drift").context.text_units and server.count() == 0
+    index.search(QUESTION, "local", context_only=True)
+    assert (server.count("rerank"), server.count("keywords")) == (1, 1)
+
+
 def test_a_reranker_must_be_set(carol: GraphIndex, tmp_path: Path, server: ModelServer) -> None:
     index = open_with_model(carol, tmp_path, server, answers=EMBEDDED)
     with pytest.raises(PipelineError, match=r"rerank_model\.model is empty"):
