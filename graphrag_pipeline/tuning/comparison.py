@@ -157,11 +157,8 @@ def _extract(
     model = TrialModel(root.counted_in(account).models.chat_model("extraction"))
     results = run_all(_STAGE, extraction_works(units, plan_extraction(root), model), model.max_concurrency)
     mentions = [None if isinstance(result, Failure) else result for result in results]
-    texts = zip(units["id"].to_pylist(), units["text"].to_pylist(), strict=True)
-    measured = tuple(
-        measure_unit(found, text, by_rule[unit_id]) if found else None
-        for (unit_id, text), found in zip(texts, mentions, strict=True)
-    )
+    pairs = zip(units["id"].to_pylist(), mentions, strict=True)
+    measured = tuple(measure_unit(found, by_rule[unit_id]) if found else None for unit_id, found in pairs)
     side = Side(name, sum_figures(measured, mentions), _paid(account), _scale(root, model, n_all / units.num_rows))
     return _Extracted(side, measured, tuple(r.reason if isinstance(r, Failure) else "" for r in results))
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.indexing.extraction.passage_names import PassageNames
 from graphrag_pipeline.indexing.extraction.reply_fields import (
     ExtractedEntity,
     ExtractedRelationship,
@@ -115,7 +116,7 @@ def check_example(
 
 
 def _refuse_entity(entity: ExtractedEntity, passage: str, entity_types: Collection[str]) -> str | None:
-    if not occurs(entity.name, passage):
+    if not PassageNames(passage).hold(entity.name, is_exact=True):
         return "entity not in its passage"
     if entity.type not in entity_types:
         return "entity of a type outside the list"

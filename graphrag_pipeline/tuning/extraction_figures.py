@@ -3,7 +3,7 @@
     entities, relationships    distinct names, distinct pairs of a text unit
     outside_share              entity mentions of types outside the list of the set
     repeated_share             junk by repetition: records that repeat an earlier one, word for word or by name and type
-    absent_share               distinct names that their text unit does not hold in any form
+    absent_share               entity records that were left out because the text unit holds their name in no form
     isolated_share             distinct names without a relationship in their text unit
     agreement                  F1 of the names and those of the embedded engine
 
@@ -22,6 +22,7 @@ from typing import Any
 
 from graphrag_pipeline.evaluation.confidence import Estimate, estimate_mean
 from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.indexing.extraction.kept_records import ABSENT_NAME
 from graphrag_pipeline.indexing.extraction.model import UnitMentions
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT
 from graphrag_pipeline.tuning.examples import occurs
@@ -45,14 +46,12 @@ class UnitFigures:
 
     Attributes:
         names: titles of the entities.
-        n_records, n_repeated: records of the replies that were kept, and those that repeat one.
-        absent: titles that the text does not hold.
+        n_records, n_repeated: records of the replies, and those that repeat one.
     """
 
     names: frozenset[str]
     n_records: int
     n_repeated: int
-    absent: frozenset[str]
     entities: float
     relationships: float
     outside_share: float | None
@@ -82,7 +81,7 @@ class ExtractionFigures:
     problems: Mapping[str, int]
 
 
-def measure_unit(mentions: UnitMentions, text: str, by_rule: Sequence[Row]) -> UnitFigures:
+def measure_unit(mentions: UnitMentions, by_rule: Sequence[Row]) -> UnitFigures:
     """Return the figures of a text unit.
 
     Args:
@@ -95,17 +94,16 @@ def measure_unit(mentions: UnitMentions, text: str, by_rule: Sequence[Row]) -> U
     n_again = len(mentions.entities) - len(by_name_and_type) + len(mentions.relationships) - len(pairs)
     n_records = n_kept + mentions.problems.get(_REPEATED, 0)
     n_repeated = n_again + mentions.problems.get(_REPEATED, 0)
-    absent = {name for name in names if not occurs(name, text)}
+    n_absent = mentions.problems.get(ABSENT_NAME, 0)
     return UnitFigures(
         names=frozenset(names),
         n_records=n_records,
         n_repeated=n_repeated,
-        absent=frozenset(absent),
         entities=len(names),
         relationships=len(pairs),
         outside_share=_share(sum(mentions.outside_types.values()), len(mentions.entities)),
         repeated_share=_share(n_repeated, n_records),
-        absent_share=_share(len(absent), len(names)),
+        absent_share=_share(n_absent, len(mentions.entities) + n_absent),
         isolated_share=_share(len(names - set().union(*pairs)), len(names)),
         agreement=measure_agreement(names, by_rule),
     )

@@ -175,17 +175,21 @@ def _open(prompt: Prompt, task: str, **values: str) -> list[Message]:
 
 
 def read_description(reply: str, prompt: Prompt) -> Description:
-    """Read domain, language and persona.
+    """Read domain, language and persona; a persona that cannot be used is empty.
 
     Raises:
-        ReplyFormatError: one of them is missing, stands in the prompt, or cannot stand in a prompt file.
+        ReplyFormatError: domain or language is missing, stands in the prompt, or cannot stand in a prompt file.
     """
-    values = _read_texts(reply, ("domain", "language", "persona"), prompt)
+    values = _read_texts(reply, ("domain", "language"), prompt)
+    try:
+        persona = _end_sentence(_read_texts(reply, ("persona",), prompt)["persona"])
+    except ReplyFormatError:
+        persona = ""
     domain = values["domain"].rstrip(" .")
     language = " ".join(_WORD.findall(values["language"])[:3])
     if not language or any(map(str.isdigit, language)):
         raise ReplyFormatError(f"language: {values['language']!r} is not the name of a language")
-    return Description(domain, language, _end_sentence(values["persona"]))
+    return Description(domain, language, persona)
 
 
 def read_rating(reply: str, prompt: Prompt) -> RatingScale:
@@ -272,7 +276,9 @@ def _read_texts(reply: str, names: Sequence[str], prompt: Prompt) -> dict[str, s
 
 
 def stands_in(value: str, prompt: Prompt) -> bool:
-    """Whether a value copies a prompt file: all of its words, or a run of `MAX_COPIED` of them, in any punctuation."""
+    """Whether a value repeats a prompt file, or copies a run of `MAX_COPIED` of its words, in any punctuation."""
+    if prompt.echoes.holds(value):
+        return True
     words = [word.casefold() for word in _WORD.findall(value)]
     given = f" {' '.join(_WORD.findall(prompt.text.casefold()))} "
     n_run = min(len(words), MAX_COPIED)

@@ -117,7 +117,12 @@ class _Writer:
                 "--domain, --language and --persona"
             )
         language = given.language or self._check_language(found.language)
-        return Description(given.domain or found.domain, language, given.persona or found.persona)
+        domain = given.domain or found.domain
+        return Description(domain, language, given.persona or found.persona or self._make_persona(domain))
+
+    def _make_persona(self, domain: str) -> str:
+        self._refused["persona that is missing or copies the instructions"] += 1
+        return f"You are an expert who knows all about {domain}."
 
     def _check_language(self, named: str) -> str:
         """Return the language that rules detect in most text units, else the one that the model named."""

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from graphrag_pipeline.indexing.extraction.kept_records import ABSENT_NAME
 from graphrag_pipeline.indexing.extraction.model import UnitMentions
 from graphrag_pipeline.tuning.extraction_figures import measure_agreement, measure_unit, sum_figures
-
-TEXT = "Ines Calvo opened the Brill Observatory above Tarn."
 
 
 def entity(name: str, kind: str = "PERSON", description: str = "") -> dict:
@@ -28,18 +27,24 @@ def test_figures_of_a_text_unit() -> None:
         entity("Zaphod"),
     ]
     mentions = UnitMentions(
-        entities, [pair("Ines Calvo", "Tarn"), pair("Tarn", "INES CALVO")], [], {"MOON": 1}, {"repeated": 2}, 1
+        entities,
+        [pair("Ines Calvo", "Tarn"), pair("Tarn", "INES CALVO")],
+        [],
+        {"MOON": 1},
+        {"repeated": 2, ABSENT_NAME: 1},
+        1,
     )
-    found = measure_unit(mentions, TEXT, by_rule("Ines Calvo", "Brill Observatory", "Tarn"))
+    found = measure_unit(mentions, by_rule("Ines Calvo", "Brill Observatory", "Tarn"))
     assert (found.entities, found.relationships) == (3, 1)
     assert found.outside_share == 1 / 4
     assert found.repeated_share == (2 + 1 + 1) / 8, "repeats that were left out, of a name and type, of a pair"
-    assert found.absent == {"ZAPHOD"} and found.absent_share == 1 / 3 and found.isolated_share == 1 / 3
+    assert found.absent_share == 1 / 5, "of the records, before the absent one was left out"
+    assert found.isolated_share == 1 / 3
     assert found.agreement == pytest.approx(2 / 3)
 
 
 def test_nothing_found_has_no_shares_and_no_agreement_to_lose() -> None:
-    found = measure_unit(UnitMentions([], [], [], {}, {}, 1), TEXT, by_rule("Tarn"))
+    found = measure_unit(UnitMentions([], [], [], {}, {}, 1), by_rule("Tarn"))
     assert (found.entities, found.outside_share, found.repeated_share, found.agreement) == (0, None, None, 0.0)
 
 
@@ -60,7 +65,7 @@ def test_names_agree_by_their_words_and_key_phrases_need_not_be_found(names, rul
 
 def test_a_failed_text_unit_is_counted_and_not_a_zero() -> None:
     mentions = UnitMentions([entity("Tarn")], [], [], {}, {"no name": 1}, 1)
-    figures = sum_figures([measure_unit(mentions, TEXT, []), None], [mentions, None])
+    figures = sum_figures([measure_unit(mentions, []), None], [mentions, None])
     assert (figures.n_units, figures.n_failed, figures.n_distinct) == (1, 1, 1)
     assert figures.means["entities"].mean == 1 and figures.means["agreement"].mean is None
     assert figures.types == {"PERSON": 1} and figures.problems == {"no name": 1}

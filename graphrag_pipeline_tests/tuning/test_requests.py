@@ -33,19 +33,33 @@ def test_a_description_is_cleaned() -> None:
     ("changed", "reason"),
     [
         ({"domain": "<subject of the collection>"}, "text of the instructions"),
-        ({"persona": "the expert who knows this subject best"}, "text of the instructions"),
-        ({"persona": "You are a captain for whom the expert finds out what"}, "text of the instructions"),
         ({"domain": "Describe the collection"}, "text of the instructions"),
         ({"domain": ""}, "domain: no text"),
         ({"domain": ["ships"]}, "domain: no text"),
         ({"language": "C3 PO"}, "not the name of a language"),
-        ({"persona": "You <|> are"}, "marks of a prompt"),
-        ({"persona": "You are " + "very " * 100}, "longer than"),
+        ({"domain": "ships <|> of"}, "marks of a prompt"),
+        ({"domain": "very " * 100}, "longer than"),
     ],
 )
 def test_a_description_that_echoes_or_breaks_a_prompt_is_refused(changed: dict, reason: str) -> None:
     with pytest.raises(ReplyFormatError, match=reason):
         read_description(json.dumps(GOOD | changed), CORPUS)
+
+
+@pytest.mark.parametrize(
+    "persona",
+    [
+        "",
+        7,
+        "the expert who knows this subject best",
+        "You <|> are",
+        "You are one for whom the expert finds out what",
+    ],
+)
+def test_a_persona_that_cannot_be_used_is_left_out_alone(persona: object) -> None:
+    assert read_description(json.dumps(GOOD | {"persona": persona}), CORPUS) == Description(
+        "ships of the north", "German language", ""
+    )
 
 
 def test_a_rating_scale_needs_two_different_ends() -> None:
