@@ -175,7 +175,13 @@ class _Run(Generic[T]):
                 result: T | Failure = await work.start()
             except CallFailedError as error:
                 result = Failure(
-                    self._stage, work.record, error.reason, error.reply, error.request_key, error.is_unanswered
+                    self._stage,
+                    work.record,
+                    error.reason,
+                    error.reply,
+                    error.request_key,
+                    error.is_unanswered,
+                    error.n_excess,
                 )
             except PipelineError as error:
                 self._fail(error)

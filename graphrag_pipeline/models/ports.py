@@ -13,7 +13,7 @@ Add here: a port when a step needs a new kind of answer. Keep out: clients, sett
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypedDict, TypeVar
 
 from graphrag_pipeline.errors import PipelineError
@@ -52,6 +52,10 @@ class ChatRequest(Generic[T]):
         repeat: number of this request among independent repeats of the same messages.
         keep_whole: returns what is whole of a text that was cut off, for `parse`; None means that a text which was cut
             off cannot be used. Replies with a `response_format` are cut back to whole JSON values without it.
+        max_tokens: most tokens of the reply, if it is not that of the stage.
+        limits: keywords that the schema of `response_format` gets on the way to an endpoint, by property: the most
+            items of a list, the allowed numbers. Like `max_tokens`, they shorten a reply that runs on, and are not
+            part of the key.
     """
 
     record: str
@@ -60,6 +64,8 @@ class ChatRequest(Generic[T]):
     response_format: Mapping[str, Any] | None = None
     repeat: int = 0
     keep_whole: Callable[[str], str] | None = None
+    max_tokens: int | None = None
+    limits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -101,6 +107,7 @@ class Failure:
         reply: start of the reply, empty without a reply.
         request_key: key of the failed request.
         is_unanswered: whether the endpoint gave no answer, so that prompt and model are not to blame.
+        n_excess: tokens by which the prompt is too long for the model's window, as this package counts; else 0.
     """
 
     stage: str
@@ -109,15 +116,19 @@ class Failure:
     reply: str
     request_key: str
     is_unanswered: bool = False
+    n_excess: int = 0
 
 
 class CallFailedError(PipelineError):
     """The calls of one record failed for good; other records are not affected. `pool` turns it into a Failure."""
 
-    def __init__(self, reason: str, request_key: str, reply: str = "", is_unanswered: bool = False) -> None:
+    def __init__(
+        self, reason: str, request_key: str, reply: str = "", is_unanswered: bool = False, n_excess: int = 0
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.is_unanswered = is_unanswered
+        self.n_excess = n_excess
         self.request_key = request_key
         self.reply = reply[:EXCERPT]
 

@@ -29,6 +29,28 @@ def json_schema_format(model: type[BaseModel], name: str | None = None) -> dict[
     return {"type": "json_schema", "json_schema": {"name": name or model.__name__, "schema": schema, "strict": True}}
 
 
+def bound_schema(response_format: Mapping[str, Any], limits: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a `response_format` whose schema has more keywords.
+
+    Args:
+        limits: keywords such as `maxItems`, `maxLength` or `enum`, by the name of the property that they limit.
+    """
+    bounded = _bound(response_format, limits) if limits else dict(response_format)
+    return bounded if isinstance(bounded, dict) else {}
+
+
+def _bound(value: Any, limits: Mapping[str, Mapping[str, Any]]) -> Any:
+    if isinstance(value, list):
+        return [_bound(item, limits) for item in value]
+    if not isinstance(value, dict):
+        return value
+    bounded = {key: _bound(item, limits) for key, item in value.items()}
+    properties = value.get("properties")
+    if isinstance(properties, dict):
+        bounded["properties"] = {name: {**bounded["properties"][name], **limits.get(name, {})} for name in properties}
+    return bounded
+
+
 def describe_schema(response_format: Mapping[str, Any]) -> str:
     """Return the schema as an instruction, for an endpoint without `response_format`."""
     schema = response_format.get("json_schema", {}).get("schema")

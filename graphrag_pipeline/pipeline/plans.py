@@ -59,7 +59,7 @@ def plan_summaries(root: Root) -> SummaryPlan:
     return SummaryPlan(
         prompt=root.prompt("summarize_descriptions"),
         max_input_tokens=settings.max_input_tokens,
-        max_words=settings.max_words,
+        max_words=root.settings.words_for("descriptions"),
         language=settings.language,
         count_tokens=partial(count_tokens_each, encoding=root.settings.text_units.encoding),
     )
@@ -68,7 +68,7 @@ def plan_summaries(root: Root) -> SummaryPlan:
 def plan_reports(root: Root) -> ReportPlan:
     """Return how community reports are requested."""
     settings = root.settings.reports
-    return ReportPlan(root.prompt("community_report"), settings.max_words, settings.language)
+    return ReportPlan(root.prompt("community_report"), root.settings.words_for("reports"), settings.language)
 
 
 def propose_by_meaning(

@@ -37,6 +37,8 @@ def code_of(
     if uses_chat_model(stage, settings):
         model = settings.chat_model_for(stage.engine)
         code |= {f"{stage.engine} model": model.model, f"{stage.engine} parameters": model.parameters}
+        if isinstance(model.context_window, int):  # roots without one keep their version
+            code[f"{stage.engine} context window"] = model.context_window
         code |= {f"prompt {name}": version for name, version in (prompt_versions or {}).items()}
     elif stage.rules:
         code["rules"] = stage.rules

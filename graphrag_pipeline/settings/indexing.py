@@ -9,7 +9,15 @@ from typing import Any, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from graphrag_pipeline.settings.section import LANGUAGE, Engine, Section, for_model, limit, model_overrides
+from graphrag_pipeline.settings.section import (
+    LANGUAGE,
+    Engine,
+    Section,
+    for_model,
+    limit,
+    model_overrides,
+    reply_cap,
+)
 
 ResolutionRule = Literal["unicode", "date", "possessive", "alias", "acronym", "fuzzy", "embedding", "verdict"]
 
@@ -73,6 +81,7 @@ class ExtractionSettings(Section):
         "others are dropped and counted. false keeps them, as Microsoft GraphRAG does.",
     )
     has_claims: bool = for_model(False, "whether claims are extracted too, in separate calls.")
+    max_reply_tokens: int = reply_cap(4000)
     claim_description: str = for_model(
         "Any claims or facts that could be relevant to information discovery.", "definition of a claim in the prompt."
     )
@@ -110,6 +119,7 @@ class ResolutionSettings(Section):
         0.8, "minimum cosine at which the model decides whether two entities are one.", gt=0, le=1
     )
     max_asked: int = for_model(1000, "maximum pairs sent to the model, most similar first.", ge=0)
+    max_reply_tokens: int = reply_cap(300)
 
     @field_validator("rules", mode="before")
     @classmethod
@@ -171,6 +181,7 @@ class DescriptionsSettings(Section):
         4000, "maximum tokens of descriptions in one call; more are summarized in several calls.", ge=100
     )
     max_words: int = for_model(500, "maximum words of a summary.", ge=10)
+    max_reply_tokens: int = reply_cap(1000)
     language: str = for_model("auto", LANGUAGE)
 
 
@@ -197,6 +208,7 @@ class ReportsSettings(Section):
     max_findings: int = Field(8, ge=1, le=10, description="With the embedded engine: maximum findings in a report.")
     model: dict[str, Any] = model_overrides()
     max_words: int = for_model(1500, "maximum words of a report.", ge=50)
+    max_reply_tokens: int = reply_cap(3000)
     rewrite_share: float = limit(
         "With a model: a report is deferred until more than this share of its community's evidence is new.",
         default=0.05,

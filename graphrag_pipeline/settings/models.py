@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -92,6 +92,23 @@ class _EndpointSettings(BaseModel):
 
 class ChatModelSettings(_EndpointSettings):
     """A chat model behind an OpenAI-compatible endpoint."""
+
+    context_window: Annotated[int, Field(ge=512)] | Literal["read"] | None = Field(
+        None,
+        description="Maximum tokens of a prompt and its reply together; prompts and replies are made to fit. read: ask "
+        "the endpoint's list of models (llama.cpp, vLLM). null: learn it when the endpoint refuses a prompt.",
+    )
+    structured_output: Literal["auto", "json_schema", "json_object", "tool", "plain"] = Field(
+        "auto",
+        description="How JSON is asked for. auto: json_schema, json_object, tool, plain, the first that the endpoint "
+        "does not refuse; it is remembered for the run.",
+    )
+
+    @property
+    def reply_cap(self) -> int | None:
+        """Most tokens of every reply that the parameters set; it replaces `max_reply_tokens` of the sections."""
+        caps = [self.parameters.get(name) for name in ("max_completion_tokens", "max_tokens")]
+        return next((int(cap) for cap in caps if cap), None)
 
 
 class EmbeddingModelSettings(_EndpointSettings):

@@ -40,12 +40,27 @@ from graphrag_pipeline.settings.search import (
     LazySearchSettings,
     LocalSearchSettings,
 )
-from graphrag_pipeline.settings.section import LANGUAGE, Engine, Section, for_model, limit, model_overrides
+from graphrag_pipeline.settings.section import (
+    LANGUAGE,
+    Engine,
+    Section,
+    for_model,
+    limit,
+    model_overrides,
+    reply_cap,
+)
 from graphrag_pipeline.settings.tuning import TuningSettings
 
 SETTINGS_FILE = "settings.yaml"
 OVERRIDES_FILE = "entity_overrides.csv"
 """File in the root with entities that a person merged or kept apart."""
+REPLY_TOKENS_PER_WORD = 2.0
+"""Tokens of a reply for each word that a prompt asks for: English takes 1.3, citations and other languages more."""
+REPLY_SHARE = 4
+"""A reply takes at most one in so many tokens of a window."""
+REPLY_TOKENS = 3000
+"""Most tokens of a reply to a section without `max_reply_tokens`."""
+LEAST_WORDS = 10
 PASSWORD_IN_URL = re.compile(r"(?<=://)([^/@:]*:)[^/@]*(?=@)")
 
 
@@ -193,6 +208,7 @@ class RatingSettings(Section):
     model: dict[str, Any] = model_overrides()
     rated_text: Literal["full_content", "summary"] = for_model("full_content", "text of a report that it reads.")
     num_repeats: int = for_model(1, "ratings per report; the most frequent rating counts.", ge=1, le=9)
+    max_reply_tokens: int = reply_cap(300)
 
 
 class AnswersSettings(Section):
@@ -205,6 +221,7 @@ class AnswersSettings(Section):
     model: dict[str, Any] = model_overrides()
     response_type: str = for_model("multiple paragraphs", "form of the answer, such as a list of 3 to 7 points.")
     max_words: int = for_model(800, "maximum words of an answer, and of the points from one batch of reports.", ge=20)
+    max_reply_tokens: int = reply_cap(1600)
     language: str = for_model(
         "auto", "language of the answer: auto (the language of the question) or a name, such as German."
     )
@@ -232,6 +249,7 @@ class EvaluationSettings(Section):
         86, ge=0, description="Random seed of the sample of the corpus, and of the order of source texts."
     )
     language: str = Field("auto", description=f"L{LANGUAGE[1:]}")
+    max_reply_tokens: int = reply_cap(3000)
 
 
 class Settings(Section):
@@ -287,6 +305,17 @@ class Settings(Section):
     def use_spans(self) -> bool:
         """Whether a model sends spans; then stages and queries send parent spans."""
         return self.chat_model.use_spans or self.embedding_model.use_spans
+
+    def reply_tokens_for(self, section: str) -> int:
+        """Return the most tokens of a reply to a section, in a window that is set."""
+        model = self.chat_model_for(section)
+        cap = int(model.reply_cap or getattr(getattr(self, section), "max_reply_tokens", REPLY_TOKENS))
+        return cap if not isinstance(model.context_window, int) else min(cap, model.context_window // REPLY_SHARE)
+
+    def words_for(self, section: str) -> int:
+        """Return the most words that the prompts of a section ask for: no more than fit into its replies."""
+        words: int = getattr(self, section).max_words
+        return max(LEAST_WORDS, min(words, int(self.reply_tokens_for(section) / REPLY_TOKENS_PER_WORD)))
 
     def chat_model_for(self, section: str) -> ChatModelSettings:
         """Return the chat model of a section: `chat_model`, overridden by the section's own options."""

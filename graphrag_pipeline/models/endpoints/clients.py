@@ -16,10 +16,12 @@ from typing import Self
 from graphrag_pipeline.models.cache import ResponseCache
 from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.database import SharedDatabase
+from graphrag_pipeline.models.endpoints.learned_model import LearnedModel
 from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.openai_embedder import OpenAIEmbedder
 from graphrag_pipeline.models.endpoints.reranker import Reranker
 from graphrag_pipeline.models.spending import Spending
+from graphrag_pipeline.settings.models import ChatModelSettings
 from graphrag_pipeline.settings.settings import Settings
 
 CACHE_FILE = "responses.sqlite"
@@ -41,6 +43,7 @@ class ModelClients:
         self._chat_models: dict[str, OpenAIChatModel] = {}
         self._embedders: list[OpenAIEmbedder] = []
         self._rerankers: list[Reranker] = []
+        self._learned: dict[tuple[str, ...], LearnedModel] = {}
         self._caller = Caller()
         database, self.cache = _open_cache(location)
         self.spending = Spending(database, settings.budget)
@@ -49,8 +52,20 @@ class ModelClients:
         """Return the chat model of a section of the settings."""
         if section not in self._chat_models:
             settings = self._settings.chat_model_for(section)
-            self._chat_models[section] = OpenAIChatModel(section, settings, self.cache, self.spending)
+            self._chat_models[section] = OpenAIChatModel(
+                section,
+                settings,
+                self.cache,
+                self.spending,
+                self._settings.reply_tokens_for(section),
+                self._learned_of(settings),
+            )
         return self._chat_models[section].for_caller(self._caller)
+
+    def _learned_of(self, settings: ChatModelSettings) -> LearnedModel:
+        """Return what is known about a model; sections with the same model and address share it."""
+        place = (settings.base_url, settings.model, settings.structured_output, str(settings.context_window))
+        return self._learned.setdefault(place, LearnedModel.of_settings(settings))
 
     @property
     def embedder(self) -> OpenAIEmbedder:

@@ -28,7 +28,7 @@ from graphrag_pipeline.models.endpoints.problems import Problem, attempt_errors,
 from graphrag_pipeline.models.endpoints.sdk_client import make_client, unset_hint
 from graphrag_pipeline.models.endpoints.spans import AttemptSpan, attempt_span
 from graphrag_pipeline.models.endpoints.streaming import OnToken, Post, make_post
-from graphrag_pipeline.models.endpoints.usage import TokenUsage, read_usage
+from graphrag_pipeline.models.endpoints.usage import TokenUsage, read_reasoning, read_usage
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.prices import Price, find_price
 from graphrag_pipeline.models.spending import Rate, Spending
@@ -45,6 +45,7 @@ MAX_ADAPTED = 8  # attempts of one request with changed parameters
 MAX_UNREACHED = 3  # attempts of one request at an endpoint that never answered
 MAX_TIMED_OUT_ALONE = 2  # attempts that time out although no other request was under way: more would time out, too
 MAX_RETRY_AFTER_S = 300.0
+LIST_TIMEOUT_S = 10.0
 SETTLE_S = 60.0  # after the time-out of a call, its reservation counts as spent
 
 
@@ -58,12 +59,17 @@ class RejectedError(CallFailedError):
 
 @dataclass(frozen=True)
 class Sent(Generic[T]):
-    """An answered call: the value read from its body, and its usage, duration and cost."""
+    """An answered call: the value read from its body, and its usage, duration and cost.
+
+    Attributes:
+        n_reasoning: tokens of the completion that were thoughts, if the endpoint reports them.
+    """
 
     value: T
     usage: TokenUsage
     seconds: float
     cost: float | None
+    n_reasoning: int = 0
 
 
 class Endpoint:
@@ -119,6 +125,7 @@ class Endpoint:
         read: Callable[[object], T],
         caller: Caller,
         on_token: OnToken | None = None,
+        cap: int | None = None,
     ) -> Sent[T]:
         """Send a request, and retry it, until it is answered.
 
@@ -130,6 +137,7 @@ class Endpoint:
             read: reads the JSON body of the response; raises ReplyFormatError if it is not an answer.
             caller: its accounts count the calls.
             on_token: receives streamed text; None requests a whole response.
+            cap: most tokens of the reply.
 
         Raises:
             RejectedError: the endpoint rejects the request.
@@ -141,7 +149,8 @@ class Endpoint:
         while True:
             n_attempt = n_failed + n_limited + n_adapted + 1
             is_alone = int(self._limit.current) == 1
-            outcome = await self._attempt(post, body, expected, read, caller, n_attempt)
+            whole = {"model": self._settings.model, **self._parameters.with_cap(cap), **body}
+            outcome = await self._attempt(post, whole, expected, read, caller, n_attempt)
             if isinstance(outcome, Sent):
                 return outcome
             if n_adapted < MAX_ADAPTED and self._parameters.adapt(outcome):
@@ -159,6 +168,15 @@ class Endpoint:
             caller.add_retry(outcome.is_timeout)
             pause = backoff_s(n_failed + n_limited - 1, self._settings.backoff_s, key)
             await asyncio.sleep(max(pause, outcome.retry_after_s or 0.0))
+
+    async def list_models(self) -> object:
+        """Return the body of the endpoint's list of models; None if it does not answer."""
+        client = self._connect()
+        try:
+            async with asyncio.timeout(min(LIST_TIMEOUT_S, self._settings.timeout_s)):
+                return await client.get("/models", cast_to=object)
+        except attempt_errors():
+            return None
 
     def _most_attempts(self, problem: Problem) -> int:
         most = self._settings.max_attempts
@@ -211,9 +229,8 @@ class Endpoint:
     ) -> Sent[T] | Problem:
         loop = asyncio.get_running_loop()
         started = loop.time()
-        whole = {"model": self._settings.model, **self._parameters.current, **body}
         try:
-            answer = await post(client, whole)
+            answer = await post(client, body)
             value = read(answer)
         except attempt_errors() as error:
             problem = describe_problem(error, client.api_key, self._settings.timeout_s)
@@ -221,7 +238,7 @@ class Endpoint:
             return problem
         self._has_answered = True
         usage = read_usage(answer, expected)
-        return Sent(value, usage, loop.time() - started, self._cost(usage))
+        return Sent(value, usage, loop.time() - started, self._cost(usage), read_reasoning(answer))
 
     async def _reserve(self, expected: TokenUsage) -> str:
         if not self._spending.has_ceiling:
@@ -268,7 +285,7 @@ class Endpoint:
             return PipelineError(
                 f"model {self._settings.model!r} at {self.host}: {problem}. Start the server, or correct base_url"
             )
-        advice = "; raise timeout_s, or limit the reply by parameters.max_tokens" if problem.is_timeout else ""
+        advice = "; raise timeout_s, or lower max_reply_tokens of the section" if problem.is_timeout else ""
         reason = f"no answer in {n_attempts} attempts; the last said: {problem}{advice}"
         return CallFailedError(reason, key, is_unanswered=True)
 

@@ -16,7 +16,7 @@ from graphrag_pipeline.models.reply_json import keep_whole_values
 
 T = TypeVar("T")
 
-_CUT_ADVICE = "the reply was cut off (finish_reason length); allow more tokens in the model's parameters"
+_CUT_ADVICE = "the reply was cut off (finish_reason length); raise max_reply_tokens of the section"
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ too, since it was paid: a later run parses it again and, if it is still rejected
 words. After `MAX_ASKED` requests the record fails without a call, until prompt, model or parameters change. A refusal
 is not stored.
 
-If an endpoint rejects `response_format` with status 400, 422 or 501, the schema is added to the prompt from then on.
-Neither this nor a corrective turn changes the key of the reply.
+If an endpoint refuses the form in which JSON is asked for, the next form is tried and kept (`reply_forms.py`). Neither
+this nor a corrective turn, a cap or a limit changes the key of the reply.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.cache import ResponseCache, StoredReply
 from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.endpoints.chat_sender import ChatSender
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
 from graphrag_pipeline.models.endpoints.judged_replies import (
     ReplyFault,
@@ -35,29 +36,28 @@ from graphrag_pipeline.models.endpoints.judged_replies import (
     revive,
     say_how_often,
 )
+from graphrag_pipeline.models.endpoints.learned_model import LearnedModel
 from graphrag_pipeline.models.endpoints.replies import (
     MAX_ASKED,
     Completion,
     add_to_last,
     correct_messages,
     correction_key,
-    read_completion,
 )
+from graphrag_pipeline.models.endpoints.reply_forms import shape_request
+from graphrag_pipeline.models.endpoints.reply_store import ReplyStore
 from graphrag_pipeline.models.endpoints.streaming import OnToken
-from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
 from graphrag_pipeline.models.ports import CUT_NOTE, CallFailedError, ChatReply, ChatRequest, Message
-from graphrag_pipeline.models.requests import canonical_json, request_key_of, sendable
+from graphrag_pipeline.models.requests import canonical_json
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.models.structured import describe_schema
 from graphrag_pipeline.settings.models import ChatModelSettings
 
 T = TypeVar("T")
 
-EXPECTED_COMPLETION = 1000  # tokens; rate limits expect it of a completion until a longer one arrives
 BOUNDED_COMPLETION = 4096  # most tokens of a completion under a budget, if the parameters set none; models allow it
 
 _LOG = logging.getLogger(__name__)
-_PATH = "/chat/completions"
 
 
 class OpenAIChatModel:
@@ -65,25 +65,41 @@ class OpenAIChatModel:
 
     Args:
         stage: the stage that uses the model; stored with its replies and failures.
+        max_reply_tokens: cap of the stage; parameters that set one replace it.
+        learned: what is known about the model, if other clients share it.
 
     Attributes:
         stats: calls, tokens and cost of this model, for all callers.
     """
 
-    def __init__(self, stage: str, settings: ChatModelSettings, cache: ResponseCache, spending: Spending) -> None:
+    def __init__(
+        self,
+        stage: str,
+        settings: ChatModelSettings,
+        cache: ResponseCache,
+        spending: Spending,
+        max_reply_tokens: int | None = None,
+        learned: LearnedModel | None = None,
+    ) -> None:
         self.stage = stage
         self.stats = CallStats()
         self.fingerprint = stable_hash("chat", settings.model, canonical_json(settings.parameters))
         self.max_concurrency = settings.max_concurrency
         self._settings = settings
         self._cache = cache
-        limits = [settings.parameters.get(name) for name in ("max_completion_tokens", "max_tokens")]
-        self._most = next((int(most) for most in limits if most), BOUNDED_COMPLETION if spending.has_ceiling else None)
         # A budget holds only if no reply can be longer than its reservation.
-        defaults = {"max_tokens": self._most} if spending.has_ceiling and not any(limits) else {}
-        self._endpoint = Endpoint(stage, settings, spending, defaults)
+        bounded = BOUNDED_COMPLETION if spending.has_ceiling else None
+        self._cap = settings.reply_cap or max_reply_tokens or bounded
+        self._endpoint = Endpoint(stage, settings, spending)
         self._caller = Caller((self.stats,))
-        self._learned = _Learned()
+        self._learned = learned or LearnedModel.of_settings(settings)
+        self._sender = ChatSender(settings, self._endpoint, self._learned, spending.has_ceiling)
+        self._store = ReplyStore(settings, cache, self._cap)
+
+    @property
+    def window(self) -> int | None:
+        """Tokens of the model's window, as far as it is known now."""
+        return self._learned.window.tokens
 
     def for_caller(self, caller: Caller) -> Self:
         """See `caller.CallingModel.for_caller`."""
@@ -115,10 +131,10 @@ class OpenAIChatModel:
             yield CUT_NOTE
 
     async def _complete(self, request: ChatRequest[T], on_token: OnToken | None) -> ChatReply[T]:
-        key = self._key_of(request)
+        key = self._store.key_of(request)
         under_way = self._cache.in_flight
         while True:
-            [reply] = self._recall([key], [request])
+            [reply] = self._recall([request])
             if reply is not None:
                 self._caller.add_cached()
                 return reply
@@ -126,7 +142,7 @@ class OpenAIChatModel:
                 break
             failure = await asyncio.shield(under_way[key])
             if failure is not None:
-                raise CallFailedError(failure.reason, key, failure.reply, failure.is_unanswered)
+                raise CallFailedError(failure.reason, key, failure.reply, failure.is_unanswered, failure.n_excess)
         done: asyncio.Future[CallFailedError | None] = asyncio.get_running_loop().create_future()
         under_way[key] = done
         failure = None
@@ -141,25 +157,20 @@ class OpenAIChatModel:
 
     def recall(self, requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
         """See `ports.ChatModel.recall`."""
-        replies = self._recall([self._key_of(request) for request in requests], requests)
+        replies = self._recall(requests)
         self._caller.add_cached(sum(reply is not None for reply in replies))
         return replies
 
-    def _key_of(self, request: ChatRequest[Any]) -> str:
-        return request_key_of(self._settings.model, self._settings.parameters, request)
-
-    def _recall(self, keys: Sequence[str], requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
-        stored = self._cache.read(keys)
-        return [
-            revive(request, key, stored[key]) if key in stored else None
-            for key, request in zip(keys, requests, strict=True)
-        ]
+    def _recall(self, requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
+        found = zip(requests, self._store.read(requests), strict=True)
+        revived = ((revive(request, *stored) for stored in stored_replies) for request, stored_replies in found)
+        return [next((reply for reply in replies if reply is not None), None) for replies in revived]
 
     async def _request_reply(self, request: ChatRequest[T], key: str, on_token: OnToken | None) -> ChatReply[T]:
         """Request a reply, once more if the first one cannot be used and no text of it was passed on; store it."""
         attempts = read_attempts(self._cache, request, key)
         if attempts.accepted is not None and attempts.stored is not None:
-            await asyncio.wrap_future(self._cache.write(key, attempts.stored))
+            await self._store.write(request, attempts.stored)
             return attempts.accepted
         rejected = attempts.rejected
         calls: list[Sent[Completion]] = []
@@ -167,22 +178,31 @@ class OpenAIChatModel:
             if not rejected:
                 sent = await self._send_first(request, key, on_token)
             else:
-                messages = correct_messages(request.messages, *rejected[-1], len(rejected))
+                messages = self._correct(request, *rejected[-1], len(rejected))
                 if messages is None:
                     break
-                sent = await self._send(messages, request.response_format, key)
+                sent = await self._send(messages, request, key)
             calls.append(sent)
             judged = judge(request, sent.value)
             if not isinstance(judged, ReplyFault):
                 stored = self._to_store(sent.value, calls)
-                await asyncio.wrap_future(self._cache.write(key, stored))
-                return reply_of(stored, judged, key, is_cached=False)
+                return reply_of(stored, judged, await self._store.write(request, stored), is_cached=False)
             await self._store_rejected(correction_key(key, len(rejected)), sent)
             rejected.append((sent.value, judged.reason))
             if on_token is not None and sent.value.text.strip():  # it has readers
                 break
         answer, reason = rejected[-1]
         raise CallFailedError(f"{reason}{say_how_often(len(rejected))}", key, answer.text or answer.refusal)
+
+    def _correct(
+        self, request: ChatRequest[Any], answer: Completion, reason: str, n_asked: int
+    ) -> list[Message] | None:
+        """Return the corrective conversation; an endpoint that may ignore the schema gets it in words, too."""
+        messages = correct_messages(request.messages, answer, reason, n_asked)
+        is_silent = request.response_format is not None and self._learned.forms.current != "plain"
+        if messages is None or not is_silent or answer.is_cut:
+            return messages
+        return add_to_last(messages, describe_schema(request.response_format or {}))
 
     async def _store_rejected(self, key: str, sent: Sent[Completion]) -> None:
         if not sent.value.refusal and sent.value.finish_reason != "content_filter":
@@ -205,45 +225,35 @@ class OpenAIChatModel:
         """Send a request, as a stream if `on_token` is set and the endpoint supports streams."""
         if on_token is not None and request.response_format is None:
             try:
-                return await self._post(request.messages, {}, key, on_token)
+                return await self._post(request.messages, {}, request, key, on_token)
             except RejectedError as error:
                 if "stream" not in str(error.problem):
                     raise
-        return await self._send(request.messages, request.response_format, key)
+        return await self._send(request.messages, request, key)
 
-    async def _send(
-        self, messages: Sequence[Message], response_format: Mapping[str, Any] | None, key: str
-    ) -> Sent[Completion]:
-        if response_format is not None and self._learned.accepts_response_format:
+    async def _send(self, messages: Sequence[Message], request: ChatRequest[Any], key: str) -> Sent[Completion]:
+        """Send a conversation; ask for JSON in the first form that the endpoint does not refuse."""
+        if request.response_format is None:
+            return await self._post(messages, {}, request, key)
+        forms = self._learned.forms
+        while True:
+            form = forms.current
+            turns, more = shape_request(form, messages, request)
             try:
-                return await self._post(messages, {"response_format": response_format}, key)
+                return await self._post(turns, more, request, key)
             except RejectedError as error:
-                if not error.problem.is_about_format:
+                if not error.problem.is_about_format or not forms.leave(form, bool(request.limits)):
                     raise
-                reason = error.reason
-            if self._learned.accepts_response_format:
-                self._learned.accepts_response_format = False
-                _LOG.warning("%s at %s does not accept response_format (%s): the prompt holds the schema from now on",
-                             self._settings.model, self._endpoint.host, reason)  # fmt: skip
-        if response_format is not None:
-            messages = add_to_last(messages, describe_schema(response_format))
-        return await self._post(messages, {}, key)
+                where = f"{self._settings.model} at {self._endpoint.host}"
+                _LOG.warning("%s refuses JSON as %s (%s); next: %s", where, form, error.reason, forms.current)
 
     async def _post(
-        self, messages: Sequence[Message], more: Mapping[str, Any], key: str, on_token: OnToken | None = None
+        self,
+        messages: Sequence[Message],
+        more: Mapping[str, Any],
+        request: ChatRequest[Any],
+        key: str,
+        on_token: OnToken | None = None,
     ) -> Sent[Completion]:
-        turns = [{"role": message["role"], "content": sendable(message["content"])} for message in messages]
-        prompt_tokens = sum(estimate_tokens(turn["content"]) for turn in turns)
-        expected = TokenUsage(prompt_tokens, self._most or self._learned.longest_completion)
-        body = {"messages": turns, **more}
-        sent = await self._endpoint.post(_PATH, body, key, expected, read_completion, self._caller, on_token)
-        self._learned.longest_completion = max(self._learned.longest_completion, sent.usage.completion_tokens)
-        return sent
-
-
-@dataclass
-class _Learned:
-    """What answers showed about a model."""
-
-    accepts_response_format: bool = True
-    longest_completion: int = EXPECTED_COMPLETION
+        cap = self._settings.reply_cap or request.max_tokens or self._cap
+        return await self._sender.send(messages, more, cap, key, self._caller, on_token)

@@ -14,6 +14,8 @@ from typing import Any
 from graphrag_pipeline.models.endpoints.problems import Problem
 
 _LOG = logging.getLogger(__name__)
+CAPS = ("max_tokens", "max_completion_tokens")
+"""Names of the parameter with the most tokens of a reply: the usual one, and that of OpenAI's newer models."""
 
 
 class ModelParameters:
@@ -25,12 +27,20 @@ class ModelParameters:
 
     Attributes:
         current: name -> value of the parameters in use.
+        cap_name: parameter with the most tokens of a reply.
     """
 
     def __init__(self, model_name: str, parameters: Mapping[str, Any]) -> None:
         self.current = dict(parameters)
+        self.cap_name = CAPS[1] if CAPS[1] in parameters else CAPS[0]
         self._model_name = model_name
         self._left_out: set[str] = set()
+
+    def with_cap(self, cap: int | None) -> dict[str, Any]:
+        """Return the parameters of a request whose reply has at most `cap` tokens, if the model accepts a cap."""
+        if cap is None or self.cap_name in self._left_out:
+            return dict(self.current)
+        return {**self.current, self.cap_name: cap}
 
     def adapt(self, problem: Problem) -> bool:
         """Leave out the parameter that a problem names as unsupported, with one warning in the log.
@@ -39,12 +49,15 @@ class ModelParameters:
             Whether the request may succeed now: a parameter was left out, by this call or after the request was sent.
         """
         name = problem.unsupported_parameter
-        if name not in self.current:
+        if name not in self.current and name not in CAPS:
             return name in self._left_out
-        value = self.current.pop(name)
+        if name in self._left_out:
+            return True
+        value = self.current.pop(name, None)
         self._left_out.add(name)
-        if name == "max_tokens" and "max_completion_tokens" in problem.message:
-            self.current["max_completion_tokens"] = value
+        if name == CAPS[0] and CAPS[1] in problem.message:
+            self.cap_name = CAPS[1]
+            self.current |= {} if value is None else {CAPS[1]: value}
         _LOG.warning(
             "%s does not accept the parameter %r; requests go without it from now on (%s)",
             self._model_name,

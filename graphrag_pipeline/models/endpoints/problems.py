@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphrag_pipeline.models.endpoints.limits import retry_after_s
+from graphrag_pipeline.models.endpoints.windows import read_refusal
 from graphrag_pipeline.models.ports import ReplyFormatError
 
 MAX_MESSAGE = 300
@@ -38,7 +39,7 @@ _CANNOT_WORK = re.compile(
     re.IGNORECASE,
 )
 _FORMAT = re.compile(
-    r"response_format|json_schema|json_object|structured output|guided|grammar|json schema|support (?:tool|function)"
+    r"response_?format|json_object|structured output|guided|grammar|schema\b|support (?:tool|function)"
     r"|tools? (?:param|choice|call)|tool_choice",
     re.IGNORECASE,
 )
@@ -58,6 +59,8 @@ class Problem:
         may_be_paid: whether the endpoint may have done, and charged, the work.
         is_unreachable: whether no connection was made.
         is_timeout: whether no complete response arrived in time.
+        window: tokens of the model's window, if the endpoint names it.
+        n_prompt: tokens of the prompt as the endpoint counted, if it names them.
     """
 
     message: str
@@ -68,6 +71,8 @@ class Problem:
     may_be_paid: bool = False
     is_unreachable: bool = False
     is_timeout: bool = False
+    window: int | None = None
+    n_prompt: int | None = None
 
     @property
     def kind(self) -> str:
@@ -182,12 +187,16 @@ def _transport_errors() -> tuple[type[Exception], ...]:
 def _describe_status(error: Any, key: str) -> Problem:
     body: Mapping[str, Any] = error.body if isinstance(error.body, Mapping) else {}
     message = body.get("message")
+    text = str(message if isinstance(message, str) else error.message)
+    window, n_prompt = read_refusal(body, text)
     return Problem(
-        _clean(str(message if isinstance(message, str) else error.message), key),
+        _clean(text, key),
         error.status_code,
         _clean(str(body.get("code") or ""), key),
         _clean(str(body.get("param") or ""), key),
         retry_after_s(error.response.headers),
+        window=window,
+        n_prompt=n_prompt,
     )
 
 

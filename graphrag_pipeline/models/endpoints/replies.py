@@ -5,6 +5,7 @@ Keep out: sending, storage, and the meaning of a reply, which the `parse` of its
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ _STRICTER = (
     "Write the shortest answer that has the format asked for.",
 )
 
+_CALLED = ("tool_calls", "function_call")
 THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)  # in the text of local reasoning models
 
 
@@ -41,7 +43,9 @@ class Completion:
 
 
 def read_completion(body: object) -> Completion:
-    """Return the first choice of a chat completion, without a leading `<think>` block.
+    """Return the first choice of a chat completion, without a leading `<think>` block, closed or cut off.
+
+    The arguments of a called tool are the text.
 
     Raises:
         ReplyFormatError: the body is not a chat completion.
@@ -50,14 +54,14 @@ def read_completion(body: object) -> Completion:
     message = choice.get("message")
     if not isinstance(message, Mapping):
         raise ReplyFormatError(f"the endpoint sent no message: {str(body)[:120]!r}")
-    text = sendable(_text_of(message.get("content")))
-    thoughts = THOUGHTS.match(text) if text.lstrip().startswith("<think>") else None
+    text = sendable(_arguments_of(message.get("tool_calls")) or _text_of(message.get("content")))
+    finish_reason = str(choice.get("finish_reason") or "stop")
+    finish_reason = "stop" if finish_reason in _CALLED else finish_reason
+    if text.lstrip().startswith("<think>"):
+        thoughts = THOUGHTS.match(text)
+        text = text[thoughts.end() :] if thoughts else "" if finish_reason == CUT_OFF else text
     refusal = message.get("refusal")
-    return Completion(
-        text[thoughts.end() :] if thoughts else text,
-        str(choice.get("finish_reason") or "stop"),
-        sendable(refusal) if isinstance(refusal, str) else "",
-    )
+    return Completion(text, finish_reason, sendable(refusal) if isinstance(refusal, str) else "")
 
 
 def find_fault(answer: Completion) -> str:
@@ -112,6 +116,14 @@ def _first_choice(body: object) -> Mapping[str, Any]:
     if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
         return choices[0]
     raise ReplyFormatError(f"the endpoint sent no chat completion: {str(body)[:120]!r}")
+
+
+def _arguments_of(calls: object) -> str:
+    """Return the arguments of the first called tool, as JSON text; empty without a call."""
+    first = calls[0] if isinstance(calls, list) and calls else None
+    function = first.get("function") if isinstance(first, Mapping) else None
+    arguments = function.get("arguments") if isinstance(function, Mapping) else None
+    return arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
 
 
 def _text_of(content: object) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from graphrag_pipeline.models.requests import sendable
 
@@ -43,6 +44,13 @@ def read_usage(body: object, expected: TokenUsage) -> TokenUsage:
         choices = body.get("choices") if isinstance(body, Mapping) else None
         completion = estimate_tokens(str(choices)) if choices else 0
     return TokenUsage(expected.prompt_tokens if prompt is None else prompt, completion)
+
+
+def read_reasoning(body: object) -> int:
+    """Return the tokens of thoughts that a response body reports, of its completion tokens; 0 without a report."""
+    usage: Any = body.get("usage") if isinstance(body, Mapping) else None
+    details = usage.get("completion_tokens_details") if isinstance(usage, Mapping) else None
+    return _read_count(details.get("reasoning_tokens")) or 0 if isinstance(details, Mapping) else 0
 
 
 def _read_count(value: object) -> int | None:

@@ -94,7 +94,10 @@ class AnswerWriter:
 
     def _open(self, name: str, question: str, response_type: str | None = None, **data: str) -> list[Message]:
         settings = self._index.settings.answers
-        form = {"response_type": response_type or settings.response_type, "max_length": str(settings.max_words)}
+        form = {
+            "response_type": response_type or settings.response_type,
+            "max_length": str(self._index.settings.words_for("answers")),
+        }
         return open_question(self._index.prompt(name), settings.language, question, **form, **data)
 
     def _write(self, messages: list[Message], material: _Material, looked: str, unread: Unread | None = None) -> Answer:

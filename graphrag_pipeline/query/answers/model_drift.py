@@ -137,7 +137,7 @@ class ModelFollower:
             turn,
             context_data=as_data(render_context(context)),
             main_question=self._question,
-            max_length=str(settings.max_words),
+            max_length=str(self._index.settings.words_for("answers")),
             max_follow_ups=str(MAX_FOLLOW_UPS),
         )
         shown = shown_numbers(context)

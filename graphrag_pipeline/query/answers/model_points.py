@@ -199,7 +199,7 @@ def _build_request(
         settings.language,
         question,
         context_data=as_data(render_context(context)),
-        max_length=str(settings.max_words),
+        max_length=str(index.settings.words_for("answers")),
     )
     shown, echoes = shown_numbers(context), index.prompt(prompt).echoes
     numbers = ", ".join(map(str, context.record_numbers))

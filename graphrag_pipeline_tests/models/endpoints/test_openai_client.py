@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import time
 from pathlib import Path
 
@@ -322,27 +321,6 @@ def test_a_schema_is_requested_and_read(tmp_path: Path) -> None:
     assert body is not None
     schema = body["response_format"]["json_schema"]["schema"]
     assert (schema["additionalProperties"], schema["required"]) == (False, ["rating", "why"])
-
-
-def test_an_endpoint_without_schemas_gets_the_schema_in_words_from_then_on(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    def answer(request: ReceivedRequest) -> object:
-        if "response_format" in request.body:
-            return Fault("unsupported-format")
-        return '```json\n{"rating": 3, "why": "it fits",}\n```'
-
-    with running_model_server(answer) as server:  # type: ignore[arg-type]
-        chat = chat_model(server.base_url, tmp_path)
-        with caplog.at_level(logging.WARNING):
-            first, second = complete(chat, rate("One")), complete(chat, rate("Two"))
-        assert complete(chat_model(server.base_url, tmp_path), rate("One")).is_cached
-    assert (first.value.rating, second.value.rating) == (3, 3)
-    assert server.count() == 3
-    body = server.calls[2].body
-    assert body is not None
-    assert '"rating"' in body["messages"][-1]["content"]
-    assert len([record for record in caplog.records if "response_format" in record.message]) == 1
 
 
 def test_a_parameter_that_the_model_does_not_take_is_left_out(tmp_path: Path) -> None:

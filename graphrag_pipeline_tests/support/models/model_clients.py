@@ -25,11 +25,21 @@ def open_cache(folder: Path) -> SharedDatabase:
     return SharedDatabase(folder / "cache" / "responses.sqlite")
 
 
-def chat_model(base_url: str, folder: Path, budget: BudgetSettings | None = None, **settings: Any) -> OpenAIChatModel:
+def chat_model(
+    base_url: str,
+    folder: Path,
+    budget: BudgetSettings | None = None,
+    max_reply_tokens: int | None = None,
+    **settings: Any,
+) -> OpenAIChatModel:
     database = open_cache(folder)
     chosen = ChatModelSettings(**{"model": "test-chat", "base_url": base_url, **QUICK, **settings})
     return OpenAIChatModel(
-        "extraction", chosen, ResponseCache(database), Spending(database, budget or BudgetSettings())
+        "extraction",
+        chosen,
+        ResponseCache(database),
+        Spending(database, budget or BudgetSettings()),
+        max_reply_tokens,
     )
 
 

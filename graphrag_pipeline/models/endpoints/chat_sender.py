@@ -1,0 +1,152 @@
+"""One conversation sent to a chat model: the cap of its reply, the window of the model, room for thoughts.
+
+The cap is the most tokens of a reply: of the request, else of the parameters, else of the stage. It is never larger
+than what the window leaves. A prompt that the window cannot hold is a `CallFailedError` with the tokens by which it is
+too long (`n_excess`), so that the code which built it can send a shorter one. If only the cap was too large, the
+conversation is sent once more with a smaller one. If the cap cut a reply before its first word, because the model
+thinks first, the conversation is sent once more with room for thoughts.
+
+Keep out: storage, forms of structured outputs, and what a reply means (`openai_client.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
+from graphrag_pipeline.models.endpoints.learned_model import LearnedModel
+from graphrag_pipeline.models.endpoints.problems import Problem
+from graphrag_pipeline.models.endpoints.replies import Completion, read_completion
+from graphrag_pipeline.models.endpoints.streaming import OnToken
+from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
+from graphrag_pipeline.models.endpoints.windows import (
+    LEAST_REPLY,
+    MARGIN,
+    READ,
+    PromptSize,
+    count_prompt,
+    read_model_windows,
+)
+from graphrag_pipeline.models.ports import CallFailedError, Message
+from graphrag_pipeline.models.requests import sendable
+from graphrag_pipeline.settings.models import ChatModelSettings
+
+_LOG = logging.getLogger(__name__)
+_PATH = "/chat/completions"
+_UNNAMED = 0.75  # of a refused prompt: the window that is assumed if the endpoint does not name it
+
+
+class ChatSender:
+    """Sends conversations to one chat model.
+
+    Args:
+        has_ceiling: whether a budget counts on the cap.
+    """
+
+    def __init__(
+        self, settings: ChatModelSettings, endpoint: Endpoint, learned: LearnedModel, has_ceiling: bool
+    ) -> None:
+        self._settings = settings
+        self._endpoint = endpoint
+        self._learned = learned
+        self._has_ceiling = has_ceiling
+
+    async def send(
+        self,
+        messages: Sequence[Message],
+        more: Mapping[str, Any],
+        cap: int | None,
+        key: str,
+        caller: Caller,
+        on_token: OnToken | None = None,
+    ) -> Sent[Completion]:
+        """Send a conversation.
+
+        Args:
+            more: other fields of the body.
+            cap: most tokens of the reply; None means no cap.
+
+        Raises:
+            RejectedError: the endpoint rejects the request for another reason than its length.
+            CallFailedError: all allowed attempts failed, or the prompt is too long (`n_excess`).
+            PipelineError: the endpoint cannot be used, or the budget is spent.
+        """
+        turns: list[Message] = [{"role": turn["role"], "content": sendable(turn["content"])} for turn in messages]
+        await self._read_window()
+        size = PromptSize(count_prompt(turns) if self._learned.window.tokens else 0, cap)
+        if self._learned.window.refuses(size):
+            self._raise_too_long(size, key)
+        try:
+            sent = await self._post(turns, more, size, key, caller, on_token)
+        except RejectedError as error:
+            if not error.problem.is_too_long:
+                raise
+            smaller = self._learn(error.problem, PromptSize(count_prompt(turns), cap), key)
+            sent = await self._post(turns, more, smaller, key, caller, on_token)
+        if self._learned.note_thoughts(sent.n_reasoning, sent.value.is_cut and not sent.value.text.strip()):
+            _LOG.info("%s thinks before it writes: its replies get more tokens from now on", self._settings.model)
+            if sent.value.is_cut and cap is not None:
+                return await self._post(turns, more, size, key, caller, on_token)
+        return sent
+
+    async def _post(
+        self,
+        turns: Sequence[Message],
+        more: Mapping[str, Any],
+        size: PromptSize,
+        key: str,
+        caller: Caller,
+        on_token: OnToken | None,
+    ) -> Sent[Completion]:
+        cap = self._learned.window.fit_cap(replace(size, cap=self._learned.with_thoughts(size.cap)))
+        longest = self._learned.longest_completion
+        n_reply = longest if cap is None else cap if self._has_ceiling else min(cap, longest)
+        expected = TokenUsage(sum(estimate_tokens(turn["content"]) for turn in turns), n_reply)
+        body = {"messages": list(turns), **more}
+        sent = await self._endpoint.post(_PATH, body, key, expected, read_completion, caller, on_token, cap)
+        self._learned.window.note_count(size.n_tokens, sent.usage.prompt_tokens)
+        self._learned.longest_completion = max(longest, sent.usage.completion_tokens)
+        return sent
+
+    async def _read_window(self) -> None:
+        window = self._learned.window
+        if not window.is_to_read:
+            return
+        windows = read_model_windows(await self._endpoint.list_models())
+        served = windows.get(self._settings.model, next(iter(windows.values())) if len(windows) == 1 else None)
+        window.set_read(served)
+        if served is None:
+            _LOG.warning(
+                "%s does not tell the window of %s; set chat_model.context_window to a number instead of %r",
+                self._endpoint.host, self._settings.model, READ,
+            )  # fmt: skip
+
+    def _learn(self, problem: Problem, size: PromptSize, key: str) -> PromptSize:
+        """Note the window of a refusal; return the size with a cap that fits, or raise if the prompt does not."""
+        window = problem.window or int(_UNNAMED * size.n_tokens)
+        if problem.window and self._learned.window.learn(window):
+            _LOG.warning(
+                "%s at %s has a window of %d tokens: prompts and replies are made to fit. Set "
+                "chat_model.context_window: %d to save refused requests",
+                self._settings.model, self._endpoint.host, window, window,
+            )  # fmt: skip
+        self._learned.window.note_count(size.n_tokens, problem.n_prompt)
+        left = window - (problem.n_prompt or int(MARGIN * size.n_tokens))
+        if left >= LEAST_REPLY and (size.cap is None or size.cap > left):
+            return replace(size, cap=left)
+        self._raise_too_long(size, key, problem)
+
+    def _raise_too_long(self, size: PromptSize, key: str, problem: Problem | None = None) -> NoReturn:
+        window = (problem.window if problem else self._learned.window.tokens) or int(_UNNAMED * size.n_tokens)
+        said = f" ({problem})" if problem else ""
+        raise CallFailedError(
+            f"the prompt of about {size.n_tokens:,} tokens and its reply do not fit the window of "
+            f"{self._settings.model}, {window:,} tokens{said}; use a model with a larger window, or lower "
+            "text_units.size or the max_input_tokens of the section",
+            key,
+            n_excess=size.excess(window, problem.n_prompt if problem else None),
+        )

@@ -1,0 +1,78 @@
+"""Forms of structured outputs: the ways to ask an endpoint for JSON, and which of them a model accepts.
+
+| form | what a request carries |
+|---|---|
+| `json_schema` | `response_format` with the schema and the limits of the request |
+| `json_schema_unlimited` | the same without limits, for endpoints that do not know `maxItems` and the like |
+| `json_object` | `response_format` json_object, and the schema in words |
+| `tool` | one tool that must be called, with the schema as its parameters |
+| `plain` | the schema in words |
+
+They are tried in this order. A form that an endpoint refuses is left for all clients of the model in this process; one
+that the settings name is the only one. Keep out: sending, and reading a reply (`replies.py`, `models/reply_json.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from graphrag_pipeline.models.endpoints.replies import add_to_last
+from graphrag_pipeline.models.ports import ChatRequest, Message
+from graphrag_pipeline.models.structured import bound_schema, describe_schema
+
+FORMS = ("json_schema", "json_schema_unlimited", "json_object", "tool", "plain")
+AUTO = "auto"
+
+
+class ReplyForms:
+    """The form that a model is asked in now.
+
+    Args:
+        pinned: a form of the settings, or `auto`.
+    """
+
+    def __init__(self, pinned: str = AUTO) -> None:
+        self.current = FORMS[0] if pinned == AUTO else pinned
+        self._is_pinned = pinned != AUTO
+
+    def leave(self, refused: str, has_limits: bool) -> bool:
+        """Go on to the next form after a refusal; return whether the request may be sent again.
+
+        Args:
+            refused: the form of the refused request; another request may have left it in the meantime.
+            has_limits: whether the refused request had limits, which may be what was refused.
+        """
+        if self.current != refused:
+            return True
+        following = FORMS[FORMS.index(refused) + 1 :]
+        if not has_limits:
+            following = tuple(form for form in following if form != FORMS[1])
+        if not following or (self._is_pinned and following[0] != FORMS[1]):
+            return False
+        self.current = following[0]
+        return True
+
+
+def shape_request(
+    form: str, messages: Sequence[Message], request: ChatRequest[Any]
+) -> tuple[Sequence[Message], dict[str, Any]]:
+    """Return the messages and the other fields of the body of a request that asks for JSON in a form."""
+    wanted = request.response_format or {}
+    if form == "plain":
+        return add_to_last(messages, describe_schema(wanted)), {}
+    if form == "json_object":
+        return add_to_last(messages, describe_schema(wanted)), {"response_format": {"type": "json_object"}}
+    if form == "tool":
+        return messages, _call_of(bound_schema(wanted, request.limits))
+    limits = request.limits if form == "json_schema" else {}
+    return messages, {"response_format": bound_schema(wanted, limits)}
+
+
+def _call_of(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a request whose reply is the call of one tool."""
+    schema = wanted.get("json_schema", {})
+    name = schema.get("name", "reply")
+    function = {"name": name, "description": "Write the reply.", "parameters": schema.get("schema", {"type": "object"})}
+    choice = {"type": "function", "function": {"name": name}}
+    return {"tools": [{"type": "function", "function": function}], "tool_choice": choice}

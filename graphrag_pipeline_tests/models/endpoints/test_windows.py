@@ -1,0 +1,188 @@
+"""Windows and caps of a chat model: read, set or learnt; prompts that do not fit, replies that never exceed them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphrag_pipeline.models.endpoints.learned_model import THINKING_TOKENS
+from graphrag_pipeline.models.endpoints.windows import (
+    LEAST_REPLY,
+    MARGIN,
+    ModelWindow,
+    PromptSize,
+    read_model_windows,
+    read_refusal,
+)
+from graphrag_pipeline.models.ports import CallFailedError
+from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
+from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model, complete, in_loop
+
+FACT = "fact: Marley was dead"
+REFUSALS: list[tuple[str, dict[str, Any], int | None, int | None]] = [
+    ("request (4338 tokens) exceeds the available context size (2048 tokens), try increasing it", {}, 2048, 4338),
+    ("too long", {"n_prompt_tokens": 4338, "n_ctx": 2048}, 2048, 4338),
+    ("This model's maximum context length is 8192 tokens. However, your messages had 9000 tokens.", {}, 8192, None),
+    ("This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4000 in the messages, "
+     "1000 in the completion).", {}, 4096, 4000),
+    ("The decoder prompt (length 5000) is longer than the maximum model length of 4096.", {}, 4096, 5000),
+    ("Requested tokens (2113) exceed context window of 2048", {}, 2048, 2113),
+    ("prompt is too long: 210000 tokens > 200000 maximum", {}, 200000, 210000),
+    ("model is loaded with context length of only 4096 tokens", {}, 4096, None),
+    ("Input validation error: `inputs` must have less than 512 tokens. Given: 807", {}, 512, 807),
+    ("the prompt exceeds the context", {}, None, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "fields", "window", "n_prompt"), REFUSALS, ids=range(len(REFUSALS)))
+def test_a_refusal_names_the_window_and_the_prompt(
+    message: str, fields: dict[str, Any], window: int | None, n_prompt: int | None
+) -> None:
+    assert read_refusal(fields, message) == (window, n_prompt)
+
+
+def test_lists_of_models_name_windows_in_several_ways() -> None:
+    body = {
+        "data": [
+            {"id": "llama.cpp", "meta": {"n_ctx": 8192, "n_ctx_train": 32768}},
+            {"id": "vllm", "max_model_len": 4096},
+            {"id": "openai"},
+            {"id": "other", "context_length": 2048},
+        ]
+    }
+    assert read_model_windows(body) == {"llama.cpp": 8192, "vllm": 4096, "openai": None, "other": 2048}
+    assert read_model_windows("<html>") == read_model_windows(None) == {}
+
+
+@given(st.integers(512, 200_000), st.integers(0, 300_000), st.integers(16, 10_000))
+def test_a_cap_never_exceeds_what_the_window_leaves(window: int, n_tokens: int, cap: int) -> None:
+    size = PromptSize(n_tokens, cap)
+    fitted = ModelWindow(window).fit_cap(size)
+    assert fitted is not None and fitted <= cap
+    assert fitted + MARGIN * n_tokens <= window + 1 or fitted <= LEAST_REPLY
+    shorter = PromptSize(max(0, n_tokens - size.excess(window)), cap)
+    known = ModelWindow(window)
+    assert not known.refuses(shorter), "a prompt without its excess is sent"
+
+
+def test_a_stage_has_a_cap_and_its_prompts_ask_for_no_more_words() -> None:
+    settings = Settings()
+    caps = {name: settings.reply_tokens_for(name) for name in ("extraction", "descriptions", "reports", "answers")}
+    assert caps == {"extraction": 4000, "descriptions": 1000, "reports": 3000, "answers": 1600}
+    assert [settings.words_for(name) for name in ("descriptions", "reports", "answers")] == [500, 1500, 800]
+    small = Settings.model_validate(
+        {"chat_model": {"parameters": {"max_tokens": 700}}, "answers": {"model": {"context_window": 2048}}}
+    )
+    assert [small.words_for(name) for name in ("descriptions", "reports", "answers")] == [350, 350, 256]
+    assert Settings.model_validate({"reports": {"max_reply_tokens": 600}}).words_for("reports") == 300
+
+
+def test_a_reply_has_the_cap_of_its_stage_and_its_key_does_not(tmp_path: Path) -> None:
+    with running_model_server(lambda request: FACT) as server:
+        for folder, options in (("a", {}), ("b", {"max_reply_tokens": 500})):
+            reply = complete(chat_model(server.base_url, tmp_path / folder, **options), ask("Who?"))
+            assert (
+                reply.request_key == complete(chat_model(server.base_url, tmp_path / folder), ask("Who?")).request_key
+            )
+        complete(chat_model(server.base_url, tmp_path, max_reply_tokens=500), ask("What?", max_tokens=90))
+        bodies = [call.body or {} for call in server.calls]
+    assert [body.get("max_tokens") for body in bodies] == [None, 500, 90]
+
+
+def test_a_raised_cap_requests_only_what_was_cut(tmp_path: Path) -> None:
+    with running_model_server([("long", "fact " * 100), ("short", FACT)]) as server:
+        for cap, n_calls in ((50, 2), (50, 2), (200, 3), (200, 3)):
+            chat = chat_model(server.base_url, tmp_path, max_reply_tokens=cap)
+            replies = [complete(chat, ask(name, keep_whole=str)) for name in ("long", "short")]
+            assert [reply.is_cut for reply in replies] == [cap == 50, False]
+            assert server.count() == n_calls
+
+
+@pytest.mark.parametrize("dialect", ["llama.cpp", "vllm", "openai", "ollama"])
+def test_a_window_is_learnt_and_the_failure_tells_how_much_is_too_much(tmp_path: Path, dialect: str) -> None:
+    with running_model_server([("word", FACT)], dialect=dialect, max_context_tokens=1000) as server:
+        chat = chat_model(server.base_url, tmp_path, max_reply_tokens=200)
+        with pytest.raises(CallFailedError, match="do not fit the window of test-chat") as caught:
+            complete(chat, ask("word " * 1200))
+        assert server.count() == 1 and chat.stats.n_retries == 0
+        n_left = 1200 - caught.value.n_excess
+        assert complete(chat, ask("word " * n_left)).value == FACT
+        assert (chat.window is None) == (dialect == "ollama")
+        for call in server.calls[1:]:
+            assert (call.body or {})["max_tokens"] + call.prompt_tokens <= 1000
+
+
+def test_a_set_or_read_window_refuses_without_a_request(tmp_path: Path) -> None:
+    with running_model_server(dialect="llama.cpp", max_context_tokens=1000) as server:
+        failures = []
+        for window in (1000, "read"):
+            chat = chat_model(server.base_url, tmp_path, context_window=window, model="test-chat")
+            with pytest.raises(CallFailedError) as caught:
+                complete(chat, ask("word " * 1200))
+            failures.append(caught.value.n_excess)
+        assert failures[0] == failures[1] and server.count() == 0
+
+
+def test_a_cap_that_the_window_does_not_leave_is_lowered_and_sent_once_more(tmp_path: Path) -> None:
+    with running_model_server(lambda request: FACT, dialect="vllm", max_context_tokens=1000) as server:
+        chat = chat_model(server.base_url, tmp_path, max_reply_tokens=900)
+        assert complete(chat, ask("word " * 400)).value == FACT
+        assert complete(chat, ask("Again: " + "word " * 400)).value == FACT
+        assert [call.status for call in server.calls] == [400, 200, 200]
+
+
+def test_an_endpoint_that_lists_no_window_works_without(tmp_path: Path) -> None:
+    with running_model_server(lambda request: FACT) as server:
+        chat = chat_model(server.base_url, tmp_path, context_window="read")
+        assert complete(chat, ask("Who?")).value == FACT and chat.window is None
+
+
+@pytest.mark.parametrize("thoughts", ["", "<think>\nI think that"])
+def test_a_model_that_thinks_first_gets_room_for_it(tmp_path: Path, thoughts: str) -> None:
+    def answer(request: ReceivedRequest) -> Reply:
+        is_short = int(request.body["max_tokens"]) < THINKING_TOKENS
+        return Reply(thoughts, finish_reason="length") if is_short else Reply("<think>Hm.</think>" + FACT)
+
+    with running_model_server(answer) as server:
+        chat = chat_model(server.base_url, tmp_path, max_reply_tokens=100)
+        assert complete(chat, ask("Who?")).value == FACT
+        assert complete(chat, ask("What?")).value == FACT
+    most = 100 + THINKING_TOKENS
+    assert [(call.body or {})["max_tokens"] for call in server.calls] == [100, most, most]
+
+
+def test_the_most_tokens_have_the_name_that_the_model_accepts(tmp_path: Path) -> None:
+    def answer(request: ReceivedRequest) -> Fault | str:
+        message = "Unsupported parameter: 'max_tokens' is not supported, use 'max_completion_tokens' instead."
+        return Fault("400", message=message, param="max_tokens") if "max_tokens" in request.body else FACT
+
+    with running_model_server(answer) as server:
+        chat = chat_model(server.base_url, tmp_path, max_reply_tokens=100)
+        for question in ("Who?", "What?"):
+            complete(chat, ask(question))
+    assert [(call.body or {}).get("max_completion_tokens") for call in server.calls] == [None, 100, 100]
+
+
+def test_at_temperature_0_an_unusable_reply_is_not_paid_again(tmp_path: Path) -> None:
+    async def fail_together() -> list[object]:
+        return list(await asyncio.gather(*(chat.complete(ask("Who?")) for _ in range(3)), return_exceptions=True))
+
+    with running_model_server(lambda request: "gossip") as server:
+        for _ in range(2):
+            chat = chat_model(server.base_url, tmp_path, parameters={"temperature": 0})
+            assert all(isinstance(result, CallFailedError) for result in in_loop(fail_together()))
+        assert server.count() == 2
+        lenient = ask("Who?")
+        reply = complete(chat, type(lenient)("Who?", lenient.messages, str))
+        assert (reply.value, reply.is_cached, server.count()) == ("gossip", True, 2), "a better reader uses it"
+        warmer = chat_model(server.base_url, tmp_path, parameters={"temperature": 0.5})
+        for _ in range(2):
+            with pytest.raises(CallFailedError):
+                complete(warmer, ask("Who?"))
+        assert server.count() == 6
