@@ -309,7 +309,8 @@ class Settings(Section):
     def reply_tokens_for(self, section: str) -> int:
         """Return the most tokens of a reply to a section, in a window that is set."""
         model = self.chat_model_for(section)
-        cap = int(model.reply_cap or getattr(getattr(self, section), "max_reply_tokens", REPLY_TOKENS))
+        own: int = getattr(getattr(self, section), "max_reply_tokens", REPLY_TOKENS)
+        cap = model.reply_cap or own
         return cap if not isinstance(model.context_window, int) else min(cap, model.context_window // REPLY_SHARE)
 
     def words_for(self, section: str) -> int:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from graphrag_pipeline.identity import normalize_title
@@ -30,10 +31,22 @@ from graphrag_pipeline.indexing.extraction.reply_fields import (
     read_type,
 )
 from graphrag_pipeline.indexing.extraction.reply_records import ExtractionReply, parse_claims_reply, parse_graph_reply
-from graphrag_pipeline.models.ports import EXCERPT, ChatModel, ChatReply, ChatRequest, Message, ReplyFormatError
+from graphrag_pipeline.models.ports import (
+    EXCERPT,
+    CallFailedError,
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    Message,
+    ReplyFormatError,
+)
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
+from graphrag_pipeline.models.shortening import complete_within_window
+from graphrag_pipeline.text.sentences import grapheme_start
+from graphrag_pipeline.text.tokens import count_tokens_each
 
 MAX_SPECIFIED = 100  # entities of a text unit that the claims prompt names
+_SLACK_TOKENS = 20  # of a history that is cut: places of tokens are guessed from places of characters
 
 Row = dict[str, Any]
 _Record = ExtractedEntity | ExtractedRelationship | ExtractedClaim
@@ -180,8 +193,39 @@ async def _converse(
             {"role": "user", "content": follow_up},
         ]
         request = ChatRequest(unit_id, messages, lambda text: keep(parse(text)), keep_whole=str)
-        replies.append(await model.complete(request))
+        try:
+            reply, n_left_out = await complete_within_window(model, request, partial(_forget_history, request))
+        except CallFailedError as error:
+            if not error.n_excess:
+                raise
+            return _note(replies, "gleaning left out, which does not fit the model's window")
+        replies.append(reply)
+        if n_left_out:
+            replies = _note(replies, "history of a gleaning shortened to the model's window")
     return replies
+
+
+def _forget_history(request: ChatRequest[ExtractionReply], n_tokens: int) -> ChatRequest[ExtractionReply] | None:
+    """Return the request without the first `n_tokens` tokens of the model's replies in it; None if they have fewer."""
+    messages: list[Message] = []
+    n_replies = sum(turn["role"] == "assistant" for turn in request.messages)
+    left = n_tokens + _SLACK_TOKENS * n_replies
+    sizes = count_tokens_each([turn["content"] for turn in request.messages])
+    for turn, size in zip(request.messages, sizes, strict=True):
+        content = turn["content"]
+        if turn["role"] == "assistant" and left > 0:
+            n_cut = min(size, left)
+            place = grapheme_start(content, len(content) * n_cut // max(1, size))
+            content, left = "\u2026" + content[place:].partition("##")[2], left - n_cut
+        messages.append({"role": turn["role"], "content": content})
+    return replace(request, messages=messages) if left <= 0 else None
+
+
+def _note(replies: Sequence[ChatReply[ExtractionReply]], problem: str) -> list[ChatReply[ExtractionReply]]:
+    """Return replies, the last of which counts a problem."""
+    *before, last = replies
+    problems = Counter(last.value.problems) + Counter([problem])
+    return [*before, replace(last, value=replace(last.value, problems=problems))]
 
 
 def _adds_something(replies: Sequence[ChatReply[ExtractionReply]]) -> bool:

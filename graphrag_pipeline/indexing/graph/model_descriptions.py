@@ -15,7 +15,7 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,14 +23,17 @@ import pyarrow as pa
 
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.extraction.reply_fields import MAX_TEXT
-from graphrag_pipeline.models.ports import ChatModel, ChatRequest, Message, ReplyFormatError
+from graphrag_pipeline.models.ports import CallFailedError, ChatModel, ChatRequest, Message, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
 from graphrag_pipeline.models.reply_json import clean_text, strip_fences
+from graphrag_pipeline.models.shortening import MAX_SHORTENED
 from graphrag_pipeline.text.sentences import grapheme_start
 from graphrag_pipeline.text.tokens import TokenCounter, count_tokens_each
 
 _SENTENCE_END = re.compile(r"[.!?\u3002\uff01\uff1f\u2026][\"'\u201d\u2019)\]]*(?=\s|\Z)|[\u3002\uff01\uff1f]")
+LEAST_LIST_TOKENS = 100
+"""Tokens of a list of descriptions below which a summary is not worth a call."""
 _ITEM_TOKENS = 3  # tokens of quotes and comma around a description in a list
 _WORD_TOKENS = 1.5  # usual upper limit of tokens per word of a summary
 
@@ -101,14 +104,32 @@ def _add_subjects(subjects: dict[str, Subject], rows: pa.Table, kind: str, names
 async def summarize_subject(subject: Subject, plan: SummaryPlan, model: ChatModel) -> dict[str, Any]:
     """Return a row of `tables.DESCRIPTIONS`; its `request_key` is that of the last fold, null without a request.
 
+    If a list does not fit the model's window, all are planned again in shorter lists.
+
     Raises:
         CallFailedError: the model gave no usable summary; replies received so far stay stored.
     """
     distinct = sorted({text for text in subject.descriptions if text.strip()})
     if len(distinct) < 2:
         return _row(subject, distinct[0] if distinct else "", len(distinct), None)
+    for _ in range(MAX_SHORTENED):
+        try:
+            text, request_key = await _summarize_fold(plan_folds(distinct, plan), subject.name, plan, model)
+            return _row(subject, text, len(distinct), request_key)
+        except _TooLongListError as error:
+            if error.n_fit < LEAST_LIST_TOKENS:
+                raise
+            plan = replace(plan, max_input_tokens=error.n_fit)
     text, request_key = await _summarize_fold(plan_folds(distinct, plan), subject.name, plan, model)
     return _row(subject, text, len(distinct), request_key)
+
+
+class _TooLongListError(CallFailedError):
+    """A list of descriptions does not fit the model's window; one of `n_fit` tokens does."""
+
+    def __init__(self, error: CallFailedError, n_fit: int) -> None:
+        super().__init__(error.reason, error.request_key, n_excess=error.n_excess)
+        self.n_fit = n_fit
 
 
 async def _summarize_fold(fold: Fold, name: str, plan: SummaryPlan, model: ChatModel) -> tuple[str, str | None]:
@@ -128,9 +149,14 @@ async def _summarize_fold(fold: Fold, name: str, plan: SummaryPlan, model: ChatM
         if len(texts) == 1 and plan.count_tokens(texts)[0] <= plan.summary_tokens:
             return texts[0], None
     parse = partial(parse_reply, echoes=plan.prompt.echoes)
-    reply = await model.complete(
-        ChatRequest(name, build_prompt(name, texts, plan), parse, keep_whole=keep_whole_sentences)
-    )
+    request = ChatRequest(name, build_prompt(name, texts, plan), parse, keep_whole=keep_whole_sentences)
+    try:
+        reply = await model.complete(request)
+    except CallFailedError as error:
+        if not error.n_excess:
+            raise
+        n_tokens = sum(plan.count_tokens(texts)) + _ITEM_TOKENS * len(texts)
+        raise _TooLongListError(error, n_tokens - error.n_excess) from None
     return reply.value, reply.request_key
 
 

@@ -16,8 +16,8 @@ If the number of bytes shows that a community fits, no tokens are counted. Keep 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,8 @@ from graphrag_pipeline.indexing.reports.context_text import (
 from graphrag_pipeline.indexing.reports.display_names import is_common_noun
 from graphrag_pipeline.indexing.reports.records import GraphRecords, Record, RecordRows, render_row
 
+LEAST_RECORD_TOKENS = 100
+"""Tokens of records without which a context is not worth a report."""
 REPORTS_SHARE = 0.75
 CLAIMS_SHARE = 0.25
 
@@ -55,6 +57,7 @@ class CommunityContext:
         entities, relationships, claims, reports: the records shown, in order.
         numbers: kind of citation -> stable id -> number in the text.
         text: the tables of a prompt.
+        shorten: returns the context within so many tokens less; None if it cannot be so short.
         context_key: hash of the text, of the ids behind its numbers and of the common nouns.
     """
 
@@ -71,6 +74,7 @@ class CommunityContext:
     reports: tuple[ChildReport, ...]
     numbers: Mapping[str, Mapping[str, int]]
     text: str
+    shorten: Callable[[int], CommunityContext | None] = field(default=lambda _: None, compare=False, repr=False)
 
     @property
     def context_key(self) -> str:
@@ -94,7 +98,14 @@ def build_context(
     """
     packing = _Packing(community, records, reports, max_input_tokens)
     entities, relationships, claims, shown = packing.choose()
-    return _render(community, records, entities, relationships, claims, shown)
+    context = _render(community, records, entities, relationships, claims, shown)
+
+    def shorten(n_tokens: int) -> CommunityContext | None:
+        least = records.count_tokens([render_frame(community, records)])[0] + LEAST_RECORD_TOKENS
+        budget = records.count_tokens([context.text])[0] - n_tokens
+        return build_context(community, records, reports, budget) if budget >= least else None
+
+    return replace(context, shorten=shorten)
 
 
 _Choice = tuple[np.ndarray, np.ndarray, np.ndarray, list[ChildReport]]

@@ -16,9 +16,12 @@ from graphrag_pipeline.indexing.reports.contexts import CommunityContext
 from graphrag_pipeline.indexing.reports.replies import ReportReply, WrittenReport, parse_reply
 from graphrag_pipeline.models.ports import ChatModel, ChatRequest, Message
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
+from graphrag_pipeline.models.shortening import complete_within_window
 from graphrag_pipeline.models.structured import json_schema_format
 
 RESPONSE_FORMAT = json_schema_format(ReportReply, "community_report")
+LIMITS = {"findings": {"maxItems": 12}, "title": {"maxLength": 250}}
+"""The prompt asks for 5 to 10 findings; a model that repeats itself is stopped soon after."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +56,22 @@ def build_request(context: CommunityContext, plan: ReportPlan) -> ChatRequest[Wr
         build_prompt(context, plan),
         lambda reply: parse_reply(reply, context, plan.prompt.echoes),
         RESPONSE_FORMAT,
+        limits=LIMITS,
     )
 
 
 async def write_report(context: CommunityContext, plan: ReportPlan, model: ChatModel) -> ModelReport:
-    """Request the report on one community.
+    """Request the report on one community, from a shorter context if this one does not fit the model's window.
 
     Raises:
         CallFailedError: the model gave no usable reply.
     """
-    reply = await model.complete(build_request(context, plan))
-    problems = {**reply.value.problems, "reply cut off": 1} if reply.is_cut else reply.value.problems
+
+    def shorten(n_tokens: int) -> ChatRequest[WrittenReport] | None:
+        shorter = context.shorten(n_tokens)
+        return build_request(shorter, plan) if shorter else None
+
+    reply, n_left_out = await complete_within_window(model, build_request(context, plan), shorten)
+    counts = {"reply cut off": reply.is_cut, "context shortened to the model's window": n_left_out > 0}
+    problems = {**reply.value.problems, **{name: 1 for name, is_so in counts.items() if is_so}}
     return ModelReport(reply.value.report, reply.request_key, problems)

@@ -6,6 +6,15 @@ too long (`n_excess`), so that the code which built it can send a shorter one. I
 conversation is sent once more with a smaller one. If the cap cut a reply before its first word, because the model
 thinks first, the conversation is sent once more with room for thoughts.
 
+`LearnedModel` is what is known about a model, for the process:
+
+| known | from |
+|---|---|
+| the form in which JSON is asked for | refusals (`reply_forms.py`) |
+| the window | the settings, the list of models, refusals, replies that end at it (`windows.py`) |
+| whether it thinks before it writes | reasoning tokens in the usage, or nothing but thoughts in a reply that was cut |
+| the longest reply | the usage |
+
 Keep out: storage, forms of structured outputs, and what a reply means (`openai_client.py`).
 """
 
@@ -13,20 +22,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
-from graphrag_pipeline.models.endpoints.learned_model import LearnedModel
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.replies import Completion, read_completion
+from graphrag_pipeline.models.endpoints.reply_forms import ReplyForms
 from graphrag_pipeline.models.endpoints.streaming import OnToken
 from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
 from graphrag_pipeline.models.endpoints.windows import (
     LEAST_REPLY,
     MARGIN,
     READ,
+    ModelWindow,
     PromptSize,
     count_prompt,
     read_model_windows,
@@ -38,6 +48,46 @@ from graphrag_pipeline.settings.models import ChatModelSettings
 _LOG = logging.getLogger(__name__)
 _PATH = "/chat/completions"
 _UNNAMED = 0.75  # of a refused prompt: the window that is assumed if the endpoint does not name it
+
+EXPECTED_COMPLETION = 1000
+"""Tokens that rate limits expect of a reply until a longer one arrives."""
+THINKING_TOKENS = 16_000
+"""Tokens that a model which thinks may take for it, besides those of its reply."""
+
+
+@dataclass
+class LearnedModel:
+    """State of one model at one address.
+
+    Attributes:
+        thinks: whether it thinks before it writes, so that a cap must leave room for that.
+    """
+
+    forms: ReplyForms = field(default_factory=ReplyForms)
+    window: ModelWindow = field(default_factory=lambda: ModelWindow(None))
+    longest_completion: int = EXPECTED_COMPLETION
+    thinks: bool = False
+
+    @classmethod
+    def of_settings(cls, settings: ChatModelSettings) -> LearnedModel:
+        """Return what the settings say."""
+        return cls(ReplyForms(settings.structured_output), ModelWindow(settings.context_window))
+
+    def with_thoughts(self, cap: int | None) -> int | None:
+        """Return the cap of a reply with its thoughts."""
+        return cap + THINKING_TOKENS if cap is not None and self.thinks else cap
+
+    def note_thoughts(self, n_reasoning: int, is_only_thoughts: bool) -> bool:
+        """Note a reply that shows thoughts; return whether it is the first one.
+
+        Args:
+            n_reasoning: tokens of thoughts that the usage reports.
+            is_only_thoughts: whether the cap cut the reply before any text.
+        """
+        if self.thinks or not (is_only_thoughts or n_reasoning > 0):
+            return False
+        self.thinks = True
+        return True
 
 
 class ChatSender:

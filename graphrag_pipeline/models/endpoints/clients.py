@@ -16,7 +16,7 @@ from typing import Self
 from graphrag_pipeline.models.cache import ResponseCache
 from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.database import SharedDatabase
-from graphrag_pipeline.models.endpoints.learned_model import LearnedModel
+from graphrag_pipeline.models.endpoints.chat_sender import LearnedModel
 from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.openai_embedder import OpenAIEmbedder
 from graphrag_pipeline.models.endpoints.reranker import Reranker

@@ -19,14 +19,13 @@ import asyncio
 import copy
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.cache import ResponseCache, StoredReply
 from graphrag_pipeline.models.caller import Caller
-from graphrag_pipeline.models.endpoints.chat_sender import ChatSender
+from graphrag_pipeline.models.endpoints.chat_sender import ChatSender, LearnedModel
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
 from graphrag_pipeline.models.endpoints.judged_replies import (
     ReplyFault,
@@ -36,7 +35,6 @@ from graphrag_pipeline.models.endpoints.judged_replies import (
     revive,
     say_how_often,
 )
-from graphrag_pipeline.models.endpoints.learned_model import LearnedModel
 from graphrag_pipeline.models.endpoints.replies import (
     MAX_ASKED,
     Completion,
@@ -162,9 +160,16 @@ class OpenAIChatModel:
         return replies
 
     def _recall(self, requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
-        found = zip(requests, self._store.read(requests), strict=True)
-        revived = ((revive(request, *stored) for stored in stored_replies) for request, stored_replies in found)
-        return [next((reply for reply in replies if reply is not None), None) for replies in revived]
+        replies = self._revive(requests, is_cut=False)
+        missing = [position for position, reply in enumerate(replies) if reply is None]
+        cut = self._revive([requests[position] for position in missing], is_cut=True)
+        for position, reply in zip(missing, cut, strict=True):
+            replies[position] = reply
+        return replies
+
+    def _revive(self, requests: Sequence[ChatRequest[T]], is_cut: bool) -> list[ChatReply[T] | None]:
+        stored = self._store.read(requests, is_cut)
+        return [found and revive(request, *found) for request, found in zip(requests, stored, strict=True)]
 
     async def _request_reply(self, request: ChatRequest[T], key: str, on_token: OnToken | None) -> ChatReply[T]:
         """Request a reply, once more if the first one cannot be used and no text of it was passed on; store it."""

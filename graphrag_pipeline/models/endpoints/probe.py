@@ -19,13 +19,12 @@ from graphrag_pipeline.models.endpoints.endpoint import Endpoint, ModelSettings
 from graphrag_pipeline.models.endpoints.problems import Problem, attempt_errors, describe_problem
 from graphrag_pipeline.models.endpoints.sdk_client import make_client
 from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
+from graphrag_pipeline.models.endpoints.windows import window_of
 from graphrag_pipeline.models.event_loop import start_in_loop
 from graphrag_pipeline.models.spending import Spending
 
 T = TypeVar("T")
 LIST_TIMEOUT_S = 10.0
-WINDOW_KEYS = ("n_ctx", "max_model_len", "context_length", "max_context_length", "context_window", "n_ctx_train")
-"""Keys with a model's window in lists of models, what is served before what the model was trained for."""
 
 
 @dataclass(frozen=True)
@@ -163,14 +162,7 @@ def read_model_list(body: object) -> list[ListedModel]:
     """Return the models of the reply to `GET /models`; [] if it is not such a list."""
     data = body.get("data") if isinstance(body, Mapping) else None
     entries = [entry for entry in data if isinstance(entry, Mapping)] if isinstance(data, list) else []
-    return [ListedModel(str(entry["id"]), _window_of(entry)) for entry in entries if entry.get("id")]
-
-
-def _window_of(entry: Mapping[str, Any]) -> int | None:
-    meta = entry.get("meta")
-    places = (entry, meta if isinstance(meta, Mapping) else {})
-    found = (place.get(key) for key in WINDOW_KEYS for place in places)
-    return next((value for value in found if isinstance(value, int) and value > 0), None)
+    return [ListedModel(str(entry["id"]), window_of(entry)) for entry in entries if entry.get("id")]
 
 
 def _read_body(body: object) -> Mapping[str, Any]:

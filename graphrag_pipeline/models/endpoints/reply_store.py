@@ -35,16 +35,13 @@ class ReplyStore:
         """Return the key of a whole reply."""
         return request_key_of(self._settings.model, self._settings.parameters, request)
 
-    def read(self, requests: Sequence[ChatRequest[Any]]) -> list[list[tuple[str, StoredReply]]]:
-        """Return the keys and the stored replies of each request: the whole or rejected one first, then the cut one."""
+    def read(self, requests: Sequence[ChatRequest[Any]], is_cut: bool) -> list[tuple[str, StoredReply] | None]:
+        """Return the key and the stored reply of each request: a whole or rejected one, or else one that was cut."""
         keys = [self.key_of(request) for request in requests]
-        cut_keys = [self._cut_key(key, request) for key, request in zip(keys, requests, strict=True)]
-        found = self._cache.read(keys)
-        others = [cut for key, cut in zip(keys, cut_keys, strict=True) if key not in found]
-        found |= self._cache.read(others) if others else {}
-        return [
-            [(key, found[key]) for key in pair if key in found] for pair in zip(keys, cut_keys, strict=True)
-        ]
+        if is_cut:
+            keys = [self._cut_key(key, request) for key, request in zip(keys, requests, strict=True)]
+        found = self._cache.read(keys) if keys else {}
+        return [(key, found[key]) if key in found else None for key in keys]
 
     async def write(self, request: ChatRequest[Any], reply: StoredReply) -> str:
         """Store a reply that can be used; return its key when it is stored."""

@@ -65,7 +65,7 @@ class PromptSize:
         """Return the tokens by which the prompt must be shorter to leave room for a reply.
 
         Args:
-            n_counted: tokens that the model counted, if it told.
+            n_counted: tokens that the model counted, if it names them.
         """
         return max(1, self.n_tokens - prompt_room(window, self.cap, self._ratio(n_counted)))
 
@@ -103,7 +103,7 @@ class ModelWindow:
         self._ratio = MARGIN
 
     def set_read(self, tokens: int | None) -> None:
-        """Set the window that the endpoint's list tells."""
+        """Set the window from the list of models of the endpoint."""
         self.is_to_read = False
         self.tokens, self._is_certain = tokens, tokens is not None
 
@@ -146,10 +146,11 @@ def read_model_windows(body: object) -> dict[str, int | None]:
     """Return the windows of the models that an endpoint lists, by name; None where the list has none."""
     data = body.get("data") if isinstance(body, Mapping) else None
     entries = [entry for entry in data if isinstance(entry, Mapping)] if isinstance(data, list) else []
-    return {str(entry["id"]): _window_of(entry) for entry in entries if entry.get("id")}
+    return {str(entry["id"]): window_of(entry) for entry in entries if entry.get("id")}
 
 
-def _window_of(entry: Mapping[str, Any]) -> int | None:
+def window_of(entry: Mapping[str, Any]) -> int | None:
+    """Return the window of one entry in a list of models; None without one."""
     meta = entry.get("meta")
     places = (entry, meta if isinstance(meta, Mapping) else {})
     found = (_positive(place.get(key)) for key in WINDOW_KEYS for place in places)

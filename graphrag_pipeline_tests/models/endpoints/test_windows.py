@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.models.endpoints.learned_model import THINKING_TOKENS
+from graphrag_pipeline.models.endpoints.chat_sender import THINKING_TOKENS
 from graphrag_pipeline.models.endpoints.windows import (
     LEAST_REPLY,
     MARGIN,
@@ -22,7 +21,7 @@ from graphrag_pipeline.models.endpoints.windows import (
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
-from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model, complete, in_loop
+from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model, complete
 
 FACT = "fact: Marley was dead"
 REFUSALS: list[tuple[str, dict[str, Any], int | None, int | None]] = [
@@ -167,22 +166,3 @@ def test_the_most_tokens_have_the_name_that_the_model_accepts(tmp_path: Path) ->
         for question in ("Who?", "What?"):
             complete(chat, ask(question))
     assert [(call.body or {}).get("max_completion_tokens") for call in server.calls] == [None, 100, 100]
-
-
-def test_at_temperature_0_an_unusable_reply_is_not_paid_again(tmp_path: Path) -> None:
-    async def fail_together() -> list[object]:
-        return list(await asyncio.gather(*(chat.complete(ask("Who?")) for _ in range(3)), return_exceptions=True))
-
-    with running_model_server(lambda request: "gossip") as server:
-        for _ in range(2):
-            chat = chat_model(server.base_url, tmp_path, parameters={"temperature": 0})
-            assert all(isinstance(result, CallFailedError) for result in in_loop(fail_together()))
-        assert server.count() == 2
-        lenient = ask("Who?")
-        reply = complete(chat, type(lenient)("Who?", lenient.messages, str))
-        assert (reply.value, reply.is_cached, server.count()) == ("gossip", True, 2), "a better reader uses it"
-        warmer = chat_model(server.base_url, tmp_path, parameters={"temperature": 0.5})
-        for _ in range(2):
-            with pytest.raises(CallFailedError):
-                complete(warmer, ask("Who?"))
-        assert server.count() == 6
