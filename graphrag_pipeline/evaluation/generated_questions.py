@@ -14,6 +14,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.questions import Question
 from graphrag_pipeline.evaluation.sentence_questions import generate_from_sentences
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.reply_json import clean_text, read_json
 from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query import records
@@ -143,28 +145,30 @@ def _request_tasks(index: GraphIndex, reports: str) -> list[Task]:
     """Return the tasks of the personas in turn: the first task of each, then the second of each."""
     settings = index.settings.evaluation
     numbers = {"n_personas": str(settings.n_personas), "n_tasks": str(settings.n_tasks)}
-    messages = open_question(
-        index.prompt("benchmark_personas"), settings.language, "Name the readers.", context_data=reports, **numbers
-    )
-    [reply] = request_all(index, SECTION, [ChatRequest("personas", messages, read_tasks, PERSONAS_FORMAT)])
+    prompt = index.prompt("benchmark_personas")
+    messages = open_question(prompt, settings.language, "Name the readers.", context_data=reports, **numbers)
+    parse = partial(read_tasks, echoes=prompt.echoes)
+    [reply] = request_all(index, SECTION, [ChatRequest("personas", messages, parse, PERSONAS_FORMAT)])
     if isinstance(reply, Failure):
         raise PipelineError(f"the model returned no personas for generated questions: {reply.reason}")
     of_readers = [tasks[: settings.n_tasks] for tasks in reply.value[: settings.n_personas]]
     return [tasks[turn] for turn in range(settings.n_tasks) for tasks in of_readers if turn < len(tasks)]
 
 
-def read_tasks(reply: str) -> list[list[Task]]:
-    """Read the tasks of each persona from a reply; a task without text is dropped alone.
+def read_tasks(reply: str, echoes: PromptEchoes | None = None) -> list[list[Task]]:
+    """Read the tasks of each persona from a reply; a task without text, or copied from the prompt, is dropped alone.
 
     Raises:
         ReplyFormatError: the reply has no persona with a task.
     """
+    echoes = echoes or PromptEchoes()
     readers = []
     for item in _items(reply, "personas"):
         persona, tasks = item.get("persona"), item.get("tasks")
         if isinstance(persona, str) and isinstance(tasks, list):
             named = [Task(clean_text(persona).strip(), clean_text(t).strip()) for t in tasks if isinstance(t, str)]
-            readers.append([task for task in named if task.persona and task.task])
+            own = (task for task in named if not echoes.holds(task.persona) and not echoes.holds(task.task))
+            readers.append([task for task in own if task.persona and task.task])
     if not any(readers):
         raise ReplyFormatError(f"no persona with a task; the reply starts {reply[:80]!r}")
     return [tasks for tasks in readers if tasks]
@@ -183,7 +187,7 @@ def _request_questions(
         prompt = index.prompt(f"benchmark_{kind}_questions")
         messages = open_question(prompt, settings.language, "Write the questions.", **values)
         record = f"{kind} questions: {task.task[:60]}"
-        requests.append(ChatRequest(record, messages, _reader_of(kind, units), FORMATS[kind], attempt))
+        requests.append(ChatRequest(record, messages, _reader_of(kind, units, prompt.echoes), FORMATS[kind], attempt))
     for reply in request_all(index, SECTION, requests):
         if not isinstance(reply, Failure):
             yield from reply.value
@@ -203,15 +207,18 @@ def _draw_units(index: GraphIndex, source: random.Random) -> tuple[TextUnitRecor
     return records.read_text_units(index, kept, np.zeros(len(kept)))
 
 
-def _reader_of(kind: str, units: Sequence[TextUnitRecord]) -> Callable[[str], list[Question]]:
+def _reader_of(kind: str, units: Sequence[TextUnitRecord], echoes: PromptEchoes) -> Callable[[str], list[Question]]:
     documents = {unit.human_readable_id: unit.document_id for unit in units}
-    return lambda reply: read_generated(reply, kind, documents)
+    return lambda reply: read_generated(reply, kind, documents, echoes)
 
 
-def read_generated(reply: str, kind: str, documents: dict[int, str]) -> list[Question]:
+def read_generated(
+    reply: str, kind: str, documents: dict[int, str], echoes: PromptEchoes | None = None
+) -> list[Question]:
     """Read the questions from a reply.
 
-    A question without text is dropped alone. So is a local question that cites no passage of the prompt.
+    A question without text, or copied from the prompt, is dropped alone. So is a local question that cites no passage
+    of the prompt. A copied answer is left out.
 
     Args:
         documents: number of each passage in the prompt -> id of its document.
@@ -219,14 +226,16 @@ def read_generated(reply: str, kind: str, documents: dict[int, str]) -> list[Que
     Raises:
         ReplyFormatError: the reply has no usable question.
     """
+    echoes = echoes or PromptEchoes()
     found = []
     for item in _items(reply, "questions"):
-        texts = read_questions([item.get("question")])
+        texts = read_questions([item.get("question")], echoes)
         sources, answer = item.get("sources"), item.get("answer")
         numbers = [n for n in sources if isinstance(n, int)] if isinstance(sources, list) else []
         evidence = tuple(dict.fromkeys(documents[number] for number in numbers if number in documents))
         if texts and (evidence or kind == "global"):
-            answers = (clean_text(answer),) if isinstance(answer, str) and clean_text(answer) else ()
+            is_own = isinstance(answer, str) and clean_text(answer) and not echoes.holds(answer)
+            answers = (clean_text(answer),) if is_own else ()
             found.append(Question(texts[0], evidence if kind == "local" else (), answers, kind))
     if not found:
         raise ReplyFormatError(f"no usable {kind} question; the reply starts {reply[:80]!r}")

@@ -19,6 +19,7 @@ from graphrag_pipeline.evaluation.generated_questions import generate_questions,
 from graphrag_pipeline.evaluation.questions import find_evidence
 from graphrag_pipeline.evaluation.retrieval_figures import measure_retrieval
 from graphrag_pipeline.models.ports import ReplyFormatError
+from graphrag_pipeline.models.prompts import load_prompt
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import benchmark, open_with_model
@@ -91,3 +92,15 @@ def test_any_reply_is_read_or_refused(reply: str) -> None:
     for read in (read_tasks, lambda text: read_generated(text, "local", {1: "a"})):
         with contextlib.suppress(ReplyFormatError):
             read(reply)
+
+
+def test_questions_and_tasks_copied_from_the_prompt_are_dropped() -> None:
+    echoes = load_prompt(None, "benchmark_personas").echoes
+    copied = {"persona": "who the reader is and what for they read", "tasks": ["a task"]}
+    own = {"persona": "A clerk", "tasks": ["a task", "Count the ghosts."]}
+    [tasks] = read_tasks(json.dumps({"personas": [copied, own]}), echoes)
+    assert [task.task for task in tasks] == ["Count the ghosts."]
+    echoes = load_prompt(None, "benchmark_global_questions").echoes
+    listed = [{"question": "a question", "answer": "So."}, {"question": "Who?", "answer": "what the data says"}]
+    [question] = read_generated(json.dumps({"questions": listed}), "global", {}, echoes)
+    assert (question.question, question.answers) == ("Who?", ())

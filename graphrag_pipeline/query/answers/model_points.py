@@ -160,12 +160,13 @@ def map_contexts(
     for batch, ((_, context), reply) in enumerate(zip(parts, replies, strict=True)):
         if not isinstance(reply, Failure):
             lost.update(reply.value.lost)
+            lost["replies cut off"] += reply.is_cut
             points += [Point(row_of(context, text), "", text, score, batch) for text, score in reply.value.points]
     failed = [reply.reason for reply in replies if isinstance(reply, Failure)]
     return MappedPoints(
         points=tuple(sorted(points, key=lambda point: -point.score)),
         account={"calls": len(parts), "failed": len(failed)},
-        lost=dict(lost),
+        lost=dict(+lost),
         failures=tuple(dict.fromkeys(failed)),
     )
 

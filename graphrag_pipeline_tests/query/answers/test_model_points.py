@@ -20,7 +20,7 @@ from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search.community_selection import rate_reports
 from graphrag_pipeline.query.search.model_rating import UNREADABLE, read_rating, read_ratings
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
-from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
+from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
 pytestmark = pytest.mark.slow
@@ -305,3 +305,17 @@ def test_static_search_rates_nothing_and_sends_its_batches_side_by_side(carol: G
     assert server.count("rating") + server.count("ratings") == 0 and result.selection["rated"] == 0
     assert server.log.most_in_flight > 1, "the answer is written after all of them"
     assert result.selection["map"]["prompt_tokens"] == result.selection["static_search"]["prompt_tokens"]
+
+
+def test_a_map_reply_that_was_cut_off_keeps_its_whole_points_and_is_counted(carol: GraphIndex, tmp_path: Path) -> None:
+    def cut(request: ReceivedRequest) -> Any:
+        if request.kind != "map":
+            return None
+        number = request.prompt.partition("# Reports\n[")[2].partition("]")[0]
+        whole = points((f"Scrooge changes [Data: Reports ({number})].", 80), ("He ", 70))
+        return Reply(whole[: whole.index("He ") + 2], finish_reason="length")
+
+    with running_model_server(cut) as server:
+        selection = open_with_model(carol, tmp_path, server).search(QUESTION, method="global").selection
+    assert selection["map"]["failed"] == 0 and selection["points"] == selection["map"]["calls"]
+    assert selection["map"]["lost"]["replies cut off"] == selection["map"]["calls"] == server.count("map")
