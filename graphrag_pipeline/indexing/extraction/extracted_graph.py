@@ -33,16 +33,18 @@ from graphrag_pipeline.indexing.extraction.names.cjk import find_chinese_names, 
 from graphrag_pipeline.indexing.extraction.names.cues import INITIAL_HONORIFICS
 from graphrag_pipeline.indexing.extraction.names.dates import find_dates
 from graphrag_pipeline.indexing.extraction.names.document_titles import DocumentTitle, find_title, read_title
-from graphrag_pipeline.indexing.extraction.names.finder import Name, find_names, include_articles, title_of
+from graphrag_pipeline.indexing.extraction.names.finder import find_names
 from graphrag_pipeline.indexing.extraction.names.forms.acronyms import place_acronyms
 from graphrag_pipeline.indexing.extraction.names.forms.aliases import find_acronyms, find_canonical_forms
 from graphrag_pipeline.indexing.extraction.names.forms.plurals import link_term_forms
 from graphrag_pipeline.indexing.extraction.names.german import keep_german_names
 from graphrag_pipeline.indexing.extraction.names.lines import split_lines
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, include_articles, title_of
 from graphrag_pipeline.indexing.extraction.names.phrases import is_heading
 from graphrag_pipeline.indexing.extraction.names.predicates import find_predicate
 from graphrag_pipeline.indexing.extraction.names.prose import mask_code
 from graphrag_pipeline.indexing.extraction.names.terms.concepts import find_concepts, find_speakers
+from graphrag_pipeline.indexing.extraction.names.terms.term_signs import find_adjectives
 from graphrag_pipeline.indexing.extraction.names.types.name_types import (
     type_acronyms,
     type_names,
@@ -192,13 +194,15 @@ def _name_things(
     types = vote_types(names, written_types, links)
     if is_english:
         types = type_terms(names, types, links, text)
+        adjectives = {form for form in find_adjectives(names, text) if types[links[form]] == CONCEPT}
+        names = [name for name in names if name.form not in adjectives or name.sentence < 0]
     if about is not None:
         names.pop()
         canonical = links[about.name]
         links = {form: about.form if name == canonical else name for form, name in links.items()}
         types[about.form] = about.type or types[canonical]
     if is_english:
-        concepts = find_concepts(text, names, starts)
+        concepts = find_concepts(text, names, starts, headings)
         names += concepts
         links |= {concept.form: concept.form for concept in concepts}
         types |= {concept.form: CONCEPT for concept in concepts} | dict.fromkeys(find_speakers(text, concepts), PERSON)

@@ -2,10 +2,10 @@
 
 After exact match, the rules are, most certain first: `override` (the user's decision), `unicode` (accents,
 punctuation), `date` (one day in two forms), `possessive`, `alias` (articles, legal forms, qualifiers, a person's short
-name), `acronym` and `fuzzy` (one letter). `embedding` and `verdict` come from `semantic_resolution.py`. The setting
-`resolution.rules` chooses among them. No rule merges titles that the user keeps apart. Types must agree (UNKNOWN agrees
-with all) and numbers must be equal. Where a name alone is not enough evidence, both titles must share a neighbor in the
-graph.
+name, plurals and spellings of a term), `acronym` and `fuzzy` (one letter). `embedding` and `verdict` come from
+`semantic_resolution.py`. The setting `resolution.rules` chooses among them. No rule merges titles that the user keeps
+apart. Types must agree (UNKNOWN agrees with all) and numbers must be equal. Where a name alone is not enough evidence,
+both titles must share a neighbor in the graph.
 
 A wrong merge is worse than a missed one, so an ambiguous title is not merged. `propose_merges` reads titles,
 `resolve_titles` their neighbors; both are pure. A merge is a row in `entity_merges` and never changes mentions.
@@ -17,7 +17,9 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
+from types import MappingProxyType
 
 import regex
 
@@ -27,6 +29,8 @@ from graphrag_pipeline.indexing.extraction.names.cues import FEMALE_HONORIFICS, 
 from graphrag_pipeline.indexing.extraction.names.dates import is_date
 from graphrag_pipeline.indexing.extraction.names.forms.aliases import is_acronym_of, split_honorifics
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.terms.word_uses import singular_of
+from graphrag_pipeline.indexing.graph.spellings import to_american
 
 RULES = ("override", "unicode", "date", "possessive", "alias", "acronym", "fuzzy", "embedding", "verdict")
 TIE_RULES = frozenset({"unicode", "date", "possessive", "alias", "acronym"})
@@ -37,6 +41,7 @@ MAX_FUZZY_BLOCK = 500  # titles compared with each other; the start or end of a 
 _FUZZY_KEY = 5  # one typing error in ten letters does not change both the first and the last five
 _UNKNOWN, _PERSON, _ORGANIZATION, _CONCEPT = "UNKNOWN", "PERSON", "ORGANIZATION", "CONCEPT"
 
+_MAX_ACRONYM = 10  # characters
 _PUNCTUATION = regex.compile(r"[^\p{L}\p{M}\p{N}&+#']+")
 _QUALIFIED = regex.compile(r"(.+) \([^()]+\)")
 _NUMBER = regex.compile(r"\d+|\b[IVXLCDM]+\b")
@@ -71,8 +76,16 @@ class Merge:
     needs_neighbour: bool = False
 
 
-def propose_merges(records: Iterable[TitleRecord], rules: Collection[str] = RULES) -> list[Merge]:
-    """Propose merges from the titles alone by the rules that apply, ordered by rule and title."""
+def propose_merges(
+    records: Iterable[TitleRecord],
+    rules: Collection[str] = RULES,
+    ties: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> list[Merge]:
+    """Propose merges by the rules that apply, ordered by rule and title.
+
+    Args:
+        ties: title of a written form -> titles that documents tied it to, see `explain_tie`.
+    """
     by_title = {record.title: record for record in sorted(records, key=lambda record: record.title)}
     proposals: list[Merge] = []
     for rule, propose in (
@@ -81,6 +94,8 @@ def propose_merges(records: Iterable[TitleRecord], rules: Collection[str] = RULE
         ("alias", _propose_aliases),
         ("alias", _propose_qualified),
         ("alias", _propose_persons),
+        ("alias", _propose_terms),
+        ("acronym", partial(_propose_defined, ties=ties)),
         ("acronym", _propose_acronyms),
         ("fuzzy", _propose_fuzzy),
     ):
@@ -243,6 +258,36 @@ def _full_names(records: Mapping[str, TitleRecord]) -> dict[str, set[str]]:
             full[rest[0]].add(title)
             full[rest[-1]].add(title)
     return full
+
+
+def _propose_terms(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
+    """Propose "CONTRIBUTIONS" -> "CONTRIBUTION", "COLOR" -> "COLOUR" and "WORKFLOW" -> "WORK FLOW" among terms."""
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    lower = {title.lower() for title, record in records.items() if record.type == _CONCEPT}
+    for title, record in records.items():
+        if record.type == _CONCEPT:
+            singular = (singular_of(title.lower(), lower, least=4) or title).upper()
+            groups[" ".join(map(to_american, singular.split())).replace(" ", "").replace("-", "")].append(title)
+    for titles in groups.values():
+        into = min(titles, key=lambda title: (-records[title].n_mentions, title))
+        for title in titles:
+            if title != into and numbers_of(title) == numbers_of(into):
+                yield Merge(title, into, "alias", f"other form of the term {into}", 0.93)
+
+
+def _propose_defined(records: Mapping[str, TitleRecord], ties: Mapping[str, Collection[str]]) -> Iterator[Merge]:
+    """Propose "MRI" -> "MAGNETIC RESONANCE IMAGING" if documents define it so, and none in another way."""
+    for short, longs in ties.items():
+        known = sorted(long for long in longs if long in records and " " in long and long != short)
+        is_short = short in records and " " not in short and len(short) <= _MAX_ACRONYM
+        if is_short and len(known) == 1 and records[known[0]].type in _WITH_ACRONYMS and _spells(short, known[0]):
+            yield Merge(short, known[0], "acronym", f"{known[0]} by its definition in another document", 0.9)
+
+
+def _spells(short: str, long: str) -> bool:
+    """Whether the letters of an acronym occur in this order in the long form, the first one at its start."""
+    letters = iter(long)
+    return long[0] == short[0] and all(letter in letters for letter in short if letter.isalpha())
 
 
 def _propose_acronyms(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:

@@ -7,7 +7,7 @@ steps join. Keep out: aggregating mentions (`merge.py`), the rules (`resolution.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -71,7 +71,13 @@ def create_titles(connection: duckdb.DuckDBPyConnection, policy: NamePolicy) -> 
         forms = _read_forms(connection)
     titles = {name: title for name in _read_names(connection) if (title := normalize_title(name))}
     _register_titles(connection, titles, forms)
-    merges = _resolve(connection, [*_decided_merges(merged, titles, forms), *policy.proposals], apart, policy.rules)
+    ties: defaultdict[str, set[str]] = defaultdict(set)
+    for name in forms:
+        for form in forms[name]:
+            if form.isupper():  # EGFR is not eGFR
+                ties[normalize_title(form)].add(titles[name])
+    decided_merges = [*_decided_merges(merged, titles, forms), *policy.proposals]
+    merges = _resolve(connection, decided_merges, apart, policy.rules, ties)
     if merges:
         titles = {name: merges[title].into if title in merges else title for name, title in titles.items()}
         _register_titles(connection, titles, forms)
@@ -205,7 +211,11 @@ def _register_titles(connection: duckdb.DuckDBPyConnection, titles: dict[str, st
 
 
 def _resolve(
-    connection: duckdb.DuckDBPyConnection, decided: list[Merge], apart: set[tuple[str, str]], rules: Collection[str]
+    connection: duckdb.DuckDBPyConnection,
+    decided: list[Merge],
+    apart: set[tuple[str, str]],
+    rules: Collection[str],
+    ties: Mapping[str, Collection[str]],
 ) -> dict[str, Merge]:
     """Return title -> the merge that replaces it."""
     create_entity_rows(connection)
@@ -217,7 +227,7 @@ def _resolve(
                 FROM entity_rows GROUP BY title_id, type
             ) JOIN titles USING (title_id) GROUP BY title ORDER BY title""").fetchall()
     ]
-    by_rule = propose_merges(records, rules)
+    by_rule = propose_merges(records, rules, ties)
     ends = sorted({title for merge in by_rule for title in (merge.title, merge.into)})
     n_mentions = Counter({record.title: record.n_mentions for record in records})
     return resolve_titles([*decided, *by_rule], _neighbours(connection, ends), n_mentions, apart)

@@ -25,6 +25,10 @@ def propose(*titles: tuple[str, str, int]) -> list[tuple[str, str, str]]:
          [("WHO", "WORLD HEALTH ORGANIZATION", "acronym")]),
         ([("DNA", "CONCEPT", 9), ("DEOXYRIBO NUCLEIC-ACID", "CONCEPT", 1)],
          [("DNA", "DEOXYRIBO NUCLEIC-ACID", "acronym")]),
+        ([("NOTICES", "CONCEPT", 1), ("NOTICE", "CONCEPT", 5)], [("NOTICES", "NOTICE", "alias")]),
+        ([("TUMOR", "CONCEPT", 1), ("TUMOUR", "CONCEPT", 5)], [("TUMOR", "TUMOUR", "alias")]),
+        ([("WORKFLOW", "CONCEPT", 5), ("WORK-FLOW", "CONCEPT", 1)], [("WORK-FLOW", "WORKFLOW", "alias")]),
+        ([("CRATCHITS", "PERSON", 1), ("CRATCHIT", "PERSON", 5)], []),
         ([("SET", "CONCEPT", 9), ("SINGLE ENERGY TRANSFER", "CONCEPT", 1)], []),
         ([("DNA", "ORGANIZATION", 9), ("DEOXYRIBO NUCLEIC-ACID", "CONCEPT", 1)], []),
         ([("AMA", "ORGANIZATION", 1), ("AMERICAN MEDICAL ASSOCIATION", "ORGANIZATION", 1),
@@ -110,3 +114,20 @@ def test_chains_end_at_one_title_and_circles_are_cut() -> None:
     ]
     merges = resolve_titles(proposals, {}, {"A": 1, "B": 1, "C": 1})
     assert {title: merge.into for title, merge in merges.items()} == {"A": "C", "B": "C"}
+
+
+@pytest.mark.parametrize(
+    ("ties", "expected"),
+    [
+        ({"MRI": {"MAGNETIC RESONANCE IMAGING"}}, [("MRI", "MAGNETIC RESONANCE IMAGING", "acronym")]),
+        ({"MRI": {"MAGNETIC RESONANCE IMAGING", "MOUNTAIN RESCUE IRELAND"}}, []),
+        ({"SCAN": {"MAGNETIC RESONANCE IMAGING"}}, []),
+    ],
+)
+def test_an_acronym_that_another_document_defines_is_its_long_form(
+    ties: dict[str, set[str]], expected: list[tuple[str, str, str]]
+) -> None:
+    titles = ["MRI", "SCAN", "MAGNETIC RESONANCE IMAGING", "MOUNTAIN RESCUE IRELAND", "OTHER"]
+    records = [TitleRecord(title, "CONCEPT", 1) for title in titles]
+    merges = [m for m in propose_merges(records, ["acronym"], ties) if not m.needs_neighbour]
+    assert [(m.title, m.into, m.rule) for m in merges] == expected

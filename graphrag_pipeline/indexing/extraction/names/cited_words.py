@@ -15,10 +15,11 @@ import regex
 
 from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word
 from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES
-from graphrag_pipeline.indexing.extraction.names.finder import Name
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 
 _OBJECT = regex.compile(r"\s+(?:the|an?|all|any|each|every|its|this|that|these|those|their|your|it|them)\b")
 _NOTICE = regex.compile(r"\s+(?:\([cC]\)|©)")
+_DATED = regex.compile(r"\s+\d{4}\b")
 _CITES = regex.compile(
     r"\b(?:section|chapter|heading|part)s?\s+(?:(?:entitled|titled|called|named|marked)\s+)?"
     r"(?:[\"“'‘][^\"”'’]{1,40}[\"”'’],?\s+(?:or|and)\s+)*[\"“'‘]$",
@@ -34,7 +35,7 @@ def drop_cited(names: Iterable[Name], text: str, headings: list[bool]) -> list[N
     Args:
         headings: for each sentence, whether it is a heading.
     """
-    names = [name for name in names if not _NOTICE.match(text, name.end)]
+    names = [name for name in names if not _is_notice(name, text)]
     total: Counter[str] = Counter()
     commands: Counter[str] = Counter()
     quoted: Counter[str] = Counter()
@@ -55,6 +56,12 @@ def drop_cited(names: Iterable[Name], text: str, headings: list[bool]) -> list[N
         if 2 * commands[form] >= n or (cited[form] and quoted[form] + in_headings[form] >= _MIN_CITED_SHARE * n)
     }
     return [name for name in names if name.form not in dropped] if dropped else names
+
+
+def _is_notice(name: Name, text: str) -> bool:
+    """Whether a name is the word of a notice: "Copyright (c)", "Copyright 2001"."""
+    pattern = _DATED if name.form.upper() == "COPYRIGHT" else _NOTICE
+    return (pattern.match(text, name.end) or _NOTICE.match(text, name.end)) is not None
 
 
 def _is_common(form: str) -> bool:

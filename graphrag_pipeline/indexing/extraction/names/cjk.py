@@ -21,7 +21,7 @@ from functools import cache
 from typing import Any
 
 from graphrag_pipeline.indexing.extraction.names.cues import words
-from graphrag_pipeline.indexing.extraction.names.finder import Name
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 
 _log = logging.getLogger(__name__)
 _KINDS = {"nr": "PERSON", "nrt": "PERSON", "nrfg": "PERSON", "ns": "GEO", "nsf": "GEO", "nt": "ORGANIZATION"}

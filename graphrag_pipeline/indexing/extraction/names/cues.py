@@ -45,6 +45,7 @@ introduction contents conclusion abstract references bibliography index parts se
 titles subtitle cover covers heading headings caption captions footnote footnotes endnotes acknowledgement
 acknowledgements acknowledgment acknowledgments dedication dedications foreword prologue epilogue overview summary
 glossary errata addendum annex annexes exhibit exhibits attachment attachments enclosure preamble recital recitals
+article articles paragraph paragraphs clause clauses subsection subsections
 true false north south east west northern southern
 eastern western english french german italian spanish american british dutch welsh scottish irish russian chinese
 japanese korean greek roman turkish polish swedish danish norwegian finnish hungarian czech austrian swiss portuguese
@@ -148,7 +149,7 @@ captain commander general senator governor mayor judge spokesman spokeswoman coa
 # Before "by" and a person.
 MAKING = words("""
 directed written produced played composed painted sung performed portrayed authored edited translated conducted designed
-sculpted choreographed narrated voiced
+sculpted choreographed narrated voiced created invented discovered devised proposed improved suggested
 """)
 PLACE_ROLES = words("""
 river lake town city village province region district county island capital port mountain volcano valley municipality
@@ -196,9 +197,9 @@ semiconductor semiconductors insurance energy petroleum financial electronics th
 securities mutual library reserve brothers bros sons alliance coalition consortium
 """)
 ORGANIZATION_HEADS = words("""
-university bank ministry department bureau institute institution college academy association federation house board
-court church council committee society league union confederation organisation organization school order knights
-chamber universität université universidad università banco banque bundesbank zentralbank
+agency authority university bank ministry department bureau institute institution college academy association
+federation house board court church council committee society league union confederation organisation organization
+school order knights chamber universität université universidad università banco banque bundesbank zentralbank
 """)
 ORGANIZATIONS = words("""
 parliament congress senate kremlin pentagon interpol nato unesco unicef fed commission council committee ministry

@@ -11,7 +11,7 @@ from bisect import bisect_right
 
 import regex
 
-from graphrag_pipeline.indexing.extraction.names.finder import Name
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 
 _MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _FOREIGN = (
@@ -23,6 +23,9 @@ _FOREIGN = (
 _DATE = regex.compile(
     rf"\b(?:(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s(?:of\s)?(?P<month>{_MONTH}),?\s(?P<year>\d{{4}})"
     rf"|(?P<month>{_MONTH})\s(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,\s(?P<year>\d{{4}})|(?P<foreign>{_FOREIGN}))\b"
+)
+_OF_PAGE = regex.compile(
+    r"\b(?:updated|modified|generated|retrieved|accessed|printed|archived)(?:\s+on|\s+at)?:?\s+$", regex.I
 )
 _FORM = regex.compile(rf"\d{{1,2}} {_MONTH} \d{{4}}|{_FOREIGN}")
 
@@ -38,6 +41,7 @@ def find_dates(text: str, sentences: list[tuple[int, int]]) -> list[Name]:
             bisect_right(starts, match.start()) - 1,
         )
         for match in _DATE.finditer(text)
+        if not _OF_PAGE.search(text, max(match.start() - 30, 0), match.start())
     ]
 
 

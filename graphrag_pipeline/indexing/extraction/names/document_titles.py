@@ -16,7 +16,7 @@ import regex
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word
 from graphrag_pipeline.indexing.extraction.names.cues import STOPWORDS, words
-from graphrag_pipeline.indexing.extraction.names.finder import Name
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 
 MAX_TITLE_WORDS = 12
 

@@ -11,19 +11,13 @@ Add here: a rule about phrases. Keep out: word lists (`cues.py`), forms of one n
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import pairwise
+from collections.abc import Iterator
 
 import regex
 
-from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.extraction.names.capitalization import (
     CapitalizationEvidence,
     is_common_word,
-    is_proper_word,
     token_rank,
 )
 from graphrag_pipeline.indexing.extraction.names.cues import (
@@ -49,6 +43,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, drop_kinds, is_also_a_word, join_slashes
 from graphrag_pipeline.indexing.extraction.names.phrases import (
     Phrase,
     PhrasePiece,
@@ -59,7 +54,8 @@ from graphrag_pipeline.indexing.extraction.names.phrases import (
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
 
 _CALENDAR = DAYS | MONTHS | SEASONS
-_NO_NAMES = _CALENDAR | HONORIFICS | LONERS
+_SHORT_DATES = words("mon tue tues wed thu thur thurs fri sat feb mar apr jun jul aug sep sept oct nov dec")
+_NO_NAMES = _CALENDAR | HONORIFICS | LONERS | _SHORT_DATES
 _MAX_ACRONYM = 6  # letters
 _HELD_WORDS = KIN | HOLDINGS
 _AFTER_PERSON = STOPWORDS | PERSON_VERBS | VERBS
@@ -72,28 +68,7 @@ _GREEK_TAIL = regex.compile(r"(?<=\p{Lu})[-\u2010\u2011]\p{Greek}\w*+$")  # TNF-
 _NUMBERED = words("version versions release revision edition chapter section article part volume issue number no level")
 _NUMBER = regex.compile(r"\s+v?\d")
 _NOUN_AFTER = regex.compile(r"\s+(\p{Ll}{3,}+)\b(?<!ed|[^s]s|ly|ing)")
-_LISTED = regex.compile(r",?\s+(?:and\s+|or\s+)?")
-_ARTICLE = regex.compile(r"\b[Tt]he\s+$")
 _HELD = regex.compile(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
-
-title_of = lru_cache(maxsize=1 << 16)(normalize_title)
-"""`normalize_title` with a cache, because a document repeats its names."""
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """One occurrence of a name in a document.
-
-    Attributes:
-        form: the name as written, with white space and line breaks folded and without the possessive.
-        start, end: character offsets of the name in the document's text.
-        sentence: number of the sentence it is in.
-    """
-
-    form: str
-    start: int
-    end: int
-    sentence: int
 
 
 def find_names(
@@ -118,56 +93,7 @@ def find_names(
             names.append(name)
             if pieces[-1].is_possessive:
                 names.extend(_find_held(name, text, sentences[phrase.sentence][1]))
-    return _drop_kinds(names, text, evidence)
-
-
-def include_articles(names: Iterable[Name], text: str) -> list[Name]:
-    """Extend names of one common word by their article, if the document mostly writes them after "the" ("the Ghost").
-
-    The form remains "Ghost": the article is part of the written text, not of the key. Other words are left unchanged:
-    the article of "the Dampierre family" does not belong to the name.
-    """
-    names = list(names)
-    articles = [_find_article(name, text) for name in names]
-    n_names = Counter(name.form for name in names)
-    n_articles = Counter(name.form for name, start in zip(names, articles, strict=True) if start is not None)
-    return [
-        replace(name, start=start) if start is not None and 2 * n_articles[name.form] > n_names[name.form] else name
-        for name, start in zip(names, articles, strict=True)
-    ]
-
-
-def _find_article(name: Name, text: str) -> int | None:
-    """Return the offset of the "the" before a common word with a capital, or None."""
-    if name.form.isalpha() and name.form[0].isupper() and _is_also_a_word(name.form):
-        match = _ARTICLE.search(text, max(name.start - 6, 0), name.start)
-        return match.start() if match else None
-    return None
-
-
-def _is_also_a_word(form: str) -> bool:
-    """Whether English also writes the word in lower case, and not mostly with a capital."""
-    return token_rank(form.lower()) is not None and not is_proper_word(form.upper())
-
-
-def _drop_kinds(names: list[Name], text: str, evidence: CapitalizationEvidence) -> list[Name]:
-    """Drop plurals that are listed together if one is the plural of a name: "Cains and Abels" are kinds of people."""
-    kinds: set[Name] = set()
-    for a, b in pairwise(names):
-        is_list = _may_be_kind(a, evidence) and _may_be_kind(b, evidence) and _LISTED.fullmatch(text, a.end, b.start)
-        if is_list and (a in kinds or _is_plural_of_name(a.form) or _is_plural_of_name(b.form)):
-            kinds |= {a, b}
-    return [name for name in names if name not in kinds] if kinds else names
-
-
-def _may_be_kind(name: Name, evidence: CapitalizationEvidence) -> bool:
-    key = name.form.upper()
-    return key.endswith("S") and key.isalpha() and evidence.capital[key] == 1 and not is_proper_word(key)
-
-
-def _is_plural_of_name(form: str) -> bool:
-    singular = form.upper().removesuffix("S")
-    return singular in GIVEN_NAMES or is_proper_word(singular)
+    return drop_kinds(join_slashes(names, text), text, evidence)
 
 
 def _split_phrase(phrase: Phrase, evidence: CapitalizationEvidence, text: str) -> Iterator[list[PhrasePiece]]:
@@ -197,7 +123,8 @@ def _splits_phrase(number: int, phrase: Phrase, evidence: CapitalizationEvidence
     piece = phrase.pieces[number]
     if piece.key == "I" and run:  # "World War I", but not "the Scrooge I know"
         return phrase.is_before_verb
-    if _is_stopword(piece):  # inside a title it stays: "Ghost of Christmas Yet To Come"
+    is_shouted = phrase.is_heading and piece.key in STOPWORDS and not evidence.alone[piece.key]  # "WHO", not the WHO
+    if _is_stopword(piece) or is_shouted:  # inside a title it stays: "Ghost of Christmas Yet To Come"
         return not run or piece.is_after_break or piece is phrase.pieces[-1] or phrase.is_heading
     if phrase.is_heading:
         following = phrase.pieces[number + 1].key if number + 1 < len(phrase.pieces) else ""
@@ -279,13 +206,13 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
     if len(pieces) > 1:
         return not evidence.is_only_stressed(pieces)
     word = pieces[0]
-    if len(word.key) < 2 or (len(word.key) <= 4 and set(word.key) <= set("IVXLC")):
+    if len(word.key) < 2 or (len(word.key) <= 4 and set(word.key) <= set("IVXLC")) or _is_placeholder(word.key):
         return False
     if evidence.is_common(word) or evidence.is_adjective(word.key):
         return False
     if is_place(word.key):
         return True
-    is_small = evidence.lower[word.key.lower()] > 0 or _is_also_a_word(word.key)
+    is_small = evidence.lower[word.key.lower()] > 0 or is_also_a_word(word.key)
     if phrase.is_heading and word.key not in GIVEN_NAMES and not evidence.alone[word.key] and is_small:
         return False  # "2. Verbatim copying"
     if phrase.is_weak and word.start == 0:
@@ -299,12 +226,24 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
     return True
 
 
+def _is_placeholder(key: str) -> bool:
+    """Whether a word is one letter again and again, or single letters with hyphens: "BBBBBB", "H-I-J"."""
+    is_repeated = len(key) > 3 and len(set(key)) == 1
+    return is_repeated or (key.count("-") > 1 and all(len(part) == 1 for part in key.split("-")))
+
+
 def _is_person(word: PhrasePiece, phrase: Phrase, evidence: CapitalizationEvidence, text: str) -> bool:
     """Whether a word at the start of a sentence is a given name, and not a noun: "Gene expression", "Mark the line"."""
     if not evidence.is_given_name(word.key):
         return False
-    after = _NOUN_AFTER.match(text, phrase.start + word.end) if is_common_word(word.key) else None
+    after = _NOUN_AFTER.match(text, phrase.start + word.end) if _is_noun_too(word.key) else None
     return after is None or after.group(1).upper() in _AFTER_PERSON
+
+
+def _is_noun_too(key: str) -> bool:
+    """Whether English writes a given name more often without a capital: "gene", "will"."""
+    small, capital = token_rank(key.lower()), token_rank(key.capitalize())
+    return small is not None and (capital is None or small < capital)
 
 
 def _cut_label(pieces: list[PhrasePiece], phrase: Phrase, text: str) -> list[PhrasePiece]:

@@ -15,8 +15,8 @@ from dataclasses import replace
 import regex
 
 from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES, HONORIFICS, ORGANIZATIONS, words
-from graphrag_pipeline.indexing.extraction.names.finder import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 
 _MIN_BARE_COUNT = 3
 _BEFORE = regex.compile(r"(\p{L}+)\s+$")

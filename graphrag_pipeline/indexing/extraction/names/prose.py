@@ -5,7 +5,7 @@ links and tags of HTML repeat words of the page. `mask_code` keeps every offset 
 the prose are places in the text. Short code inside a sentence stays, because manuals name their subjects so.
 
 A line is code if it has few small words, such as "the", and signs that prose has not: a prompt, a final semicolon, an
-assignment, many brackets. Lines without signs belong to a listing if half of the lines with them have signs.
+assignment, many brackets. Lines without signs belong to a listing if four in ten lines with them have signs.
 
 Keep out: which words of the prose are names (`finder.py`).
 """
@@ -27,19 +27,28 @@ _MARKUP = regex.compile(
     r"|\b(?:https?|ftp|file|git|ssh|mailto)://[^\s<>\[\]\"'”’]*[\w/]"
     r"|<!--.*?-->"
     r"|(?<![\w:]):(?:[a-z]+:){1,2}(?=`)"  # a role of reStructuredText
+    r"|^(?:File: [^\n]*,  Node: |\* Menu:|\* [^\n:]*::)[^\n]*$"  # the head, the menu and the index of a page of Info
+    r"|^\* [^\n]+:[ \n][^\n]+\.(?=\s+\(line +\d)[^\n]*$"
     r"|^[ \t]*\.\.[ \t]+[\w:-]+::.*?$"
     r"|^[ \t]*:[a-z][\w -]*:(?=[ \t]|$)"
     r"|(?<![\w/.~-])(?:~|\.{1,2})?(?:/[\w.+@%{}$*-]+){2,}/?"  # /usr/share/doc
     r"|(?<![\w/.-])[\w.+-]+(?:/[\w.+-]+)*/[\w+-]*\.[a-z][a-z0-9]{0,4}\b"  # Objects/classobject.c
+    r"|(?<!\S)\S*(?:\b[A-Z]\w{0,3}'?-){4,}\S*"  # a graph of commits
     r"|(?<!\w)\w+(?:(?:::|->)\w+)+|\b(?=[\w.]*[a-zA-Z\d]_[a-zA-Z\d])[\w.]+\b",  # an identifier
     regex.MULTILINE | regex.DOTALL,
 )
 _TAG = regex.compile(r"</?[a-zA-Z][\w:-]*+(?:\s+[\w:-]+(?:=(?:\"[^\"]*+\"|'[^']*+'|[^\s>\"']++))?)*+\s*+/?>")
-_MARK = regex.compile(r"\]\s*+[(\[]|://|[<_`]|::|->|/[^\s/]+/|/[\w.+-]*\.[a-z]|^[ \t]*:[a-z]", regex.MULTILINE)
+_MARK = regex.compile(
+    r"\]\s*+[(\[]|://|[<_`]|::|->|/[^\s/]+/|/[\w.+-]*\.[a-z]|^[ \t]*:[a-z]|^File: |^\* |[A-Z]-[A-Z]\w{0,3}-",
+    regex.MULTILINE,
+)
 _NOT_BREAK = regex.compile(r"[^\n]")
 _FENCE = regex.compile(
     r"^[ \t>]*(```+|(?<=(?:\A|\n[ \t]*\n)[ \t>]*)~~~)(?!~)[^`\n]*\n.*?^[ \t>]*\1`*[ \t]*$",
     regex.MULTILINE | regex.DOTALL,
+)
+_RULED = regex.compile(  # a listing of AsciiDoc
+    r"(?<=(?:\A|\n[ \t]*\n|\n\+\n))(-{4,}+)\n(?=[^\n]*\S)(?:(?!\1\n)[^\n]*\n){1,80}?\1(?=\n[ \t]*\n|\n?\Z)"
 )
 _PROMPT = regex.compile(r"(?:\.\.\.|[$%]|\w[\w@~:/.-]*[#$])[ \t]+\S|@@ -|diff --git |index [0-9a-f]{7}")
 _STATEMENT = regex.compile(
@@ -49,7 +58,7 @@ _STATEMENT = regex.compile(
 )
 _END = regex.compile(r"(?:[{}]|\*/|\\|[)\]]\s*;|[\w)\]]\(\))$")
 _SIGN = regex.compile(
-    r"[{}<>=\\^]|[)\]]\s*;$|[$%@][\p{L}_{(]|\w[(\[](?!s\))|[])]\w|\w_\w|::|(?<!\S)--?[a-zA-Z]|[|&]{2}|(?<![\p{L}\d])[+*/%](?![\p{L}\d])"
+    r"[{}<>=\\^]|[)\]]\s*;$|[$%@][\p{L}_{(]|\w[(\[](?!s\))|[])]\w|\w_\w|[({\[]$|::|(?<!\S)--?[a-zA-Z]|[|&]{2}|(?<![\p{L}\d])[+*/%](?![\p{L}\d])"
 )
 _RULE = regex.compile(r"(.)\1*+|\|.*\|", regex.DOTALL)  # an underline, a row of a table
 _ADDRESS = regex.compile(r"<[^<>\s]+@[^<>\s]+>|\w+://\S+")
@@ -65,12 +74,12 @@ than then also such no any all each only more most into about
 """)
 _MAX_SMALL_SHARE = 0.2  # of the words of a line that is not prose; prose has a third
 _MIN_SIGN_SHARE = 0.08  # of the characters of a line of code
-_MIN_SIGN_LINES = 0.5  # of the lines of a listing
+_MIN_SIGN_LINES = 0.4  # of the lines of a listing
 
 
 def mask_code(text: str) -> str:
     """Return the text with code, addresses and markup replaced by `GAP` and spaces; same length, same line breaks."""
-    spans = [match.span() for match in _FENCE.finditer(text)] + list(_find_listings(text))
+    spans = [match.span() for fence in (_FENCE, _RULED) for match in fence.finditer(text)] + list(_find_listings(text))
     if _MARK.search(text):
         spans += [match.span() for match in _MARKUP.finditer(text)]
         text = _TAG.sub(lambda tag: _blank(tag.group()), text)

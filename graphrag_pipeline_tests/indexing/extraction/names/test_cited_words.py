@@ -1,7 +1,7 @@
 import regex
 
 from graphrag_pipeline.indexing.extraction.names.cited_words import drop_cited
-from graphrag_pipeline.indexing.extraction.names.finder import Name
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 
 
 def test_commands_are_no_names() -> None:

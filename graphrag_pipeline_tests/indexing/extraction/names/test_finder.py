@@ -1,7 +1,8 @@
 import pytest
 
 from graphrag_pipeline.indexing.extraction.names.dates import find_dates
-from graphrag_pipeline.indexing.extraction.names.finder import find_names, include_articles
+from graphrag_pipeline.indexing.extraction.names.finder import find_names
+from graphrag_pipeline.indexing.extraction.names.occurrences import include_articles
 from graphrag_pipeline.indexing.extraction.names.phrases import is_heading
 from graphrag_pipeline.text.sentences import split_sentences
 
@@ -15,6 +16,10 @@ def names_in(text: str) -> list[str]:
     ("text", "expected"),
     [
         ("The miser met Scrooge there.", ["Scrooge"]),
+        ("It is under the Apache License Version 2 now.", ["Apache License"]),
+        ("Gene expression profiling helps Marley, and GGGGGG, or H-I-J.", ["Marley"]),
+        ("Marley saw Exhibit B. He saw Article 5 and Annex II.", ["Marley"]),
+        ("PL/pgSQL, or PL/pgSQL, is PL/pgSQL.", ["PL/pgSQL", "PL/pgSQL", "PL/pgSQL"]),
         ("Nothing stirred. Humbug is a word, and nothing is humbug.", []),
         ("Scrooge slept. Then old Scrooge woke.", ["Scrooge", "Scrooge"]),  # a name elsewhere, so one here
         ("Snow fell. The snow was deep.", []),

@@ -38,6 +38,8 @@ def test_code_is_masked_and_the_prose_around_it_is_not(code: str) -> None:
         ("The <em>Ghost</em> of Marley spoke.", "The Ghost of Marley spoke."),
         ("Emulates Objects/classobject.c of Python.", "Emulates of Python."),
         ("Use :class:`Thread` in the program.", "Use `Thread` in the program."),
+        ("File: gnupg.info,  Node: Options,  Prev: Commands,  Up: Top\n\nMarley ran it.", "Marley ran it."),
+        ("...-Y-BBC-X1-X2-X3-BFC-Z-... is the graph of Marley.", "is the graph of Marley."),
         ("Set PNG_ALPHA_MODE to the value of Marley.", "Set to the value of Marley."),
     ],
 )

@@ -11,15 +11,18 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import regex
 
 from graphrag_pipeline.indexing.extraction.names.cues import words
-from graphrag_pipeline.indexing.extraction.names.finder import Name, title_of
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 
 MAX_SHORT, MIN_SHORT = 10, 2  # characters
 
-_PAIR = regex.compile(r"(?<=[\p{L}\p{Nd})])\s+[(\[]\s*+([^()\[\]]{2,80}?)\s*+[)\];,]")
+_PAIR = regex.compile(r"(?<=[\p{L}\p{Nd})])[\"”’']?\s+[(\[]\s*+([^()\[\]]{2,80}?)\s*+[)\];,]")
+_FOR = regex.compile(r"\b(\p{Lu}{3,8})(?:\s+(?:stands|is\s+short|is\s+an\s+abbreviation))?\s+for\s+[\"“']?")
+_INITIAL = regex.compile(r"(?<![\p{L}\p{Nd}'’])\p{L}")
 _WORD = regex.compile(r"[^\s()\[\]]+")
 _SHORT = regex.compile(r"(?=\P{Lu}*\p{Lu})(?:\p{Lu}|\p{Ll}+\p{Lu})[\p{L}\p{Nd}/-]*+(?<=\p{Lu}.*|\p{Lu}\p{Nd}+)")
 _LONG = regex.compile(r"[\p{Ll}\p{Lu}\p{Nd}][\p{L}\p{Nd}'’\s,/-]+")
@@ -44,7 +47,9 @@ def find_acronym_pairs(text: str) -> Iterator[AcronymPair]:
     for match in _PAIR.finditer(text):
         inside = match.group(1)
         if _is_short(inside):
-            start = find_long_form(inside, text, _first_word(text, match.start(), len(inside)), match.start())
+            start = _start_of_initials(inside, text, match.start())
+            if start is None:
+                start = find_long_form(inside, text, _first_word(text, match.start(), len(inside)), match.start())
             if start is not None:
                 yield AcronymPair(inside, _fold(text[start : match.start()]), start, match.start())
             continue
@@ -53,6 +58,18 @@ def find_acronym_pairs(text: str) -> Iterator[AcronymPair]:
             start, end = match.span(1)
             if find_long_form(before, text, start, end) == start and " " in inside:
                 yield AcronymPair(before, _fold(inside), start, end)
+
+
+def find_spelled_pairs(text: str) -> Iterator[AcronymPair]:
+    """Yield the pairs of an acronym and words with its initials after "for": "ACL stands for access control list"."""
+    for match in _FOR.finditer(text):
+        short = match.group(1)
+        start = match.end()
+        found = regex.compile(rf"(?:\p{{L}}[\p{{L}}'’-]*\s+){{{len(short) - 1}}}\p{{L}}[\p{{L}}'’-]*").match(
+            text, start
+        )
+        if found and [word[0].upper() for word in found.group().split()] == list(short):
+            yield AcronymPair(short, _fold(found.group()), start, found.end())
 
 
 def place_acronyms(names: Iterable[Name], text: str, starts: list[int]) -> tuple[list[Name], dict[str, str]]:
@@ -68,7 +85,7 @@ def place_acronyms(names: Iterable[Name], text: str, starts: list[int]) -> tuple
     names = list(names)
     whole = {(name.start, name.end) for name in names}
     pairs: dict[str, str] = {}
-    for pair in find_acronym_pairs(text):
+    for pair in chain(find_acronym_pairs(text), find_spelled_pairs(text)):
         if (pair.start, pair.end) not in whole and pair.short not in pairs:
             pairs[pair.short] = _spell_long(pair.long)
     if not pairs:
@@ -156,6 +173,19 @@ def _is_short(written: str) -> bool:
         return False
     n_capitals = sum(letter.isupper() for letter in written)
     return n_capitals >= 2 or (n_capitals == 1 and any(letter.isdecimal() for letter in written))
+
+
+def _start_of_initials(short: str, text: str, end: int) -> int | None:
+    """Return where the words start whose initials are the letters of an acronym: "proton pump inhibitor (PPI)"."""
+    begins = [
+        match.start() for match in _INITIAL.finditer(text, max(text.rfind("\n\n", 0, end) + 1, end - 200, 0), end)
+    ]
+    n_letters = len(short)
+    if not short.isalpha() or len(begins) < n_letters or n_letters < 3:
+        return None
+    start = begins[-n_letters]
+    is_spelled = "".join(text[begin] for begin in begins[-n_letters:]).lower() == short.lower()
+    return start if is_spelled and _is_long(short, text[start:end]) else None
 
 
 def _first_word(text: str, end: int, n_letters: int) -> int:

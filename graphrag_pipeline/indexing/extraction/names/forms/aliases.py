@@ -31,14 +31,15 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     REGAL,
     words,
 )
-from graphrag_pipeline.indexing.extraction.names.finder import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     ADJECTIVE_ENDINGS,
     CONCEPT,
     ORGANIZATION,
     PERSON,
     UNKNOWN,
+    type_by_words,
 )
 
 _ACRONYM = r"[\"“]?((?:\p{Lu}[.&]?){2,8}s?)[\"”]?"
@@ -51,6 +52,8 @@ _ABOUT_TAILS = words(
     "foundation association society committee council institute museum federation alliance union consortium group "
     "project team community"
 )
+_TERM_TYPES = frozenset({CONCEPT, UNKNOWN})
+_MAX_INITIALS = 6
 _HELD = regex.compile(r"(.+)('s \p{Ll}[\p{Ll}' ]*)$")
 
 
@@ -69,7 +72,8 @@ def find_canonical_forms(
     counts = Counter(name.form for name in names)
     chosen = _choose_spellings(counts)
     kept = _sum_counts(counts, chosen)
-    kept_types = {chosen[form]: kind for form, kind in sorted(types.items(), key=lambda item: item[1] == UNKNOWN)[::-1]}
+    known = [(form, kind) for form, kind in types.items() if form in chosen]
+    kept_types = {chosen[form]: kind for form, kind in sorted(known, key=lambda item: item[1] == UNKNOWN)[::-1]}
     places = {chosen[name.form]: name.start for name in reversed(names)}
     links = (
         _link_unsure(kept_types, places)
@@ -77,6 +81,8 @@ def find_canonical_forms(
         | _link_organizations(kept, kept_types)
     )
     links |= {chosen.get(short, short): chosen.get(long, long) for short, long in acronyms.items()}
+    links |= _link_owned(kept_types, links)
+    links |= _link_initials(kept_types, links)
     return {form: _link_held(_follow(spelling, links), links) for form, spelling in chosen.items()}
 
 
@@ -89,9 +95,15 @@ def find_acronyms(names: Iterable[Name], text: str) -> dict[str, str]:
             continue
         bracketed, after_or = match.groups()
         short = bracketed or after_or
-        if is_acronym_of(short, name.form) or (bracketed and _is_spelled_along(short, name.form)):
+        is_spelled = is_acronym_of(short, name.form) or (bracketed and _is_spelled_along(short, name.form))
+        if is_spelled or (bracketed and _is_institution(short, name.form)):
             found[short] = name.form
     return found
+
+
+def _is_institution(short: str, long: str) -> bool:
+    """Whether a long form is an institution, whose acronym may have other letters: "Hamburg Port Authority (HAPA)"."""
+    return len(short) > 2 and long.count(" ") > 1 and short[0] == long[0] and type_by_words(long) == ORGANIZATION
 
 
 def is_acronym_of(short: str, long: str) -> bool:
@@ -196,6 +208,41 @@ def _link_persons(counts: Counter[str], types: dict[str, str], language: str) ->
         elif honorifics and bare in counts and not _is_female(honorifics) and possible == candidates:
             links[form] = bare
     return {short: long for short, long in links.items() if short != long}
+
+
+def _link_owned(types: Mapping[str, str], links: Mapping[str, str]) -> dict[str, str]:
+    """Link a long term to itself with its owner's acronym: "General Public License" to "GNU General Public License"."""
+    owned: defaultdict[str, set[str]] = defaultdict(set)
+    for form in types:
+        owner, _, rest = form.partition(" ")
+        if owner.isupper() and len(owner) > 1 and rest.count(" ") > 1:
+            owned[rest].add(form)
+    return {
+        form: min(owned[form])
+        for form, kind in types.items()
+        if kind in _TERM_TYPES and form not in links and len(owned.get(form, ())) == 1
+    }
+
+
+def _link_initials(types: Mapping[str, str], links: Mapping[str, str]) -> dict[str, str]:
+    """Link an acronym of three letters or more that only one name has as its initials, and "GNU GPL" after "GPL"."""
+    able = {form for form, kind in types.items() if kind in _TERM_TYPES or kind == ORGANIZATION}
+    follow = dict(links)
+    longs = [form for form in able if form.count(" ") > 1 and all(len(word) > 1 for word in form.split())]
+    found = {}
+    for form in sorted(able):
+        owner, _, short = form.rpartition(" ")
+        if not (2 < len(short) <= _MAX_INITIALS and short.isalpha() and short.isupper()) or form in links:
+            continue
+        start = f"{owner} " if owner else ""
+        fitting = {
+            _follow(long, follow)
+            for long in longs
+            if long.startswith(start) and is_acronym_of(short, long.removeprefix(start))
+        }
+        if len(fitting) == 1:
+            found[form] = min(fitting)
+    return {short: long for short, long in found.items() if short != long}
 
 
 def _ends(rest: list[str]) -> tuple[str, str]:

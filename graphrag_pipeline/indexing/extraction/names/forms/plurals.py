@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from graphrag_pipeline.indexing.extraction.names.finder import Name, title_of
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.word_uses import singular_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT
 

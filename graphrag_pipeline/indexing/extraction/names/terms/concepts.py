@@ -17,11 +17,11 @@ import math
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES, KIN
-from graphrag_pipeline.indexing.extraction.names.finder import Name, title_of
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
 from graphrag_pipeline.indexing.extraction.names.terms.background import UNKNOWN_RANK, english_rank, expected_count
 from graphrag_pipeline.indexing.extraction.names.terms.concept_words import EVERYDAY, GENERAL, VAGUE, VAGUE_FIRST
@@ -33,6 +33,7 @@ from graphrag_pipeline.indexing.extraction.names.terms.word_uses import (
     singular_of,
 )
 
+_MAX_HEADINGS = 0.5  # of the text of a document that has sentences
 _QUOTA, _STORY_QUOTA = 3, 11
 _LONG = 2_500  # words
 _MIN_C_VALUE = 2.0  # in a document of up to _LONG words, else 3
@@ -56,18 +57,20 @@ _RARE = 10_000  # rank of a word of one field: it needs fewer occurrences
 _ADJECTIVES = ("al", "ful", "ous", "less", "ive", "able", "ible", "ary", "ic", "ant", "ent")
 
 
-def find_concepts(text: str, names: Iterable[Name], starts: list[int]) -> list[Name]:
+def find_concepts(text: str, names: Iterable[Name], starts: list[int], headings: Sequence[bool] = ()) -> list[Name]:
     """Find the occurrences of the terms of a document, in reading order, outside of names.
 
     Args:
         names: names in the document; a term that is also a name is left out.
         starts: start offset of each sentence, in order.
+        headings: for each sentence, whether it is a heading or a fragment. A term occurs in others, too, unless the
+            document has few of them.
 
     Returns:
         One `Name` per occurrence; its form is the term in the singular, if the document contains the singular.
     """
     names = list(names)
-    concepts = choose_concepts(text, {title_of(name.form) for name in names}, starts)
+    concepts = choose_concepts(text, {title_of(name.form) for name in names}, starts, headings)
     if not concepts:
         return []
     taken = sorted((name.start, name.end) for name in names)
@@ -106,7 +109,9 @@ def find_speakers(text: str, concepts: Iterable[Name]) -> set[str]:
     return {c.form for c in concepts if _SPEAKS.search(text, max(c.start - 24, 0), c.start)}
 
 
-def choose_concepts(text: str, taken: set[str], starts: list[int] | None = None) -> dict[str, list[str]]:
+def choose_concepts(
+    text: str, taken: set[str], starts: list[int] | None = None, headings: Sequence[bool] = ()
+) -> dict[str, list[str]]:
     """Choose the terms of a document with their written variants.
 
     At most sqrt(n words) / 3 terms of one word and as many of several are chosen; in a story, sqrt(n words) / 11.
@@ -114,18 +119,30 @@ def choose_concepts(text: str, taken: set[str], starts: list[int] | None = None)
     Args:
         taken: titles of the names in this document.
         starts: start offset of each sentence, in order; None for a text of one sentence.
+        headings: as in `find_concepts`.
     """
     spans = list(pairwise([*(starts or [0]), len(text)]))
-    uses = count_uses(text, spans)
+    n_in_headings = sum(
+        end - start for (start, end), is_heading in zip(spans, headings, strict=bool(headings)) if is_heading
+    )
+    uses = count_uses(text, spans, headings if n_in_headings <= _MAX_HEADINGS * len(text) else ())
     quota = round(math.sqrt(uses.n_words) / (_STORY_QUOTA if uses.is_narrative else _QUOTA))
     frequencies, c_values = score_phrases(uses)
-    phrases = _best({p: _weigh(p, c) for p, c in c_values.items()}, quota, taken)
+    phrases = _best({p: _weigh(p, c) for p, c in c_values.items() if _is_in_sentence(p, uses)}, quota, taken)
     inside = Counter[str]()
     for phrase in phrases:
         for word in set(phrase):
             inside[word] += frequencies[phrase]
-    single = _best({(w,): s for w, s in _score_words(uses, inside).items()}, quota, taken)
+    scores = _score_words(uses, inside)
+    single = _best({(w,): s for w, s in scores.items() if _is_in_sentence((w,), uses)}, quota, taken)
     return {" ".join(words): sorted(_spell(words, uses)) for words in [*phrases, *single]}
+
+
+def _is_in_sentence(words: tuple[str, ...], uses: WordUses) -> bool:
+    spellings = [form.split() for form in _spell(words, uses)]
+    return any(
+        form[0] in uses.in_sentences and all(pair in uses.in_sentences for pair in pairwise(form)) for form in spellings
+    )
 
 
 def _spell(words: tuple[str, ...], uses: WordUses) -> set[str]:

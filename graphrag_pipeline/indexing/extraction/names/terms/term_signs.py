@@ -6,14 +6,15 @@ Keep out: types (`types/`), terms in lower case (`concepts.py`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 import regex
 
 from graphrag_pipeline.indexing.extraction.names.capitalization import is_proper_word, token_rank
 from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES, KIN, PERSON_VERBS, STOPWORDS
-from graphrag_pipeline.indexing.extraction.names.finder import Name
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
 from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
 
@@ -21,6 +22,7 @@ _CODE = regex.compile(r"\d|(?<!\bMc|\bMac|\b[DL][aei])(?<=\p{Ll})\p{Lu}(?!.*\s)|
 _LOWER = regex.compile(r"(?<![\p{L}'’])\p{Ll}[\p{L}\p{M}]++")
 _ARTICLE = regex.compile(r"(?<!\p{L})(?:the|an?|each|any|such)\s+$", regex.IGNORECASE)
 _DESCRIBES = regex.compile(r"[ \n]+(\p{Ll}{3,}+)\b(?![\p{L}'’])")
+_BE = regex.compile(r"\b(?:is|are|be|been|being|was|were|not|more|called)\s+[\"“]?$")
 _DESCRIBED = regex.compile(r"(?:^|[^\p{L}])(?:the|an?|this|each|every|any|of|in|with|for|no)\s+$", regex.IGNORECASE)
 
 
@@ -54,6 +56,34 @@ def is_term(form: str, n_names: int, uses: Counter[str], lower: set[str]) -> boo
         return False
     is_headed = len(parts) > 1 and parts[-1].lower() in lower and is_common_noun(parts[-1])
     return is_headed or all(map(is_common_noun, parts))
+
+
+def find_adjectives(names: Iterable[Name], text: str) -> set[str]:
+    """Return the common words with a capital that the text mostly uses as adjectives: "is Opaque", "Object form"."""
+    total: Counter[str] = Counter()
+    used: Counter[str] = Counter()
+    for name in names:
+        if name.form.istitle() and name.form.isalpha() and _is_everyday(name.form):
+            total[name.form] += 1
+            used[name.form] += _is_predicate(text, name) or _precedes_noun(text, name)
+    return {form for form, n in total.items() if 2 * used[form] >= n and used[form] > 1}
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_everyday(form: str) -> bool:
+    return is_common_noun(form) or form.lower().endswith(("able", "ible"))
+
+
+def _is_predicate(text: str, name: Name) -> bool:
+    return _BE.search(text, max(name.start - 12, 0), name.start) is not None
+
+
+def _precedes_noun(text: str, name: Name) -> bool:
+    after = _DESCRIBES.match(text, name.end)
+    word = after.group(1) if after else ""
+    if not word or word.upper() in STOPWORDS | VERBS | PERSON_VERBS | KIN:
+        return False
+    return not word.endswith(("ed", "ing", "ly", "s")) and english_rank(word) is not None
 
 
 def is_common_noun(word: str) -> bool:

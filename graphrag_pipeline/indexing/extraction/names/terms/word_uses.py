@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 
 from graphrag_pipeline.indexing.extraction.names.cues import LONERS, STOPWORDS, words
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
@@ -83,6 +84,8 @@ class WordUses:
         total: occurrences of each content word, those with a capital at the start of a sentence included.
         nouns, verbs, adjectives: occurrences that the neighbours of a word show to be one.
         runs: sequences of two or more content words, with their number.
+        plurals: singular -> its plurals in the document.
+        in_sentences: words, and pairs of neighbours, that occur outside of headings and fragments.
     """
 
     n_words: int = 0
@@ -93,6 +96,7 @@ class WordUses:
     adjectives: Counter[str] = field(default_factory=Counter)
     runs: Counter[tuple[str, ...]] = field(default_factory=Counter)
     plurals: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    in_sentences: set[str | tuple[str, str]] = field(default_factory=set)
 
     @property
     def is_narrative(self) -> bool:
@@ -104,16 +108,21 @@ class WordUses:
         return n_nouns / (n_nouns + self.verbs[word] + self.adjectives[word]) if n_nouns else 0.0
 
 
-def count_uses(text: str, spans: Iterable[tuple[int, int]]) -> WordUses:
+def count_uses(text: str, spans: Iterable[tuple[int, int]], headings: Sequence[bool] = ()) -> WordUses:
     """Count the uses of the content words of a document.
 
     Args:
         spans: its sentences, as offsets.
+        headings: for each sentence, whether it is a heading or a fragment; () if none is.
     """
     uses = WordUses()
     sentences = [_TOKEN.findall(_LINE_HYPHEN.sub("", _CODE_LINE.sub(".", text[start:end]))) for start, end in spans]
     known = {token for tokens in sentences for token in tokens[1:] if token.islower()}
-    for tokens in sentences:
+    for number, tokens in enumerate(sentences):
+        if not (headings and headings[number]):
+            small = list(map(str.lower, tokens))
+            uses.in_sentences.update(small)
+            uses.in_sentences.update(pairwise(small))
         uses.n_words += sum(token[0].isalpha() for token in tokens)
         uses.n_pronouns += sum(token in _PRONOUNS for token in tokens)
         if tokens and tokens[0].istitle() and tokens[0].lower() in known:
@@ -158,7 +167,8 @@ def _count_run(run: list[str], before: str, after: str, uses: WordUses) -> None:
         uses.verbs[first] += follows_verb
         is_gerund = first.endswith("ing") and before not in _DETERMINERS
         is_cut = follows_verb or is_gerund or before.istitle()
-        phrase = tuple(run[1 if is_cut else 0 : -1 if after in _AFTER_VERB else None])
+        is_label = after[0].isdecimal()  # "version 2"
+        phrase = tuple(run[1 if is_cut else 0 : -1 if after in _AFTER_VERB or is_label else None])
         if len(phrase) > 1:
             uses.runs[phrase] += 1
     if after in _AFTER_VERB:

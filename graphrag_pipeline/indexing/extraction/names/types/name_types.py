@@ -21,8 +21,8 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     ORGANIZATIONS_IN_CAPITALS,
     words,
 )
-from graphrag_pipeline.indexing.extraction.names.finder import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import (
     find_lower_words,
     is_code,
@@ -175,6 +175,8 @@ def _type_by_company(names: list[Name], types: dict[str, str], text: str) -> dic
     """Return types of unknown names by the names that they are listed with: "Georges Clemenceau and David Lloyd"."""
     company: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for a, b in pairwise(names):
+        if any(letter.isdecimal() for letter in a.form + b.form):
+            continue
         if types[a.form] == types[b.form] or UNKNOWN not in (types[a.form], types[b.form]) or b.start - a.end > 8:
             continue
         if _TOGETHER.fullmatch(text, a.end, max(b.start, a.end)):

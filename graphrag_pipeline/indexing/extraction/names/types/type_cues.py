@@ -26,8 +26,8 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     STOCK,
     words,
 )
-from graphrag_pipeline.indexing.extraction.names.finder import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import describes_noun
 from graphrag_pipeline.indexing.extraction.names.types.word_types import GEO, ORGANIZATION, PERSON
 

@@ -29,7 +29,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.dates import is_date
-from graphrag_pipeline.indexing.extraction.names.finder import title_of
+from graphrag_pipeline.indexing.extraction.names.occurrences import title_of
 
 PERSON, ORGANIZATION, GEO, EVENT, UNKNOWN = "PERSON", "ORGANIZATION", "GEO", "EVENT", "UNKNOWN"
 CONCEPT = "CONCEPT"  # of key phrases, which are not names (see `terms/concepts.py`)
@@ -66,7 +66,7 @@ def type_by_words(form: str) -> str | None:
         "OF" in words or all(is_common_word(word) for word in words[:-1])
     ):  # "Covered Software"
         return None
-    head = words[words.index("OF") - 1] if "OF" in words[1:] else ""
+    head = next((words[n - 1] for n in range(1, len(words)) if words[n] in ("OF", "FOR")), "")
     if head and (first in ORGANIZATION_HEADS or head in _INSTITUTIONS):  # "National Institute of Standards"
         return ORGANIZATION
     if "CORPS" in words[:-2] and "OF" in words:  # "Army Corps of Engineers"

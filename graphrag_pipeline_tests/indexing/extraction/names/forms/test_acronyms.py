@@ -1,7 +1,7 @@
 import pytest
 
-from graphrag_pipeline.indexing.extraction.names.finder import Name
 from graphrag_pipeline.indexing.extraction.names.forms.acronyms import AcronymPair, find_acronym_pairs, place_acronyms
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 
-from graphrag_pipeline.indexing.extraction.names.finder import Name
 from graphrag_pipeline.indexing.extraction.names.forms.aliases import find_acronyms, find_canonical_forms, is_acronym_of
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 
 
 def link(*forms: str, text: str = "", **types: str) -> dict[str, str]:
@@ -118,3 +118,18 @@ def test_legal_form_is_dropped_where_the_bare_name_is_written() -> None:
 )
 def test_acronym_is_the_initials(short: str, long: str, expected: bool) -> None:
     assert is_acronym_of(short, long) is expected
+
+
+def test_an_acronym_with_the_initials_of_one_name_is_that_name() -> None:
+    forms = ["GPL", "GNU GPL", "General Public License", "GNU General Public License"]
+    assert set(link(*forms, **dict.fromkeys((f.replace(" ", "_") for f in forms), "CONCEPT")).values()) == {
+        "GNU General Public License"
+    }
+
+
+def test_an_institution_goes_with_the_short_name_in_brackets() -> None:
+    text = "The Administrative Cooperation Group (ADCO) met. ADCO decided."
+    linked = link(
+        "Administrative Cooperation Group", "ADCO", text=text, Administrative_Cooperation_Group="ORGANIZATION"
+    )
+    assert linked["ADCO"] == "Administrative Cooperation Group"

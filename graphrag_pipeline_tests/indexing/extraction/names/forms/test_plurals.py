@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from graphrag_pipeline.indexing.extraction.names.finder import Name
 from graphrag_pipeline.indexing.extraction.names.forms.plurals import link_term_forms
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 
 
 def _link(forms: list[str], kind: str = "CONCEPT") -> dict[str, str]:

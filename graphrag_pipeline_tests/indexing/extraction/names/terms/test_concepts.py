@@ -1,6 +1,6 @@
 import pytest
 
-from graphrag_pipeline.indexing.extraction.names.finder import Name
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.terms.concepts import (
     choose_concepts,
     find_concepts,

@@ -1,6 +1,6 @@
 import pytest
 
-from graphrag_pipeline.indexing.extraction.names.finder import Name
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.types.name_types import (
     type_acronyms,
     type_names,
