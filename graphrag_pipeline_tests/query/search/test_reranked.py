@@ -6,19 +6,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.models.ports import ReplyFormatError
+from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.understanding.keywords import MAX_KEYWORDS, Keywords, read_keywords
 from graphrag_pipeline.settings.file import load_settings
+from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, Reply, running_model_server
+from graphrag_pipeline_tests.support.corpora.small_index import contract_tables, freeze
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 from graphrag_pipeline_tests.support.paths import REPOSITORY
 
 QUESTION = "Who is Ebenezer Scrooge's clerk?"
 EMBEDDED = {"engine": "embedded"}
+NAMED = ("entities", "relationships", "covariates", "communities", "community_reports")
+REFERENCES = ["entity_ids", "relationship_ids", "covariate_ids"]
 
 
 @pytest.fixture(scope="module")
@@ -87,11 +94,23 @@ def test_a_question_whose_budget_does_not_pay_is_not_reranked(open_index: Any, s
     assert server.count() == 0 and "budget of 100 tokens" in result.selection["reranked"]["failure"]
 
 
-def test_a_question_without_a_text_unit_sends_nothing_and_says_so(open_index: Any, server: ModelServer) -> None:
-    result = open_index().search("?!", "local", context_only=True, rerank=True)
-    assert server.count() == 0 and not result.context.text_units
-    found = result.selection["reranked"]
-    assert (found["is_reranked"], found["n_candidates"], found["failure"]) == (False, 0, "")
+def test_text_units_of_a_question_that_matches_no_entity_are_reranked_too(tmp_path: Path) -> None:
+    tables = contract_tables()
+    tables |= {name: tables[name].slice(0, 0) for name in NAMED}
+    tables["text_units"] = tables["text_units"].drop_columns(REFERENCES)
+    for name in REFERENCES:
+        none = pa.array([[]] * tables["text_units"].num_rows, CONTRACT_TABLES["text_units"].schema.field(name).type)
+        tables["text_units"] = tables["text_units"].append_column(name, none)
+    tables["text_units"] = tables["text_units"].select(CONTRACT_TABLES["text_units"].schema.names)
+    index = GraphIndex(freeze(tmp_path, tables), Settings(), load_static_embeddings())
+    with running_model_server(by_length) as server:
+        model = {"model": "test-rerank", "base_url": server.base_url}
+        result = open_with_model(index, tmp_path, server, answers=EMBEDDED, rerank_model=model).search(
+            "Who haunted Scrooge?", "local", context_only=True, rerank=True
+        )
+        assert server.count("rerank") == 1 and not result.context.entities
+    lengths = [len(unit.text) for unit in result.context.text_units]
+    assert lengths == sorted(lengths) and lengths and result.selection["reranked"]["is_reranked"]
 
 
 def test_follow_up_questions_of_drift_are_not_paid_for(carol: GraphIndex, tmp_path: Path, server: ModelServer) -> None:
