@@ -14,6 +14,7 @@ from graphrag_pipeline.defs.assets.definitions import BODIES
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.defs.index_runs.call_pool import call_ahead
 from graphrag_pipeline.defs.runs.session import IndexSession
+from graphrag_pipeline.identity import text_hash
 from graphrag_pipeline.indexing.aggregation_report import choose_comparisons
 from graphrag_pipeline.inspection.embedding_figures import read_embedding_figures, render_embedding_figures
 from graphrag_pipeline.inspection.estimates import estimate_index
@@ -94,6 +95,17 @@ def test_reported_calls_are_those_that_the_server_logged(tmp_path: Path, server:
     assert logged(server) == (shown["inputs_before"], shown["requests_before"])
     assert shown["text_units_saved_percent"] > 70 and shown["inputs_saved_percent"] > 50
     assert figures["averaged_vectors"] is None
+
+
+def test_a_text_unit_has_one_vector_however_often_it_was_split(tmp_path: Path, server: ModelServer) -> None:
+    root = make(tmp_path, server.base_url)
+    server.reset()
+    embed(root)
+    texts = set(root.tables.read("text_units", "000")["text"].to_pylist())
+    rows = root.tables.read("text_unit_embeddings", "000")
+    assert sorted(rows["text_hash"].to_pylist()) == sorted(map(text_hash, texts))
+    assert len(texts) < logged(server)[0] / 2, "most were split"
+    assert {len(vector) for vector in rows["vector"].to_pylist()} == {16}
 
 
 def test_averaged_vectors_are_compared_by_the_configured_model(tmp_path: Path, server: ModelServer) -> None:

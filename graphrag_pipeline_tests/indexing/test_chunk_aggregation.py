@@ -19,14 +19,19 @@ from graphrag_pipeline.indexing.aggregation_report import (
     measure_aggregation,
 )
 from graphrag_pipeline.indexing.chunk_aggregation import aggregate_chunks
+from graphrag_pipeline.indexing.extraction.model import ExtractionPlan
+from graphrag_pipeline.indexing.model_stages import extract_text_units, extraction_works
 from graphrag_pipeline.indexing.text_units import split_documents
 from graphrag_pipeline.inputs.documents import build_documents, read_records
+from graphrag_pipeline.models.prompts import load_prompt
 from graphrag_pipeline.settings.models import EmbeddingModelSettings
 from graphrag_pipeline.settings.settings import InputSettings, TextUnitsSettings
 from graphrag_pipeline.text.tokens import count_tokens
 from graphrag_pipeline_tests.support.corpora.paged_document import make_manual, make_rows
+from graphrag_pipeline_tests.support.models.scripted_model import ScriptedModel
 
 DEFAULT = TextUnitsSettings()
+ENTITY = '("entity"<|>PUMP<|>PERSON<|>A pump.)##<|COMPLETE|>'
 SMALL = TextUnitsSettings(aggregation_target=32, aggregation_max=40, aggregation_max_pages=3)
 WIDE = TextUnitsSettings(aggregation_target=90, aggregation_max=110, aggregation_max_pages=3)
 
@@ -283,6 +288,16 @@ def test_figures_of_a_manual_stay_with_their_captions_and_tables_with_their_head
     split = [unit for unit in units if unit["header_start"] is not None]
     assert len(split) >= 5 and all(unit["text"].startswith("| Part | Used in | Price |\n|---|") for unit in split)
     assert all(unit["n_tokens"] <= 1500 and text[unit["start"] : unit["end"]] in unit["text"] for unit in units)
+
+
+def test_extraction_gets_each_combined_text_unit_whole():
+    units = split_documents(read_documents(make_manual(n_pages=12)), DEFAULT)
+    prompts = (load_prompt(None, name) for name in ("extract_graph", "extract_graph_continue"))
+    plan, model = ExtractionPlan(*prompts, ("PERSON",), max_gleanings=0), ScriptedModel(lambda _: ENTITY)
+    extract_text_units(extraction_works(units, plan, model), plan, model, "test-chat")
+    texts = units["text"].to_pylist()
+    assert len(model.prompts) == len(texts) > 3 and max(units["n_tokens"].to_pylist()) > 1000
+    assert all(sum(text in prompt for prompt in model.prompts) == 1 for text in texts)
 
 
 def test_an_edit_changes_only_text_units_near_it():

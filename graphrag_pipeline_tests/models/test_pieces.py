@@ -47,7 +47,10 @@ def test_1200_tokens_at_450_are_3_times_400() -> None:
     assert sizes(words(1200), 450) == [400, 400, 400]
 
 
-@pytest.mark.parametrize(("n_tokens", "pieces"), [(402, 1), (450, 1), (451, 2), (900, 2), (901, 3), (1350, 3)])
+@pytest.mark.parametrize(
+    ("n_tokens", "pieces"),
+    [(402, 1), (450, 1), (451, 2), (900, 2), (901, 3), (1350, 3), (1500, 4), (2000, 5)],
+)
 def test_the_number_of_pieces_is_the_least_possible(n_tokens: int, pieces: int) -> None:
     found = sizes(words(n_tokens), 450)
     assert len(found) == pieces and max(found) - min(found) <= 1

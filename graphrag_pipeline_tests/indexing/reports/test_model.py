@@ -3,12 +3,14 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from dataclasses import replace
 
 import pytest
 
 from graphrag_pipeline.citations import parse_citations
 from graphrag_pipeline.identity import entity_id, relationship_id
 from graphrag_pipeline.indexing.communities.detection import detect_communities
+from graphrag_pipeline.indexing.model_stages import ModelWriter
 from graphrag_pipeline.indexing.reports.community_rows import iterate_levels
 from graphrag_pipeline.indexing.reports.contexts import build_context
 from graphrag_pipeline.indexing.reports.model import RESPONSE_FORMAT, ReportPlan, build_prompt, write_report
@@ -19,8 +21,10 @@ from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import load_prompt
 from graphrag_pipeline.settings.settings import CommunitiesSettings
 from graphrag_pipeline.text.tokens import count_tokens_each
+from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.corpora.stage_graph import describe, make_graph
 from graphrag_pipeline_tests.support.models.hostile_replies import HOSTILE_REPLIES
+from graphrag_pipeline_tests.support.models.model_clients import chat_model
 from graphrag_pipeline_tests.support.models.scripted_model import ScriptedModel
 
 PLAN = ReportPlan(load_prompt(None, "community_report"))
@@ -69,6 +73,15 @@ def test_a_report_is_requested_by_schema_and_read():
     assert CONTEXT.text.strip() in model.prompts[0]
     assert (result.report.title, result.report.rank, result.problems) == ("Bob and his employer", 7.5, {})
     assert result.request_key
+
+
+def test_reports_are_written_side_by_side_up_to_the_limit_of_the_model(tmp_path):
+    contexts = [replace(CONTEXT, community_id=str(n), text=f"{CONTEXT.text}\nYear {n}") for n in range(12)]
+    with running_model_server(lambda _: REPLY, latency_s=0.05) as server:
+        writer = ModelWriter(PLAN, chat_model(server.base_url, tmp_path, max_concurrency=4), 1, lambda _: [])
+        reports = writer(contexts)
+        assert server.log.most_in_flight == 4 and server.count() == 12
+    assert [report.title for report in reports] == ["Bob and his employer"] * 12 and not writer.failures
 
 
 def test_an_identical_community_gives_an_identical_prompt_at_any_place():
