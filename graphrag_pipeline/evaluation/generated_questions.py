@@ -234,8 +234,8 @@ def read_generated(
         numbers = [n for n in sources if isinstance(n, int)] if isinstance(sources, list) else []
         evidence = tuple(dict.fromkeys(documents[number] for number in numbers if number in documents))
         if texts and (evidence or kind == "global"):
-            is_own = isinstance(answer, str) and clean_text(answer) and not echoes.holds(answer)
-            answers = (clean_text(answer),) if is_own else ()
+            written = clean_text(answer) if isinstance(answer, str) and not echoes.holds(answer) else ""
+            answers = (written,) if written else ()
             found.append(Question(texts[0], evidence if kind == "local" else (), answers, kind))
     if not found:
         raise ReplyFormatError(f"no usable {kind} question; the reply starts {reply[:80]!r}")
