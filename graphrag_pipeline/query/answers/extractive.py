@@ -13,8 +13,9 @@ Keep out: choosing the context.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,7 +43,12 @@ from graphrag_pipeline.query.question import is_latin, topic_words
 from graphrag_pipeline.query.results import Answer, Context, TextUnitRecord
 from graphrag_pipeline.query.search.basic import read_within
 from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
-from graphrag_pipeline.query.understanding.chinese_definitions import asked_person, defines_person
+from graphrag_pipeline.query.understanding.chinese_definitions import (
+    asked_person,
+    asked_role,
+    defines_person,
+    states_role,
+)
 from graphrag_pipeline.query.understanding.covered_words import Coverage
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis, analyze_question
 from graphrag_pipeline.settings.settings import AnswersSettings
@@ -117,15 +123,17 @@ def _find_lead(index: IndexReader, question: str, units: Sequence[TextUnitRecord
     """Return the name that the text units of the context, of the named entities and of basic search give."""
     found = [*units, *read_named_units(index, question, has_context=bool(units))]
     if name := asked_person(question):
-        return _lead_with_definition(name, found, {unit.id for unit in units})
+        return _lead_with_sentence(partial(defines_person, name), found, {unit.id for unit in units})
+    if role := asked_role(question):
+        return _lead_with_sentence(partial(states_role, *role), found, {unit.id for unit in units})
     named = find_named_answer(index, question, found)
     return _lead_with(named, {unit.id for unit in units}) if named else _Lead()
 
 
-def _lead_with_definition(name: str, units: Sequence[TextUnitRecord], in_context: set[str]) -> _Lead:
-    """Return the first sentence that says who a person is, alone."""
+def _lead_with_sentence(says: Callable[[str], bool], units: Sequence[TextUnitRecord], in_context: set[str]) -> _Lead:
+    """Return the first sentence that says what is asked for, alone."""
     sentences = (sentence for unit in units for sentence in sentences_of(unit))
-    first = next((sentence for sentence in sentences if defines_person(name, sentence.folded)), None)
+    first = next((sentence for sentence in sentences if says(sentence.folded)), None)
     if first is None:
         return _Lead()
     quotes = tuple(quote_runs([[first]]))

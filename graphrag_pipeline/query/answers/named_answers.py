@@ -9,7 +9,8 @@ The form counts double for an apposition ("his clerk, Bob Cratchit"), "by" after
 behind the name. The scores of one candidate are added, each further one with half the weight. The best candidate is
 named only if its score is `LEAST_SCORE` or more and `CLEAR` times that of the second.
 
-Of a question for a role ("Scrooge's clerk"), only sentences count that say whose role it is. What the question starts
+Of a question for a role ("Scrooge's clerk"), sentences that state it in a fixed form come first (`stated_roles.py`). If
+they disagree, nothing is named. Without them, only sentences count that say whose role it is. What the question starts
 from is never a candidate. Keep out: the layout of answers.
 """
 
@@ -25,6 +26,7 @@ import numpy as np
 
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.answers.candidate_names import CandidateNames, Mention
+from graphrag_pipeline.query.answers.stated_roles import find_stated_role, may_be_about
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words, stem
 from graphrag_pipeline.query.results import TextUnitRecord
@@ -119,6 +121,8 @@ def find_named_answer(index: IndexReader, question: str, units: Sequence[TextUni
     analysis, asked = _read_asked(index, question, units)
     if asked is None:
         return None
+    if stated := find_stated_role(index, asked, units):
+        return NamedAnswer(stated.name, stated.sentences) if stated.name else None
     says_some = re.compile("|".join(map(re.escape, sorted(asked.focus))), re.IGNORECASE)
     places = _read_places(analysis, [unit for unit in units if says_some.search(unit.text)])
     weights = _weigh_words(asked, places)
@@ -212,7 +216,8 @@ def _says_whose(analysis: QuestionAnalysis, asked: AskedName, place: _Place) -> 
     pronoun = rf"\b{_PRONOUN}\s+(?:\w+\s+){{0,2}}(?:{role})"
     if re.search(of, place.sentence.text, re.IGNORECASE):
         return 1.0
-    if asked.anchors <= place.around and re.search(pronoun, place.sentence.text, re.IGNORECASE):
+    is_of_owner = may_be_about(asked.anchors, place.sentence.text)  # else "his" may be that of another person
+    if is_of_owner and asked.anchors <= place.around and re.search(pronoun, place.sentence.text, re.IGNORECASE):
         return 0.7
     beside = [s.text for s in (place.before, place.behind) if s]
     return 0.4 if any(re.search(of, text, re.IGNORECASE) for text in beside) else 0.0

@@ -13,6 +13,9 @@ TEXTS = {
     "millers. Later Anna Berger spoke with Tom Weber about the harvest, and Tom Weber said nothing.",
     "film.txt": "The Silent River is a film directed by Paul Keller and produced by Marta Vogel. Paul Keller was born "
     "in Zurich. Paul Keller died in 1967.",
+    "kin.txt": "Ruth Adler was a nurse in Basel. Her husband, the baker Hugo Stamm, built the shelves. In 1950 she "
+    "hired a student. Emil Roth came to Basel with his uncle Jonas Roth. Ida Kern married Karl Moser, the son of Otto "
+    "Moser and his wife Frieda. Peter Lang wrote to his brother Max Lang. Peter Lang wrote to his brother Theo Lang.",
     "town.txt": "The council met in Bern. Tom Weber complained about the roads, and Marta Vogel agreed with Tom Weber.",
 }
 
@@ -32,11 +35,14 @@ def first_line(result):
 @pytest.mark.parametrize(
     ("question", "name", "sentence"),
     [
-        ("Who is Anna Berger's sister?", "Clara Berger", "Her sister, Clara Berger, kept the books."),
+        ("Who is Anna Berger's sister?", "Clara Berger", "Anna Berger owned the mill at Lindau. Her sister,"),
         ("Who directed The Silent River?", "Paul Keller", "The Silent River is a film directed by"),
         ("Who produced The Silent River?", "Marta Vogel", "The Silent River is a film directed by"),
         ("Where was Paul Keller born?", "Zurich", "Paul Keller was born in Zurich."),
         ("When did Paul Keller died?", "1967", "Paul Keller died in 1967."),
+        ("Who was Ruth Adler's husband?", "Hugo Stamm", "Ruth Adler was a nurse in Basel. Her husband,"),
+        ("Who is Jonas Roth's nephew?", "Emil Roth", "Emil Roth came to Basel with his uncle Jonas Roth."),
+        ("Who was Ida Kern's husband?", "Karl Moser", "Ida Kern married Karl Moser,"),
     ],
 )
 def test_the_first_line_names_what_is_asked_for_and_cites_its_sentence(mill, method, question, name, sentence):
@@ -49,7 +55,16 @@ def test_the_first_line_names_what_is_asked_for_and_cites_its_sentence(mill, met
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
-    "question", ["Who is Anna Berger's dentist?", "Who is Tom Weber's sister?", "Who is Paul Keller?", "Who is Anna?"]
+    "question",
+    [
+        "Who is Anna Berger's dentist?",
+        "Who is Tom Weber's sister?",
+        "Who is Paul Keller?",
+        "Who is Anna?",
+        "Who is Jonas Roth's niece?",  # the text says "his uncle"
+        "Who is Peter Lang's brother?",  # the text names two
+        "Who is Ida Kern's brother?",
+    ],
 )
 def test_no_name_is_made_up(mill, method, question):
     assert "by the first passage" not in mill.search(question, method=method).answer
