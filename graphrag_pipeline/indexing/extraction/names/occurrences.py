@@ -77,6 +77,8 @@ def is_also_a_word(form: str) -> bool:
 
 def join_slashes(names: list[Name], text: str) -> list[Name]:
     """Join a name with what follows a slash if the text always writes it so: "PL/pgSQL"."""
+    if "/" not in text:
+        return names
     tails: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for name in names:
         match = _SLASHED.match(text, name.end)

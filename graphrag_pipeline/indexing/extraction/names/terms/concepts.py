@@ -125,7 +125,7 @@ def choose_concepts(
     n_in_headings = sum(
         end - start for (start, end), is_heading in zip(spans, headings, strict=bool(headings)) if is_heading
     )
-    uses = count_uses(text, spans, headings if n_in_headings <= _MAX_HEADINGS * len(text) else ())
+    uses = count_uses(text, spans, headings if 0 < n_in_headings <= _MAX_HEADINGS * len(text) else ())
     quota = round(math.sqrt(uses.n_words) / (_STORY_QUOTA if uses.is_narrative else _QUOTA))
     frequencies, c_values = score_phrases(uses)
     phrases = _best({p: _weigh(p, c) for p, c in c_values.items() if _is_in_sentence(p, uses)}, quota, taken)
@@ -139,6 +139,8 @@ def choose_concepts(
 
 
 def _is_in_sentence(words: tuple[str, ...], uses: WordUses) -> bool:
+    if not uses.in_sentences:
+        return True
     spellings = [form.split() for form in _spell(words, uses)]
     return any(
         form[0] in uses.in_sentences and all(pair in uses.in_sentences for pair in pairwise(form)) for form in spellings

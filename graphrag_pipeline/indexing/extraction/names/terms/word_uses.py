@@ -85,7 +85,7 @@ class WordUses:
         nouns, verbs, adjectives: occurrences that the neighbours of a word show to be one.
         runs: sequences of two or more content words, with their number.
         plurals: singular -> its plurals in the document.
-        in_sentences: words, and pairs of neighbours, that occur outside of headings and fragments.
+        in_sentences: words, and pairs of neighbours, outside of headings; empty if there are no headings.
     """
 
     n_words: int = 0
@@ -119,7 +119,7 @@ def count_uses(text: str, spans: Iterable[tuple[int, int]], headings: Sequence[b
     sentences = [_TOKEN.findall(_LINE_HYPHEN.sub("", _CODE_LINE.sub(".", text[start:end]))) for start, end in spans]
     known = {token for tokens in sentences for token in tokens[1:] if token.islower()}
     for number, tokens in enumerate(sentences):
-        if not (headings and headings[number]):
+        if headings and not headings[number]:
             small = list(map(str.lower, tokens))
             uses.in_sentences.update(small)
             uses.in_sentences.update(pairwise(small))
