@@ -25,7 +25,8 @@ from graphrag_pipeline.tuning.passages import Passage
 
 MIN_SUPPORT = 0.5
 """Least share of the words of a description that the passage must have."""
-MIN_STRENGTH = 1.0
+MIN_STRENGTH, USUAL_STRENGTH = 1.0, 5.0
+"""Least strength that the prompt allows, and that of a relationship with a smaller one, such as the prompt's own 0."""
 MIN_ENTITIES, MIN_RELATIONSHIPS = 2, 1
 _STEM = 4  # first letters of a word that stand for its forms
 _MIN_INFLECTED = 4
@@ -107,7 +108,8 @@ def check_example(
             refused[reason] += 1
         else:
             source, target = (entities[normalize_title(end)].name for end in (relationship.source, relationship.target))
-            pairs[ends] = replace(relationship, source=source, target=target)
+            strength = relationship.strength if relationship.strength >= MIN_STRENGTH else USUAL_STRENGTH
+            pairs[ends] = replace(relationship, source=source, target=target, strength=strength)
     if len(entities) < MIN_ENTITIES or len(pairs) < MIN_RELATIONSHIPS:
         refused["example with fewer than 2 entities or without a relationship"] += 1
         return None
@@ -128,8 +130,6 @@ def _refuse_relationship(
 ) -> str | None:
     if len(ends) < 2 or not ends <= set(entities):
         return "relationship without two entities of the example"
-    if relationship.strength < MIN_STRENGTH:
-        return "relationship without a strength from 1 to 10"
     return _refuse_description(relationship.description, passage, "relationship")
 
 

@@ -33,7 +33,7 @@ MAX_TYPE_WORDS = 3
 MAX_TYPE_LENGTH = 40  # characters
 _CATCH_ALL = frozenset(
     {"OTHER", "OTHERS", "UNKNOWN", "MISC", "MISCELLANEOUS", "ENTITY", "TYPE", "NONE", "THING", "NAME"}
-)
+) | {"PASSAGE", "TEXT", "DOCUMENT"}
 _MARKS = re.compile(r"<\||\|>|##|</?\s*(?:text|data|passage)\b", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\{[^{}]*\}")
 _WORD = re.compile(r"\w+")

@@ -11,10 +11,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.indexing.extraction.names.cues import (
+    EVENT_TAILS,
+    ORGANIZATION_HEADS,
+    ORGANIZATION_TAILS,
+    PLACE_HEADS,
+    PLACE_TAILS,
+)
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, PERSON
+from graphrag_pipeline.text.languages import detect_language
 from graphrag_pipeline.text.sentence_forms import find_words
 
-_SMALL_WORD = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(r"[^\W\d_]+")
+_INSIDE = re.compile(r"(?<=[a-z\u00df-\u00ff,;] )[A-Z\u00c0-\u00de][^\W\d_]+")
+"""A word with a capital that does not begin a sentence."""
+_KINDS = frozenset(
+    word.upper() for word in (*ORGANIZATION_TAILS, *ORGANIZATION_HEADS, *PLACE_TAILS, *PLACE_HEADS, *EVENT_TAILS)
+) | {"PERSON", "ORGANIZATION", "GEO", "EVENT", "LOCATION", "PLACE", "CONCEPT", "DATE", "WORK", "PRODUCT", "PEOPLE"}
+"""Words for kinds of entities, also where the texts have them in names only."""
 
 
 @dataclass(frozen=True)
@@ -23,21 +37,20 @@ class SampleNames:
 
     Attributes:
         names: titles of names, without key phrases.
-        person_words: words of the titles of persons.
+        name_words: words of persons' names, and words that the texts write inside sentences with a capital only; in
+            upper case. German texts, which write every noun so, do not count for the latter.
         common_words: words that the texts write in lower case, in upper case here: "museum" is not only a name.
     """
 
     names: frozenset[str] = frozenset()
-    person_words: frozenset[str] = frozenset()
+    name_words: frozenset[str] = frozenset()
     common_words: frozenset[str] = frozenset()
 
     def hold(self, entity_type: str) -> bool:
-        """Return whether an entity type is a name of the sample, or has a word of a person's name."""
+        """Return whether an entity type is a name of the sample, or has a word that is only a name there."""
         words = find_words(normalize_title(entity_type))
-        own = [word for word in words if word not in self.common_words]
-        if not own:
-            return False
-        return normalize_title(entity_type) in self.names or any(word in self.person_words for word in own)
+        own = [word for word in words if word not in self.common_words and word not in _KINDS]
+        return bool(own) and (normalize_title(entity_type) in self.names or not self.name_words.isdisjoint(own))
 
 
 def read_names(texts: Iterable[str], mentions: Mapping[str, Sequence[Mapping[str, Any]]]) -> SampleNames:
@@ -46,11 +59,13 @@ def read_names(texts: Iterable[str], mentions: Mapping[str, Sequence[Mapping[str
     Args:
         mentions: text unit id -> rows with `name` and `type` of the embedded engine.
     """
+    given = list(texts)
     rows = [row for listed in mentions.values() for row in listed if row["type"] != CONCEPT]
     persons = (normalize_title(row["name"]) for row in rows if row["type"] == PERSON)
-    written = {word for text in texts for word in _SMALL_WORD.findall(text)}
+    written = {word for text in given for word in _WORD.findall(text)}
+    inside = {word.upper() for text in given if detect_language(text) != "de" for word in _INSIDE.findall(text)}
     return SampleNames(
         frozenset(normalize_title(row["name"]) for row in rows),
-        frozenset(word for title in persons for word in find_words(title)),
+        frozenset(word for title in persons for word in find_words(title)) | inside,
         frozenset(word.upper() for word in written if word == word.lower() != word.upper()),
     )

@@ -122,7 +122,7 @@ class _Writer:
 
     def _make_persona(self, domain: str) -> str:
         self._refused["persona that is missing or copies the instructions"] += 1
-        return f"You are an expert who knows all about {domain}."
+        return f"You are an expert in this subject: {domain}."
 
     def _check_language(self, named: str) -> str:
         """Return the language that rules detect in most text units, else the one that the model named."""

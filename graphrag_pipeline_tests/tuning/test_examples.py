@@ -54,7 +54,6 @@ def test_what_the_passage_holds_stays_in_its_own_spelling() -> None:
         (replace(OPENED, target="Tarn"), "relationship without two entities of the example"),
         (replace(OPENED, target="INES CALVO"), "relationship without two entities of the example"),
         (replace(OPENED, source="Brill Observatory", target="Ines Calvo"), "relationship repeated"),
-        (replace(OPENED, strength=0.1), "relationship without a strength from 1 to 10"),
         (replace(OPENED, description="They quarrelled bitterly for decades."), f"relationship {UNSAID}"),
     ],
 )  # fmt: skip
@@ -62,6 +61,11 @@ def test_each_reason_to_refuse_a_record_is_counted(record, reason: str) -> None:
     found, refused = check(INES, BRILL, OPENED, record)
     assert refused == {reason: 1}
     assert found and len(found.entities) == 2 and len(found.relationships) == 1
+
+
+def test_a_strength_that_the_prompt_does_not_allow_is_the_usual_one() -> None:
+    found, refused = check(INES, BRILL, replace(OPENED, strength=0.1))
+    assert found and [pair.strength for pair in found.relationships] == [5.0] and refused == {}
 
 
 def test_an_example_of_too_little_is_refused() -> None:

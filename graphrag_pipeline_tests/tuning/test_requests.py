@@ -94,6 +94,16 @@ def test_names_of_the_texts_are_not_types() -> None:
     assert found.refused == {"type that is a name in the texts": 3}
 
 
+def test_words_with_a_capital_only_are_names_but_not_in_german_or_for_kinds_and_sentence_starts() -> None:
+    text = "Storm came. The steamer Alma was sold to the Salvatore Line, and the Harbour Board of Lunn was for it."
+    listed = ["ALMA", "SALVATORE LINE", "LUNN", "STORM", "STEAMER", "HARBOUR BOARD", "PERSON"]
+    found = read_types(json.dumps({"entity_types": listed}), 9, read_names([text], {}))
+    assert not {"ALMA", "SALVATORE LINE", "LUNN"} & set(found.types)
+    assert {"STORM", "STEAMER", "PERSON"} <= set(found.types)
+    german = "Der Hafen der Stadt ist mit dem Schiff und der Person nicht in der Stadt."
+    assert read_types('{"entity_types": ["HAFEN", "SCHIFF"]}', 9, read_names([german], {})).refused == {}
+
+
 def test_an_example_without_an_entity_is_refused_and_an_echoed_one_has_no_record() -> None:
     with pytest.raises(ReplyFormatError, match="no entity"):
         read_example('{"entities": [], "relationships": []}')
