@@ -11,13 +11,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.inspection.estimates import StageEstimate
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.pipeline.root import Root
+
+if TYPE_CHECKING:  # every command logs its costs, but few estimate any
+    from graphrag_pipeline.inspection.estimates import StageEstimate
 
 _FILE = "costs.jsonl"
 _INDEX = "index"

@@ -115,7 +115,7 @@ class StaticEmbeddings:
         total = np.zeros(self.dimensions, dtype=np.int64)
         for start in range(0, len(token_ids), MAX_ROWS_AT_ONCE):
             rows = self._table.take(token_ids[start : start + MAX_ROWS_AT_ONCE], axis=0)
-            total += rows.sum(axis=0, dtype=np.int64)
+            total += rows.sum(axis=0, dtype=np.int32)  # cells are at most 127, so the sum of a block fits
         return total.astype(np.float64)
 
 

@@ -87,7 +87,7 @@ def valid_unicode(text: str) -> str:
 
 def content_words(text: str) -> frozenset[str]:
     """Return the stems of the words that are not function words; single characters in scripts without spaces."""
-    return frozenset(stem(word) for word in words_of(text) if word not in _FUNCTION_WORDS)
+    return frozenset(map(stem, words_of(text) - _FUNCTION_WORDS))
 
 
 def topic_words(question: str) -> frozenset[str]:
@@ -102,6 +102,7 @@ def is_searched(word: str) -> bool:
     return bool(content_words(word)) and word.casefold() not in _FOREIGN_WORDS
 
 
+@functools.lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """Return a folded word without possessive, plural and common verb endings; at least three letters stay.
 

@@ -38,8 +38,8 @@ def read_relationships(
     columns = ["id", "human_readable_id", "source", "target", "description", "weight", "combined_degree", "n_tokens"]
     found = index.snapshot.take("relationships", rows, columns)
     return tuple(
-        RelationshipRecord(**_renamed(record, combined_degree="rank"), score=float(score), is_in_network=bool(inside))
-        for record, score, inside in zip(found, scores, is_inside, strict=True)
+        RelationshipRecord(**_renamed(record, combined_degree="rank"), score=float(score), is_in_network=inside)
+        for record, score, inside in zip(found, scores.tolist(), is_inside.tolist(), strict=True)
     )
 
 
@@ -92,7 +92,9 @@ def read_text_units(
 
 
 def _renamed(record: dict, **names: str) -> dict:
-    return {names.get(key, key): value for key, value in record.items()}
+    for old, new in names.items():
+        record[new] = record.pop(old)
+    return record
 
 
 def root_mask(index: IndexReader) -> np.ndarray:

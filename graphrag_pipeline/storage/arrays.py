@@ -18,6 +18,9 @@ import numpy as np
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.filesystem.listed_folders import find_damaged_files, write_file_list
 
+_MAX_SPARSITY = 64
+"""Rows of a table for each row of a group, up to which marking them in an array is faster than sorting them."""
+
 
 def write_arrays(parent: Path, arrays: Mapping[str, np.ndarray]) -> str:
     """Save arrays by name and return the name of their folder in `parent`; a damaged folder of that name is replaced.
@@ -149,8 +152,30 @@ def expand_rows(indptr: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.nd
     starts = indptr[rows]
     lengths = indptr[np.asarray(rows) + 1] - starts
     positions = np.repeat(np.arange(len(rows)), lengths)
-    within = np.arange(len(positions)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return positions, starts[positions] + within
+    # Value i of the result is at place i + (start of its row - number of values before the row).
+    offsets = starts - (np.cumsum(lengths) - lengths)
+    return positions, np.arange(len(positions)) + np.repeat(offsets, lengths)
+
+
+def group_rows(rows: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct row numbers, ascending, and the position of each of `rows` among them, int64.
+
+    Args:
+        rows: int (n,), from 0 to n_rows - 1.
+    """
+    if n_rows > _MAX_SPARSITY * len(rows):
+        order = np.argsort(rows, kind="stable")  # fast for rows in a few ascending runs, unlike `np.unique`
+        ordered = rows[order].astype(np.int64)
+        is_first = _firsts(ordered)
+        positions = np.empty(len(rows), dtype=np.int64)
+        positions[order] = np.cumsum(is_first) - 1
+        return ordered[is_first], positions
+    is_in = np.zeros(n_rows, dtype=bool)
+    is_in[rows] = True
+    found = np.flatnonzero(is_in)
+    position_of = np.empty(n_rows, dtype=np.int64)
+    position_of[found] = np.arange(len(found))
+    return found, position_of[rows]
 
 
 def distinct(values: np.ndarray) -> np.ndarray:
@@ -159,6 +184,11 @@ def distinct(values: np.ndarray) -> np.ndarray:
     A stable sort merges the runs: 0.05 ms for 50,000 rows of a hub entity, where a sort that ignores runs takes 1 ms.
     """
     ordered = np.sort(values, kind="stable")
+    return ordered[_firsts(ordered)]
+
+
+def _firsts(ordered: np.ndarray) -> np.ndarray:
+    """Return which values of an ordered array differ from the one before, bool."""
     is_first = np.ones(len(ordered), dtype=bool)
-    is_first[1:] = ordered[1:] != ordered[:-1]
-    return ordered[is_first]
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    return is_first

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from graphrag_pipeline.arrow_columns import one_chunk
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.settings.settings import VectorStoreSettings
@@ -48,7 +49,7 @@ class Snapshot:
         self.id = id
         self.manifest = manifest
         self._tables: dict[str, pa.Table] = {}
-        self._id_sets: dict[tuple[str, str], pa.Array] = {}
+        self._columns: dict[tuple[str, str], pa.Array] = {}
         self._vectors: dict[str, VectorCollection] = {}
         self._vector_settings = vector_store
         self._release: Callable[[], object] = lambda: None
@@ -117,16 +118,24 @@ class Snapshot:
         if column == "id" and isinstance(values, list) and name in LOOKED_UP and self.lookups.has(f"{name}_id_hashes"):
             arrays = self.lookups
             return find_rows(arrays.array(f"{name}_id_hashes"), arrays.array(f"{name}_id_rows"), values)
-        key = (name, column)
-        if key not in self._id_sets:
-            self._id_sets[key] = self.table(name)[column].combine_chunks()
-        found = pc.index_in(pa.array(values, pa.string()), value_set=self._id_sets[key])
+        found = pc.index_in(pa.array(values, pa.string()), value_set=self._column(name, column))
         return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
 
     def take(self, name: str, rows: np.ndarray | list[int], columns: list[str] | None = None) -> list[dict[str, Any]]:
         """Return the records of some rows, in the order of `rows`."""
-        table = self.table(name)
-        return (table.select(columns) if columns else table).take(pa.array(rows, pa.int64())).to_pylist()
+        if not len(rows):
+            return []
+        wanted = pa.array(rows, pa.int64())
+        names = columns or self.table(name).schema.names
+        values = [self._column(name, column).take(wanted).to_pylist() for column in names]
+        return [dict(zip(names, record, strict=True)) for record in zip(*values, strict=True)]
+
+    def _column(self, name: str, column: str) -> pa.Array:
+        """Return a column as one array, whose rows are taken faster than those of a table."""
+        key = (name, column)
+        if key not in self._columns:
+            self._columns[key] = one_chunk(self.table(name)[column])
+        return self._columns[key]
 
     @functools.cached_property
     def vector_store(self) -> VectorStore:

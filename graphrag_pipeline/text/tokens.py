@@ -76,6 +76,8 @@ def count_tokens(text: str, encoding: str = DEFAULT_ENCODING) -> int:
 
 def count_tokens_each(texts: Sequence[str], encoding: str = DEFAULT_ENCODING) -> list[int]:
     """Return the number of tokens of each text, in order."""
+    if not texts:
+        return []  # loading an encoding costs 0.3 s and 70 MB
     count = _counter_of(load_encoding(encoding)).count
     counts: dict[str, int] = {}
     for text in texts:

@@ -1,5 +1,7 @@
 """A large index generated from a seed and published without running the pipeline, for timing its readers.
 
+    python -m graphrag_pipeline_tests.bench.large_index FOLDER N_ENTITIES
+
 The default shape is 100,000 entities, 494,000 relationships, 50,000 text units, 12,500 reports.
 Names are random syllables. Mentions follow Zipf's law. Entity 0 is a hub with 50,000 relationships. The bundled
 embedder makes the vectors in batches. Relationships have no vectors, because no search uses them. Keep out: measuring.
@@ -7,6 +9,7 @@ embedder makes the vectors in batches. Relationships have no vectors, because no
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +27,8 @@ from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.vectors.folders import SEARCHED
 from graphrag_pipeline.tables import CONTRACT_TABLES, VECTOR_TABLES
 
+LARGE_FROM = 300_000
+"""Entities from which the texts are shorter, because all of them are in memory while the index is made."""
 HUB = 0
 """Row of the entity with most relationships."""
 _SYLLABLES = [
@@ -50,6 +55,13 @@ class Shape:
     n_of_hub: int = 50_000
     n_units_per_document: int = 10
     n_sentences: int = 12
+
+    @classmethod
+    def of_size(cls, n_entities: int) -> Shape:
+        """Return the default shape with another number of entities."""
+        scale = n_entities / cls.n_entities
+        counts = (round(scale * n) for n in (cls.n_relationships, cls.n_text_units, cls.n_reports))
+        return cls(n_entities, *counts, n_sentences=4 if n_entities >= LARGE_FROM else cls.n_sentences)
 
 
 def name_of(row: int) -> str:
@@ -274,3 +286,7 @@ def _communities(shape: Shape, names: list[str]) -> dict[str, dict[str, Any]]:
             "n_tokens": [40] * n, "n_summary_tokens": [20] * n,
         },
     }  # fmt: skip
+
+
+if __name__ == "__main__":
+    publish_large_index(Path(sys.argv[1]), Shape.of_size(int(sys.argv[2])))

@@ -2,7 +2,8 @@
 
     python -m graphrag_pipeline_tests.bench.local_context [FOLDER] [N_ENTITIES]
 
-The index (`large_index.py`) is made in FOLDER at first use and used again; without FOLDER it is temporary. A context is
+The index (`large_index.py`) is made in FOLDER at first use and used again; without FOLDER it is temporary. Another
+process makes it, so that the memory is that of a reader. A context is
 timed with the index open, after a few questions. Questions name one entity, two, none, or the hub with 50,000
 relationships. Processor time is shown beside wall time, because other work on the machine disturbs it less. The last
 figures compare the local PageRank of `graph` with the full PageRank over all text units. A million entities need 13 GB
@@ -30,8 +31,8 @@ from graphrag_pipeline.query.selection.local_text_units import N_SEEDS
 from graphrag_pipeline.query.selection.pagerank import MAX_UNITS
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
 from graphrag_pipeline.storage.garbage import EVALUATIONS_FOLDER
-from graphrag_pipeline_tests.bench.large_index import HUB, Shape, name_of, publish_large_index
-from graphrag_pipeline_tests.bench.measuring import Figure, measure_command
+from graphrag_pipeline_tests.bench.large_index import HUB, LARGE_FROM, Shape, name_of
+from graphrag_pipeline_tests.bench.measuring import Figure, measure_command, measure_module
 
 N_QUESTIONS = 40
 N_FULL_WALKS = 8
@@ -51,7 +52,6 @@ class SizeLimits:
 USUAL = SizeLimits(25.0, 60.0, 0.6, 4.0)
 LARGE = SizeLimits(60.0, None, 3.0, None)
 """Limits for a million entities."""
-LARGE_FROM = 300_000
 LONGEST_QUALITY_S = 30.0
 """Seconds of `evaluate --index` with 100,000 entities."""
 
@@ -125,20 +125,16 @@ def run(folder: Path | None = None, n_entities: int = Shape.n_entities) -> Itera
         with tempfile.TemporaryDirectory() as temporary:
             yield from run(Path(temporary) / "root", n_entities)
         return
-    is_large = n_entities >= LARGE_FROM
-    limits = LARGE if is_large else USUAL
     if not (folder / "snapshots" / "current.json").exists():
-        scale = n_entities / Shape.n_entities
-        counts = (round(scale * n) for n in (Shape.n_relationships, Shape.n_text_units, Shape.n_reports))
-        n_sentences = 4 if is_large else Shape.n_sentences  # all of them are in memory while the index is made
-        publish_large_index(folder, Shape(n_entities, *counts, n_sentences=n_sentences))
+        measure_module("graphrag_pipeline_tests.bench.large_index", str(folder), str(n_entities))
+    limits = LARGE if n_entities >= LARGE_FROM else USUAL
     yield from measure_contexts(folder, n_entities, limits)
     cold = measure_command(folder, "query", "--context-only", ask_about(n_entities)[0])
     yield Figure("cold query --context-only", cold.wall_s, "s", limits.cold_s)
     yield Figure("cold query --context-only: processor", cold.cpu_s, "s")
     shutil.rmtree(folder / EVALUATIONS_FOLDER, ignore_errors=True)  # figures that were measured are not measured again
     quality = measure_command(folder, "evaluate", "--index")
-    yield Figure("evaluate --index", quality.wall_s, "s", LONGEST_QUALITY_S if not is_large else None)
+    yield Figure("evaluate --index", quality.wall_s, "s", LONGEST_QUALITY_S if limits is USUAL else None)
     yield Figure("evaluate --index: processor", quality.cpu_s, "s")
     yield Figure("evaluate --index: peak memory", quality.peak_bytes / 1e9, "GB")
 

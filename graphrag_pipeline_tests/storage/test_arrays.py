@@ -4,8 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from graphrag_pipeline.storage.arrays import Adjacency, ArrayFolder, expand_rows, write_arrays
+from graphrag_pipeline.storage.arrays import Adjacency, ArrayFolder, expand_rows, group_rows, write_arrays
 
 
 def test_equal_arrays_share_a_folder_and_other_arrays_have_their_own(tmp_path: Path) -> None:
@@ -34,3 +36,10 @@ def test_related_rows_are_read_one_by_one_or_together(tmp_path: Path) -> None:
     assert adjacency.of("x_ys", 0).tolist() == [4, 7]
     assert [part.tolist() for part in adjacency.of_all("x_ys", np.array([1, 0]))] == [[0, 1, 1], [5, 4, 7]]
     assert adjacency.counts("x_ys").tolist() == [2, 1]
+
+
+@given(st.lists(st.integers(0, 99)), st.sampled_from([100, 100_000]))
+def test_rows_are_grouped_alike_in_small_and_in_large_tables(rows: list[int], n_rows: int) -> None:
+    found, positions = group_rows(np.array(rows, dtype=np.int32), n_rows)
+    expected, places = np.unique(np.array(rows, dtype=np.int32), return_inverse=True)
+    assert found.tolist() == expected.tolist() and positions.tolist() == places.tolist()

@@ -42,6 +42,10 @@ def test_many_texts_are_counted_in_order():
     assert count_tokens_each(["hello world", "", "hello"]) == [2, 0, 1]
 
 
+def test_counting_no_text_loads_no_encoding():
+    assert count_tokens_each([], "an encoding that does not exist") == []
+
+
 def test_the_default_encoding_needs_no_network_and_leaves_the_environment_alone(unloaded, monkeypatch, tmp_path):
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     before = dict(os.environ)

@@ -7,8 +7,9 @@ candidates are numbers with what they count. Keep out: scores of sentences.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words, stem
@@ -70,12 +71,11 @@ class CandidateNames:
         rows = index.snapshot.rows_of("text_units", sorted({unit.id for unit in units}))
         taken = index.snapshot.take("text_units", rows, ["entity_ids"])
         ids = sorted({entity for unit in taken for entity in unit["entity_ids"] or ()})
-        for row in index.snapshot.rows_of("entities", ids).tolist():
-            if row >= 0:
-                self._add(index, row, row in named)
+        known = [row for row in index.snapshot.rows_of("entities", ids).tolist() if row >= 0]
+        for row, entity in zip(known, index.snapshot.take("entities", known, ["title", "type", "names"]), strict=True):
+            self._add(entity, row in named)
 
-    def _add(self, index: IndexReader, row: int, is_named: bool) -> None:
-        entity = index.snapshot.take("entities", [row], ["title", "type", "names"])[0]
+    def _add(self, entity: Mapping[str, Any], is_named: bool) -> None:
         forms = sorted(set(entity["names"] or ()) or {entity["title"]}, key=lambda form: (-len(form), form))
         is_common = any(form.islower() or form.startswith("the ") for form in forms)
         kind = "NAMED" if is_named else "OTHER" if is_common or "'S " in entity["title"] else entity["type"]

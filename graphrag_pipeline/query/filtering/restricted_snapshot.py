@@ -13,7 +13,7 @@ are not restricted: a step that reads all rows applies `document_mask` itself. K
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,7 +46,7 @@ class RestrictedSnapshot(Snapshot):
 
     def __init__(self, whole: Snapshot, document_mask: DocumentMask) -> None:
         super().__init__(whole.folder, whole.id, whole.manifest, whole._vector_settings)
-        self._tables, self._id_sets = whole._tables, whole._id_sets
+        self._tables, self._columns = whole._tables, whole._columns
         self._whole = whole
         self._descriptions: dict[tuple[str, int], str] = {}
         self.document_mask = document_mask
@@ -135,6 +135,12 @@ class MaskedVectors:
             if len(found) >= k or len(near) < n_wanted:  # fewer: no other row contains a word of the query
                 return found[:k]
         return self._all.search_text(query, k, self.ids(), where)
+
+    def begin_search(self, vector: np.ndarray, k: int) -> Callable[[], ScoredIds]:
+        return functools.partial(self.search, vector, k)
+
+    def begin_search_text(self, query: str, k: int) -> Callable[[], ScoredIds]:
+        return functools.partial(self.search_text, query, k)
 
     @property
     def _are_few(self) -> bool:

@@ -10,7 +10,7 @@ writing the answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,6 +35,7 @@ from graphrag_pipeline.query.selection.excerpts import ExcerptFinder
 from graphrag_pipeline.query.selection.local_text_units import (
     DEPTH_FIRST,
     TextUnitPool,
+    begin_basic,
     gather_text_units,
     pick_of,
     read_picks,
@@ -95,6 +96,7 @@ def select_with_candidates(index: IndexReader, question: str, settings: LocalSea
     keywords = extract_keywords(index, talk.join(question)) if settings.model_keywords else Keywords()
     text = ", ".join(keywords.low) or talk.join(question)
     named = name_entities(index, "\n".join((talk.join(question), *keywords.low)), settings)
+    ranking = begin_basic(index, question, settings)
     matches = match_entities(index, text, settings.top_k_entities, named, settings)
     if not matches:
         candidates = Context() if settings.return_candidate_context else None
@@ -103,14 +105,15 @@ def select_with_candidates(index: IndexReader, question: str, settings: LocalSea
     else:
         if settings.strategy == DEPTH_FIRST:
             matches.sort(key=lambda match: -match.score)  # as in microsoft/graphrag: a name is not before similarity
-        found = _select_around(index, question, matches, named, settings, limit, keywords.high)
+        found = _select_around(index, question, matches, named, settings, limit, ranking, keywords.high)
     return replace(found, keywords=keywords) if settings.model_keywords else found
 
 
 def select_around(index: IndexReader, question: str, matches: list[Match], settings: LocalSearchSettings) -> Context:
     """Return the context around given entities, best first; `settings` has no conversation."""
     named = name_entities(index, question, settings)
-    return _select_around(index, question, matches, named, settings, settings.max_context_tokens).context
+    ranking = begin_basic(index, question, settings)
+    return _select_around(index, question, matches, named, settings, settings.max_context_tokens, ranking).context
 
 
 def _select_around(
@@ -120,23 +123,24 @@ def _select_around(
     named: NamedEntities,
     settings: LocalSearchSettings,
     limit: int,
+    ranking: Callable[[], list[tuple[str, float]]],
     themes: Sequence[str] = (),
 ) -> LocalSelection:
     entity_rows = np.array([match.row for match in matches])
     ranked = _add_themes(index, _rank(index, entity_rows, settings), themes, settings)
-    pool = gather_text_units(index, question, matches, settings, named.question)
+    pool = gather_text_units(index, ranking(), matches, settings, named.question)
     pool, reranked = _rerank(index, question, pool, settings) if settings.rerank else (pool, None)
     if settings.is_strict:
         chosen = _pack_strict(index, entity_rows, ranked, pool, settings, limit)
     else:
         finder = ExcerptFinder(index, question, matches, pool)
         chosen = _pack_shared(index, entity_rows, ranked, pool, settings, limit, finder)
-    titles = _read_titles(index, matches)
+    titles = [record["title"] for record in index.snapshot.take("entities", entity_rows, ["title"])]
     unheard = tuple(titles[entity] for entity in unheard_entities(pool.candidates, chosen.picks))
-    context = _read(index, matches, chosen, pool, settings)
+    context = _read(index, matches, titles, chosen, pool, settings)
     if not settings.return_candidate_context:
         return LocalSelection(context, None, unheard, reranked)
-    rest = _read(index, matches, ranked.without(chosen, pool), pool, settings)
+    rest = _read(index, matches, titles, ranked.without(chosen, pool), pool, settings)
     return LocalSelection(context, rest, unheard, reranked)
 
 
@@ -185,7 +189,9 @@ def _take(ranked: tuple[np.ndarray, np.ndarray], places: np.ndarray) -> tuple[np
 def _rank(index: IndexReader, entity_rows: np.ndarray, settings: LocalSearchSettings) -> _Records:
     """Return all records around the matched entities, without text units."""
     n_outside = settings.top_k_relationships * len(entity_rows)
-    relationships = rank_relationships(index, entity_rows, n_outside, settings.relationship_ranking_attribute)
+    relationships = RankedRelationships.none()
+    if not settings.is_strict or settings.return_candidate_context:  # strict packing ranks them for itself
+        relationships = rank_relationships(index, entity_rows, n_outside, settings.relationship_ranking_attribute)
     claims = rank_claims(index, entity_rows)
     if not settings.is_strict:
         claims = _take(claims, take_turns(claims[1]))
@@ -297,7 +303,12 @@ def _divide_shares(settings: LocalSearchSettings, limit: int, entity_tokens: int
 
 
 def _read(
-    index: IndexReader, matches: list[Match], chosen: _Records, pool: TextUnitPool, settings: LocalSearchSettings
+    index: IndexReader,
+    matches: list[Match],
+    titles: list[str],
+    chosen: _Records,
+    pool: TextUnitPool,
+    settings: LocalSearchSettings,
 ) -> Context:
     kept = [matches[place] for place in chosen.entities]
     scores = np.array([match.score for match in matches])
@@ -313,13 +324,8 @@ def _read(
         ),
         reports=read_reports(index, *chosen.reports),
         claims=records.read_claims(index, claims, scores[claimants]),
-        text_units=read_picks(index, pool, chosen.picks, _read_titles(index, matches)),
+        text_units=read_picks(index, pool, chosen.picks, titles),
     )
-
-
-def _read_titles(index: IndexReader, matches: list[Match]) -> list[str]:
-    rows = [match.row for match in matches]
-    return [record["title"] for record in index.snapshot.take("entities", rows, ["title"])]
 
 
 def _how(match: Match) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -99,7 +100,7 @@ def rank_relationships(
     rank), at most `max_outside`. Rank is `combined_degree`, or the weight if `attribute` says so. Ties inside go to the
     lower row. Ties outside go to relationships whose source is matched, then to the lower row. `n_touched` is 2 inside.
     """
-    network = _Network(index, entity_rows, attribute)
+    network = _Network(index, entity_rows, attribute, max_outside)
     for _ in entity_rows:
         network.add_entity()
     found = network.rank(max_outside)
@@ -118,7 +119,7 @@ def rank_relationships_of_prefixes(
         The relationships of each number of entities. `n_touched` is what Microsoft GraphRAG shows as `links`. Inside,
         it is the number when the relationship last led outside. It is 0 where only one relationship led outside so far.
     """
-    network = _Network(index, entity_rows, attribute)
+    network = _Network(index, entity_rows, attribute, n_outside * len(entity_rows))
     for n in range(1, len(entity_rows) + 1):
         network.add_entity()
         found = network.rank(n_outside * n)
@@ -130,32 +131,61 @@ class _Network:
     """The relationships of matched entities, which are added one by one, in order.
 
     A relationship is in the arrays once for each matched entity at its ends. Adding an entity costs its own
-    relationships, so an entity with very many of them is not read again for each entity behind it.
+    relationships, so an entity with very many of them is not read again for each entity behind it. Relationships that
+    can never be among the first `max_outside` are left out at the start (`_may_be_first`).
     """
 
-    def __init__(self, index: IndexReader, entity_rows: np.ndarray, attribute: str) -> None:
+    def __init__(self, index: IndexReader, entity_rows: np.ndarray, attribute: str, max_outside: int) -> None:
         adjacency = index.snapshot.adjacency
         owners, rows = adjacency.of_all("entity_relationships", entity_rows)
-        self._entities, self._rows = entity_rows, rows.astype(np.int64)
-        source, target = (adjacency.array(f"relationship_{end}")[self._rows] for end in ("source", "target"))
-        self._is_target = target == entity_rows[owners]
-        self._other = np.where(self._is_target, source, target)
-        self._rank = _rank_by(index, self._rows, attribute)
-        self._starts = np.searchsorted(owners, np.arange(len(entity_rows) + 1)).tolist()
+        source, target = (adjacency.array(f"relationship_{end}")[rows] for end in ("source", "target"))
+        is_target = target == entity_rows[owners]
+        other = np.where(is_target, source, target)
+        rank = _rank_by(index, rows, attribute)
         self._is_matched = np.zeros(index.snapshot.n_rows("entities"), dtype=bool)
         self._touches = np.zeros(len(self._is_matched), dtype=np.int64)
+        kept = self._may_be_first(entity_rows, owners, other, rank, max(max_outside, 2))
+        self._entities, self._rows = entity_rows, rows[kept].astype(np.int64)
+        self._is_target, self._other, self._rank = is_target[kept], other[kept], rank[kept]
+        self._starts = np.searchsorted(owners[kept], np.arange(len(entity_rows) + 1)).tolist()
         self._inside = np.zeros(0, dtype=np.int64)
         self._links: dict[int, int] = {}  # row of a relationship inside -> matched entities when it led outside
         self._n_entities, self._n_outside, self._links_of_only = 0, 0, 0
+
+    def _may_be_first(
+        self, entity_rows: np.ndarray, owners: np.ndarray, other: np.ndarray, rank: np.ndarray, n: int
+    ) -> np.ndarray:
+        """Return the positions of the relationships that can be among the first n, ascending.
+
+        An outside entity that only one matched entity touches ranks behind all others, by rank alone. So of these, the
+        n with the highest rank of each matched entity suffice, and all that are tied with the last.
+
+        Args:
+            n: at least 2, so that the number of relationships that lead outside stays 0, 1 or more.
+        """
+        starts = np.searchsorted(owners, np.arange(len(entity_rows) + 1)).tolist()
+        if max(np.diff(starts), default=0) <= n:
+            return np.arange(len(owners))
+        touches = np.zeros(len(self._touches), dtype=np.int16)
+        for start, end in pairwise(starts):
+            touches[other[start:end]] += 1
+        touches[entity_rows] = 2
+        is_kept = touches[other] > 1
+        for start, end in pairwise(starts):
+            single = start + np.flatnonzero(~is_kept[start:end])
+            ranks = rank[single]
+            is_kept[single] = ranks >= np.partition(ranks, len(ranks) - n)[len(ranks) - n] if len(ranks) > n else True
+        return np.flatnonzero(is_kept)
 
     def add_entity(self) -> None:
         """Add the next entity."""
         start, end = self._starts[self._n_entities : self._n_entities + 2]
         entity, others = self._entities[self._n_entities], self._other[start:end]
         inside = start + np.flatnonzero(self._is_matched[others])
-        links = int(self._touches[entity]) if self._n_outside > 1 else self._links_of_only
-        self._links |= dict.fromkeys(self._rows[inside].tolist(), links)
-        self._inside = np.r_[self._inside, inside]
+        if len(inside):
+            links = int(self._touches[entity]) if self._n_outside > 1 else self._links_of_only
+            self._links |= dict.fromkeys(self._rows[inside].tolist(), links)
+            self._inside = np.concatenate((self._inside, inside))
         self._is_matched[entity] = True
         self._touches[others] += 1
         self._n_entities += 1
@@ -185,7 +215,7 @@ class _Network:
             outside, touched = outside[is_near], touched[is_near]
         keys = (self._rows[outside], self._is_target[outside], -self._rank[outside], -touched)
         outside = outside[np.lexsort(keys)][:max_outside]
-        places = np.r_[inside, outside]
+        places = np.concatenate((inside, outside))
         is_inside = np.arange(len(places)) < len(inside)
         return RankedRelationships(self._rows[places], self._touches[self._other[places]], is_inside)
 

@@ -48,7 +48,8 @@ class _Costs:
         """Return how many rows, the first in order, fit under the heading, and the tokens of both."""
         spent = count_tokens(heading_of(self._part, self._style, has_links))
         block = _BLOCKS.get(self._part, _BLOCK)
-        keys = [(row, score, has_links) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
+        shown = scores if has_links else np.zeros(len(rows))  # a row shows the score as its links, or not at all
+        keys = [(row, score, has_links) for row, score in zip(rows.tolist(), shown.tolist(), strict=True)]
         for n, key in enumerate(keys):
             if key not in self._tokens:
                 self._count([k for k in keys[n : n + block] if k not in self._tokens])
@@ -60,9 +61,12 @@ class _Costs:
     def _count(self, keys: list[tuple[int, float, bool]]) -> None:
         new = np.array([row for row, _, _ in keys if row not in self._records], dtype=np.int64)
         self._records.update(zip(new.tolist(), self._read(new, np.zeros(len(new))), strict=True))
-        found = [(replace(self._records[row], score=score), has_links) for row, score, has_links in keys]
-        texts = [row_of(self._part, record, self._style, has_links) for record, has_links in found]
+        texts = [row_of(self._part, self._record(row, score), self._style, has_links) for row, score, has_links in keys]
         self._tokens.update(zip(keys, count_tokens_each(texts), strict=True))
+
+    def _record(self, row: int, score: float) -> Any:
+        record = self._records[row]
+        return replace(record, score=score) if score else record
 
 
 def fit_reports(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,6 +29,22 @@ class Candidates:
     costs: np.ndarray
     relevance: np.ndarray | None = None
     read_vectors: Callable[[np.ndarray], np.ndarray] | None = None
+
+    @functools.cached_property
+    def informs(self) -> np.ndarray:
+        """Whether each entity has each text unit, bool (n_entities, n)."""
+        found = np.zeros((len(self.text_units), len(self.costs)), dtype=bool)
+        for entity, units in enumerate(self.text_units):
+            found[entity, units] = True
+        return found
+
+    @functools.cached_property
+    def owners(self) -> np.ndarray:
+        """The first entity that each text unit informs, -1 if it informs none: int64 (n,)."""
+        found = np.full(len(self.costs), -1, dtype=np.int64)
+        for entity in reversed(range(len(self.text_units))):
+            found[self.text_units[entity]] = entity
+        return found
 
 
 @dataclass(frozen=True)
@@ -69,10 +86,3 @@ class Pick:
     text_unit: int
     entity: int
     excerpt: Excerpt | None = None
-
-
-def are_members(units: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return whether an ascending array holds each of some values, bool (len(wanted),)."""
-    if not len(units):
-        return np.zeros(len(wanted), dtype=bool)
-    return units[np.minimum(np.searchsorted(units, wanted), len(units) - 1)] == wanted

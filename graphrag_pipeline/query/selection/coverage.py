@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from graphrag_pipeline.query.selection.candidates import Candidates, Limits, Pick, are_members
+from graphrag_pipeline.query.selection.candidates import Candidates, Limits, Pick
 from graphrag_pipeline.query.selection.excerpts import EXCERPT_OVERHEAD, ExcerptFinder
 from graphrag_pipeline.query.selection.local_text_units import TextUnitPool, pick_text_units
 from graphrag_pipeline.settings.settings import LocalSearchSettings
@@ -80,9 +80,10 @@ def unheard_entities(candidates: Candidates, picks: Sequence[Pick]) -> list[int]
 
 
 def _unheard_of(entities: Sequence[int], candidates: Candidates, picks: Sequence[Pick]) -> list[int]:
-    whole = np.array([pick.text_unit for pick in picks if pick.excerpt is None], dtype=np.int64)
+    whole = [pick.text_unit for pick in picks if pick.excerpt is None]
+    is_heard = np.any(candidates.informs[:, whole], axis=1).tolist()
     mentioned = {entity for pick in picks if pick.excerpt for entity in pick.excerpt.entities}
-    return [e for e in entities if e not in mentioned and not are_members(candidates.text_units[e], whole).any()]
+    return [e for e in entities if e not in mentioned and not is_heard[e]]
 
 
 def cost_of(candidates: Candidates, picks: Sequence[Pick]) -> int:

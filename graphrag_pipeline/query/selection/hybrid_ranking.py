@@ -28,7 +28,7 @@ out. Words such as "where" and "did" are rare in texts, so BM25 would give them 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -52,9 +52,25 @@ _WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
 
 def rank_text_units(index: IndexReader, question: str, k: int) -> list[tuple[str, float]]:
     """Return the k best text units as (id, fused score), best first; ties by text unit vector, then by id."""
+    return begin_ranking(index, question, k)()
+
+
+def begin_ranking(index: IndexReader, question: str, k: int) -> Callable[[], list[tuple[str, float]]]:
+    """Start the searches of a ranking, and return a function that returns the ranking (`rank_text_units`).
+
+    The searches run while the caller does other work.
+    """
+    if not k:
+        return list
     table = index.snapshot.vectors(TEXT_UNIT_VECTORS)
-    found_by_words = table.search_text(searched_words(question), max(N_BY_WORDS, 3 * k))
-    found_near = table.search(index.embed_question(question), max(N_BY_VECTOR, k))
+    by_words = table.begin_search_text(searched_words(question), max(N_BY_WORDS, 3 * k))
+    near = table.begin_search(index.embed_question(question), max(N_BY_VECTOR, k))
+    return lambda: _rank_found(index, question, k, by_words(), near())
+
+
+def _rank_found(
+    index: IndexReader, question: str, k: int, found_by_words: ScoredIds, found_near: ScoredIds
+) -> list[tuple[str, float]]:
     by_words, near = dict(found_by_words[:N_BY_WORDS]), dict(found_near[:N_BY_VECTOR])
     ids = sorted({*by_words, *near})
     if not ids:
@@ -62,7 +78,8 @@ def rank_text_units(index: IndexReader, question: str, k: int) -> list[tuple[str
     rows = index.snapshot.rows_of("text_units", ids)
     windows = find_best_windows(index.snapshot.sentences, embed_question(index.snapshot, question), rows)
     fused = fuse(np.array([by_words.get(unit_id, 0.0) for unit_id in ids]), windows.scores)
-    order = sorted(range(len(ids)), key=lambda i: (-fused[i], -near.get(ids[i], 0.0), ids[i]))
+    nearness = np.array([near.get(unit_id, 0.0) for unit_id in ids])
+    order = np.lexsort((-nearness, -fused))  # ties stay in the order of ids
     scores = weigh_repeats(fused[order], documents_of(index, rows[order]))
     ranked = [(ids[order[i]], float(scores[i])) for i in np.argsort(-scores, kind="stable").tolist()]
     return [*ranked, *_follow(ranked, found_by_words, found_near)][:k]
@@ -94,10 +111,9 @@ def weigh_repeats(scores: np.ndarray, documents: Sequence[str]) -> np.ndarray:
     n_others = max(len({document for document in documents if document}) - 1, 0)
     factor = 1 - REPEAT_LOSS * n_others / (n_others + HALF_LOSS)
     seen: set[str] = set()
-    factors = np.ones(len(scores))
-    for place, document in enumerate(documents):
-        if document and document in seen:
-            factors[place] = factor
+    factors = []
+    for document in documents:
+        factors.append(factor if document and document in seen else 1.0)
         seen.add(document)
     return np.round(scores * factors, 6)
 

@@ -12,7 +12,8 @@ cap, quota, guarantee and rounds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,9 +23,9 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.names import NamedQuestion
 from graphrag_pipeline.query.records import read_text_units
 from graphrag_pipeline.query.results import TextUnitRecord
-from graphrag_pipeline.query.selection.candidates import Candidates, Limits, Pick, are_members
+from graphrag_pipeline.query.selection.candidates import Candidates, Limits, Pick
 from graphrag_pipeline.query.selection.graph_ranking import rank_with_graph
-from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units
+from graphrag_pipeline.query.selection.hybrid_ranking import begin_ranking
 from graphrag_pipeline.query.selection.strategies import RANKED, select_text_units
 from graphrag_pipeline.query.understanding.entity_matching import Match
 from graphrag_pipeline.settings.settings import LocalSearchSettings
@@ -38,6 +39,8 @@ N_RESERVED = 10
 """Most text units with a reserved place for the strategies in `RANKED`: basic search reads ten by default."""
 N_SEEDS = 30
 """Number of text units of basic search that PageRank starts at; the scores after them are almost equal."""
+_MAX_SPARSITY = 64
+"""Text units for each relationship, up to which counting them in an array of all is faster than sorting."""
 MIN_OFFERED = 1_024
 """Text units that one entity may offer in any case; more if more could fit the context."""
 
@@ -58,9 +61,17 @@ class TextUnitPool:
     order: tuple[Pick, ...] | None = None
 
 
+def begin_basic(
+    index: IndexReader, question: str, settings: LocalSearchSettings
+) -> Callable[[], list[tuple[str, float]]]:
+    """Start basic search for as many text units as the strategy reads; see `begin_ranking`."""
+    n_found = N_SEEDS if settings.strategy in RANKED else N_BASIC if settings.share_of_basic else 0
+    return begin_ranking(index, question, n_found)
+
+
 def gather_text_units(
     index: IndexReader,
-    question: str,
+    ranked: Sequence[tuple[str, float]],
     matches: Sequence[Match],
     settings: LocalSearchSettings,
     named: NamedQuestion,
@@ -68,11 +79,10 @@ def gather_text_units(
     """Return the candidates for a question, with their relevance by PageRank if the strategy is in `RANKED`.
 
     Args:
+        ranked: ids and scores of the text units that basic search finds (`begin_basic`).
         named: the entities that the question names; PageRank starts there.
     """
     is_ranked = settings.strategy in RANKED
-    n_found = N_SEEDS if is_ranked else N_BASIC if settings.share_of_basic else 0
-    ranked = rank_text_units(index, question, n_found) if n_found else []
     found = index.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked])
     max_offered = max(MIN_OFFERED, settings.max_context_tokens // (ROW_OVERHEAD + 1))
     if not is_ranked:
@@ -106,11 +116,11 @@ def gather_candidates(
     entity_rows = np.array([match.row for match in matches])
     owners, relationships = adjacency.of_all("entity_relationships", entity_rows)
     bounds = np.searchsorted(owners, np.arange(len(matches) + 1))
-    offers = [
-        _offered(adjacency.of("entity_text_units", match.row), _stated_in(index, relationships[start:end]), max_offered)
-        for match, start, end in zip(matches, bounds[:-1], bounds[1:], strict=True)
-    ]
-    rows = distinct(np.r_[*(units for units, _ in offers), np.asarray(others, dtype=np.int64)])
+    offers = []
+    for match, start, end in zip(matches, bounds[:-1], bounds[1:], strict=True):
+        units = adjacency.of("entity_text_units", match.row).astype(np.int64)
+        offers.append(_offered(units, _count_stated(index, relationships[start:end], units), max_offered))
+    rows = distinct(np.concatenate((*(units for units, _ in offers), np.asarray(others, dtype=np.int64))))
     candidates = Candidates(
         text_units=tuple(np.searchsorted(rows, units) for units, _ in offers),
         n_of_entity=tuple(counts for _, counts in offers),
@@ -120,23 +130,23 @@ def gather_candidates(
     return rows, candidates
 
 
-def _stated_in(index: IndexReader, relationships: np.ndarray) -> np.ndarray:
-    """Return the text unit row of each statement of some relationships, ascending; a row repeats."""
-    return np.sort(index.snapshot.adjacency.of_all("relationship_text_units", relationships)[1], kind="stable")
+def _count_stated(index: IndexReader, relationships: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Return how many of some relationships each text unit states, int64 (len(units),)."""
+    stated_in = index.snapshot.adjacency.of_all("relationship_text_units", relationships)[1]
+    n_units = index.snapshot.n_rows("text_units")
+    if _MAX_SPARSITY * len(stated_in) > n_units:
+        return np.bincount(stated_in, minlength=n_units)[units]
+    stated_in = np.sort(stated_in, kind="stable")
+    return np.searchsorted(stated_in, units, side="right") - np.searchsorted(stated_in, units, side="left")
 
 
-def _count_each(values: np.ndarray, among: np.ndarray) -> np.ndarray:
-    """Return how often each value is in an ascending array, int64."""
-    return np.searchsorted(among, values, side="right") - np.searchsorted(among, values, side="left")
-
-
-def _offered(units: np.ndarray, stated_in: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+def _offered(units: np.ndarray, counts: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the n text units with most relationships of an entity, ties to the lower row, and those numbers.
 
-    Rows are ascending; both arrays are int64.
+    Args:
+        units: rows, ascending.
+        counts: relationships of the entity in each.
     """
-    units = units.astype(np.int64)
-    counts = _count_each(units, stated_in)
     if len(units) > n:
         worth = (counts << 32) - units
         kept = np.sort(np.argpartition(-worth, n)[:n])
@@ -172,7 +182,9 @@ def pick_text_units(strategy: str, pool: TextUnitPool, limits: Limits, basic_sha
     left = limits.budget - int(candidates.costs[reserved].sum())
     unaffordable = candidates.costs.copy()
     unaffordable[reserved] = limits.budget + 1  # more than the budget: the strategy cannot take them again
-    is_other = [~np.isin(units, reserved) for units in candidates.text_units]
+    may_be_taken = np.ones(len(unaffordable), dtype=bool)
+    may_be_taken[reserved] = False
+    is_other = [may_be_taken[units] for units in candidates.text_units]
     others, n_of_entity = (
         tuple(values[kept] for values, kept in zip(arrays, is_other, strict=True))
         for arrays in (candidates.text_units, candidates.n_of_entity)
@@ -206,11 +218,7 @@ def _reserve(strategy: str, pool: TextUnitPool, limits: Limits, basic_share: flo
 
 def pick_of(pool: TextUnitPool, unit: int) -> Pick:
     """Return the pick of a text unit for the first entity that it informs, -1 if it informs none."""
-    return Pick(unit, _owner(pool.candidates, unit))
-
-
-def _owner(candidates: Candidates, unit: int) -> int:
-    return next((i for i, units in enumerate(candidates.text_units) if are_members(units, np.array([unit]))[0]), -1)
+    return Pick(unit, int(pool.candidates.owners[unit]))
 
 
 def read_picks(
@@ -239,9 +247,10 @@ def score_picks(pool: TextUnitPool, picks: Sequence[Pick]) -> np.ndarray:
 
 def informed_entities(candidates: Candidates, titles: Sequence[str], picks: Sequence[Pick]) -> list[tuple[str, ...]]:
     """Return the titles of the matched entities that each pick informs or, as an excerpt, mentions; best first."""
-    picked = np.array([pick.text_unit for pick in picks], dtype=np.int64)
-    informs = np.array([are_members(units, picked) for units in candidates.text_units]).reshape(len(titles), len(picks))
-    for place, pick in enumerate(picks):
-        if pick.excerpt is not None:
-            informs[:, place] = np.isin(np.arange(len(informs)), pick.excerpt.entities)
-    return [tuple(np.array(titles, dtype=object)[column]) for column in informs.T]
+    informs = candidates.informs[:, [pick.text_unit for pick in picks]].T.tolist()
+    return [
+        tuple(itertools.compress(titles, informs[place]))
+        if pick.excerpt is None
+        else tuple(titles[entity] for entity in sorted(pick.excerpt.entities))
+        for place, pick in enumerate(picks)
+    ]

@@ -43,7 +43,7 @@ from graphrag_pipeline.query.selection.pagerank_subgraph import (
 )
 from graphrag_pipeline.query.selection.relations import score_relations
 from graphrag_pipeline.query.selection.windows import embed_question, score_sentences
-from graphrag_pipeline.storage.arrays import Sentences, expand_rows
+from graphrag_pipeline.storage.arrays import Sentences, expand_rows, group_rows
 from graphrag_pipeline.storage.mentions import Mentions
 
 DAMPING = 0.7
@@ -122,7 +122,8 @@ def _pagerank(
     """
     # Edge k joins text unit units[positions[k]] and entity entities[ends[k]]; all arrays of weights are per edge.
     positions, edges = expand_rows(mentions.unit_indptr, units)
-    entities, ends = np.unique(np.r_[mentions.entities[edges], seeds.entities], return_inverse=True)
+    mentioned = np.concatenate((mentions.entities[edges], seeds.entities))
+    entities, ends = group_rows(mentioned, len(mentions.entity_indptr) - 1)
     ends = ends[: len(edges)]
     near = _sentence_similarity(index, mentions, units, positions, edges, words)
     about = np.where(mentions.is_about[edges], ABOUT_WEIGHT, 1.0)
@@ -187,7 +188,7 @@ def _sentence_similarity(
     vector = embed_question(index.snapshot, " ".join(words))
     of_edge, places = expand_rows(mentions.places_indptr, edges)
     rows = _sentences_at(sentences, units, positions[of_edge], mentions.starts[places])
-    distinct, group = np.unique(rows, return_inverse=True)
+    distinct, group = group_rows(rows, len(sentences.starts))
     cosines = score_sentences(sentences, vector, distinct)
     nearest = np.zeros(len(edges))
     np.maximum.at(nearest, of_edge, np.clip(cosines[group], 0.0, 1.0))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphrag_pipeline.storage.arrays import expand_rows
+from graphrag_pipeline.storage.arrays import expand_rows, group_rows
 from graphrag_pipeline.storage.mentions import Mentions
 
 ABOUT_WEIGHT = 3.0
@@ -48,13 +48,15 @@ def find_neighbourhood(mentions: Mentions, seeds: Seeds, max_units: int) -> np.n
     """
     # `units` and `entities` are ascending rows; `mass` of the same length is the probability at each.
     units, mass = _spread_to_units(mentions, seeds.entities, seeds.entity_weights, seeds.text_units)
-    units, mass = _add(units, mass, seeds.text_units, UNIT_SEED_WEIGHT * seeds.unit_weights)
+    n_units = len(mentions.unit_indptr) - 1
+    of_seeds = UNIT_SEED_WEIGHT * seeds.unit_weights
+    units, mass = _sum_by(np.concatenate((units, seeds.text_units)), np.concatenate((mass, of_seeds)), n_units)
     best = _largest(mass, max_units // 4)
     entities, entity_mass = _spread_to_entities(mentions, units[best], mass[best])
     near = _largest(entity_mass, 2 * max_units)
     more, more_mass = _spread_to_units(mentions, entities[near], entity_mass[near], units)
-    mass[np.isin(units, seeds.text_units)] += 2.0  # more than the total mass, so that seeds are never cut
-    units, mass = _add(units, mass, more, more_mass)
+    mass[np.searchsorted(units, seeds.text_units)] += 2.0  # more than the total mass, so that seeds are never cut
+    units, mass = _sum_by(np.concatenate((units, more)), np.concatenate((mass, more_mass)), n_units)
     return np.sort(units[_largest(mass, max(max_units, len(seeds.text_units)))])
 
 
@@ -67,40 +69,38 @@ def _spread_to_units(
     positions, places = expand_rows(mentions.entity_indptr, entities[~is_hub])
     owners, edges = np.flatnonzero(~is_hub)[positions], mentions.entity_edges[places].astype(np.int64)
     hub_owners, hub_edges = _edges_of_hubs(mentions, entities, np.flatnonzero(is_hub), known)
-    owners, edges = np.r_[owners, hub_owners], np.r_[edges, hub_edges]
+    owners, edges = np.concatenate((owners, hub_owners)), np.concatenate((edges, hub_edges))
     weights = np.where(mentions.is_about[edges], ABOUT_WEIGHT, 1.0) / np.maximum(degrees[owners], 1)
-    return _sum_by(mentions.text_units[edges].astype(np.int64), mass[owners] * weights)
+    return _sum_by(mentions.text_units[edges], mass[owners] * weights, len(mentions.unit_indptr) - 1)
 
 
 def _edges_of_hubs(
     mentions: Mentions, entities: np.ndarray, hubs: np.ndarray, known: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return (position in `entities`, edge) of the hubs' edges to text units about them and to known ones."""
+    if not len(hubs):
+        return hubs, hubs
     positions, places = expand_rows(mentions.about_indptr, entities[hubs])
     _, of_known = expand_rows(mentions.unit_indptr, known)
     ends = mentions.entities[of_known]
     order = np.argsort(entities[hubs])
-    found = np.minimum(np.searchsorted(entities[hubs][order], ends), max(len(hubs) - 1, 0))
-    is_kept = (entities[hubs][order][found] == ends) & ~mentions.is_about[of_known] if len(hubs) else ends < 0
-    owners = np.r_[hubs[positions], hubs[order][found[is_kept]] if len(hubs) else hubs]
-    return owners, np.r_[mentions.about_edges[places].astype(np.int64), of_known[is_kept]]
+    found = np.minimum(np.searchsorted(entities[hubs][order], ends), len(hubs) - 1)
+    is_kept = (entities[hubs][order][found] == ends) & ~mentions.is_about[of_known]
+    owners = np.concatenate((hubs[positions], hubs[order][found[is_kept]]))
+    return owners, np.concatenate((mentions.about_edges[places].astype(np.int64), of_known[is_kept]))
 
 
 def _spread_to_entities(mentions: Mentions, units: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     positions, edges = expand_rows(mentions.unit_indptr, units)
-    ends = mentions.entities[edges].astype(np.int64)
+    ends = mentions.entities[edges]
     weights = idf_of(mentions, ends) * np.where(mentions.is_about[edges], ABOUT_WEIGHT, 1.0)
     totals = np.bincount(positions, weights, minlength=len(units))
-    return _sum_by(ends, mass[positions] * weights / totals[positions])
+    return _sum_by(ends, mass[positions] * weights / totals[positions], len(mentions.entity_indptr) - 1)
 
 
-def _sum_by(rows: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    distinct, group = np.unique(rows, return_inverse=True)
-    return distinct, np.bincount(group, mass, minlength=len(distinct))
-
-
-def _add(rows: np.ndarray, mass: np.ndarray, more: np.ndarray, more_mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return _sum_by(np.r_[rows, more], np.r_[mass, more_mass])
+def _sum_by(rows: np.ndarray, mass: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    found, group = group_rows(rows, n_rows)
+    return found, np.bincount(group, mass, minlength=len(found))
 
 
 def _largest(mass: np.ndarray, n: int) -> np.ndarray:

@@ -6,6 +6,7 @@ strategies share are in `strategies.py`. Keep out: how relevance is computed (`p
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 import numpy as np
@@ -51,15 +52,13 @@ def balanced(candidates: Candidates, limits: Limits) -> list[Pick]:
     """
     relevance = _relevance(candidates)
     density = _density(candidates)
-    informs = np.zeros((len(candidates.text_units), len(relevance)), dtype=bool)
-    for entity, units in enumerate(candidates.text_units):
-        informs[entity, units] = True
+    informs = candidates.informs
     order = np.argsort(-np.round(relevance + density + informs.any(axis=0), 9), kind="stable")
     pool = order[:MAX_POOL]
     chosen = pool[_maximise(candidates, limits.budget, pool, relevance[pool] + density[pool], informs[:, pool])]
     left = limits.budget - int(candidates.costs[chosen].sum())
     rest = order[~np.isin(order, chosen)]
-    chosen = np.r_[chosen, _fill(candidates.costs, rest, left)].astype(np.int64)
+    chosen = np.concatenate((chosen, np.array(_fill(candidates.costs, rest, left), dtype=np.int64)))
     return _picks(candidates, chosen[np.argsort(-relevance[chosen], kind="stable")])
 
 
@@ -80,25 +79,31 @@ def _maximise(
     # of the entities that it informs, so the product over entities is not computed again from nothing.
     missed = 1.0 - informs
     coverage = 1.0 - missed.prod(axis=0)
-    n_taken = np.zeros(len(informs))
+    informed = [list(itertools.compress(range(len(informs)), column)) for column in informs.T.tolist()]
+    n_taken = [0] * len(informs)
     taken: list[int] = []
+    most, cost_of = int(costs.max(initial=0)), costs.tolist()
+    gain = np.empty(len(pool))
     while len(taken) < len(pool):
-        worth[costs > budget] = -np.inf
-        gain = np.round(worth + distance + coverage, 9)
+        if budget < most:
+            worth[costs > budget] = -np.inf
+        np.add(worth, distance, out=gain)
+        gain += coverage
+        gain.round(9, out=gain)
         best = int(gain.argmax())
         if gain[best] == -np.inf:
             break
         taken.append(best)
         worth[best] = -np.inf
-        budget -= int(costs[best])
-        entities = np.flatnonzero(informs[:, best])
-        if len(entities):
-            n_taken[entities] += 1
-            missed[entities] = 1 - informs[entities] / (1 + n_taken[entities, None])
+        budget -= cost_of[best]
+        for entity in informed[best]:
+            n_taken[entity] += 1
+            missed[entity] = 1 - informs[entity] / (1 + n_taken[entity])
+        if informed[best]:
             coverage = 1 - missed.prod(axis=0)
         if vectors is not None:
-            nearness = np.maximum(vectors @ vectors[best], 0.0)
-            distance = np.minimum(distance, 1 - np.minimum(nearness, 1.0))
+            nearness = (vectors @ vectors[best]).clip(0.0, 1.0)
+            np.minimum(distance, 1 - nearness, out=distance)
     return taken
 
 
@@ -147,7 +152,5 @@ def _fill(costs: np.ndarray, order: np.ndarray, budget: int) -> list[int]:
 
 def _picks(candidates: Candidates, units: Iterable[int]) -> list[Pick]:
     """Return picks of text units, each for the first entity that it informs, -1 if none."""
-    owner = np.full(len(candidates.costs), -1, dtype=np.int64)
-    for entity in reversed(range(len(candidates.text_units))):
-        owner[candidates.text_units[entity]] = entity
-    return [Pick(int(unit), int(owner[unit])) for unit in units]
+    chosen = np.fromiter(units, dtype=np.int64)
+    return [Pick(*pick) for pick in zip(chosen.tolist(), candidates.owners[chosen].tolist(), strict=True)]

@@ -12,6 +12,7 @@ needed. Keep out: the choice of text units.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 
@@ -63,4 +64,9 @@ def _read_sides(text: str, start: int, end: int) -> tuple[list[str], list[str]]:
 
 
 def _content_words(text: str) -> list[str]:
-    return [word for word in _WORD.findall(text) if word[0].islower() and is_searched(word)]
+    return list(filter(_is_content_word, _WORD.findall(text)))
+
+
+@functools.lru_cache(maxsize=65_536)
+def _is_content_word(word: str) -> bool:
+    return word[0].islower() and is_searched(word)

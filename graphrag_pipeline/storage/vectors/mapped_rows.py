@@ -97,6 +97,8 @@ class MappedRows:
 
     def _locate(self, row_ids: np.ndarray) -> list[tuple[np.ndarray, _Segment, np.ndarray]]:
         """Return (positions in `row_ids`, the segment of those rows, their places in it) per segment."""
+        if len(self._segments) == 1:
+            return [(np.arange(len(row_ids)), self._segments[0], np.searchsorted(self._segments[0].row_ids, row_ids))]
         of_segment = np.searchsorted(self._firsts, row_ids, side="right") - 1
         groups = ((number, np.flatnonzero(of_segment == number)) for number in np.unique(of_segment))
         return [

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -40,7 +41,11 @@ class VectorRecord:
 
 
 class VectorCollection(Protocol):
-    """A collection opened for reading; safe to use from several threads."""
+    """A collection opened for reading; safe to use from several threads.
+
+    `begin_search` and `begin_search_text` return a function that returns the result. If the store can, the search runs
+    while the caller does other work, else when the function is called.
+    """
 
     def search(
         self, vector: np.ndarray, k: int, ids: Collection[str] | None = None, where: Where | None = None
@@ -49,6 +54,10 @@ class VectorCollection(Protocol):
     def search_text(
         self, query: str, k: int, ids: Collection[str] | None = None, where: Where | None = None
     ) -> ScoredIds: ...
+
+    def begin_search(self, vector: np.ndarray, k: int) -> Callable[[], ScoredIds]: ...
+
+    def begin_search_text(self, query: str, k: int) -> Callable[[], ScoredIds]: ...
 
     def count(self, where: Where | None = None) -> int: ...
 
@@ -187,6 +196,12 @@ class BoundCollection:
         self, query: str, k: int, ids: Collection[str] | None = None, where: Where | None = None
     ) -> ScoredIds:
         return self.store.search_text(collection_of(self.folder), query, k, ids, where)
+
+    def begin_search(self, vector: np.ndarray, k: int) -> Callable[[], ScoredIds]:
+        return partial(self.search, vector, k)
+
+    def begin_search_text(self, query: str, k: int) -> Callable[[], ScoredIds]:
+        return partial(self.search_text, query, k)
 
     def count(self, where: Where | None = None) -> int:
         return self.store.count(collection_of(self.folder), where)

@@ -6,12 +6,14 @@ the folder has them. Keep out: building folders (`folders.py`), filters by attri
 
 from __future__ import annotations
 
+import asyncio
 import functools
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.storage.vectors.folders import ANN_MIN_ROWS, SEARCHED, VectorFolder, connect, quote_ids
@@ -23,6 +25,8 @@ _MIN_EF = 100
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Found: TypeAlias = "list[tuple[str, float]]"
+"""Ids of rows with their scores, best first."""
 
 
 def _run(awaited: Coroutine[Any, Any, Any]) -> Any:
@@ -30,6 +34,13 @@ def _run(awaited: Coroutine[Any, Any, Any]) -> Any:
     from lancedb.background_loop import LOOP
 
     return LOOP.run(awaited)
+
+
+def _begin(awaited: Coroutine[Any, Any, Any]) -> Callable[[], Any]:
+    """Start work in LanceDB's event loop, and return a function that waits for its result."""
+    from lancedb.background_loop import LOOP
+
+    return asyncio.run_coroutine_threadsafe(awaited, LOOP.loop).result
 
 
 async def _open_async(folder: Path, name: str) -> Any:
@@ -78,50 +89,61 @@ class VectorTable:
     def _rows(self) -> MappedRows | None:
         return MappedRows.find(self.path, self.folder.dimensions)
 
-    @_reporting_damage
-    def search(self, vector: np.ndarray, k: int, ids: Collection[str] | None = None) -> list[tuple[str, float]]:
+    def search(self, vector: np.ndarray, k: int, ids: Collection[str] | None = None) -> Found:
         """Return the k rows nearest to `vector` by cosine similarity, nearest first, ties by id.
 
         Args:
             vector: float32 of shape (dimensions,); a zero vector matches nothing.
             ids: search among these rows only.
         """
+        return self.begin_search(vector, k, ids)()
+
+    @_reporting_damage
+    def begin_search(self, vector: np.ndarray, k: int, ids: Collection[str] | None = None) -> Callable[[], Found]:
+        """Start a search, which runs while the caller does other work; the returned function waits for its result."""
         if not self.folder.n_rows or not k or not np.any(vector) or (ids is not None and not ids):
-            return []
+            return list
         query = self._async_table.query().nearest_to(vector).column("vector").distance_type("cosine")
         if self._is_indexed:
             query = query.ef(max(_N_REFINED * k, _MIN_EF))
         if ids is not None:
             query = query.where(f"id IN ({quote_ids(ids)})")
         if self._is_indexed and self._rows is not None:
-            return self._refine(self._rows, query.limit(_N_REFINED * k), vector, k)
+            query = query.limit(_N_REFINED * k).select(["_distance"]).with_row_id()
+            return functools.partial(self._refine, _begin(query.to_arrow()), self._rows, vector, k)
         if self._is_indexed:
             query = query.refine_factor(_N_REFINED)
-        found = _run(query.limit(k).select(["id", "_distance"]).to_arrow())
+        return functools.partial(self._sort_near, _begin(query.limit(k).select(["id", "_distance"]).to_arrow()))
+
+    @_reporting_damage
+    def _sort_near(self, wait: Callable[[], pa.Table]) -> Found:
+        found = wait()
         pairs = zip(found["id"].to_pylist(), found["_distance"].to_pylist(), strict=True)
-        near = [(i, 1.0 - distance) for i, distance in pairs if distance is not None and np.isfinite(distance)]
-        return sorted(near, key=lambda pair: (-pair[1], pair[0]))
+        return _sorted((i, 1.0 - distance) for i, distance in pairs if distance is not None and np.isfinite(distance))
 
     @property
     def _is_indexed(self) -> bool:
         return self.folder.n_rows >= ANN_MIN_ROWS and self.folder.name in SEARCHED
 
-    @staticmethod
-    def _refine(rows: MappedRows, query: Any, vector: np.ndarray, k: int) -> list[tuple[str, float]]:
+    @_reporting_damage
+    def _refine(self, wait: Callable[[], pa.Table], rows: MappedRows, vector: np.ndarray, k: int) -> Found:
         """Return the k best of the rows that a query finds, by exact cosine."""
-        row_ids = _run(query.select(["_distance"]).with_row_id().to_arrow())["_rowid"].to_numpy()
+        row_ids = wait()["_rowid"].to_numpy()
         vectors = rows.vectors(row_ids)
         lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(vector)
         is_near = lengths > 0
         cosines = (vectors[is_near] @ vector) / lengths[is_near]
-        near = zip(rows.ids(row_ids[is_near]), cosines.tolist(), strict=True)
-        return sorted(near, key=lambda pair: (-pair[1], pair[0]))[:k]
+        return _sorted(zip(rows.ids(row_ids[is_near]), cosines.tolist(), strict=True))[:k]
+
+    def search_text(self, query: str, k: int, ids: Collection[str] | None = None) -> Found:
+        """Return the k rows that match the words of `query` best by BM25, best first, ties by id."""
+        return self.begin_search_text(query, k, ids)()
 
     @_reporting_damage
-    def search_text(self, query: str, k: int, ids: Collection[str] | None = None) -> list[tuple[str, float]]:
-        """Return the k rows that match the words of `query` best by BM25, best first, ties by id."""
+    def begin_search_text(self, query: str, k: int, ids: Collection[str] | None = None) -> Callable[[], Found]:
+        """Start a search by full text; see `begin_search`."""
         if not self.folder.n_rows or not self.folder.has_full_text or not k or not query.strip():
-            return []
+            return list
         from lancedb.query import MatchQuery
 
         # MatchQuery has no query syntax, so quotes and operators in a question are plain words.
@@ -129,14 +151,14 @@ class VectorTable:
         search = self._async_table.query().nearest_to_text(words).limit(k)
         if ids is not None:
             search = search.where(f"id IN ({quote_ids(ids)})")
-        if self._rows is None:
-            found = _run(search.select(["id", "_score"]).to_arrow())
-            found_ids = found["id"].to_pylist()
-        else:
-            found = _run(search.select(["_score"]).with_row_id().to_arrow())
-            found_ids = self._rows.ids(found["_rowid"].to_numpy())
-        pairs = zip(found_ids, found["_score"].to_pylist(), strict=True)
-        return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
+        search = search.select(["id", "_score"]) if self._rows is None else search.select(["_score"]).with_row_id()
+        return functools.partial(self._sort_texts, _begin(search.to_arrow()))
+
+    @_reporting_damage
+    def _sort_texts(self, wait: Callable[[], pa.Table]) -> Found:
+        found = wait()
+        ids = found["id"].to_pylist() if self._rows is None else self._rows.ids(found["_rowid"].to_numpy())
+        return _sorted(zip(ids, found["_score"].to_pylist(), strict=True))
 
     def count(self) -> int:
         """Return the number of rows."""
@@ -162,3 +184,7 @@ class VectorTable:
             if i in row_of:
                 result[position] = matrix[row_of[i]]
         return result
+
+
+def _sorted(pairs: Iterable[tuple[str, float]]) -> Found:
+    return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))

@@ -132,7 +132,12 @@ def test_a_published_snapshot_is_opened_by_root(tmp_path):
 
 
 def test_queries_import_neither_indexing_nor_dagster_and_open_lazily():
-    heavy = ("dagster", "lancedb", "pandas", "graphrag_pipeline.indexing", "graspologic_native")
-    code = f"import sys, graphrag_pipeline.query.index.graph_index; print([m for m in {heavy} if m in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out.strip() == "[]"
+    heavy = ("dagster", "lancedb", "pandas", "sqlalchemy", "graphrag_pipeline.indexing", "graspologic_native")
+    assert imported_of(heavy, "graphrag_pipeline.query.index.graph_index") == "[]"
+    estimates = ("sqlalchemy", "graphrag_pipeline.inspection.estimates")
+    assert imported_of(estimates, "graphrag_pipeline.inspection.costs") == "[]", "each command logs its costs"
+
+
+def imported_of(heavy: tuple[str, ...], module: str) -> str:
+    code = f"import sys, {module}; print([m for m in {heavy} if m in sys.modules])"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()

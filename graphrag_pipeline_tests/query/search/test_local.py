@@ -78,6 +78,21 @@ def test_the_best_few_outside_are_the_first_of_all(carol):
         assert few.rows.tolist() == every.rows[: int(every.is_inside.sum()) + n].tolist()
 
 
+def test_a_network_that_leaves_out_what_is_never_first_ranks_as_with_all(carol, monkeypatch):
+    entities = rows_of(carol, "FRED", "SCROOGE", "BOB CRATCHIT", "TINY TIM")
+    entities = entities[entities >= 0]
+    rank = local_ranking.rank_relationships_of_prefixes
+    pruned = {
+        (n, attribute): list(rank(carol, entities, n, attribute)) for n in (1, 2, 5) for attribute in ("rank", "weight")
+    }
+    keep_all = lambda network, rows, owners, *_: np.arange(len(owners))  # noqa: E731
+    monkeypatch.setattr(local_ranking._Network, "_may_be_first", keep_all)
+    for (n, attribute), few in pruned.items():
+        for found, expected in zip(few, rank(carol, entities, n, attribute), strict=True):
+            assert found.rows.tolist() == expected.rows.tolist()
+            assert found.n_touched.tolist() == expected.n_touched.tolist()
+
+
 def test_claims_come_by_entity_or_take_turns(carol):
     entities = rows_of(carol, "SCROOGE", "JACOB MARLEY")
     rows, claimants = local_ranking.rank_claims(carol, entities)

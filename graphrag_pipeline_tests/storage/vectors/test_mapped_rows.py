@@ -89,6 +89,15 @@ def test_a_search_finds_the_same_as_without_mapped_rows(
         assert [cosine for _, cosine in found] == pytest.approx([cosine for _, cosine in expected], abs=1e-5)
 
 
+def test_searches_that_run_at_the_same_time_find_the_same_as_one_after_the_other(
+    tmp_path: Path, folders: tuple[VectorFolder, VectorFolder]
+) -> None:
+    table, matrix = VectorTable(tmp_path, folders[1]), make_matrix()
+    begun = [(table.begin_search(vector, 7), table.begin_search_text("words of id003", 1)) for vector in matrix[:20]]
+    found = [(near(), by_words()) for near, by_words in reversed(begun)]
+    assert found[::-1] == [(table.search(vector, 7), table.search_text("words of id003", 1)) for vector in matrix[:20]]
+
+
 def test_the_index_finds_the_nearest_in_order(tmp_path: Path, folders: tuple[VectorFolder, VectorFolder]) -> None:
     matrix = change(make_matrix())
     table = VectorTable(tmp_path, folders[1])
