@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from pydantic import BaseModel
 
@@ -10,6 +11,8 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.doctor.endpoint_check import check_endpoint
 from graphrag_pipeline.inspection.doctor.findings import Examination, Finding, Speed
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
+from graphrag_pipeline.models.endpoints.reply_forms import AUTO, FORMS, UNLIMITED, shape_request
+from graphrag_pipeline.models.ports import ChatRequest, Message
 from graphrag_pipeline.models.structured import json_schema_format, parse_reply
 from graphrag_pipeline.settings.models import ChatModelSettings
 from graphrag_pipeline.settings.presets import is_loopback
@@ -19,6 +22,7 @@ LONGEST_PROMPT, LONGEST_REPLY = 8000, 1500
 N_WRITTEN = 64  # tokens of the reply that shows the speed
 MOST_AT_ONCE = 4
 SHARED = 1.3  # times one request's speed: from here on a server works on requests side by side
+_CITY = 'Which city is the capital of France, and how many letters has its name? Keys: "city", "letters". JSON.'
 _SHORT = "Reply with one word: yes."
 _COUNT = "Count from one to twenty in English words, separated by commas."
 _LINES = "\n".join(f"Line {n}: station {n * 37 % 101} counted {n * 53 % 97} boats." for n in range(1, 41))
@@ -35,18 +39,29 @@ class _City(BaseModel):
 def examine_chat_model(section: str, settings: ChatModelSettings, probe: EndpointProbe) -> Examination:
     """Check a chat model with about ten small requests; the first failure ends the examination."""
     title = f"{settings.model} at {settings.base_url}"
-    findings, _ = check_endpoint(settings, probe)
+    findings, listed = check_endpoint(settings, probe)
     speed: Speed | None = None
     if findings[0].status != "failed":
         try:
-            findings += [_check_reply(probe), _check_stream(probe), _check_structure(probe)]
+            findings += [_check_reply(probe), _check_stream(probe), _check_structure(settings, probe)]
             speed = _measure(settings, probe)
             findings += _judge_speed(settings, speed)
         except PipelineError as error:
             findings.append(Finding("reply", "failed", str(error)))
+    if listed and listed.window:
+        findings += _check_window(settings, listed.window)
     if is_loopback(settings.base_url):
         findings += _local_settings(settings)
     return Examination(section, title, tuple(findings), speed)
+
+
+def _check_window(settings: ChatModelSettings, window: int) -> Iterator[Finding]:
+    if isinstance(settings.context_window, int) and settings.context_window > window:
+        text = f"context_window is {settings.context_window:,}, and the server says {window:,}"
+        yield Finding("window", "note", text, {"context_window": window})
+    elif settings.context_window is None:
+        text = "prompts can be made to fit from the start"
+        yield Finding("window", "note", text, {"context_window": window})
 
 
 def _check_reply(probe: EndpointProbe) -> Finding:
@@ -68,14 +83,31 @@ def _check_stream(probe: EndpointProbe) -> Finding:
     return Finding("stream", "ok", f"first words after {reply.first_s or 0:.1f} s")
 
 
-def _check_structure(probe: EndpointProbe) -> Finding:
-    prompt = 'Which city is the capital of France, and how many letters has its name? Keys: "city", "letters". JSON.'
-    try:
-        [reply] = probe.chat(prompt, N_WRITTEN, {"response_format": json_schema_format(_City)})
-        parse_reply(reply.text, _City)
-    except PipelineError as error:
-        return Finding("JSON schema", "note", f"not followed ({error}); the schema is then part of the prompt")
-    return Finding("JSON schema", "ok", "followed")
+def _check_structure(settings: ChatModelSettings, probe: EndpointProbe) -> Finding:
+    """Find the form of structured outputs that the endpoint takes and whose reply fits; the first one, as in a run."""
+    messages: list[Message] = [{"role": "user", "content": _CITY}]
+    request = ChatRequest("doctor", messages, partial(parse_reply, model=_City), json_schema_format(_City))
+    pinned = settings.structured_output
+    problems = []
+    for form in FORMS if pinned == AUTO else (pinned,):
+        if form == UNLIMITED:
+            continue
+        turns, more = shape_request(form, messages, request)
+        try:
+            [reply] = probe.chat(turns, N_WRITTEN, more)
+        except PipelineError as error:
+            problems.append(f"{form} is refused ({error})")
+            continue
+        try:
+            request.parse(reply.text)
+        except PipelineError as error:
+            problems.append(f"{form} is taken, but the reply does not fit ({error})")
+            continue
+        setting = {"structured_output": form} if any("does not fit" in problem for problem in problems) else {}
+        return Finding("JSON", "note" if problems else "ok", "; ".join([*problems, f"{form} works"]), setting)
+    return Finding(
+        "JSON", "note", "; ".join([*problems, "leave extraction, reports and ratings to the embedded engine"])
+    )
 
 
 def _measure(settings: ChatModelSettings, probe: EndpointProbe) -> Speed:

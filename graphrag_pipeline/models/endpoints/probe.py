@@ -17,10 +17,13 @@ from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.embedding_replies import read_vectors
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, ModelSettings
 from graphrag_pipeline.models.endpoints.problems import Problem, attempt_errors, describe_problem
+from graphrag_pipeline.models.endpoints.replies import read_completion
 from graphrag_pipeline.models.endpoints.sdk_client import make_client
 from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
-from graphrag_pipeline.models.endpoints.windows import window_of
+from graphrag_pipeline.models.endpoints.windows import read_model_windows
 from graphrag_pipeline.models.event_loop import start_in_loop
+from graphrag_pipeline.models.ports import Message, ReplyFormatError
+from graphrag_pipeline.models.requests import canonical_json
 from graphrag_pipeline.models.spending import Spending
 
 T = TypeVar("T")
@@ -54,17 +57,12 @@ class ProbedReply:
     n_pieces: int = 0
 
     @property
-    def message(self) -> Mapping[str, Any]:
-        """The message of the first choice; {} without one."""
-        choices = self.body.get("choices")
-        first = choices[0] if isinstance(choices, list) and choices else None
-        message = first.get("message") if isinstance(first, Mapping) else None
-        return message if isinstance(message, Mapping) else {}
-
-    @property
     def text(self) -> str:
-        content = self.message.get("content")
-        return content if isinstance(content, str) else ""
+        """Text of the reply, or the arguments of the tool that it calls; "" without any."""
+        try:
+            return read_completion(self.body).text
+        except ReplyFormatError:
+            return ""
 
 
 class EndpointProbe:
@@ -91,11 +89,11 @@ class EndpointProbe:
             body = await client.get("/models", cast_to=object)
         except attempt_errors() as error:
             return describe_problem(error, client.api_key, LIST_TIMEOUT_S)
-        return read_model_list(body)
+        return [ListedModel(name, window) for name, window in read_model_windows(body).items()]
 
     def chat(
         self,
-        prompt: str,
+        prompt: str | Sequence[Message],
         max_tokens: int,
         more: Mapping[str, Any] | None = None,
         is_streamed: bool = False,
@@ -104,6 +102,7 @@ class EndpointProbe:
         """Send a prompt, `n_at_once` times at the same time.
 
         Args:
+            prompt: the user's turn, or a whole conversation.
             more: further fields of the body, such as `response_format`.
 
         Raises:
@@ -113,14 +112,15 @@ class EndpointProbe:
         limit = {} if "max_completion_tokens" in settings.parameters else {"max_tokens": max_tokens}
         capped = settings.model_copy(update={"parameters": {**settings.parameters, **limit}})
         endpoint = Endpoint("doctor", capped, self._spending)
-        body = {"messages": [{"role": "user", "content": prompt}], **(more or {})}
-        expected = TokenUsage(estimate_tokens(prompt), max_tokens)
+        turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [*prompt]
+        body = {"messages": turns, **(more or {})}
+        expected = TokenUsage(sum(estimate_tokens(turn["content"]) for turn in turns), max_tokens)
 
         async def send_one(number: int) -> ProbedReply:
             started = asyncio.get_running_loop().time()
             pieces: list[float] = []
             on_token = (lambda _: pieces.append(asyncio.get_running_loop().time())) if is_streamed else None
-            key = stable_hash("doctor", prompt, str(number))
+            key = stable_hash("doctor", canonical_json(body), str(number))
             sent = await endpoint.post("/chat/completions", body, key, expected, _read_body, self._caller, on_token)
             seconds = asyncio.get_running_loop().time() - started
             has_usage = isinstance(sent.value.get("usage"), Mapping)
@@ -156,13 +156,6 @@ class EndpointProbe:
             return sent.value, sent.seconds, sent.usage
 
         return start_in_loop(send()).result()
-
-
-def read_model_list(body: object) -> list[ListedModel]:
-    """Return the models of the reply to `GET /models`; [] if it is not such a list."""
-    data = body.get("data") if isinstance(body, Mapping) else None
-    entries = [entry for entry in data if isinstance(entry, Mapping)] if isinstance(data, list) else []
-    return [ListedModel(str(entry["id"]), window_of(entry)) for entry in entries if entry.get("id")]
 
 
 def _read_body(body: object) -> Mapping[str, Any]:

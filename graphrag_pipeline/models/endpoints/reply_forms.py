@@ -23,6 +23,8 @@ from graphrag_pipeline.models.structured import bound_schema, describe_schema
 
 FORMS = ("json_schema", "json_schema_unlimited", "json_object", "tool", "plain")
 AUTO = "auto"
+UNLIMITED = FORMS[1]
+"""The form that a request with limits is repeated in; a request without limits has no use for it."""
 
 
 class ReplyForms:
@@ -47,8 +49,8 @@ class ReplyForms:
             return True
         following = FORMS[FORMS.index(refused) + 1 :]
         if not has_limits:
-            following = tuple(form for form in following if form != FORMS[1])
-        if not following or (self._is_pinned and following[0] != FORMS[1]):
+            following = tuple(form for form in following if form != UNLIMITED)
+        if not following or (self._is_pinned and following[0] != UNLIMITED):
             return False
         self.current = following[0]
         return True

@@ -146,10 +146,10 @@ def read_model_windows(body: object) -> dict[str, int | None]:
     """Return the windows of the models that an endpoint lists, by name; None where the list has none."""
     data = body.get("data") if isinstance(body, Mapping) else None
     entries = [entry for entry in data if isinstance(entry, Mapping)] if isinstance(data, list) else []
-    return {str(entry["id"]): window_of(entry) for entry in entries if entry.get("id")}
+    return {str(entry["id"]): _window_of(entry) for entry in entries if entry.get("id")}
 
 
-def window_of(entry: Mapping[str, Any]) -> int | None:
+def _window_of(entry: Mapping[str, Any]) -> int | None:
     """Return the window of one entry in a list of models; None without one."""
     meta = entry.get("meta")
     places = (entry, meta if isinstance(meta, Mapping) else {})

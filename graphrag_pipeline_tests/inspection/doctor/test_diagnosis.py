@@ -37,7 +37,7 @@ def test_a_healthy_endpoint_needs_nothing_and_gets_a_forecast(tmp_path: Path) ->
         lines = list(render_diagnosis(diagnosis))
     assert not diagnosis.has_failed
     assert diagnosis.settings in ({}, {"chat_model": {"max_concurrency": 1}})  # a loaded machine may be slow
-    for check in ("endpoint", "model", "reply", "stream", "JSON schema", "speed"):
+    for check in ("endpoint", "model", "reply", "stream", "JSON", "speed"):
         assert found(diagnosis, "chat_model", check)[0] == "ok"
     assert found(diagnosis, "embedding_model", "vectors")[1].startswith("48 numbers")
     assert found(diagnosis, "embedding_model", "longest text") == ("ok", "8,000 tokens are read to the end")
@@ -69,6 +69,7 @@ def test_the_window_and_a_misspelt_model_are_told(tmp_path: Path) -> None:
     assert found(diagnosis, "chat_model", "model")[1].endswith("it names test-chat")
     assert diagnosis.settings["chat_model"]["model"] == "test-chat"
     assert "window 4,096 tokens" in found(told, "chat_model", "model")[1]
+    assert told.settings["chat_model"]["context_window"] == 4096
 
 
 def test_what_an_endpoint_lacks_is_a_note_and_not_a_failure(tmp_path: Path) -> None:
@@ -76,8 +77,17 @@ def test_what_an_endpoint_lacks_is_a_note_and_not_a_failure(tmp_path: Path) -> N
         diagnosis = diagnose(make_root(tmp_path / "root", server.base_url))
     assert not diagnosis.has_failed
     assert "without token counts" in found(diagnosis, "chat_model", "reply")[1]
-    status, text = found(diagnosis, "chat_model", "JSON schema")
-    assert status == "note" and "response_format" in text
+    status, text = found(diagnosis, "chat_model", "JSON")
+    assert status == "note" and "json_schema is refused" in text and text.endswith(" works")
+
+
+def test_a_form_of_json_that_is_taken_and_not_followed_is_replaced(tmp_path: Path) -> None:
+    city = Reply("Paris has five letters.")
+    with running_model_server([(lambda request: "json_schema" in str(request.body), city)]) as server:
+        diagnosis = diagnose(make_root(tmp_path / "root", server.base_url))
+    assert "does not fit" in found(diagnosis, "chat_model", "JSON")[1]
+    # for json_object, the test server writes prose
+    assert diagnosis.settings["chat_model"]["structured_output"] == "tool"
 
 
 def test_a_server_with_one_slot_gets_one_request_at_a_time(tmp_path: Path) -> None:
