@@ -102,6 +102,7 @@ def account_of(answer: Answer) -> dict[str, Any]:
         "failure": answer.failure,
         "unread": asdict(answer.unread) | {"reasons": list(answer.unread.reasons)} if answer.unread else None,
         "uncited": [{"sentence": one.text, "citation": one.citation} for one in answer.uncited],
+        **({"left_out": answer.n_left_out} if answer.n_left_out else {}),
     }
 
 

@@ -265,6 +265,7 @@ class Answer:
         text_units: text units that were read besides the context; they belong to the context of the result.
         unread: what could not be read; None if all could.
         uncited: sentences of a model's answer that cite nothing.
+        n_left_out: number of records or points that the model was not shown, because they do not fit its window.
     """
 
     text: str
@@ -275,3 +276,4 @@ class Answer:
     text_units: tuple[TextUnitRecord, ...] = ()
     unread: Unread | None = None
     uncited: tuple[UncitedSentence, ...] = ()
+    n_left_out: int = 0

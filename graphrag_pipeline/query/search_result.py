@@ -31,7 +31,8 @@ class SearchResult:
         seconds: from question to answer, with the index open.
         snapshot: id of the index that answered.
         selection: how the context was chosen: the strategy, or the reports rated, kept and pruned.
-        answering: the engine that wrote the answer, the number of invented citations, and why a model gave no answer.
+        answering: the engine that wrote the answer, the number of invented citations, why a model gave no answer, and
+            `left_out`, the number of records that its window did not hold, if there are any.
         candidates: the other records that local search could have chosen, if `return_candidate_context` is set. The
             JSON form lists them behind the context and marks each record by `in_context`.
     """

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.models.endpoints.windows import prompt_room
 from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.text.tokens import count_tokens_each
 
@@ -26,6 +27,8 @@ RATING_TOKENS = 100
 """Most tokens of a reply that rates."""
 TOKENS_PER_WORD = 1.5
 """Tokens of an answer for each of its words, with citations."""
+LEAST_CONTEXT = 200
+"""Tokens of a context below which a window does not lower it."""
 FRAME_TOKENS = 500
 """Tokens of a prompt besides its data, with the question."""
 
@@ -89,6 +92,14 @@ def fit_context(settings: Settings, most: int, max_context_tokens: int) -> int:
     """
     room = most - answer_cost(settings, 0)
     return min(max_context_tokens, room) if room > settings.text_units.size + FRAME_TOKENS else max_context_tokens
+
+
+def window_room(settings: Settings) -> int | None:
+    """Return the most tokens of a context in the window of the model of `answers`; None if no window is set."""
+    window = settings.chat_model_for("answers").context_window
+    if not isinstance(window, int):
+        return None
+    return max(LEAST_CONTEXT, prompt_room(window, settings.reply_tokens_for("answers")) - 2 * FRAME_TOKENS)
 
 
 def count_prompts(requests: Sequence[ChatRequest[Any]]) -> list[int]:

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.models.ports import CUT_NOTE, CallFailedError, ChatRequest, Failure, Message
+from graphrag_pipeline.models.shortening import MAX_SHORTENED
 from graphrag_pipeline.query.answers.model_citations import CitedText, Shown, cited_numbers, shown_numbers
 from graphrag_pipeline.query.answers.notes import NOT_IN_INDEX, PARTIAL, UNCITED, note_uncited, note_unread
+from graphrag_pipeline.query.answers.shorter_contexts import count_records, shorten_context
 from graphrag_pipeline.query.answers.uncited import ShownText, check_sentences, show_context, show_points
 from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.index_reader import IndexReader
@@ -58,7 +60,7 @@ class AnswerWriter:
         self._on_token = on_token
 
     def write_from_context(self, question: str, context: Context, local: LocalSearchSettings | None = None) -> Answer:
-        """Return the answer to a local, basic or lazy search.
+        """Return the answer to a local, basic or lazy search, from fewer records if all do not fit the model's window.
 
         Args:
             local: of a local search: the conversation before the question, the columns shown, the form of the answer.
@@ -66,6 +68,19 @@ class AnswerWriter:
         Raises:
             CallFailedError: the model gives no reply.
         """
+        shown = context
+        for _ in range(MAX_SHORTENED):
+            try:
+                answer = self._write_about(question, shown, local)
+                return replace(answer, n_left_out=count_records(context) - count_records(shown))
+            except CallFailedError as error:
+                shorter = shorten_context(shown, error.n_excess) if error.n_excess else None
+                if shorter is None:
+                    raise
+                shown = shorter
+        return self._write_about(question, shown, local)
+
+    def _write_about(self, question: str, context: Context, local: LocalSearchSettings | None) -> Answer:
         name = "local_search_answer" if context.entities or context.reports else "basic_search_answer"
         local = local or LocalSearchSettings()
         style = ContextStyle.of_settings(local)
@@ -90,7 +105,14 @@ class AnswerWriter:
         texts = list_points(points, max_tokens)
         messages = self._open("global_search_reduce", question, report_data=as_data("\n\n".join(texts)))
         material = _Material(cited_numbers("\n".join(texts)), show_points(points[: len(texts)]))
-        return self._write(messages, material, looked, unread)
+        try:
+            return self._write(messages, material, looked, unread)
+        except CallFailedError as error:
+            n_fit = sum(count_tokens_each(texts)) - error.n_excess
+            if not error.n_excess or len(texts) < 2:
+                raise
+            answer = self.write_from_points(question, points, n_fit, looked, unread)
+            return replace(answer, n_left_out=answer.n_left_out + len(texts) - len(list_points(points, n_fit)))
 
     def _open(self, name: str, question: str, response_type: str | None = None, **data: str) -> list[Message]:
         settings = self._index.settings.answers
@@ -145,7 +167,7 @@ class AnswerWriter:
             return
         [reply] = request_all(self._index, "answers", [request])
         if isinstance(reply, Failure):
-            raise CallFailedError(reply.reason, reply.request_key, reply.reply)
+            raise CallFailedError(reply.reason, reply.request_key, reply.reply, n_excess=reply.n_excess)
         yield reply.text + (CUT_NOTE if reply.is_cut else "")
 
 

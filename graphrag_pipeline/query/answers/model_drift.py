@@ -21,9 +21,11 @@ from pydantic import BaseModel
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, Message, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.reply_json import clean_text, read_json
+from graphrag_pipeline.models.shortening import MAX_SHORTENED
 from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query.answers.model_citations import Shown, shown_numbers
 from graphrag_pipeline.query.answers.model_points import cite_shown, pack_batches, read_score
+from graphrag_pipeline.query.answers.shorter_contexts import shorten_context
 from graphrag_pipeline.query.context import row_costs
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import as_data, mark_question, open_question, read_questions, request_all
@@ -49,6 +51,7 @@ class StepReply(BaseModel):
 
 
 RESPONSE_FORMAT = json_schema_format(StepReply, "step")
+LIMITS = {"follow_up_queries": {"maxItems": MAX_FOLLOW_UPS}}
 
 
 @dataclass(frozen=True)
@@ -103,8 +106,7 @@ class ModelFollower:
             read_primer(self._index, self._question, selection, self._settings.max_context_tokens)
         ]
         pairs = [(self._question, context) for context in contexts]
-        requests = [self._build_request("drift_primer", q, context, q) for q, context in pairs]
-        return Primer(selection, tuple(self._send(requests, pairs, 0)))
+        return Primer(selection, tuple(self._send("drift_primer", pairs, [self._question] * len(pairs), 0)))
 
     def follow(self, questions: Sequence[str], depth: int, steps: Sequence[DriftStep]) -> list[DriftStep]:
         """Make steps as `drift.Follower.follow` says.
@@ -116,13 +118,22 @@ class ModelFollower:
         requests = [self._build_request("drift_follow_up", q, context, mark_question(q)) for q, context in pairs]
         n_reply = reply_tokens(self._index.settings, "answers")
         n_admitted = self._index.calls.budget.admit(requests, n_reply, self._reserve)
-        return self._send(requests[:n_admitted], pairs[:n_admitted], depth)
+        turns = [mark_question(q) for q in questions]
+        return self._send("drift_follow_up", pairs[:n_admitted], turns[:n_admitted], depth)
 
     def _send(
-        self, requests: Sequence[ChatRequest[ReadStep]], pairs: Sequence[tuple[str, Context]], depth: int
+        self, prompt: str, pairs: Sequence[tuple[str, Context]], turns: Sequence[str], depth: int, n_again: int = 0
     ) -> list[DriftStep]:
+        """Make steps from questions and contexts; a context that does not fit the model's window is made shorter."""
+        requests = [self._build_request(prompt, *pair, turn) for pair, turn in zip(pairs, turns, strict=True)]
         replies = request_all(self._index, "answers", requests, self._reserve)
-        return [_make_step(*pair, depth, reply) for pair, reply in zip(pairs, replies, strict=True)]
+        steps = []
+        for (question, context), turn, reply in zip(pairs, turns, replies, strict=True):
+            n_excess = reply.n_excess if isinstance(reply, Failure) and n_again < MAX_SHORTENED else 0
+            shorter = shorten_context(context, n_excess) if n_excess else None
+            again = self._send(prompt, [(question, shorter)], [turn], depth, n_again + 1) if shorter else []
+            steps += again or [_make_step(question, context, depth, reply)]
+        return steps
 
     @property
     def _reserve(self) -> int:
@@ -142,7 +153,7 @@ class ModelFollower:
         )
         shown = shown_numbers(context)
         parse = partial(read_step, shown=shown, question=question, echoes=self._index.prompt(prompt).echoes)
-        return ChatRequest(f"question {question[:80]!r}", messages, parse, RESPONSE_FORMAT)
+        return ChatRequest(f"question {question[:80]!r}", messages, parse, RESPONSE_FORMAT, limits=LIMITS)
 
 
 def _make_step(question: str, context: Context, depth: int, reply: ChatReply[ReadStep] | Failure) -> DriftStep:

@@ -49,7 +49,9 @@ def split_question(index: IndexReader, question: str, max_subqueries: int) -> tu
     prompt, language = index.prompt("lazy_subqueries"), index.settings.answers.language
     messages = open_question(prompt, language, question, max_subqueries=str(max_subqueries))
     parse = partial(read_subqueries, echoes=prompt.echoes)
-    [reply] = request_all(index, "answers", [ChatRequest("subqueries", messages, parse, SUBQUERIES_FORMAT)])
+    limits = {"subqueries": {"maxItems": max_subqueries}}
+    request = ChatRequest("subqueries", messages, parse, SUBQUERIES_FORMAT, limits=limits)
+    [reply] = request_all(index, "answers", [request])
     found = () if isinstance(reply, Failure) else reply.value[:max_subqueries]
     return tuple(dict.fromkeys((question, *found)))
 

@@ -21,13 +21,14 @@ import numpy as np
 from pydantic import BaseModel
 
 from graphrag_pipeline.citations import Cited, parse_citations, render_citation, replace_written
-from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
+from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.reply_json import clean_text, read_json
 from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.answers.map_batches import batch_reports, pack_batches
 from graphrag_pipeline.query.answers.model_citations import Shown, keep_shown, shown_numbers
+from graphrag_pipeline.query.answers.shorter_contexts import split_context
 from graphrag_pipeline.query.context import PART_OVERHEAD, row_costs
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
@@ -56,6 +57,8 @@ class MapReply(BaseModel):
 
 
 RESPONSE_FORMAT = json_schema_format(MapReply, "points")
+LIMITS = {"points": {"maxItems": 30}}
+"""A model that repeats a point is stopped soon after the most that a reply of `max_words` holds."""
 ECHOED = "points that repeat the prompt"
 UNCITED = "points without a citation"
 
@@ -153,11 +156,11 @@ def map_contexts(
     Raises:
         PipelineError: no call can be answered, or the budget is spent.
     """
-    requests = [_build_request(index, question, prompt, kind, context) for kind, context in parts]
-    replies = request_all(index, "answers", requests, answer_cost(index.settings, max_answer_tokens))
+    asked = _ask(index, question, prompt, parts, answer_cost(index.settings, max_answer_tokens))
+    replies = [reply for _, reply in asked]
     points: list[Point] = []
     lost: Counter[str] = Counter()
-    for batch, ((_, context), reply) in enumerate(zip(parts, replies, strict=True)):
+    for batch, (context, reply) in enumerate(asked):
         if not isinstance(reply, Failure):
             lost.update(reply.value.lost)
             lost["replies cut off"] += reply.is_cut
@@ -165,10 +168,24 @@ def map_contexts(
     failed = [reply.reason for reply in replies if isinstance(reply, Failure)]
     return MappedPoints(
         points=tuple(sorted(points, key=lambda point: -point.score)),
-        account={"calls": len(parts), "failed": len(failed)},
+        account={"calls": len(asked), "failed": len(failed)},
         lost=dict(+lost),
         failures=tuple(dict.fromkeys(failed)),
     )
+
+
+def _ask(
+    index: IndexReader, question: str, prompt: str, parts: Sequence[tuple[str, Context]], reserve: int
+) -> list[tuple[Context, ChatReply[ReadPoints] | Failure]]:
+    """Return each context with its reply; one that does not fit the model's window is asked about in halves."""
+    requests = [_build_request(index, question, prompt, kind, context) for kind, context in parts]
+    replies = request_all(index, "answers", requests, reserve)
+    asked: list[tuple[Context, ChatReply[ReadPoints] | Failure]] = []
+    for (kind, context), reply in zip(parts, replies, strict=True):
+        halves = split_context(context) if isinstance(reply, Failure) and reply.n_excess else ()
+        more = [(kind, half) for half in halves]
+        asked += _ask(index, question, prompt, more, reserve) if more else [(context, reply)]
+    return asked
 
 
 def estimate_static(index: IndexReader, settings: GlobalSearchSettings, overhead: int = 0) -> dict[str, int]:
@@ -205,7 +222,7 @@ def _build_request(
     shown, echoes = shown_numbers(context), index.prompt(prompt).echoes
     numbers = ", ".join(map(str, context.record_numbers))
     parse = partial(read_points, shown=shown, echoes=echoes, is_citation_needed=settings.cited_points_only)
-    return ChatRequest(f"{kind} {numbers}", messages, parse, RESPONSE_FORMAT)
+    return ChatRequest(f"{kind} {numbers}", messages, parse, RESPONSE_FORMAT, limits=LIMITS)
 
 
 def _row_of(text: str, batch: Sequence[ReportRecord], row_of: Mapping[int, int]) -> int:

@@ -20,7 +20,7 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.methods.state import SearchState
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.selection.strategies import check_strategy
-from graphrag_pipeline.query.token_budget import fit_context
+from graphrag_pipeline.query.token_budget import fit_context, window_room
 from graphrag_pipeline.settings.settings import Settings
 
 
@@ -117,13 +117,18 @@ class SearchMethod:
         return self._fit(settings, changed)
 
     def _fit(self, settings: Settings, section: BaseModel) -> BaseModel:
-        """Lower a model's context limit to the token budget; a context of a method of many calls gets a share of it."""
-        most = self.budget_of(section)
-        if most is None or settings.answers.engine == "embedded" or "max_context_tokens" not in self.options:
+        """Lower a model's context limit to its window, if it is set, and to the token budget.
+
+        A context of a method of many calls gets a share of the budget.
+        """
+        if settings.answers.engine == "embedded" or "max_context_tokens" not in self.options:
             return section
         limit: int = getattr(section, "max_context_tokens")  # noqa: B009 - not all sections have it
-        fit = fit_context(settings, round(most * self.context_share), limit)
-        return section.model_copy(update={"max_context_tokens": fit})
+        fit = min(limit, window_room(settings) or limit)
+        most = self.budget_of(section)
+        if most is not None:
+            fit = min(fit, fit_context(settings, round(most * self.context_share), limit))
+        return section if fit == limit else section.model_copy(update={"max_context_tokens": fit})
 
 
 def suggest(name: str, candidates: Iterable[str]) -> str:

@@ -42,6 +42,8 @@ from graphrag_pipeline.query.token_budget import count_prompts, reply_tokens
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
 
 MAX_RATING = 5
+TOKENS_PER_RATING = 25
+"""Tokens of one of many ratings in a reply."""
 UNREADABLE = 1
 """Rating of a report whose rating failed: it is kept at the default threshold."""
 _NUMBER = re.compile(r"\s*(\d(?:[.,]\d{1,6})?)\s*(?:/\s*5)?\s*")
@@ -223,7 +225,9 @@ def ratings_request(
     data = as_data(render_context(context))
     messages = open_question(index.prompt(prompt), AUTO, question, context_data=data)
     record = f"{kind} {', '.join(map(str, numbers))}"
-    return ChatRequest(record, messages, lambda reply: read_ratings(reply, numbers), batch_format(numbers))
+    most = index.settings.rating.max_reply_tokens + TOKENS_PER_RATING * len(numbers)
+    schema = batch_format(numbers)
+    return ChatRequest(record, messages, lambda reply: read_ratings(reply, numbers), schema, max_tokens=most)
 
 
 def batch_format(numbers: Sequence[int]) -> dict[str, Any]:

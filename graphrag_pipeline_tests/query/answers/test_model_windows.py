@@ -1,0 +1,61 @@
+"""Questions to a model with a small window: contexts become shorter, nothing fails, and what is left out is counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from graphrag_pipeline.query.answers.shorter_contexts import count_records, shorten_context, split_context
+from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline_tests.model_server import running_model_server
+from graphrag_pipeline_tests.support.models.model_index import open_with_model
+
+QUESTION = "Who haunted Scrooge?"
+
+
+def prompt_tokens(small: GraphIndex, folder: Path, method: str) -> int:
+    folder.mkdir()
+    with running_model_server() as server:
+        open_with_model(small, folder, server).search(QUESTION, method=method)
+        return max(call.prompt_tokens for call in server.calls)
+
+
+def test_an_answer_is_written_from_what_fits_and_says_what_does_not(small: GraphIndex, tmp_path: Path) -> None:
+    window = prompt_tokens(small, tmp_path / "a", "local") - 10
+    with running_model_server(dialect="llama.cpp", max_context_tokens=window) as server:
+        short = {"engine": "model", "max_reply_tokens": 20}
+        index = open_with_model(small, tmp_path, server, answers=short)
+        result = index.search(QUESTION)
+        assert (result.answering["engine"], result.answering["failure"]) == ("model", "")
+        assert result.answering["left_out"] >= 1
+        assert [call.status for call in server.calls][-1] == 200
+        assert all(call.prompt_tokens <= window for call in server.calls if call.status == 200)
+        assert index.search(QUESTION).answer == result.answer, "the same again, from the store"
+
+
+def test_points_are_asked_for_in_halves(small: GraphIndex, tmp_path: Path) -> None:
+    window = prompt_tokens(small, tmp_path / "a", "global") - 10
+    with running_model_server(dialect="llama.cpp", max_context_tokens=window) as server:
+        result = open_with_model(small, tmp_path, server).search(QUESTION, method="global")
+        assert result.answering["engine"] == "model"
+        assert result.selection["map"]["failed"] == 0 and result.selection["map"]["calls"] >= 2
+
+
+def test_a_set_window_lowers_the_limit_of_contexts() -> None:
+    from graphrag_pipeline.query.methods.registry import look_up_method
+
+    values = {"answers": {"engine": "model"}, "chat_model": {"model": "m", "context_window": 4096}}
+    settings = Settings.model_validate(values)
+    limits = [look_up_method(name).settings_of(settings, None, {}) for name in ("local", "basic", "drift")]
+    assert [getattr(one, "max_context_tokens") for one in limits] == [1671] * 3  # noqa: B009
+
+
+def test_a_shorter_context_loses_the_last_records_of_its_largest_part(small: GraphIndex) -> None:
+    context = small.search(QUESTION).context
+    shorter = shorten_context(context, 30)
+    assert shorter is not None and count_records(shorter) < count_records(context)
+    for name, records in vars(shorter).items():
+        assert records == getattr(context, name)[: len(records)]
+    assert shorten_context(context, 10**6) is None
+    halves = split_context(context)
+    assert sum(map(count_records, halves)) == count_records(context)
