@@ -56,8 +56,8 @@ class RelevanceUnitRater:
 
     Text units that PageRank reaches from the names in the question rate at least by their nearness: the second of two
     facts that a question joins shares few words with it. The first `N_RESERVED` candidates, as many as local search has
-    places for, rate at least `NEAREST_RATING`, so that the search is not below basic search. They do not if none of
-    them has what the question asks for (`understanding/covered_words.py`).
+    places for, rate at least `NEAREST_RATING`, so that the search is not below basic search. Those that
+    PageRank does not reach do not if none of them has what the question asks for (`understanding/covered_words.py`).
     """
 
     def __init__(self, index: IndexReader, subqueries: Sequence[str], candidates: RankedUnits) -> None:
@@ -66,9 +66,11 @@ class RelevanceUnitRater:
         self._place = {row: place for place, row in enumerate(candidates.rows.tolist())}
         self._nearness = candidates.nearness.copy()
         first = self._read_units(candidates.rows[:N_SEEDS].tolist())
-        if all(measure_coverage(index, text, texts_of(first)).is_covered for text in subqueries):
-            lifted = self._nearness[:N_RESERVED]
-            np.maximum(lifted, RATING_STEPS[NEAREST_RATING - 1], out=lifted)
+        is_covered = all(measure_coverage(index, text, texts_of(first)).is_covered for text in subqueries)
+        lifted = self._nearness[:N_RESERVED]
+        lifted[(lifted > 0) | is_covered] = np.maximum(lifted, RATING_STEPS[NEAREST_RATING - 1])[
+            (lifted > 0) | is_covered
+        ]
         words, vectors, _ = self._read_passages(candidates.rows[:MAX_BACKGROUND_UNITS].tolist())
         self._backgrounds = [make_background(text, index.embed_passages, words, vectors) for text in subqueries]
 
