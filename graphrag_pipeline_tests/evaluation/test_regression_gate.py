@@ -75,7 +75,7 @@ def test_a_candidate_that_finds_less_is_not_published_until_allowed(root: Root) 
     with pytest.raises(PipelineError, match=r"recall@5 of gold.jsonl is 0\.500"):
         build_tables(root, EVERYTHING)  # it waits as long as nothing changes
 
-    kept = sorted(path.parent.name for path in (root.path / "evaluations").glob("*/*.json"))
+    kept = sorted({path.parent.name for path in (root.path / "evaluations").glob("*/*.json")})
     assert kept == sorted(root.snapshots.ids()), "figures are kept beside each snapshot"
 
     root = set_gate(root.path, max_recall_drop=0.5)
