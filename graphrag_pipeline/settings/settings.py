@@ -24,6 +24,7 @@ from graphrag_pipeline.settings.indexing import (
     ResolutionSettings,
     TextUnitsSettings,
 )
+from graphrag_pipeline.settings.local_search import LocalSearchSettings
 from graphrag_pipeline.settings.models import (
     BudgetSettings,
     ChatModelSettings,
@@ -38,7 +39,6 @@ from graphrag_pipeline.settings.search import (
     DriftSearchSettings,
     GlobalSearchSettings,
     LazySearchSettings,
-    LocalSearchSettings,
 )
 from graphrag_pipeline.settings.section import (
     LANGUAGE,
