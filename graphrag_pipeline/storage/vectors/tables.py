@@ -22,6 +22,8 @@ from graphrag_pipeline.storage.vectors.mapped_rows import MappedRows
 _N_REFINED = 4
 """Rows that the index finds for each wanted row: its 8-bit numbers are inexact, so exact cosines choose among more."""
 _MIN_EF = 100
+_N_SPARE = 8
+"""Rows beyond those wanted of a search by words, to see whether equal scores go on after the last one."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -148,17 +150,28 @@ class VectorTable:
 
         # MatchQuery has no query syntax, so quotes and operators in a question are plain words.
         words = MatchQuery(query, "text")  # type: ignore[call-arg]
-        search = self._async_table.query().nearest_to_text(words).limit(k)
+        search = self._async_table.query().nearest_to_text(words)
         if ids is not None:
             search = search.where(f"id IN ({quote_ids(ids)})")
         search = search.select(["id", "_score"]) if self._rows is None else search.select(["_score"]).with_row_id()
-        return functools.partial(self._sort_texts, _begin(search.to_arrow()))
+
+        def begin(n_rows: int) -> Callable[[], pa.Table]:
+            return _begin(search.limit(n_rows).to_arrow())
+
+        n_rows = k + _N_SPARE
+        return functools.partial(self._sort_texts, begin, begin(n_rows), n_rows, k)
 
     @_reporting_damage
-    def _sort_texts(self, wait: Callable[[], pa.Table]) -> Found:
+    def _sort_texts(
+        self, begin: Callable[[int], Callable[[], pa.Table]], wait: Callable[[], pa.Table], n_rows: int, k: int
+    ) -> Found:
+        """Return the k best rows; of equal scores at the end LanceDB returns any, so all of them are fetched first."""
         found = wait()
+        while len(found) == n_rows and _are_tied(found["_score"].to_numpy(), k):
+            n_rows *= 4
+            found = begin(n_rows)()
         ids = found["id"].to_pylist() if self._rows is None else self._rows.ids(found["_rowid"].to_numpy())
-        return _sorted(zip(ids, found["_score"].to_pylist(), strict=True))
+        return _sorted(zip(ids, found["_score"].to_pylist(), strict=True))[:k]
 
     def count(self) -> int:
         """Return the number of rows."""
@@ -184,6 +197,11 @@ class VectorTable:
             if i in row_of:
                 result[position] = matrix[row_of[i]]
         return result
+
+
+def _are_tied(scores: np.ndarray, k: int) -> bool:
+    """Whether the lowest score equals the k-th best, so that further rows may have it, too."""
+    return bool(scores.min() == np.partition(scores, len(scores) - k)[len(scores) - k])
 
 
 def _sorted(pairs: Iterable[tuple[str, float]]) -> Found:

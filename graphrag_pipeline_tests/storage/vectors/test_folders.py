@@ -63,6 +63,15 @@ def test_full_text_finds_words_of_scripts_without_spaces(tmp_path: Path, vectors
     assert table.search_text("?!", 3) == []
 
 
+def test_equal_scores_of_a_search_by_words_are_cut_by_id(tmp_path: Path, vectors: np.ndarray) -> None:
+    first = build(tmp_path, vectors, dict.fromkeys(range(10, 150), "the dogs barked"))
+    second = build(tmp_path, vectors, dict.fromkeys(range(40, 190), "the dogs barked"), previous=first)
+    for folder, start in ((first, 10), (second, 40)):
+        table = VectorTable(tmp_path, folder)
+        for k in (1, 5, 40):
+            assert [i for i, _ in table.search_text("dogs", k)] == [f"id{i:03d}" for i in range(start, start + k)]
+
+
 def test_equal_rows_share_a_folder_and_other_rows_leave_it_alone(tmp_path: Path, vectors: np.ndarray) -> None:
     first = build(tmp_path, vectors)
     assert build(tmp_path, vectors, previous=first) == first
