@@ -1,7 +1,8 @@
 """Behaviour with whatever model is at hand: the index ends, failures are rows, nothing is paid twice.
 
 The test server always stands in. `make test-real-model REAL_MODEL_URL=... REAL_MODEL=...` asks a real endpoint, too;
-its key, if any, is in the variable that REAL_MODEL_KEY_ENV names. Nothing here judges what a model writes.
+its key, if any, is in the variable that REAL_MODEL_KEY_ENV names. REAL_MODEL_PARAMETERS holds further parameters as
+JSON, such as {"max_tokens": 700} for a model that is slow. Nothing here judges what a model writes.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
 
 URL, MODEL = os.environ.get("REAL_MODEL_URL", ""), os.environ.get("REAL_MODEL", "")
 KEY_ENV = os.environ.get("REAL_MODEL_KEY_ENV", "OPENAI_API_KEY")
+PARAMETERS = json.loads(os.environ.get("REAL_MODEL_PARAMETERS") or "{}")
 N_BEFORE_KILL = 3
 _OPT_IN = pytest.mark.skipif(not URL, reason="REAL_MODEL_URL is not set (make test-real-model)")
 LEAST_WORDS = 4  # of a text of a prompt that must not be published
@@ -70,6 +72,7 @@ def make_root(path: Path, proxy: RecordingProxy, model: str, is_local: bool) -> 
     values = settings_for_model(model, None, proxy.base_url, KEY_ENV, preset=preset).model_dump(mode="json")
     values["publishing"] |= {"max_failed_share": 1.0}
     values["storage"] |= {"n_buckets": 2}
+    values["chat_model"]["parameters"] |= PARAMETERS if model == MODEL else {}
     init_root(path, Settings.model_validate(values))
     for name, text in DOCUMENTS.items():
         (path / "input" / name).write_text(f"{text}\n", encoding="utf-8")
