@@ -440,6 +440,12 @@ def test_init_writes_settings_that_suit_a_server(tmp_path: Path) -> None:
     assert values["answers"]["engine"] == "model"
     assert values["extraction"]["engine"] == values["rating"]["engine"] == "embedded"
     assert values["chat_model"]["base_url"] == "http://localhost:11434/v1"
+    with running_model_server(dialect="llama.cpp", max_context_tokens=8192, models=("m",)) as server:
+        local = ("--engine", "model", "--chat-model", "m", "--base-url", server.base_url)
+        told = run("init", tmp_path / "d", *local)
+    assert "a window of 8,192 tokens" in told.stderr
+    values = yaml.safe_load((tmp_path / "d" / "settings.yaml").read_text(encoding="utf-8"))
+    assert values["chat_model"]["context_window"] == 8192
     apart = ("--embedding-model", "e", "--embedding-base-url", "http://127.0.0.1:81/v1")
     assert run("init", tmp_path / "b", "--engine", "model", "--chat-model", "m", *apart).returncode == 0
     values = yaml.safe_load((tmp_path / "b" / "settings.yaml").read_text(encoding="utf-8"))

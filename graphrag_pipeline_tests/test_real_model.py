@@ -186,6 +186,7 @@ def test_a_killed_index_goes_on_without_paying_again(trial: Trial, tmp_path: Pat
     process = subprocess.Popen(program, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None and len(trial.proxy.exchanges) < n_before + N_BEFORE_KILL:
         time.sleep(0.02)
+    assert process.poll() is None, "the run ended before it was killed"
     process.send_signal(signal.SIGKILL)
     process.wait()
     resumed = command("--root", other, "index")

@@ -99,12 +99,12 @@ def _settings_of(
     embedding_base_url: str | None,
     api_key_env: str | None,
 ) -> Settings:
-    from graphrag_pipeline.settings.presets import MIXED_SECTIONS, preset_for, settings_for_model
+    from graphrag_pipeline.settings.presets import MIXED_SECTIONS, is_loopback, preset_for, settings_for_model
 
     preset = preset_for(preset_name, base_url)
     for note in preset.notes if preset else ():
         typer.echo(f"note: {note}", err=True)
-    return settings_for_model(
+    settings = settings_for_model(
         chat_model,
         embedding_model,
         base_url,
@@ -113,3 +113,22 @@ def _settings_of(
         preset=preset,
         sections=MIXED_SECTIONS if engine == "mixed" else None,
     )
+    return _with_window(settings) if is_loopback(settings.chat_model.base_url) else settings
+
+
+def _with_window(settings: Settings) -> Settings:
+    """Return the settings with the window of the chat model, if its server runs and tells it."""
+    from graphrag_pipeline.inspection.doctor.endpoint_check import find_model
+    from graphrag_pipeline.models.endpoints.probe import list_models
+    from graphrag_pipeline.models.endpoints.problems import Problem
+
+    chat = settings.chat_model
+    listed = list_models(chat)
+    if isinstance(listed, Problem):
+        typer.echo(f"note: {chat.base_url} does not answer yet; `doctor` finds the model's window later", err=True)
+        return settings
+    model = find_model(chat.model, listed)
+    if model is None or model.window is None:
+        return settings
+    typer.echo(f"note: {chat.model} has a window of {model.window:,} tokens, so the server says", err=True)
+    return settings.model_copy(update={"chat_model": chat.model_copy(update={"context_window": model.window})})

@@ -46,7 +46,7 @@ class Preset:
 
 def _local(name: str, base_url: str, concurrency: int, *notes: str) -> Preset:
     """A server on the user's own machine: free, slow, and with an embedder that reads 512 tokens."""
-    chat = {**_LOCAL, "max_concurrency": concurrency, "parameters": {"temperature": 0}, "context_window": "read"}
+    chat = {**_LOCAL, "max_concurrency": concurrency, "parameters": {"temperature": 0}}
     embedding = {**_LOCAL, "max_concurrency": min(concurrency, 2), "batch_size": 16, "batch_max_tokens": 450}
     return Preset(name, base_url, chat, embedding, notes)
 
@@ -77,7 +77,7 @@ PRESETS: Mapping[str, Preset] = {
     "vllm": Preset(
         "vLLM",
         "http://localhost:8000/v1",
-        chat={**_LOCAL, "max_concurrency": 32, "parameters": {"temperature": 0}, "context_window": "read"},
+        chat={**_LOCAL, "max_concurrency": 32, "parameters": {"temperature": 0}},
         embedding={**_LOCAL, "max_concurrency": 4, "batch_max_tokens": 450},
         notes=("vLLM serves many requests at once, so max_concurrency is 32; lower it if calls time out.",),
     ),

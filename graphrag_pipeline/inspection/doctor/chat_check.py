@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import partial
 
@@ -12,6 +13,7 @@ from graphrag_pipeline.inspection.doctor.endpoint_check import check_endpoint
 from graphrag_pipeline.inspection.doctor.findings import Examination, Finding, Speed
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
 from graphrag_pipeline.models.endpoints.reply_forms import AUTO, FORMS, UNLIMITED, shape_request
+from graphrag_pipeline.models.endpoints.windows import READ
 from graphrag_pipeline.models.ports import ChatRequest, Message
 from graphrag_pipeline.models.structured import json_schema_format, parse_reply
 from graphrag_pipeline.settings.models import ChatModelSettings
@@ -21,6 +23,7 @@ LONGEST_PROMPT, LONGEST_REPLY = 8000, 1500
 """Tokens of a large call of an index: a report over its context."""
 N_WRITTEN = 64  # tokens of the reply that shows the speed
 MOST_AT_ONCE = 4
+MEASURABLE_S = 0.3  # of requests at once: below it, a server is too fast to tell whether they wait for each other
 SHARED = 1.3  # times one request's speed: from here on a server works on requests side by side
 _CITY = 'Which city is the capital of France, and how many letters has its name? Keys: "city", "letters". JSON.'
 _SHORT = "Reply with one word: yes."
@@ -39,7 +42,7 @@ class _City(BaseModel):
 def examine_chat_model(section: str, settings: ChatModelSettings, probe: EndpointProbe) -> Examination:
     """Check a chat model with about ten small requests; the first failure ends the examination."""
     title = f"{settings.model} at {settings.base_url}"
-    findings, listed = check_endpoint(settings, probe)
+    findings, listed = check_endpoint(settings)
     speed: Speed | None = None
     if findings[0].status != "failed":
         try:
@@ -48,20 +51,24 @@ def examine_chat_model(section: str, settings: ChatModelSettings, probe: Endpoin
             findings += _judge_speed(settings, speed)
         except PipelineError as error:
             findings.append(Finding("reply", "failed", str(error)))
-    if listed and listed.window:
-        findings += _check_window(settings, listed.window)
+    if findings[0].status != "failed":
+        findings += _check_window(settings, listed.window if listed else None)
     if is_loopback(settings.base_url):
         findings += _local_settings(settings)
     return Examination(section, title, tuple(findings), speed)
 
 
-def _check_window(settings: ChatModelSettings, window: int) -> Iterator[Finding]:
-    if isinstance(settings.context_window, int) and settings.context_window > window:
-        text = f"context_window is {settings.context_window:,}, and the server says {window:,}"
+def _check_window(settings: ChatModelSettings, window: int | None) -> Iterator[Finding]:
+    """Yield what to set as the window, if the settings and the server leave it open or disagree."""
+    known = settings.context_window
+    if window is None and not isinstance(known, int):
+        text = "the server does not tell it: set context_window to the number that you started the server with"
+        yield Finding("window", "note", text, {"context_window": None} if known == READ else {})
+    elif window and isinstance(known, int) and known > window:
+        text = f"context_window is {known:,}, and the server says {window:,}"
         yield Finding("window", "note", text, {"context_window": window})
-    elif settings.context_window is None:
-        text = "prompts can be made to fit from the start"
-        yield Finding("window", "note", text, {"context_window": window})
+    elif window and known is None:
+        yield Finding("window", "note", "prompts can be made to fit from the start", {"context_window": window})
 
 
 def _check_reply(probe: EndpointProbe) -> Finding:
@@ -111,11 +118,18 @@ def _check_structure(settings: ChatModelSettings, probe: EndpointProbe) -> Findi
 
 
 def _measure(settings: ChatModelSettings, probe: EndpointProbe) -> Speed:
-    [reply] = probe.chat(_LONG, N_WRITTEN, is_streamed=True)
-    read_s = reply.first_s or reply.seconds / 2
-    written = _per_second(reply.usage.completion_tokens, reply.seconds - read_s)
-    read = _per_second(reply.usage.prompt_tokens, read_s)
-    return Speed(read, written, _measure_at_once(settings, probe))
+    """Measure reading by a long prompt with the shortest reply, and writing by a short prompt; see `_unseen`."""
+    [read] = probe.chat(_unseen(_LONG), 1)
+    [written] = probe.chat(_unseen(_COUNT), N_WRITTEN)
+    read_per_s = _per_second(read.usage.prompt_tokens, read.seconds)
+    writing_s = written.seconds - written.usage.prompt_tokens / read_per_s
+    written_per_s = _per_second(written.usage.completion_tokens, writing_s)
+    return Speed(read_per_s, written_per_s, _measure_at_once(settings, probe))
+
+
+def _unseen(prompt: str) -> str:
+    """Return a prompt that no server has in its cache: it begins with the time."""
+    return f"Note {time.time_ns()}. {prompt}"
 
 
 def _measure_at_once(settings: ChatModelSettings, probe: EndpointProbe) -> float:
@@ -124,9 +138,9 @@ def _measure_at_once(settings: ChatModelSettings, probe: EndpointProbe) -> float
     if n == 1 or not is_loopback(settings.base_url):
         return float(n)
     n = min(n, MOST_AT_ONCE)
-    [alone] = probe.chat(_COUNT, N_WRITTEN)
-    together = max(reply.seconds for reply in probe.chat(_COUNT, N_WRITTEN, n_at_once=n))
-    return max(1.0, min(float(n), n * alone.seconds / together)) if together > 0 else float(n)
+    [alone] = probe.chat(_unseen(_COUNT), N_WRITTEN)
+    together = max(reply.seconds for reply in probe.chat(_unseen(_COUNT), N_WRITTEN, n_at_once=n))
+    return float(n) if together < MEASURABLE_S else max(1.0, min(float(n), n * alone.seconds / together))
 
 
 def _per_second(n_tokens: int, seconds: float) -> float:

@@ -28,12 +28,13 @@ EMBEDDING_SECTION = "embedding_model"
 
 @dataclass(frozen=True)
 class StageForecast:
-    """Calls and time of one stage of the next index run."""
+    """Calls and time of one stage of the next index run; `is_scaled` if they are a guess from the text alone."""
 
     stage: str
     n_calls: int
     seconds: float
     cost: float | None
+    is_scaled: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def _forecast(root: Root, speeds: Mapping[str, Speed]) -> tuple[tuple[StageForec
         if speed is None and estimate.n_calls:
             return None, f"the speed of the model of {estimate.stage} is not known"
         seconds = speed.seconds(estimate.prompt_tokens, estimate.completion_tokens) if speed else 0.0
-        found.append(StageForecast(estimate.stage, estimate.n_calls, seconds, estimate.cost))
+        found.append(StageForecast(estimate.stage, estimate.n_calls, seconds, estimate.cost, estimate.is_scaled))
     return tuple(found), "" if estimates else "no step of the index is stale, or none uses a model"
 
 
@@ -172,7 +173,9 @@ def _render_forecast(diagnosis: Diagnosis) -> Iterator[str]:
     n_calls = sum(one.n_calls for one in diagnosis.forecast)
     yield f"Next index run: about {_duration(total)} for {n_calls:,} calls, at the speed measured"
     for one in diagnosis.forecast:
-        yield f"  {one.stage}: {one.n_calls:,} calls, {_duration(one.seconds)}"
+        yield f"  {one.stage}: {'~' * one.is_scaled}{one.n_calls:,} calls, {_duration(one.seconds)}"
+    if any(one.is_scaled for one in diagnosis.forecast):
+        yield "~ is a guess from the text alone; documents that name the same things need several times as many"
 
 
 def _duration(seconds: float) -> str:

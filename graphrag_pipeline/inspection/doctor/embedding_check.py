@@ -30,7 +30,7 @@ PREFIXES = (
 
 def examine_embedding_model(section: str, settings: EmbeddingModelSettings, probe: EndpointProbe) -> Examination:
     """Check an embedding model with a few requests; the first failure ends the examination."""
-    findings, _ = check_endpoint(settings, probe)
+    findings, _ = check_endpoint(settings)
     speed: Speed | None = None
     if findings[0].status != "failed":
         try:

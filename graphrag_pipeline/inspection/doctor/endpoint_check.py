@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 
 from graphrag_pipeline.inspection.doctor.findings import Finding
 from graphrag_pipeline.models.endpoints.endpoint import ModelSettings
-from graphrag_pipeline.models.endpoints.probe import EndpointProbe, ListedModel
+from graphrag_pipeline.models.endpoints.probe import ListedModel, list_models
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.sdk_client import unset_hint
 
 MOST_NAMED = 5
 
 
-def check_endpoint(settings: ModelSettings, probe: EndpointProbe) -> tuple[list[Finding], ListedModel | None]:
+def check_endpoint(settings: ModelSettings) -> tuple[list[Finding], ListedModel | None]:
     """Return what the server says of itself, and the model as it lists it; a failed finding ends the examination."""
-    found = probe.list_models()
+    found = list_models(settings)
     if isinstance(found, Problem):
         return [_explain(settings, found)], None
     answers = Finding("endpoint", "ok", f"{settings.base_url} answers and lists {len(found)} models")
     if not found:
         return [Finding("endpoint", "note", f"{settings.base_url} answers and lists no models")], None
-    model = next((one for one in found if _is_name_of(one.name, settings.model)), None)
+    model = find_model(settings.model, found)
     return [answers, _name_model(settings, found) if model is None else _served(model)], model
 
 
@@ -34,13 +35,13 @@ def _explain(settings: ModelSettings, problem: Problem) -> Finding:
     return Finding("endpoint", "note", f"{settings.base_url} does not list its models ({problem})")
 
 
-def _is_name_of(listed: str, model: str) -> bool:
-    """Whether a listed name is that of the settings; Ollama adds the tag `:latest`."""
-    return listed in (model, f"{model}:latest")
+def find_model(name: str, listed: Iterable[ListedModel]) -> ListedModel | None:
+    """Return the model of a name; Ollama lists it with the tag `:latest`."""
+    return next((one for one in listed if one.name in (name, f"{name}:latest")), None)
 
 
 def _served(model: ListedModel) -> Finding:
-    window = f", window {model.window:,} tokens" if model.window else "; the list does not tell its window"
+    window = f", window {model.window:,} tokens" if model.window else ""
     return Finding("model", "ok", f"{model.name} is served{window}")
 
 

@@ -65,6 +65,20 @@ class ProbedReply:
             return ""
 
 
+def list_models(settings: ModelSettings) -> list[ListedModel] | Problem:
+    """Return the models that an endpoint lists, or why it does not."""
+    return start_in_loop(_list_models(settings)).result()
+
+
+async def _list_models(settings: ModelSettings) -> list[ListedModel] | Problem:
+    client = make_client(settings.model_copy(update={"timeout_s": LIST_TIMEOUT_S}), settings.base_url)
+    try:
+        body = await client.get("/models", cast_to=object)
+    except attempt_errors() as error:
+        return describe_problem(error, client.api_key, LIST_TIMEOUT_S)
+    return [ListedModel(name, window) for name, window in read_model_windows(body).items()]
+
+
 class EndpointProbe:
     """Sends probes to the model of some settings.
 
@@ -77,19 +91,6 @@ class EndpointProbe:
             update={"max_attempts": 1, "timeout_s": min(timeout_s, settings.timeout_s), "max_concurrency": 8}
         )
         self._spending, self._caller = spending, caller
-
-    def list_models(self) -> list[ListedModel] | Problem:
-        """Return the models that the endpoint lists, or why it does not."""
-        return start_in_loop(self._list()).result()
-
-    async def _list(self) -> list[ListedModel] | Problem:
-        settings = self._settings
-        client = make_client(settings.model_copy(update={"timeout_s": LIST_TIMEOUT_S}), settings.base_url)
-        try:
-            body = await client.get("/models", cast_to=object)
-        except attempt_errors() as error:
-            return describe_problem(error, client.api_key, LIST_TIMEOUT_S)
-        return [ListedModel(name, window) for name, window in read_model_windows(body).items()]
 
     def chat(
         self,
