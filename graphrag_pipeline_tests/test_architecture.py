@@ -35,7 +35,7 @@ ROOMS = (
     *("query", "query.context", "query.results", "query.context_style", "query.strict_tables", "query.rendering"),
     *("query.usage", "query.token_budget"),
     *("query.streams", "query.search_result", "query.question", "query.names", "query.filtering"),
-    *("query.index_reader", "query.records", "query.cited_records", "query.model_requests"),
+    *("query.index_reader", "query.records", "query.cited_records", "query.model_requests", "query.own_text"),
     *("query.understanding", "query.selection", "query.search", "query.answers", "query.methods"),
     *("query.index", "query.batch"),
     # figures and reports about an index

@@ -103,6 +103,7 @@ def account_of(answer: Answer) -> dict[str, Any]:
         "unread": asdict(answer.unread) | {"reasons": list(answer.unread.reasons)} if answer.unread else None,
         "uncited": [{"sentence": one.text, "citation": one.citation} for one in answer.uncited],
         **({"left_out": answer.n_left_out} if answer.n_left_out else {}),
+        **({"copied_from_prompt": answer.n_copied} if answer.n_copied else {}),
     }
 
 

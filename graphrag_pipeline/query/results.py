@@ -266,6 +266,7 @@ class Answer:
         unread: what could not be read; None if all could.
         uncited: sentences of a model's answer that cite nothing.
         n_left_out: number of records or points that the model was not shown, because they do not fit its window.
+        n_copied: number of sentences that a model copied from the prompt; removed, unless they were streamed.
     """
 
     text: str
@@ -277,3 +278,4 @@ class Answer:
     unread: Unread | None = None
     uncited: tuple[UncitedSentence, ...] = ()
     n_left_out: int = 0
+    n_copied: int = 0

@@ -101,6 +101,8 @@ def build_answering_op(step: SearchStep) -> dg.OpDefinition:
         shown = output | {"answer": dg.MetadataValue.md(markdown), **_models(after)}
         if answer.n_invented:
             shown["invented citations removed"] = answer.n_invented
+        if answer.n_copied:
+            shown["sentences copied from the prompt"] = answer.n_copied
         if answer.unread:
             shown["not read"] = answer.unread.describe()
         if answer.uncited:

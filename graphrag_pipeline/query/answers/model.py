@@ -2,15 +2,16 @@
 
 The prompts ask for NOT IN THE INDEX where the data does not answer; the answer then lists what was looked at. Under the
 answer there are notes (`notes.py`) on what could not be read and on sentences that cite nothing (`uncited.py`). If the
-model gives no reply, the embedded engine's answer replaces it and says so. Keep out: choosing the context, making the
-points (`model_points.py`).
+model gives no reply, or one that repeats the prompt (`own_text.py`), the embedded engine's answer replaces it and says
+so. Keep out: choosing the context, making the points (`model_points.py`).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.models.ports import CUT_NOTE, CallFailedError, ChatRequest, Failure, Message
@@ -22,6 +23,7 @@ from graphrag_pipeline.query.answers.uncited import ShownText, check_sentences, 
 from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
+from graphrag_pipeline.query.own_text import AROUND, DECLINED, OwnText, read_own_text
 from graphrag_pipeline.query.rendering import PLAIN, render_context
 from graphrag_pipeline.query.results import Answer, Context, TextUnitRecord, UncitedSentence, Unread
 from graphrag_pipeline.query.streams import OnToken
@@ -33,15 +35,16 @@ from graphrag_pipeline.text.tokens import count_tokens_each
 if TYPE_CHECKING:
     from graphrag_pipeline.query.search.global_ import Point
 
-DECLINED = "NOT IN THE INDEX"
-"""Text that the prompts ask for where the data does not answer."""
-_AROUND = " \t\r\n*#_`>\"'.:"
-
 
 @dataclass(frozen=True)
 class _Material:
-    """What a model was shown: the records that it may cite, their texts, how they were written, and excerpts."""
+    """What a model was shown: the records that it may cite, their texts, how they were written, and excerpts.
 
+    Attributes:
+        parse: reads a reply; refuses one that repeats the prompt.
+    """
+
+    parse: Callable[[str], OwnText]
     numbers: Shown
     texts: Sequence[ShownText]
     style: ContextStyle = PLAIN
@@ -85,9 +88,10 @@ class AnswerWriter:
         local = local or LocalSearchSettings()
         style = ContextStyle.of_settings(local)
         shown = [read_history(local).render(), render_context(context, style)]
-        data = {"context_data": as_data("\n\n".join(filter(None, shown)))}
-        messages = self._open(name, question, local.response_type, **data)
-        material = _Material(shown_numbers(context), show_context(context), style, context.excerpts)
+        data = as_data("\n\n".join(filter(None, shown)))
+        messages = self._open(name, question, local.response_type, context_data=data)
+        parse = self._parser(name, question, data)
+        material = _Material(parse, shown_numbers(context), show_context(context), style, context.excerpts)
         return self._write(messages, material, f"looked at {_count_records(context)}")
 
     def write_from_points(
@@ -102,9 +106,11 @@ class AnswerWriter:
         Raises:
             CallFailedError: the model gives no reply.
         """
-        texts = list_points(points, max_tokens)
-        messages = self._open("global_search_reduce", question, report_data=as_data("\n\n".join(texts)))
-        material = _Material(cited_numbers("\n".join(texts)), show_points(points[: len(texts)]))
+        texts, name = list_points(points, max_tokens), "global_search_reduce"
+        data = as_data("\n\n".join(texts))
+        messages = self._open(name, question, report_data=data)
+        parse = self._parser(name, question, data)
+        material = _Material(parse, cited_numbers("\n".join(texts)), show_points(points[: len(texts)]))
         try:
             return self._write(messages, material, looked, unread)
         except CallFailedError as error:
@@ -122,20 +128,24 @@ class AnswerWriter:
         }
         return open_question(self._index.prompt(name), settings.language, question, **form, **data)
 
+    def _parser(self, name: str, question: str, data: str) -> Callable[[str], OwnText]:
+        return partial(read_own_text, echoes=self._index.prompt(name).echoes, data=f"{question}\n{data}")
+
     def _write(self, messages: list[Message], material: _Material, looked: str, unread: Unread | None = None) -> Answer:
         cited = CitedText(self._index, material.numbers, material.style.kinds_of_names, material.excerpts)
         written: list[str] = []
         opening, is_open = "", False
-        for piece in self._pieces(ChatRequest("answer", messages, str, keep_whole=str)):
-            opening += piece
-            if not is_open and DECLINED.startswith(opening.lstrip(_AROUND)[: len(DECLINED)]):
+        n_copied = 0
+        for piece, n_dropped in self._pieces(ChatRequest("answer", messages, material.parse, keep_whole=str)):
+            opening, n_copied = opening + piece, n_copied + n_dropped
+            if not is_open and DECLINED.startswith(opening.lstrip(AROUND)[: len(DECLINED)]):
                 continue  # it may still become DECLINED
             self._hand_on(cited.add(piece if is_open else opening), written)
             is_open = True
-        bare = opening.lstrip(_AROUND)
+        bare = opening.lstrip(AROUND)
         uncited: tuple[UncitedSentence, ...] = ()
         if not is_open and bare.startswith(DECLINED):
-            rest = cited.add(bare[len(DECLINED) :].lstrip(_AROUND)) + cited.rest()
+            rest = cited.add(bare[len(DECLINED) :].lstrip(AROUND)) + cited.rest()
             self._hand_on(f"{PARTIAL if unread else NOT_IN_INDEX}: {looked}. {rest}".strip(), written)
         else:
             self._hand_on(("" if is_open else cited.add(opening)) + cited.rest(), written)
@@ -143,9 +153,8 @@ class AnswerWriter:
                 uncited = _find_support("".join(written), material.texts, cited)
             self._hand_on(note_uncited(uncited) + ("" if cited.citations else UNCITED), written)
         self._hand_on(note_unread(unread), written)
-        return Answer(
-            "".join(written), tuple(cited.citations), "model", cited.n_invented, unread=unread, uncited=uncited
-        )
+        answer = Answer("".join(written), tuple(cited.citations), "model", cited.n_invented, n_copied=n_copied)
+        return replace(answer, unread=unread, uncited=uncited)
 
     def _hand_on(self, text: str, written: list[str]) -> None:
         if text:
@@ -153,8 +162,12 @@ class AnswerWriter:
             if self._on_token:
                 self._on_token(text)
 
-    def _pieces(self, request: ChatRequest[str]) -> Iterator[str]:
-        """Yield the reply in pieces if it is streamed, else whole."""
+    def _pieces(self, request: ChatRequest[OwnText]) -> Iterator[tuple[str, int]]:
+        """Yield the reply in pieces if it is streamed, else whole without the sentences copied from the prompt.
+
+        Beside each piece is the number of copied sentences that it settles. Those of a stream stay in the text, since
+        they have been read.
+        """
         from graphrag_pipeline.models.endpoints.streaming import iterate_in_loop
 
         calls = self._index.calls
@@ -162,13 +175,14 @@ class AnswerWriter:
             written = []
             for piece in iterate_in_loop(self._index.chat_model("answers").stream(request), calls.scope):
                 written.append(piece)
-                yield piece
+                yield piece, 0
             calls.budget.settle([request], ["".join(written)])
+            yield "", request.parse("".join(written).removesuffix(CUT_NOTE)).n_copied
             return
         [reply] = request_all(self._index, "answers", [request])
         if isinstance(reply, Failure):
             raise CallFailedError(reply.reason, reply.request_key, reply.reply, n_excess=reply.n_excess)
-        yield reply.text + (CUT_NOTE if reply.is_cut else "")
+        yield reply.value.text + (CUT_NOTE if reply.is_cut else ""), reply.value.n_copied
 
 
 def list_points(points: Sequence[Point], max_tokens: int) -> list[str]:

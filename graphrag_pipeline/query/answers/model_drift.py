@@ -29,6 +29,7 @@ from graphrag_pipeline.query.answers.shorter_contexts import shorten_context
 from graphrag_pipeline.query.context import row_costs
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import as_data, mark_question, open_question, read_questions, request_all
+from graphrag_pipeline.query.own_text import read_own_text
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.community_selection import Selection, select_global_context
@@ -77,8 +78,9 @@ def imagine_answer(index: IndexReader, question: str) -> str:
     """
     prompt, language = index.prompt("drift_hypothetical_answer"), index.settings.answers.language
     messages = open_question(prompt, language, question, max_length=str(IMAGINED_WORDS))
-    [reply] = request_all(index, "answers", [ChatRequest("hypothetical answer", messages, str, keep_whole=str)])
-    return question if isinstance(reply, Failure) else f"{question}\n\n{clean_text(reply.text)}"
+    parse = partial(read_own_text, echoes=prompt.echoes, data=question)
+    [reply] = request_all(index, "answers", [ChatRequest("hypothetical answer", messages, parse, keep_whole=str)])
+    return question if isinstance(reply, Failure) else f"{question}\n\n{clean_text(reply.value.text)}"
 
 
 class ModelFollower:

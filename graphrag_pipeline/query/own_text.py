@@ -1,0 +1,84 @@
+"""The text of a model's answer that is its own: sentences copied from the prompt are dropped, or the reply is refused.
+
+A reply is refused if more than half of its sentences repeat the prompt file. A sentence that the shown data or the
+question holds, too, is the model's own, and so is one that says that the data does not answer. Keep out: what an echo
+is (`models/prompt_echoes.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from graphrag_pipeline.citations import replace_written
+from graphrag_pipeline.models.ports import ReplyFormatError
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes
+from graphrag_pipeline.text.sentences import split_sentences
+
+DECLINED = "NOT IN THE INDEX"
+"""Text that the prompts ask for where the data does not answer."""
+AROUND = " \t\r\n*#_`>\"'.:"
+"""Characters that a model writes around it."""
+
+_DECLINES = re.compile(r"\W*(?:the|these) (?:data|points) (?:do|does)(?: not|n['\u2019]t) answer\b", re.IGNORECASE)
+_NO_ANSWER = (
+    f"the reply repeats the prompt: answer the question from the data, or write {DECLINED} if the data does not answer"
+)
+
+
+@dataclass(frozen=True)
+class OwnText:
+    """The text of a reply without the sentences that it copied from the prompt, and their number."""
+
+    text: str
+    n_copied: int = 0
+
+
+def read_own_text(reply: str, echoes: PromptEchoes, data: str = "") -> OwnText:
+    """Return what a reply says in words of its own.
+
+    Args:
+        echoes: of the prompt.
+        data: the question and what the prompt showed in the place of a placeholder; text that it holds is not copied.
+
+    Raises:
+        ReplyFormatError: more than half of the sentences repeat the prompt; never if the reply starts with DECLINED.
+    """
+    bare = reply.lstrip(AROUND)
+    start = len(reply) - len(bare) + len(DECLINED) if bare.startswith(DECLINED) else 0
+    lines = [list(_judge_sentences(line, echoes, data)) for line in reply[start:].split("\n")]
+    verdicts = [is_copied for line in lines for sentence, is_copied in line if _has_words(sentence)]
+    n_copied = sum(verdicts)
+    if not n_copied:
+        return OwnText(reply)
+    if 2 * n_copied > len(verdicts) and not start:
+        raise ReplyFormatError(_NO_ANSWER)
+    own = "\n".join(kept for kept in map(_keep_own, lines) if kept is not None)
+    return OwnText((reply[:start] + re.sub(r"\n{3,}", "\n\n", own)).strip(), n_copied)
+
+
+def _judge_sentences(line: str, echoes: PromptEchoes, data: str) -> Iterator[tuple[str, bool]]:
+    """Yield the sentences of a line with the blanks behind them, and whether each is copied.
+
+    A citation behind a full stop goes with the sentence before it.
+    """
+    starts = [start for start, _ in split_sentences(line)] if line.strip() else []
+    is_copied = False
+    for start, end in zip([0, *starts[1:]], [*starts[1:], len(line)], strict=True):
+        sentence = line[start:end]
+        if _has_words(sentence):
+            is_copied = not _DECLINES.match(sentence) and echoes.holds(sentence, data)
+        yield sentence, is_copied
+
+
+def _keep_own(line: list[tuple[str, bool]]) -> str | None:
+    """Return a line without its copied sentences; None if nothing is left of it."""
+    if not any(is_copied for _, is_copied in line):
+        return "".join(sentence for sentence, _ in line)
+    own = "".join(sentence for sentence, is_copied in line if not is_copied)
+    return own.rstrip() if _has_words(own) else None
+
+
+def _has_words(text: str) -> bool:
+    return re.search(r"\w", replace_written(text, lambda _: "")) is not None
