@@ -22,6 +22,7 @@ from graphrag_pipeline.indexing.extraction.model import ExtractionPlan, UnitMent
 from graphrag_pipeline.indexing.graph.model_descriptions import (
     Subject,
     SummaryPlan,
+    distinct_texts,
     iterate_subjects,
     summarize_subject,
 )
@@ -202,7 +203,10 @@ def summarize_descriptions_by_model(
 
 def summary_works(subjects: Iterable[Subject], plan: SummaryPlan, model: ChatModel) -> list[Work[dict[str, Any]]]:
     """Return one summary work per subject, in order."""
-    return [Work(subject.name, partial(summarize_subject, subject, plan, model)) for subject in subjects]
+    return [
+        Work(subject.name, partial(summarize_subject, subject, plan, model), len(distinct_texts(subject)) < 2)
+        for subject in subjects
+    ]
 
 
 def _flag_fallback(rows: pa.Table) -> pa.Table:

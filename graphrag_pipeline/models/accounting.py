@@ -10,12 +10,17 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 _CLASS = math.log(1.05)
 _SHORTEST_S = 1e-4
 _lock = threading.Lock()  # one for all statistics: it is held for a microsecond, and statistics stay plain data
+_record: ContextVar[list[CallStats] | None] = ContextVar("record", default=None)
 
 
 @dataclass
@@ -32,6 +37,8 @@ class CallStats:
         seconds: sum of the durations of all calls; concurrent calls each count in full.
         latencies: latency class -> number of calls.
         limit: concurrent calls that the endpoint of the last call may get now (`endpoints/limits.py`); 0 without calls.
+        n_records: records that are done and needed a call (`count_record`).
+        under_way: attempt -> monotonic time in seconds since when an attempt is at the endpoint.
     """
 
     n_calls: int = 0
@@ -45,6 +52,27 @@ class CallStats:
     seconds: float = 0.0
     latencies: Counter[int] = field(default_factory=Counter)
     limit: int = 0
+    n_records: int = 0
+    under_way: dict[object, float] = field(default_factory=dict)
+
+    def begin(self, attempt: object, limit: int) -> None:
+        """Note an attempt that starts now, and how many the endpoint may get at once."""
+        with _lock:
+            self.limit = limit
+            self.under_way[attempt] = time.monotonic()
+        accounts = _record.get()
+        if accounts is not None and not any(account is self for account in accounts):
+            accounts.append(self)
+
+    def end(self, attempt: object) -> None:
+        """Note that an attempt has ended."""
+        with _lock:
+            self.under_way.pop(attempt, None)
+
+    def starts(self) -> list[float]:
+        """Return the monotonic times at which the attempts under way started, the oldest first."""
+        with _lock:
+            return sorted(self.under_way.values())
 
     def add_call(self, prompt_tokens: int, completion_tokens: int, cost: float | None, seconds: float) -> None:
         """Count one answered call."""
@@ -83,6 +111,7 @@ class CallStats:
             self.seconds + other.seconds,
             self.latencies + other.latencies,
             max(self.limit, other.limit),
+            self.n_records + other.n_records,
         )
 
     def latency_s(self, share: float) -> float:
@@ -108,3 +137,17 @@ class CallStats:
             "latency_p50_s": round(self.latency_s(0.5), 4),
             "latency_p95_s": round(self.latency_s(0.95), 4),
         }
+
+
+@contextmanager
+def count_record() -> Iterator[None]:
+    """Count the work on one record in each account that gets a call from it; works may run side by side as tasks."""
+    accounts: list[CallStats] = []
+    token = _record.set(accounts)
+    try:
+        yield
+    finally:
+        _record.reset(token)
+        with _lock:
+            for account in accounts:
+                account.n_records += 1

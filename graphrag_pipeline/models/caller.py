@@ -7,6 +7,8 @@ cache with the model that it was made from.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
@@ -42,6 +44,18 @@ class Caller:
         """Count one attempt that will be repeated in each account."""
         for account in self.accounts:
             account.add_retry(is_timeout)
+
+    @contextmanager
+    def attempt(self, limit: int) -> Iterator[None]:
+        """Show an attempt as under way in each account, at an endpoint that may get `limit` at once."""
+        attempt = object()
+        for account in self.accounts:
+            account.begin(attempt, limit)
+        try:
+            yield
+        finally:
+            for account in self.accounts:
+                account.end(attempt)
 
     def set_limit(self, limit: int) -> None:
         """Note in each account how many calls the endpoint may get at once now."""

@@ -22,6 +22,7 @@ from types import FrameType
 from typing import Any, Generic, TypeVar
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.models.accounting import count_record
 from graphrag_pipeline.models.event_loop import CallScope, start_in_loop
 from graphrag_pipeline.models.ports import CallFailedError, ChatModel, ChatReply, ChatRequest, Failure
 
@@ -38,10 +39,16 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Work(Generic[T]):
-    """The coroutine for one record, which makes one or more calls."""
+    """The coroutine for one record, which makes one or more calls.
+
+    Attributes:
+        is_without_call: whether the record surely needs no call. Such works run first, so that the number of works
+            left tells how much there still is to do.
+    """
 
     record: str
     start: Callable[[], Awaitable[T]]
+    is_without_call: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,7 +137,7 @@ class _Run(Generic[T]):
     def __init__(self, stage: str, works: Sequence[Work[T]], early_check: EarlyCheck[T] | None) -> None:
         self.n_done = 0
         self._stage = stage
-        self._left = iter(enumerate(works))
+        self._left = iter(sorted(enumerate(works), key=lambda pair: not pair[1].is_without_call))
         self._results: list[Any] = [None] * len(works)
         self._is_stopped = threading.Event()
         self._early_check = early_check
@@ -172,7 +179,8 @@ class _Run(Generic[T]):
             if self._is_stopped.is_set():
                 return
             try:
-                result: T | Failure = await work.start()
+                with count_record():
+                    result: T | Failure = await work.start()
             except CallFailedError as error:
                 result = Failure(
                     self._stage,

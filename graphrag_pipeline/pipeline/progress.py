@@ -15,8 +15,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.pipeline.staleness import StalePartition
+from graphrag_pipeline.pipeline.time_left import Pace, TimeLeft
 
 LOG_EVERY_S = 10.0
+QUIET_EVERY_S = 30.0
 
 
 class RunObserver(Protocol):
@@ -95,47 +97,85 @@ class PoolProgress:
         account: where the calls are counted.
         report: receives a line.
         every_s: seconds between lines.
+        quiet_s: seconds between lines while nothing gets done.
+        clock: returns monotonic time in seconds.
     """
 
-    def __init__(self, account: CallStats, report: Callable[[str], None], every_s: float = LOG_EVERY_S) -> None:
+    def __init__(
+        self,
+        account: CallStats,
+        report: Callable[[str], None],
+        every_s: float = LOG_EVERY_S,
+        quiet_s: float = QUIET_EVERY_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._account = account
         self._report = report
-        self._every_s = every_s
-        self._started = self._reported = self._advanced = time.monotonic()
-        self._done = 0
+        self._every_s, self._quiet_s = every_s, quiet_s
+        self._clock = clock
+        self._reported = clock()
+        self._news: tuple[int, ...] = ()
+        self._done, self._is_ended = 0, False
+        self._pace = Pace(account, self._reported)
 
     def __call__(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        if done > self._done:
-            self._done, self._advanced = done, now
-        if done < total and now - self._reported < self._every_s:
+        now = self._clock()
+        if self._is_ended or done < self._done:  # the next run with the same account
+            self._pace = Pace(self._account, now)
+        self._done, self._is_ended = done, done >= total
+        self._pace.look(now)
+        account = self._account
+        news = (done, total, account.n_calls, account.n_cached, account.n_retries)
+        is_quiet = news == self._news
+        if done < total and now - self._reported < (self._quiet_s if is_quiet else self._every_s):
             return
-        self._reported = now
-        self._report(describe_calls(self._account, done, total, self._advanced - self._started, now - self._advanced))
+        self._reported, self._news = now, news
+        left = self._pace.say(total - done, now) if done < total else None
+        is_waiting = done < total and (is_quiet or left is None)
+        self._report(
+            describe_calls(account, done, total)
+            + (describe_waiting(account, now, is_waiting) if done < total else "")
+            + (describe_left(left) if left else "")
+        )
 
 
-def describe_calls(account: CallStats, done: int, total: int, seconds: float, since_s: float = 0.0) -> str:
-    """Return a line on calls under way and an estimate of the rest.
+def describe_calls(account: CallStats, done: int, total: int) -> str:
+    """Return what is done, for example:
 
-    For example: "120 of 400 done: 230 calls, 10 from the cache, 3 retries (2 time-outs), 41,000 tokens, 0.31 USD, at
-    most 8 at once; about 45 s and 0.72 USD left".
+    "120 of 400 done: 230 calls, 10 from the cache, 3 retries (2 time-outs), 41,000 tokens, 0.31 USD".
+    """
+    cost = f", {account.cost:.2f} USD" if account.cost else ""
+    timeouts = f" ({_count(account.n_timeouts, 'time-out')})" if account.n_timeouts else ""
+    retries = f", {_count(account.n_retries, 'retry', 'retries')}{timeouts}" if account.n_retries else ""
+    tokens = _count(account.prompt_tokens + account.completion_tokens, "token")
+    calls = _count(account.n_calls, "call")
+    return f"{done:,} of {total:,} done: {calls}, {account.n_cached:,} from the cache{retries}, {tokens}{cost}"
+
+
+def describe_waiting(account: CallStats, now: float, is_waiting: bool) -> str:
+    """Return the limit in force, for example ", at most 8 at once".
 
     Args:
-        seconds: from the start until the last record was done.
-        since_s: seconds since then; the estimate counts down by them, so that it does not grow while calls run.
+        now: monotonic time in seconds.
+        is_waiting: nothing gets done; then also how many requests are under way and since when, for example
+            "; 3 under way, the oldest for 340 s, at most 8 at once".
     """
-    tokens = account.prompt_tokens + account.completion_tokens
-    cost = f", {account.cost:.2f} USD" if account.cost else ""
-    timeouts = f" ({account.n_timeouts:,} time-outs)" if account.n_timeouts else ""
-    retries = f", {account.n_retries:,} retries{timeouts}" if account.n_retries else ""
-    line = (
-        f"{done:,} of {total:,} done: {account.n_calls:,} calls, {account.n_cached:,} from the cache{retries}, "
-        f"{tokens:,} tokens{cost}"
-    )
-    if done < total and account.limit:
-        line += f", at most {account.limit} at once"
-    if not 0 < done < total:
-        return line
-    left = (total - done) / done
-    left_s = max(seconds * left - since_s, 0)
-    return line + f"; about {left_s:,.0f} s{f' and {account.cost * left:.2f} USD' if cost else ''} left"
+    limit = f", at most {account.limit} at once" if account.limit else ""
+    starts = account.starts()
+    if not is_waiting or not limit:
+        return limit
+    if not starts:
+        return f"; none under way{limit}"
+    since = f"{max(now - starts[0], 0):,.0f} s"
+    return f"; {len(starts):,} under way{', the oldest' if len(starts) > 1 else ''} for {since}{limit}"
+
+
+def describe_left(left: TimeLeft) -> str:
+    """Return what is left, for example "; about 45 s and 0.72 USD left"."""
+    cost = f" and {left.cost:.2f} USD" if left.cost else ""
+    why = f" (more than before: {left.why_longer})" if left.why_longer else ""
+    return f"; about {left.seconds:,.0f} s{cost} left{why}"
+
+
+def _count(n: int, one: str, many: str = "") -> str:
+    return f"{n:,} {one if n == 1 else many or one + 's'}"

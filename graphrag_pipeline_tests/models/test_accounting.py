@@ -25,6 +25,7 @@ def test_merged_counts_are_those_of_all_calls() -> None:
     one, other = counted(0.1, 0.2), counted(3.0)
     other.add_cached(4)
     other.add_retry()
+    one.n_records, other.n_records = 2, 1
     other.add_call(1, 1, None, 0.0)
     merged = one.merge(other)
     assert merged.as_metadata() == counted(0.1, 0.2, 3.0, 0.0).as_metadata() | {
@@ -35,4 +36,4 @@ def test_merged_counts_are_those_of_all_calls() -> None:
         "completion_tokens": 7,
         "cost_usd": 1.5,
     }
-    assert one.n_calls == 2
+    assert (one.n_calls, merged.n_records) == (2, 3)

@@ -16,6 +16,8 @@ import pytest
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models import pool as pool_module
+from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.event_loop import start_in_loop
 from graphrag_pipeline.models.pool import EarlyCheck, Work, complete_all, run_all
 from graphrag_pipeline.models.ports import CallFailedError, ChatReply, Failure
@@ -61,6 +63,35 @@ def test_results_come_in_order_and_a_second_run_sends_nothing(tmp_path: Path) ->
     assert server.count() == 45
     assert progress[-1] == (40, 40)
     assert progress == sorted(progress)
+
+
+def test_an_account_counts_records_that_needed_a_call_and_shows_requests_under_way(tmp_path: Path) -> None:
+    account, under_way = CallStats(), 0
+
+    def look(done: int, total: int) -> None:
+        nonlocal under_way
+        under_way = max(under_way, len(account.starts()))
+
+    with running_model_server(answer) as server:
+        complete_all(chat_model(server.base_url, tmp_path), questions(4))
+        server.push(("question 5", "gossip"))  # corrected by a second call for the same record
+        server.push(("question 6", Reply("fact about question 6", latency_s=1.2)))
+        chat = chat_model(server.base_url, tmp_path).for_caller(Caller((account,)))
+        complete_all(chat, questions(7), look)
+    assert (account.n_records, account.n_calls, account.n_cached) == (3, 4, 4)
+    assert under_way == 1 and account.limit and not account.under_way
+
+
+def test_works_that_need_no_call_are_done_first_and_stay_in_their_place() -> None:
+    begun: list[int] = []
+
+    async def begin(number: int) -> int:
+        begun.append(number)
+        return number
+
+    works = [Work(str(number), lambda number=number: begin(number), number % 2 == 1) for number in range(6)]
+    assert run_all("summaries", works, 1) == [0, 1, 2, 3, 4, 5]
+    assert begun == [1, 3, 5, 0, 2, 4]
 
 
 def test_failures_are_data_and_only_they_are_tried_again(tmp_path: Path) -> None:

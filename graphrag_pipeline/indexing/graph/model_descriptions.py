@@ -101,6 +101,11 @@ def _add_subjects(subjects: dict[str, Subject], rows: pa.Table, kind: str, names
         subjects.setdefault(key, Subject(key, kind, name, tuple(descriptions or ())))
 
 
+def distinct_texts(subject: Subject) -> list[str]:
+    """Return the distinct descriptions of a subject, sorted; fewer than two need no call."""
+    return sorted({text for text in subject.descriptions if text.strip()})
+
+
 async def summarize_subject(subject: Subject, plan: SummaryPlan, model: ChatModel) -> dict[str, Any]:
     """Return a row of `tables.DESCRIPTIONS`; its `request_key` is that of the last fold, null without a request.
 
@@ -109,7 +114,7 @@ async def summarize_subject(subject: Subject, plan: SummaryPlan, model: ChatMode
     Raises:
         CallFailedError: the model gave no usable summary; replies received so far stay stored.
     """
-    distinct = sorted({text for text in subject.descriptions if text.strip()})
+    distinct = distinct_texts(subject)
     if len(distinct) < 2:
         return _row(subject, distinct[0] if distinct else "", len(distinct), None)
     for _ in range(MAX_SHORTENED):

@@ -201,7 +201,8 @@ class Endpoint:
             reservation = await self._reserve(expected)
             outcome: Sent[T] | Problem = Problem("the request was abandoned", may_be_paid=True)
             try:
-                with attempt_span(self._stage, self._settings, number) as span:
+                under_way = caller.attempt(int(self._limit.current))
+                with under_way, attempt_span(self._stage, self._settings, number) as span:
                     outcome = await self._send(client, post, body, expected, read)
                     _record_outcome(span, outcome)
             finally:
