@@ -103,7 +103,7 @@ STAGES: dict[str, Stage] = {
             prompts=("extract_graph", "extract_graph_continue", "extract_claims", "extract_claims_continue"),
             packages=("jieba",),
             algorithm=5,
-            rules=4,
+            rules=5,
             is_partitioned=True,
         ),
         Stage(
@@ -116,7 +116,7 @@ STAGES: dict[str, Stage] = {
             engine="resolution",
             prompts=("resolve_entities",),
             files=(OVERRIDES_FILE,),
-            algorithm=6,
+            algorithm=7,
         ),
         Stage(
             "summarized_descriptions",

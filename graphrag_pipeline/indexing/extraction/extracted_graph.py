@@ -28,6 +28,7 @@ from itertools import combinations, pairwise
 
 import pyarrow as pa
 
+from graphrag_pipeline.indexing.extraction.names.acts import find_acts, prefer_acts
 from graphrag_pipeline.indexing.extraction.names.cited_words import drop_cited
 from graphrag_pipeline.indexing.extraction.names.cjk import find_chinese_names, find_japanese_names
 from graphrag_pipeline.indexing.extraction.names.cues import INITIAL_HONORIFICS
@@ -181,8 +182,9 @@ def _name_things(
         if is_english:
             names = drop_cited(names, text, headings)
             names, acronyms = place_acronyms(names, text, starts)
-        names = sorted(names + find_dates(text, spans), key=lambda name: (name.start, name.end))
-        types = _type_addressed(names, language)
+        acts = find_acts(text, starts) if is_english else []
+        names = prefer_acts(acts, sorted(names + find_dates(text, spans), key=lambda name: (name.start, name.end)))
+        types = _type_addressed(names, language) | {act.form: CONCEPT for act in acts}
     if about is not None:
         names = _prefer(find_title(about, text, starts), names)
     acronyms |= find_acronyms(names, text)

@@ -25,7 +25,13 @@ import regex
 
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.extraction.names.capitalization import token_rank
-from graphrag_pipeline.indexing.extraction.names.cues import FEMALE_HONORIFICS, GIVEN_NAMES, LEGAL_SUFFIXES
+from graphrag_pipeline.indexing.extraction.names.cues import (
+    FEMALE_GIVEN_NAMES,
+    FEMALE_HONORIFICS,
+    GIVEN_NAMES,
+    LEGAL_SUFFIXES,
+    MALE_HONORIFICS,
+)
 from graphrag_pipeline.indexing.extraction.names.dates import is_date
 from graphrag_pipeline.indexing.extraction.names.forms.aliases import is_acronym_of, split_honorifics
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
@@ -41,6 +47,7 @@ MAX_FUZZY_BLOCK = 500  # titles compared with each other; the start or end of a 
 _FUZZY_KEY = 5  # one typing error in ten letters does not change both the first and the last five
 _UNKNOWN, _PERSON, _ORGANIZATION, _CONCEPT = "UNKNOWN", "PERSON", "ORGANIZATION", "CONCEPT"
 
+_MIN_SURNAME_RANK = 100_000  # of a token; a commoner surname has several people
 _MAX_ACRONYM = 10  # characters
 _PUNCTUATION = regex.compile(r"[^\p{L}\p{M}\p{N}&+#']+")
 _QUALIFIED = regex.compile(r"(.+) \([^()]+\)")
@@ -233,17 +240,33 @@ def _propose_persons(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
         if record.type not in (_PERSON, _UNKNOWN) or "'S " in title:
             continue
         honorifics, rest = split_honorifics(title)
-        if any(word.rstrip(".") in FEMALE_HONORIFICS for word in honorifics):
-            continue
         bare = " ".join(rest)
         candidates = sorted(full[rest[0]] - {title}) if len(rest) == 1 else []
-        if len(candidates) == 1:
+        if any(word.rstrip(".") in FEMALE_HONORIFICS for word in honorifics):
+            pass
+        elif len(candidates) == 1:
             evidence = f"{candidates[0]} is the only full name with {rest[0]}"
             yield Merge(title, candidates[0], "alias", evidence, 0.9, needs_neighbour=True)
         elif honorifics and bare in records and records[bare].type == _PERSON:
             yield Merge(
                 title, bare, "alias", f"{' '.join(honorifics)} is only the form of address", 0.9, needs_neighbour=True
             )
+        if _is_addressed(honorifics, bare, candidates):
+            evidence = f"{candidates[0]} is the only full name with the rare surname {bare}"
+            yield Merge(title, candidates[0], "alias", evidence, 0.85)
+
+
+def _is_addressed(honorifics: list[str], surname: str, names: list[str]) -> bool:
+    """Whether "Ms. Zhou" is surely the one person of this surname, "Helen Zhou": a rare surname and the same sex."""
+    rank = token_rank(surname.capitalize())
+    if not honorifics or len(names) != 1 or (rank is not None and rank < _MIN_SURNAME_RANK):
+        return False
+    given, *_, last = split_honorifics(names[0])[1]
+    keys = {word.rstrip(".") for word in honorifics}
+    is_female = given in FEMALE_GIVEN_NAMES
+    if last != surname or given not in GIVEN_NAMES or len(given) < 2:
+        return False
+    return not keys & (MALE_HONORIFICS if is_female else FEMALE_HONORIFICS)
 
 
 def _full_names(records: Mapping[str, TitleRecord]) -> dict[str, set[str]]:

@@ -44,8 +44,9 @@ hundred thousand million billion part section volume book canto act scene append
 introduction contents conclusion abstract references bibliography index parts sections figures tables appendices title
 titles subtitle cover covers heading headings caption captions footnote footnotes endnotes acknowledgement
 acknowledgements acknowledgment acknowledgments dedication dedications foreword prologue epilogue overview summary
-glossary errata addendum annex annexes exhibit exhibits attachment attachments enclosure preamble recital recitals
-article articles paragraph paragraphs clause clauses subsection subsections
+glossary errata addendum annex annexes schedule schedules exhibit exhibits attachment attachments enclosure
+preamble recital recitals
+article articles paragraph paragraphs subparagraph subparagraphs clause clauses subsection subsections
 true false north south east west northern southern
 eastern western english french german italian spanish american british dutch welsh scottish irish russian chinese
 japanese korean greek roman turkish polish swedish danish norwegian finnish hungarian czech austrian swiss portuguese
@@ -190,7 +191,8 @@ inc incorporated ltd limited llc llp plc corp corporation co company companies g
 srl sarl se kg kgaa nv bv bank university college school institute institution academy agency association authority
 bureau board cabinet centre center commission committee congress corps council court department federation force
 forces foundation fund guild league ministry museum observatory office orchestra organisation organization parliament
-party police press senate service services society syndicate times tribune trust union club fc airlines airways motors
+party police press senate service services society syndicate times tribunal tribune trust union club fc
+airlines airways motors
 records pictures studios entertainment industries partners capital ventures technologies systems networks software
 labs laboratories laboratory pharmaceuticals hospital brewery bakery roofing plumbing chemical chemicals
 semiconductor semiconductors insurance energy petroleum financial electronics therapeutics telecom logistics

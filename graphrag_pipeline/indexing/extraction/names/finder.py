@@ -35,6 +35,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     OF_OPENERS,
     OPENERS,
     ORGANIZATION_TAILS,
+    ORGANIZATIONS,
     PERSON_VERBS,
     PLACE_HEADS,
     PLACE_TAILS,
@@ -61,9 +62,12 @@ _HELD_WORDS = KIN | HOLDINGS
 _AFTER_PERSON = STOPWORDS | PERSON_VERBS | VERBS
 _AFTER_POSSESSIVE = PLACE_TAILS | ORGANIZATION_TAILS
 _AFTER_DATES = EVENT_TAILS | ORGANIZATION_TAILS | DAYS
+_FIRM_TAILS = words("sons co company brothers")
+_MAX_EVERYDAY_RANK = 60_000  # of a word in lower case: "securities", not "treasury"
 _BREAK = regex.compile(r"[-\u2010\u00ad][ \t]*\n[ \t]*(\p{Ll}++)")  # a word hyphenated at the end of a line
 _APOSTROPHE_NAME = regex.compile(r"^\p{Lu}['’]\p{Lu}(?:\p{Ll}|\p{Lu}{2})")  # O'Brien, not I'll
 _DOTTED = regex.compile(r"\.\p{Lu}\.$")  # U.S.
+_INITIALS = regex.compile(r"(?:\p{Lu}\.){2,}")
 _GREEK_TAIL = regex.compile(r"(?<=\p{Lu})[-\u2010\u2011]\p{Greek}\w*+$")  # TNF-α
 _NUMBERED = words("version versions release revision edition chapter section article part volume issue number no level")
 _NUMBER = regex.compile(r"\s+v?\d")
@@ -101,7 +105,10 @@ def _split_phrase(phrase: Phrase, evidence: CapitalizationEvidence, text: str) -
     run: list[PhrasePiece] = []
     for number, piece in enumerate(phrase.pieces):
         if piece.is_connector:
-            is_cut = bool(run) and splits_after_person(run, piece, phrase.pieces[number + 1 :])
+            following = phrase.pieces[number + 1 :]
+            is_cut = bool(run) and (
+                splits_after_person(run, piece, following) or _splits_list(run, piece, following, evidence)
+            )
         else:
             is_cut = _splits_phrase(number, phrase, evidence, run)
         if is_cut:
@@ -133,6 +140,24 @@ def _splits_phrase(number: int, phrase: Phrase, evidence: CapitalizationEvidence
         )
         return not (is_pair or evidence.is_name(piece.key) or is_place(piece.key))
     return evidence.is_emphasis(piece) and not evidence.is_name(piece.key) and not is_place(piece.key)
+
+
+def _splits_list(
+    run: list[PhrasePiece],
+    connector: PhrasePiece,
+    following: tuple[PhrasePiece, ...],
+    evidence: CapitalizationEvidence,
+) -> bool:
+    """Whether "and" joins two names: "the Senate and Defense Committee", not "the Food and Drug Administration".
+
+    One name goes on if an everyday word stands before "and", which is no name elsewhere in the document.
+    """
+    last = run[-1].key
+    if connector.key != "AND" or following[0].key in _FIRM_TAILS or any(piece.is_connector for piece in run):
+        return False
+    rank = token_rank(last.lower())
+    is_everyday = rank is not None and rank < _MAX_EVERYDAY_RANK and not is_place(last)
+    return not is_everyday or last in ORGANIZATION_TAILS or last in ORGANIZATIONS or evidence.alone[last] > 0
 
 
 def _repeats(piece: PhrasePiece, run: list[PhrasePiece]) -> bool:
@@ -209,6 +234,9 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
     if len(word.key) < 2 or (len(word.key) <= 4 and set(word.key) <= set("IVXLC")) or _is_placeholder(word.key):
         return False
     if evidence.is_common(word) or evidence.is_adjective(word.key):
+        return False
+    is_label = _INITIALS.fullmatch(word.text) and word.text not in load_places()  # "S.I. 2011/1124"
+    if is_label and _NUMBER.match(text, phrase.start + word.end):
         return False
     if is_place(word.key):
         return True

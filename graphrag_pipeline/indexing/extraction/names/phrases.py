@@ -40,11 +40,15 @@ _INSIDE = (
 _WORD = rf"(?:{_ABBREVIATION}|{_TAIL}|(?:\p{{Lu}}\.){{2,}}|\p{{Lu}}\.(?=\s?\p{{Lu}})|{_BODY}{_INSIDE})(?:['’][sS]\b)?"
 _GAP = r"(?:[ \t\u00a0]++(?:\n[ \t]*+)?|\n[ \t]*+)"
 _OFFICES = "Department|Ministry|Minister|Secretary|Institute|Office|Committee|School|Faculty|Bureau|College|Agency"
+_BODIES = "Administration|Agency|Authority|Board|Bureau|Commission|Committee|Council|Institute|Office|Service|Tribunal"
 _CONNECTOR = (
     r"(?:of\s+the|of|de\s+l[ao]s?|de|del|della|di|da|dos?|du|des|bin|ibn|ben|van\s+de[rn]?|van|von\s+der|von|zu|zum|"
     rf"upon|ter|ten|af|av|y|&|(?<=(?:Yet|Back|Road|Guide|Ode|Introduction)\s)to(?:\s+the)?|the(?=\s+(?:{BYNAMES})\b(?!\s+\p{{Lu}}))|and(?=\s+(?:Sons|Co|Company|Brothers)\b)|"
     r"(?<=(?:Cent(?:er|re)|Institute|Council|Fund|Association|Society|Committee|Agency|Organi[sz]ation|Bureau|"
     r"Foundation|Commission|Alliance|School|Academy|Board|Movement)\s)(?:for(?:\s+the)?|on)|"
+    rf"(?<=\b[Tt]he\s(?:\p{{Lu}}\p{{L}}+\s)?(?:{_OFFICES}|Assembly|Authority)\s)for(?:\s+the)?|"
+    r"(?<=(?:Treaty|Convention|Agreement|Protocol|Covenant|Declaration)\s)(?:on(?:\s+the)?|for\s+the|against)|"
+    rf"(?<=\b[Tt]he\s(?:\p{{Lu}}\p{{Ll}}+\s){{1,2}})and(?=\s+(?:\p{{Lu}}\p{{Ll}}+\s+){{1,2}}(?:{_BODIES})\b)|"
     rf"(?<=(?:{_OFFICES})\s(?:of|for)\s(?:\p{{Lu}}\p{{L}}+\s){{1,2}})and)"
 )
 _PHRASE = regex.compile(

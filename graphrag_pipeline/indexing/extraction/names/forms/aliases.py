@@ -17,6 +17,7 @@ import regex
 
 from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word, token_rank
 from graphrag_pipeline.indexing.extraction.names.cues import (
+    ACRONYMS,
     DESCRIBING_HONORIFICS,
     EPITHETS,
     FEMALE_GIVEN_NAMES,
@@ -228,17 +229,18 @@ def _link_initials(types: Mapping[str, str], links: Mapping[str, str]) -> dict[s
     """Link an acronym of three letters or more that only one name has as its initials, and "GNU GPL" after "GPL"."""
     able = {form for form, kind in types.items() if kind in _TERM_TYPES or kind == ORGANIZATION}
     follow = dict(links)
-    longs = [form for form in able if form.count(" ") > 1 and all(len(word) > 1 for word in form.split())]
+    longs = [form for form in able if " " in form and all(len(word) > 1 for word in form.split())]
     found = {}
     for form in sorted(able):
         owner, _, short = form.rpartition(" ")
-        if not (2 < len(short) <= _MAX_INITIALS and short.isalpha() and short.isupper()) or form in links:
+        least = 2 if form in ACRONYMS and types[form] == ORGANIZATION else 3  # "EU"
+        if not (least <= len(short) <= _MAX_INITIALS and short.isalpha() and short.isupper()) or form in links:
             continue
         start = f"{owner} " if owner else ""
         fitting = {
             _follow(long, follow)
             for long in longs
-            if long.startswith(start) and is_acronym_of(short, long.removeprefix(start))
+            if long.count(" ") > least - 2 and long.startswith(start) and is_acronym_of(short, long.removeprefix(start))
         }
         if len(fitting) == 1:
             found[form] = min(fitting)

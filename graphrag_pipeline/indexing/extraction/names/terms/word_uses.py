@@ -30,7 +30,7 @@ _TOKEN = re.compile(
     r"[\w.$@~/\\-]*[_$@~/\\=(<>*|`+][\w.$@~/\\=(<>*|`+-]*|[^\W\d_]+(?:[-\u2010'’][^\W\d_]+)*|\d+|[^\w\s]|\n\n"
 )
 _SUFFIXES = ("ly", "'t", "’t", "'s", "’s", "'ll", "’ll", "self", "selves")
-_SMALL = frozenset(word.lower() for word in STOPWORDS | LONERS)
+_SMALL = frozenset(word.lower() for word in STOPWORDS | LONERS) | {"may"}
 _BEFORE_NOUN = frozenset(
     word.lower()
     for word in words("""
@@ -38,6 +38,7 @@ _BEFORE_NOUN = frozenset(
     per over between into without within on at after before during against about through under both
     """)
 )
+_BEFORE_PLURAL = _BEFORE_NOUN - {"a", "an", "this", "that", "each", "every", "another"}
 _DETERMINERS = frozenset(
     word.lower() for word in words("the a an his her their its my your our this that these those no each every any")
 )
@@ -83,6 +84,7 @@ class WordUses:
         n_pronouns: words such as "he" and "my", which stories have and explanations have not.
         total: occurrences of each content word, those with a capital at the start of a sentence included.
         nouns, verbs, adjectives: occurrences that the neighbours of a word show to be one.
+        alone: occurrences without another content word after "the", "of" and the like, where no verb stands.
         runs: sequences of two or more content words, with their number.
         plurals: singular -> its plurals in the document.
         in_sentences: words, and pairs of neighbours, outside of headings; empty if there are no headings.
@@ -94,6 +96,7 @@ class WordUses:
     nouns: Counter[str] = field(default_factory=Counter)
     verbs: Counter[str] = field(default_factory=Counter)
     adjectives: Counter[str] = field(default_factory=Counter)
+    alone: Counter[str] = field(default_factory=Counter)
     runs: Counter[tuple[str, ...]] = field(default_factory=Counter)
     plurals: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     in_sentences: set[str | tuple[str, str]] = field(default_factory=set)
@@ -162,6 +165,7 @@ def _count_run(run: list[str], before: str, after: str, uses: WordUses) -> None:
     uses.total.update(run)
     first, last = run[0], run[-1]
     is_alone = len(run) == 1
+    uses.alone[last] += is_alone and before in _BEFORE_PLURAL
     if not is_alone:
         follows_verb = before in _BEFORE_VERB and before not in _BEFORE_NOUN
         uses.verbs[first] += follows_verb
@@ -196,7 +200,9 @@ def _fold_plurals(uses: WordUses) -> None:
         singular = singular_of(word, uses.total) or singular_of(word, load_ranks())
         if singular:
             uses.plurals[singular].add(word)
-            if uses.verbs[singular] and not uses.nouns[singular]:  # "it exists", "must exist", but never "an exist"
+            # "the test fails" and "must fail", but never "the fails"
+            n_verbs, n_nouns = uses.verbs[singular], uses.nouns[singular]
+            if (n_verbs and not n_nouns) or (n_verbs > n_nouns and not uses.alone[word]):
                 uses.verbs[word] += uses.nouns.pop(word, 0)
             for counter in (uses.total, uses.nouns, uses.verbs, uses.adjectives):
                 counter[singular] += counter.pop(word, 0)

@@ -130,10 +130,15 @@ def type_acronyms(types: dict[str, str], acronyms: Mapping[str, str]) -> dict[st
 
 
 def vote_types(names: Iterable[Name], types: dict[str, str], links: dict[str, str]) -> dict[str, str]:
-    """Return the type of each canonical form: the commonest of its occurrences, UNKNOWN last, ties by name."""
+    """Return the type of each canonical form: the commonest of its occurrences, UNKNOWN last, ties by name.
+
+    An acronym has no vote if its long form has the type of a name: "NDA" says less than "National Deposits Authority".
+    """
     votes: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for name in names:
-        votes[links[name.form]][types[name.form]] += 1
+        form, long = name.form, links[name.form]
+        is_acronym = form != long and form.isupper() and " " not in form
+        votes[long][types[long] if is_acronym and types.get(long) in _NAMED else types[form]] += 1
     return {form: min(kinds, key=lambda kind: (kind == UNKNOWN, -kinds[kind], kind)) for form, kinds in votes.items()}
 
 
@@ -159,7 +164,7 @@ def _type_by_last_words(types: Mapping[str, str], cues: Mapping[str, Counter[str
     """
     ends: defaultdict[str, set[str]] = defaultdict(set)
     for form, kind in types.items():
-        if kind in (PERSON, ORGANIZATION) and " " in form and " of " not in form:
+        if kind in (PERSON, ORGANIZATION) and " " in form and " of " not in form and " for " not in form:
             ends[form.split()[-1]].add(kind)
     found = {}
     for form, kind in types.items():

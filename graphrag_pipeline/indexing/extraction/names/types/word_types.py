@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import regex
 
-from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word
+from graphrag_pipeline.indexing.extraction.names.capitalization import (
+    is_common_word,
+    is_proper_word,
+    token_rank,
+)
 from graphrag_pipeline.indexing.extraction.names.cues import (
     BYNAMES,
     DESCRIBING_HONORIFICS,
@@ -22,6 +26,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     ORGANIZATION_HEADS,
     ORGANIZATION_TAILS,
     ORGANIZATIONS,
+    PERSON_ROLES,
     PLACE_HEADS,
     PLACE_TAILS,
     RANKS,
@@ -29,6 +34,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.dates import is_date
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import title_of
 
 PERSON, ORGANIZATION, GEO, EVENT, UNKNOWN = "PERSON", "ORGANIZATION", "GEO", "EVENT", "UNKNOWN"
@@ -45,6 +51,9 @@ software systems networks records services service technologies forces groups ch
 semiconductors insurance energy petroleum financial electronics therapeutics telecom logistics securities mutual
 library
 """)
+_JOINED_TAILS = words("administration")  # "Food and Drug Administration"
+_OFFICERS = PERSON_ROLES & HONORIFICS | words("secretary minister")
+_OFFICES = words("office assembly")
 _SCOPED_TAILS = words("network initiative register service services library mutual forces")
 
 
@@ -67,14 +76,25 @@ def type_by_words(form: str) -> str | None:
     ):  # "Covered Software"
         return None
     head = next((words[n - 1] for n in range(1, len(words)) if words[n] in ("OF", "FOR")), "")
-    if head and (first in ORGANIZATION_HEADS or head in _INSTITUTIONS):  # "National Institute of Standards"
+    is_office = head in _OFFICES and "FOR" in words  # "Office for National Statistics"
+    is_institution = first in ORGANIZATION_HEADS or head in _INSTITUTIONS  # "National Institute of Standards"
+    if head and (is_institution or is_office):
         return ORGANIZATION
     if "CORPS" in words[:-2] and "OF" in words:  # "Army Corps of Engineers"
         return ORGANIZATION
+    is_tailed = last in ORGANIZATION_TAILS or last in PLACE_TAILS
+    if is_tailed and head in _OFFICERS and f"{head} OF THE" in " ".join(words):
+        return PERSON  # "President of the Nordic Council"
+    if last in ORGANIZATION_TAILS and _is_about_organization(words):
+        return None
+    if last == "STATES" and _is_kind_of_state(words):
+        return None
     if len(words) == 1:
         return ORGANIZATION if first in ORGANIZATIONS else None
-    if last in ORGANIZATION_TAILS or "&" in words:
+    if last in ORGANIZATION_TAILS or "&" in words or ("AND" in words and last in _JOINED_TAILS):
         return ORGANIZATION
+    if words[-2:] == ["OF", "STATE"]:
+        return PERSON if head in _OFFICERS else None
     if last in PLACE_TAILS:
         return GEO
     if (first in HONORIFICS or (first in RANKS and words[1] in HONORIFICS)) and "OF" not in words[:2]:
@@ -95,3 +115,18 @@ def _is_event(words: list[str]) -> bool:
     last = words[-2] if len(words) > 2 and _NUMERAL.fullmatch(words[-1]) else words[-1]  # World War II
     is_storm = words[0] in STORMS and len(words) == 2 and not is_common_word(words[1])
     return is_storm or last in EVENT_TAILS or (words[0] in EVENT_HEADS and words[1] == "OF")
+
+
+def _is_about_organization(words: list[str]) -> bool:
+    """Whether an organization only ends the name of another thing: "Official Journal of the European Union"."""
+    if "OF" not in words[1:-2] or words[words.index("OF") + 1] != "THE":
+        return False
+    head = words[words.index("OF") - 1]
+    is_organization = head in ORGANIZATION_HEADS or head in ORGANIZATION_TAILS or head in ORGANIZATIONS
+    is_everyday = token_rank(head.lower()) is not None and not is_proper_word(head)
+    return is_everyday and not is_organization and not head.endswith("S")
+
+
+def _is_kind_of_state(words: list[str]) -> bool:
+    """Whether common words describe states: "Member States", not "United States" or "Baltic States"."""
+    return " ".join(words) not in load_places() and all(map(is_common_word, words[:-1]))

@@ -17,6 +17,14 @@ def test_the_neighbours_of_a_word_say_how_it_is_used() -> None:
     assert uses.noun_share("upgrading") == uses.noun_share("depending") == 0.0
 
 
+def test_what_fails_is_no_noun_and_updates_are() -> None:
+    text = """The lookup fails, and a test must fail. If the check fails, it may fail again. We update the list, you
+    update it, and they must update it. The updates, or the security updates, help. An update of it is due."""
+    uses = count_uses(text, [(0, len(text))])
+    assert uses.noun_share("fail") == 0.0
+    assert uses.nouns["update"] == 3
+
+
 def test_a_word_with_the_capital_of_a_sentence_counts() -> None:
     uses = count_uses("Surgery helps. We offer surgery.", [(0, 15), (15, 32)])
     assert uses.total["surgery"] == 2
