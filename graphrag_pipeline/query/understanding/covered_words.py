@@ -4,7 +4,8 @@
 A word is missing if no text has its stem and no word of the texts has a cosine of `NEAR` or more to it (static
 vectors). Names of entities are left out: whether a text has a name says little about the rest of the question. A
 question is not covered if the missing words have at least `MISSING_SHARE` of the weight of its other words; the weight
-of a word is its rarity among the sentences. So one missing word of a long question does not count.
+of a word is its rarity among the sentences. So one missing word of a long question does not count. Of "Whom did Bob
+love, and who haunted Scrooge?" it is enough if one part is covered.
 
 Of a question for the holder of a role ("Scrooge's dentist") only texts with the names count, since another person's
 dentist answers nothing. A role with a known direction (`roles.py`) is missing unless the texts have it, the role of the
@@ -19,6 +20,7 @@ instead.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,6 +36,9 @@ from graphrag_pipeline.text.sentences import split_sentences
 
 NEAR = 0.6
 MISSING_SHARE = 0.4
+_NEXT_QUESTION = re.compile(
+    r"\?\s+(?=\w)|,?\s+and\s+(?=(?:who|whom|whose|what|when|where|which|why|how)\b)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -63,9 +68,14 @@ def texts_of(units: Sequence[TextUnitRecord]) -> list[str]:
 
 
 def measure_coverage(index: IndexReader, question: str, texts: Sequence[str]) -> Coverage:
-    """Return which words of a question texts do not have."""
+    """Return which words of a question texts do not have; of several questions in one, of the one they cover best."""
     if not texts or not is_english(question):
         return Coverage()
+    parts = filter(None, _NEXT_QUESTION.split(question))
+    return min((_measure_part(index, part, texts) for part in parts), key=lambda coverage: coverage.share)
+
+
+def _measure_part(index: IndexReader, question: str, texts: Sequence[str]) -> Coverage:
     names = read_name_words(index, question)
     sought = topic_words(question) - names
     about = _about(question, names, texts)

@@ -6,13 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline.inspection.doctor.diagnosis import Diagnosis, diagnose, render_diagnosis
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.model_server.vectors import embed
 from graphrag_pipeline_tests.support.command_line import run
-from graphrag_pipeline_tests.support.models.model_roots import make_model_root
+from graphrag_pipeline_tests.support.models.model_roots import KEY_VARIABLE, make_model_root
 
 FREE = {"prompt_price": 0, "completion_price": 0}
 GOOD = {"parameters": {"temperature": 0}, **FREE}
@@ -55,7 +57,8 @@ def test_no_server_is_one_failed_check(tmp_path: Path) -> None:
     assert diagnosis.forecast is None and "not known" in diagnosis.why_no_forecast
 
 
-def test_a_refused_key_names_the_variable(tmp_path: Path) -> None:
+def test_a_refused_key_names_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEY_VARIABLE, raising=False)
     with running_model_server(api_key="right") as server:
         diagnosis = diagnose(make_root(tmp_path / "root", server.base_url))
     status, text = found(diagnosis, "chat_model", "endpoint")

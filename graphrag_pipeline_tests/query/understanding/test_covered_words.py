@@ -34,6 +34,8 @@ def yard(tmp_path_factory):
         ("What is Tom Pruitt's telephone number?", ("number", "telephone")),
         ("Who was Tom Pruitt's teacher?", ()),  # the text has the role of the other person
         ("Who is Tom Pruitt's dentist?", ("dentist",)),  # another person's dentist
+        ("Who is Tom Pruitt's dentist, and who founded the boat yard?", ()),  # one of two questions is answered
+        ("Who is Tom Pruitt's dentist? What is his telephone number?", ("dentist",)),
         ("Wer ist der Zahnarzt von Tom Pruitt?", ()),  # vectors and stems are English
         ("谁是老师？", ()),
     ],
