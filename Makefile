@@ -23,7 +23,7 @@ demo: $(VENV)/installed  ## index the sample corpus, ask a local and a global qu
 test: $(VENV)/installed-dev  ## fast and end-to-end tests, through real parts
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ui"
 
-test-fast: $(VENV)/installed-dev  ## unit and property tests only, in under two minutes
+test-fast: $(VENV)/installed-dev  ## unit and property tests only, in about two minutes
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ui and not slow"
 
 test-ui: $(VENV)/installed-dev  ## a live Dagster UI in headless Chromium (Debian's chromium and chromium-driver)
