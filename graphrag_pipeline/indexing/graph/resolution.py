@@ -261,10 +261,11 @@ def _is_addressed(honorifics: list[str], surname: str, names: list[str]) -> bool
     rank = token_rank(surname.capitalize())
     if not honorifics or len(names) != 1 or (rank is not None and rank < _MIN_SURNAME_RANK):
         return False
-    given, *_, last = split_honorifics(names[0])[1]
+    words = split_honorifics(names[0])[1]
+    given, last = words[0], words[-1]
     keys = {word.rstrip(".") for word in honorifics}
     is_female = given in FEMALE_GIVEN_NAMES
-    if last != surname or given not in GIVEN_NAMES or len(given) < 2:
+    if len(words) < 2 or last != surname or given not in GIVEN_NAMES or len(given) < 2:
         return False
     return not keys & (MALE_HONORIFICS if is_female else FEMALE_HONORIFICS)
 

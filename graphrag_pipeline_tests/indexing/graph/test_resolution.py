@@ -23,6 +23,7 @@ def propose(*titles: tuple[str, str, int]) -> list[tuple[str, str, str]]:
         ([("MS. ZHOU", "PERSON", 3), ("HELEN ZHOU", "PERSON", 2)], [("MS. ZHOU", "HELEN ZHOU", "alias")]),
         ([("MS. ZHOU", "PERSON", 3), ("PETER ZHOU", "PERSON", 2)], []),
         ([("MS. ZHOU", "PERSON", 3), ("HELEN ZHOU", "PERSON", 2), ("ANNA ZHOU", "PERSON", 1)], []),
+        ([("MR. ZHOU", "PERSON", 3), ("MRS. ZHOU", "PERSON", 2)], []),
         ([("MS. SMITH", "PERSON", 3), ("HELEN SMITH", "PERSON", 2)], []),
         ([("WASHINGTON", "GEO", 9), ("GEORGE WASHINGTON", "PERSON", 1)], []),
         ([("WHO", "ORGANIZATION", 9), ("WORLD HEALTH ORGANIZATION", "ORGANIZATION", 1)],
