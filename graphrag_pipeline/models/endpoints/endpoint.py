@@ -170,13 +170,8 @@ class Endpoint:
             await asyncio.sleep(max(pause, outcome.retry_after_s or 0.0))
 
     async def list_models(self) -> object:
-        """Return the body of the endpoint's list of models; None if it does not answer."""
-        client = self._connect()
-        try:
-            async with asyncio.timeout(min(LIST_TIMEOUT_S, self._settings.timeout_s)):
-                return await client.get("/models", cast_to=object)
-        except attempt_errors():
-            return None
+        """Return the body of the endpoint's list of models, or the `Problem` why there is none."""
+        return await fetch_model_list(self._connect(), min(LIST_TIMEOUT_S, self._settings.timeout_s))
 
     def _most_attempts(self, problem: Problem) -> int:
         most = self._settings.max_attempts
@@ -296,6 +291,15 @@ class Endpoint:
         if self._client is None or self._loop is not loop:
             self._client, self._loop = make_client(self._settings, self.host), loop
         return self._client
+
+
+async def fetch_model_list(client: openai.AsyncOpenAI, timeout_s: float = LIST_TIMEOUT_S) -> object:
+    """Return the body of an endpoint's list of models, or the `Problem` why there is none."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await client.get("/models", cast_to=object)
+    except attempt_errors() as error:
+        return describe_problem(error, client.api_key, timeout_s)
 
 
 def _record_outcome(span: AttemptSpan, outcome: Sent[Any] | Problem) -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.embedding_replies import read_vectors
-from graphrag_pipeline.models.endpoints.endpoint import Endpoint, ModelSettings
-from graphrag_pipeline.models.endpoints.problems import Problem, attempt_errors, describe_problem
+from graphrag_pipeline.models.endpoints.endpoint import Endpoint, ModelSettings, fetch_model_list
+from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.replies import read_completion
 from graphrag_pipeline.models.endpoints.sdk_client import make_client
 from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
@@ -25,9 +25,6 @@ from graphrag_pipeline.models.event_loop import start_in_loop
 from graphrag_pipeline.models.ports import Message, ReplyFormatError
 from graphrag_pipeline.models.requests import canonical_json
 from graphrag_pipeline.models.spending import Spending
-
-T = TypeVar("T")
-LIST_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -71,11 +68,9 @@ def list_models(settings: ModelSettings) -> list[ListedModel] | Problem:
 
 
 async def _list_models(settings: ModelSettings) -> list[ListedModel] | Problem:
-    client = make_client(settings.model_copy(update={"timeout_s": LIST_TIMEOUT_S}), settings.base_url)
-    try:
-        body = await client.get("/models", cast_to=object)
-    except attempt_errors() as error:
-        return describe_problem(error, client.api_key, LIST_TIMEOUT_S)
+    body = await fetch_model_list(make_client(settings, settings.base_url))
+    if isinstance(body, Problem):
+        return body
     return [ListedModel(name, window) for name, window in read_model_windows(body).items()]
 
 
