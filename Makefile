@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 RUN = $(BIN)/graphrag-pipeline --root data
+SECURITY_TOOLS = 'pip-audit>=2.9,<3' 'cyclonedx-bom>=7,<8'
 
-.PHONY: demo test test-fast test-ui test-real-model lint types docs dev bench clean
+.PHONY: demo test test-fast test-ui test-real-model lint audit sbom types docs dev bench clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -13,6 +14,18 @@ $(VENV)/installed: pyproject.toml constraints.txt
 
 $(VENV)/installed-dev: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,documents,cjk,ui,docs]'
+	touch $@
+
+# Tools that look at an environment live in one of their own, so that they do not add to it.
+$(VENV)/security/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)/security
+	$(VENV)/security/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(SECURITY_TOOLS)
+	touch $@
+
+# What a user gets: the package with the extras that a deployment may want, without tools of development.
+$(VENV)/deployed/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)/deployed
+	$(VENV)/deployed/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[documents,cjk,postgres]'
 	touch $@
 
 demo: $(VENV)/installed  ## index the sample corpus, ask a local and a global question
@@ -33,9 +46,17 @@ test-real-model: $(VENV)/installed-dev  ## behaviour with a model of yours: REAL
 	@test -n "$(REAL_MODEL_URL)" && test -n "$(REAL_MODEL)" || { echo "usage: make test-real-model REAL_MODEL_URL=http://127.0.0.1:8080/v1 REAL_MODEL=name"; exit 2; }
 	REAL_MODEL_URL="$(REAL_MODEL_URL)" REAL_MODEL="$(REAL_MODEL)" $(BIN)/python -m pytest -s -m real_model graphrag_pipeline_tests/test_real_model.py
 
-lint: $(VENV)/installed-dev
+lint: $(VENV)/installed-dev audit
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+audit: $(VENV)/installed-dev $(VENV)/security/installed  ## dependencies: known vulnerabilities, or pins and file hashes
+	$(BIN)/python -m graphrag_pipeline_tests.support.supply_chain constraints.txt $(VENV)/security/bin/pip-audit
+
+sbom: $(VENV)/deployed/installed $(VENV)/security/installed  ## docs/_build/sbom.json: every package of a deployment (CycloneDX)
+	mkdir -p docs/_build
+	$(VENV)/security/bin/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml -o docs/_build/sbom.json $(VENV)/deployed
+	@echo "wrote docs/_build/sbom.json"
 
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
