@@ -170,7 +170,7 @@ class Endpoint:
             await asyncio.sleep(max(pause, outcome.retry_after_s or 0.0))
 
     async def list_models(self) -> object:
-        """Return the body of the endpoint's list of models, or the `Problem` why there is none."""
+        """Return the body of the endpoint's list of models, or the `Problem` that prevented it."""
         return await fetch_model_list(self._connect(), min(LIST_TIMEOUT_S, self._settings.timeout_s))
 
     def _most_attempts(self, problem: Problem) -> int:
@@ -294,7 +294,7 @@ class Endpoint:
 
 
 async def fetch_model_list(client: openai.AsyncOpenAI, timeout_s: float = LIST_TIMEOUT_S) -> object:
-    """Return the body of an endpoint's list of models, or the `Problem` why there is none."""
+    """Return the body of an endpoint's list of models, or the `Problem` that prevented it."""
     try:
         async with asyncio.timeout(timeout_s):
             return await client.get("/models", cast_to=object)
