@@ -116,7 +116,7 @@ STAGES: dict[str, Stage] = {
             engine="resolution",
             prompts=("resolve_entities",),
             files=(OVERRIDES_FILE,),
-            algorithm=7,
+            algorithm=8,
         ),
         Stage(
             "summarized_descriptions",

@@ -242,9 +242,9 @@ def _propose_persons(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
         honorifics, rest = split_honorifics(title)
         bare = " ".join(rest)
         candidates = sorted(full[rest[0]] - {title}) if len(rest) == 1 else []
-        if any(word.rstrip(".") in FEMALE_HONORIFICS for word in honorifics):
+        if _has_female_address(honorifics):
             pass
-        elif len(candidates) == 1:
+        elif len(candidates) == 1 and not _is_address(candidates[0]):
             evidence = f"{candidates[0]} is the only full name with {rest[0]}"
             yield Merge(title, candidates[0], "alias", evidence, 0.9, needs_neighbour=True)
         elif honorifics and bare in records and records[bare].type == _PERSON:
@@ -254,6 +254,15 @@ def _propose_persons(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
         if _is_addressed(honorifics, bare, candidates):
             evidence = f"{candidates[0]} is the only full name with the rare surname {bare}"
             yield Merge(title, candidates[0], "alias", evidence, 0.85)
+
+
+def _has_female_address(honorifics: Iterable[str]) -> bool:
+    return any(word.rstrip(".") in FEMALE_HONORIFICS for word in honorifics)
+
+
+def _is_address(title: str) -> bool:
+    """Whether a title is a form of address with one name, such as "MRS. ZHOU", which is no full name."""
+    return len(split_honorifics(title)[1]) == 1
 
 
 def _is_addressed(honorifics: list[str], surname: str, names: list[str]) -> bool:
@@ -271,14 +280,17 @@ def _is_addressed(honorifics: list[str], surname: str, names: list[str]) -> bool
 
 
 def _full_names(records: Mapping[str, TitleRecord]) -> dict[str, set[str]]:
-    """Return first or last word -> titles of persons with two or more words."""
+    """Return first or last word -> titles of persons with two or more words.
+
+    "MRS. ZHOU" is among them, because it makes "ZHOU" ambiguous beside "HELEN ZHOU".
+    """
     full: defaultdict[str, set[str]] = defaultdict(set)
     for title, record in records.items():
         words = title.split()
         if record.type != _PERSON or len(words) < 2 or {"OF", "THE"} & set(words) or "'S " in title:
             continue
         honorifics, rest = split_honorifics(title)
-        if len(rest) > 1 or any(word.rstrip(".") in FEMALE_HONORIFICS for word in honorifics):
+        if len(rest) > 1 or _has_female_address(honorifics):
             full[rest[0]].add(title)
             full[rest[-1]].add(title)
     return full

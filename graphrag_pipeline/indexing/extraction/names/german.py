@@ -28,7 +28,6 @@ seinen seinem seiner ihr ihre ihren ihrem ihrer unser unsere dieser diese dieses
 welcher welche im am zum zur vom beim ins ans viele viel mehr alle wenige einige zwei drei vier fünf
 """)
 _SPEAKING = words("sagte sagt meinte fragte antwortete rief erklärte betonte lachte schrieb erzählte kündigte warnte")
-_PLACES_AFTER = words("in aus nach bei")
 _AMOUNTS = words("""
 millionen milliarden prozent ende anfang mitte liter kilo meter kilometer stück paar dutzend uhr euro jahre tonnen
 hektar grad montag dienstag mittwoch donnerstag freitag samstag sonntag januar februar märz april mai juni juli august
