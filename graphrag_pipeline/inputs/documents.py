@@ -18,16 +18,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import InputChangedError, PipelineError
+from graphrag_pipeline.filesystem.fsspec_errors import describe_error
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.inputs.chunks import describe_notes, is_chunk_file, join_chunks
+from graphrag_pipeline.inputs.conversion import NEEDS_CONVERTER, convert_to_markdown
 from graphrag_pipeline.inputs.formats import (
     CONVERTED,
     FORMATS,
-    NEEDS_CONVERTER,
     STRUCTURED,
+    DamagedInput,
     Row,
     UnreadableInput,
-    convert_to_markdown,
     decode_text,
     normalize_text,
     read_csv,
@@ -41,6 +42,7 @@ from graphrag_pipeline.inputs.record_values import (
     as_text,
     canonical_json,
     column_names,
+    exceeds_depth,
     find_column,
     value_of,
     without_columns,
@@ -69,6 +71,7 @@ class SourceRecord:
     problem: str | None
     chunks: list[dict[str, Any]] | None = None  # `tables.CHUNKS`, if a structured file holds the document in chunks
     note: str | None = None  # defects of its rows, although it was read
+    is_unknown: bool = False  # with a problem: the content is not known, so the last known documents stay
 
 
 def document_id_of(path: str, record: str = "") -> str:
@@ -82,18 +85,24 @@ def format_of(path: str) -> str:
     return FORMATS.get(extension, extension)
 
 
-def problem_record(path: str, problem: str, record: str = "", n_bytes: int = 0) -> SourceRecord:
+def problem_record(
+    path: str, problem: str, record: str = "", n_bytes: int = 0, is_unknown: bool = False
+) -> SourceRecord:
     """Make a record without a document."""
-    return SourceRecord(
-        document_id_of(path, record), path, record, format_of(path), n_bytes, "", "", "", None, "{}", problem
-    )
+    own_id, format = document_id_of(path, record), format_of(path)
+    return SourceRecord(own_id, path, record, format, n_bytes, "", "", "", None, "{}", problem, is_unknown=is_unknown)
+
+
+def access_problem(error: OSError) -> str:
+    """Return the problem of a file that cannot be opened or read."""
+    return f"cannot be read ({error.strerror}); fix its permissions"
 
 
 def read_records(path: str, data: bytes, settings: InputSettings) -> list[SourceRecord]:
     """Read one file: one record for a text or office file, one per row for csv, json, jsonl and parquet.
 
     Rows that are chunks of documents make one record per document (see `chunks.py`), with a note on defects of its
-    rows.
+    rows. Whatever a file raises is the problem of that file alone.
 
     Args:
         path: path relative to the input folder; it determines the ids and, by its extension, the format.
@@ -101,6 +110,9 @@ def read_records(path: str, data: bytes, settings: InputSettings) -> list[Source
 
     Returns:
         Records in file order with unique ids, at least one; an unusable record has a `problem`.
+
+    Raises:
+        MemoryError: the process may not have the memory that the file needs.
     """
     format = format_of(path)
     try:
@@ -112,9 +124,15 @@ def read_records(path: str, data: bytes, settings: InputSettings) -> list[Source
             raise UnreadableInput("empty")
         if format in STRUCTURED:
             return _read_rows(path, format, data, settings)
-        return [_read_whole_file(path, format, data)]
+        return [_read_whole_file(path, format, data, settings)]
     except UnreadableInput as problem:
-        return [problem_record(path, str(problem), n_bytes=len(data))]
+        is_unknown = isinstance(problem, DamagedInput)
+        return [problem_record(path, str(problem), n_bytes=len(data), is_unknown=is_unknown)]
+    except MemoryError:
+        raise
+    except Exception as error:  # parsers raise errors of any kind, and a bad file must not stop the others
+        problem_text = f"cannot be read as {format} ({describe_error(error)}); open it and save it again, or exclude it"
+        return [problem_record(path, problem_text, n_bytes=len(data), is_unknown=True)]
 
 
 def build_corpus_manifest(records: Iterable[SourceRecord]) -> pa.Table:
@@ -171,8 +189,8 @@ def build_documents(records: Iterable[SourceRecord]) -> pa.Table:
     )
 
 
-def _read_whole_file(path: str, format: str, data: bytes) -> SourceRecord:
-    title, text = convert_to_markdown(data, format) if format in CONVERTED else ("", decode_text(data))
+def _read_whole_file(path: str, format: str, data: bytes, settings: InputSettings) -> SourceRecord:
+    title, text = convert_to_markdown(data, format, settings) if format in CONVERTED else ("", decode_text(data))
     if not text.strip():
         raise UnreadableInput(
             "empty: no text in it (a scanned page needs OCR first)" if format in CONVERTED else "empty"
@@ -184,12 +202,12 @@ def _read_whole_file(path: str, format: str, data: bytes) -> SourceRecord:
 
 
 def _read_rows(path: str, format: str, data: bytes, settings: InputSettings) -> list[SourceRecord]:
-    rows = list(_iterate_rows(format, data, settings))
+    rows = [_refuse_deep(row, settings.max_nesting) for row in _iterate_rows(format, data, settings)]
     valid = [row.values for row in rows if row.values is not None]
     if not rows:
         raise UnreadableInput("empty: no rows")
     if not valid:
-        raise UnreadableInput(f"no valid row; {rows[0].problem}")
+        raise DamagedInput(f"no valid row; {rows[0].problem}")
     if not any(find_column(values, settings.text_column) for values in valid):
         found = sorted({name for values in valid for name in column_names(values)})
         more = ", ..." if len(found) > _MAX_COLUMNS_NAMED else ""
@@ -242,6 +260,13 @@ def _iterate_rows(format: str, data: bytes, settings: InputSettings) -> Iterator
     if format == "json":
         return read_json(data)
     return read_jsonl(data) if format == "jsonl" else read_parquet(data)
+
+
+def _refuse_deep(row: Row, max_nesting: int) -> Row:
+    if row.values is None or not exceeds_depth(row.values, max_nesting):
+        return row
+    problem = f"{row.where}: its values are nested more than input.max_nesting = {max_nesting} deep"
+    return replace(row, values=None, problem=problem)
 
 
 def _read_row(path: str, row: Row, settings: InputSettings, seen: dict[str, str]) -> SourceRecord:

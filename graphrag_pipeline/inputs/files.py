@@ -13,35 +13,31 @@ import contextlib
 import dataclasses
 import errno
 import hashlib
-import importlib.metadata
 import os
 import stat
 import tempfile
 from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.identity import bucket_of, stable_hash
-from graphrag_pipeline.inputs.documents import SourceRecord, document_id_of, format_of, problem_record, read_records
-from graphrag_pipeline.inputs.formats import CONVERTED, FORMATS, STRUCTURED
-from graphrag_pipeline.inputs.paths import InputFile, is_excluded, is_ignored, label_of
+from graphrag_pipeline.identity import bucket_of
+from graphrag_pipeline.inputs.documents import (
+    SourceRecord,
+    access_problem,
+    document_id_of,
+    format_of,
+    problem_record,
+    read_records,
+)
+from graphrag_pipeline.inputs.formats import FORMATS, STRUCTURED
+from graphrag_pipeline.inputs.paths import GONE, InputFile, is_excluded, is_ignored, label_of
+from graphrag_pipeline.inputs.reading_process import is_risky, read_apart
+from graphrag_pipeline.inputs.record_files import RECORDS_FOLDER, ReadFile, entry_name, is_cached, read_cached
 from graphrag_pipeline.inputs.remote import COPIES, fetch, list_remote
 from graphrag_pipeline.settings.settings import InputSettings
-from graphrag_pipeline.tables import CHUNKS
 
-READER_VERSION = "4"
-"""Raise it when a reader returns another result for the same bytes; cached records are then not used."""
-
-_CACHE = "documents"
-_COLUMN_TYPES = {"n_bytes": pa.int64(), "chunks": CHUNKS}  # columns of a cached record; all others are text
-_RECORD_SCHEMA = pa.schema(
-    [(field.name, _COLUMN_TYPES.get(field.name, pa.string())) for field in dataclasses.fields(SourceRecord)]
-)
+_MEGABYTE = 1_000_000
 
 
 def read_input(
@@ -196,31 +192,45 @@ def _read_files(
 
 
 def _read_file(file: InputFile, settings: InputSettings, cache_folder: Path | None) -> list[SourceRecord]:
+    """Return the records of a file; what goes wrong is a problem of this file."""
     if file.problem:
-        return [problem_record(file.path, file.problem)]
+        return [problem_record(file.path, file.problem, is_unknown=file.is_fault)]
     format = format_of(file.path)
     try:
+        n_bytes = file.n_bytes if file.url_path else os.stat(file.location).st_size
         if format not in FORMATS.values():  # do not read a file of an unsupported type, which can be large
-            size = file.n_bytes if file.url_path else os.stat(file.location).st_size
-            return [dataclasses.replace(record, n_bytes=size) for record in read_records(file.path, b"", settings)]
+            return [dataclasses.replace(record, n_bytes=n_bytes) for record in read_records(file.path, b"", settings)]
+        if n_bytes > settings.max_file_mb * _MEGABYTE:
+            return [problem_record(file.path, _size_problem(n_bytes, settings), n_bytes=n_bytes, is_unknown=True)]
+        if is_risky(file.path, n_bytes):
+            with open(file.location, "rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            return read_cached(
+                cache_folder,
+                file.path,
+                digest,
+                settings,
+                partial(read_apart, file.location, file.path, settings, digest),
+            )
         with open(file.location, "rb") as stream:
             data = stream.read()
+    except FileNotFoundError:
+        return [problem_record(file.path, GONE)]
     except OSError as error:
-        return [problem_record(file.path, f"cannot be read ({error.strerror}); fix its permissions")]
-    if cache_folder is None or not _is_cached(format):
+        return [problem_record(file.path, access_problem(error), is_unknown=True)]
+    if not is_cached(format):
         return read_records(file.path, data, settings)
-    return _read_cached(cache_folder / _CACHE, file.path, data, settings)
+    digest = hashlib.sha256(data).hexdigest()
+    return read_cached(
+        cache_folder, file.path, digest, settings, lambda: ReadFile(read_records(file.path, data, settings), digest)
+    )
 
 
-def _read_cached(cache: Path, path: str, data: bytes, settings: InputSettings) -> list[SourceRecord]:
-    entry = cache / f"{_cache_key(path, data, settings)}.parquet"
-    records = _load(entry)
-    if records is None:
-        records = read_records(path, data, settings)
-        # Without permission to write the cache, `status` still works on the root.
-        with contextlib.suppress(PipelineError):
-            files.replace(entry, _dump(records))
-    return records
+def _size_problem(n_bytes: int, settings: InputSettings) -> str:
+    return (
+        f"has {n_bytes / _MEGABYTE:,.0f} MB, over input.max_file_mb = {settings.max_file_mb:,}; raise it, or split or "
+        "exclude the file"
+    )
 
 
 def list_unused_records(folder: Path | str, settings: InputSettings, cache_folder: Path) -> list[Path]:
@@ -232,39 +242,9 @@ def list_unused_records(folder: Path | str, settings: InputSettings, cache_folde
     inputs = list_input(folder, settings, cache_folder)
     used = {os.path.basename(os.fsdecode(file.location)) for file in inputs if file.url_path}
     for file in inputs:
-        if not file.problem and _is_cached(format_of(file.path)):
+        if not file.problem and is_cached(format_of(file.path)):
             with contextlib.suppress(OSError), open(file.location, "rb") as stream:
-                used.add(f"{_cache_key(file.path, stream.read(), settings)}.parquet")
-    cached = [*(cache_folder / _CACHE).glob("*"), *(cache_folder / COPIES).glob("*")]
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+                used.add(entry_name(file.path, digest, settings))
+    cached = [*(cache_folder / RECORDS_FOLDER).glob("*"), *(cache_folder / COPIES).glob("*")]
     return sorted(path for path in cached if path.name not in used)
-
-
-def _is_cached(format: str) -> bool:
-    return format in STRUCTURED or format in CONVERTED
-
-
-def _cache_key(path: str, data: bytes, settings: InputSettings) -> str:
-    columns = settings.model_dump_json(exclude={"folder", "exclude"})
-    try:  # after the converter is installed or upgraded, files are read again
-        converter = importlib.metadata.version("markitdown") if format_of(path) in CONVERTED else ""
-    except importlib.metadata.PackageNotFoundError:
-        converter = "missing"
-    return stable_hash(READER_VERSION, path, hashlib.sha256(data).hexdigest(), columns, converter)
-
-
-def _dump(records: list[SourceRecord]) -> memoryview:
-    table = pa.Table.from_pylist([vars(record) for record in records], schema=_RECORD_SCHEMA)
-    buffer = pa.BufferOutputStream()
-    pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
-    return memoryview(buffer.getvalue())
-
-
-def _load(entry: Path) -> list[SourceRecord] | None:
-    """Return cached records; None without any, or if the file is damaged."""
-    try:
-        table = pq.read_table(entry, page_checksum_verification=True)
-    except (OSError, pa.ArrowException):
-        return None
-    if not table.schema.equals(_RECORD_SCHEMA) or not table.num_rows or pc.any(table["document_id"].is_null()).as_py():
-        return None
-    return [SourceRecord(**row) for row in table.to_pylist()]

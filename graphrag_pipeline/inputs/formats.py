@@ -1,22 +1,25 @@
 """Readers of file formats: the bytes of a file become text or rows.
 
-Add a format here and in `FORMATS`. A reader raises `UnreadableInput` if nothing in the file can be used. A single bad
-row is returned as a `Row` with a problem. These problems are stored in the corpus manifest, so do not reword them. Keep
-out: paths, settings other than column names, ids, titles and tables (`documents.py`), the disk (`files.py`).
+Add a format here and in `FORMATS`. A reader raises `UnreadableInput` if nothing in the file can be used, and
+`DamagedInput` if its content is not known. A single bad row is returned as a `Row` with a problem. These problems are
+stored in the corpus manifest, so do not reword them. Keep out: office files, html and pdf (`conversion.py`), paths,
+settings other than column names, ids, titles and tables (`documents.py`), the disk (`files.py`).
 """
 
 from __future__ import annotations
 
 import codecs
 import csv
-import importlib
 import io
 import json
 import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # Extension -> format. Whole-file formats are one document; structured ones hold many records.
 FORMATS = {
@@ -28,18 +31,19 @@ STRUCTURED = frozenset({"csv", "json", "jsonl", "parquet"})
 CONVERTED = {"html": "HtmlConverter", "pdf": "PdfConverter", "docx": "DocxConverter", "pptx": "PptxConverter",
              "xlsx": "XlsxConverter"}  # fmt: skip
 
-NEEDS_CONVERTER = "files need a converter: run pip install 'graphrag-pipeline[documents]'"
-"""Part of the problem of a file that cannot be read only because a package is missing."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_HTML_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
 _CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r\f\v\x1a\x1b"))
 _CHARACTERS_PER_NUL = 1_000
+_SLICE_ROWS = 1_024
 _MAX_CSV_FIELD = 2**31 - 1  # the largest limit that all platforms accept
-_OLD_OFFICE = b"\xd0\xcf\x11\xe0"  # also the envelope of an encrypted docx, pptx or xlsx
 
 
 class UnreadableInput(ValueError):
     """Nothing in a file can be used; the message becomes the file's problem in the manifest."""
+
+
+class DamagedInput(UnreadableInput):
+    """The content of a file is not known: it is damaged, over a limit or not accessible. Its last documents stay."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,7 @@ def read_json(data: bytes) -> Iterator[Row]:
     try:
         content = json.loads(decode_text(data))
     except (ValueError, RecursionError) as error:
-        raise UnreadableInput(f"not valid JSON: {error}") from None
+        raise DamagedInput(f"not valid JSON: {error}") from None
     if isinstance(content, dict):
         lists = [value for value in content.values() if _is_list_of_objects(value)]
         content = lists[0] if len(lists) == 1 else [content]
@@ -177,54 +181,31 @@ def read_parquet(data: bytes) -> Iterator[Row]:
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
         for group in range(file.num_row_groups):
-            for values in file.read_row_group(group).to_pylist():
-                number += 1
-                yield Row(number, f"row {number}", values)
+            rows = file.read_row_group(group)
+            for start in range(0, rows.num_rows, _SLICE_ROWS):
+                for values in _plain_rows(rows.slice(start, _SLICE_ROWS)):
+                    number += 1
+                    is_read = isinstance(values, dict)
+                    problem = None if is_read else f"row {number}: a value is outside the range of Python: {values}"
+                    yield Row(number, f"row {number}", values if isinstance(values, dict) else None, problem)
+    except MemoryError:
+        raise
     except (pa.ArrowException, OSError) as error:
-        raise UnreadableInput(f"not a readable Parquet file: {error}") from None
+        raise DamagedInput(f"not a readable Parquet file: {error}") from None
     if not number:
         raise UnreadableInput("empty: no rows")
 
 
-def convert_to_markdown(data: bytes, format: str) -> tuple[str, str]:
-    """Convert an html, pdf, docx, pptx or xlsx file with markitdown.
-
-    Returns:
-        Title ("" if the file has none) and Markdown text.
-
-    Raises:
-        UnreadableInput: the extra is not installed, the file is damaged or has a password.
-    """
+def _plain_rows(rows: pa.Table) -> Iterator[dict[str, Any] | str]:
+    """Yield the values of each row, or the reason why one cannot be converted, such as a date of the year 10000."""
     try:
-        markitdown = importlib.import_module("markitdown")
-        converters = importlib.import_module("markitdown.converters")
-    except ImportError:
-        raise UnreadableInput(f"{format} {NEEDS_CONVERTER}") from None
-    if data.startswith(_OLD_OFFICE):
-        raise UnreadableInput(f"has a password or is an old Office file; save an unprotected copy as .{format}")
-    if format == "html":
-        declared = _HTML_CHARSET.search(data[:4096])
-        data = decode_text(data, declared.group(1).decode("ascii", "replace") if declared else None).encode()
-    # Use only the converter of this format: others would read a damaged file as another format.
-    converter = markitdown.MarkItDown(enable_builtins=False, enable_plugins=False)
-    converter.register_converter(getattr(converters, CONVERTED[format])())
-    info = markitdown.StreamInfo(extension=f".{format}", charset="utf-8" if format == "html" else None)
-    try:
-        result = converter.convert_stream(io.BytesIO(data), stream_info=info)
-    except markitdown.MarkItDownException as error:
-        raise UnreadableInput(_conversion_problem(error, format)) from None
-    return result.title or "", normalize_text(result.markdown).replace("\x00", "")
-
-
-def _conversion_problem(error: Exception, format: str) -> str:
-    causes = [attempt.exc_info[1] for attempt in getattr(error, "attempts", None) or [] if attempt.exc_info]
-    names = [type(cause).__name__ for cause in causes]
-    if any("Password" in name or "Encrypt" in name for name in names):
-        return "has a password; save a copy without one"
-    if "MissingDependencyException" in names:
-        return f"{format} {NEEDS_CONVERTER}"
-    reasons = "; ".join(f"{name}: {cause}".rstrip(": ") for name, cause in zip(names, causes, strict=True))
-    return f"damaged or not a {format} file ({reasons or error}); open it and save it again"
+        yield from rows.to_pylist()
+    except (ValueError, OverflowError) as error:
+        if rows.num_rows == 1:
+            yield str(error)
+            return
+        for number in range(rows.num_rows):
+            yield from _plain_rows(rows.slice(number, 1))
 
 
 def _decode_unicode(data: bytes) -> str | None:
@@ -236,7 +217,7 @@ def _decode_unicode(data: bytes) -> str | None:
         if data.startswith(bom):
             text = replace_stray_nul(data[len(bom) :].decode(encoding, "replace"))
             if "\x00" in text:
-                raise UnreadableInput(f"binary file ({encoding} BOM, then NUL characters); remove or exclude it")
+                raise DamagedInput(f"binary file ({encoding} BOM, then NUL characters); remove or exclude it")
             return text
     even, odd = data[0::2].count(0), data[1::2].count(0)
     if even + odd < 4:
@@ -264,11 +245,11 @@ def _is_plain(text: str) -> bool:
 def _refuse_binary(data: bytes) -> None:
     nul = data.find(0)
     if nul >= 0 and not has_few_nul(data.count(0), len(data)):
-        raise UnreadableInput(f"binary file (NUL byte at offset {nul}); remove or exclude it")
+        raise DamagedInput(f"binary file (NUL byte at offset {nul}); remove or exclude it")
     sample = data[:65536]
     n_control = len(sample) - len(sample.translate(None, _CONTROL_BYTES))
     if n_control > 1 + len(sample) // 50:
-        raise UnreadableInput("binary file (control bytes); remove or exclude it")
+        raise DamagedInput("binary file (control bytes); remove or exclude it")
 
 
 def _decode_utf8(data: bytes) -> str | None:
@@ -296,7 +277,7 @@ def _decode_detected(data: bytes) -> str:
     if western and (best is None or (western.chaos <= best.chaos + 0.02 and western.coherence >= best.coherence - 0.1)):
         best = western
     if best is None:
-        raise UnreadableInput("unknown text encoding; save the file as UTF-8")
+        raise DamagedInput("unknown text encoding; save the file as UTF-8")
     return data.decode(best.encoding, "replace")
 
 

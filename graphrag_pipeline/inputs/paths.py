@@ -14,6 +14,8 @@ import fnmatch
 import os
 from dataclasses import dataclass
 
+GONE = "was removed while the folder was read"
+"""The problem of a file that no longer exists: its documents go, too."""
 _IGNORED = ("Thumbs.db", "desktop.ini", "__MACOSX")
 
 
@@ -28,6 +30,7 @@ class InputFile:
         url_path: path in the store behind the folder's URL; "" for a file on disk.
         n_bytes: size that the store reports.
         version: hash of the version that the store reports; "" if it reports only the size.
+        is_fault: whether the problem is that it cannot be accessed now, so that its content is not known.
     """
 
     path: str
@@ -36,6 +39,7 @@ class InputFile:
     url_path: str = ""
     n_bytes: int = 0
     version: str = ""
+    is_fault: bool = False
 
 
 def label_of(name: bytes) -> str:

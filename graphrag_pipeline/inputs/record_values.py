@@ -19,6 +19,17 @@ _INTEGER = re.compile(r"[-+]?[0-9]{1,18}(?:\.0+)?")
 KeyPath = tuple[str, ...]
 
 
+def exceeds_depth(value: Any, max_depth: int) -> bool:
+    """Whether objects and lists are nested in each other more than `max_depth` deep; the value itself counts as one."""
+    level = [value]
+    for _ in range(max_depth):
+        nested = (inner.values() if isinstance(inner, dict) else inner for inner in level)
+        level = [child for inner in nested for child in inner if isinstance(child, dict | list | tuple)]
+        if not level:
+            return False
+    return True
+
+
 def find_column(values: dict[str, Any], column: str) -> KeyPath | None:
     """Return the keys that lead to a column: its literal name, else its dotted path into nested objects."""
     if column in values:

@@ -24,7 +24,7 @@ from graphrag_pipeline.filesystem.fsspec_errors import describe_error, missing_p
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.inputs.documents import format_of
 from graphrag_pipeline.inputs.formats import FORMATS
-from graphrag_pipeline.inputs.paths import InputFile, is_excluded, is_ignored, label_of
+from graphrag_pipeline.inputs.paths import GONE, InputFile, is_excluded, is_ignored, label_of
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -34,7 +34,6 @@ COPIES = "input"
 
 _BATCH_FILES = 256  # files fetched at once, if the store's package supports it
 _BATCH_BYTES = 64_000_000
-_GONE = "was removed while the folder was read"
 _VERSION_FIELDS = (
     "ETag", "etag", "md5Hash", "crc32c", "generation", "checksum", "sha", "blob_id", "CRC", "LastModified",
     "last_modified", "updated", "mtime", "modified", "modify", "modificationTime", "date_time", "created",
@@ -74,7 +73,7 @@ def fetch(url: str, wanted: Sequence[InputFile], copies: Path) -> Iterator[Input
         missing = [file for file in batch if _is_missing(file)]
         gone = _fetch_batch(url, missing, copies) if missing else frozenset()
         for file in batch:
-            yield dataclasses.replace(file, problem=_GONE) if file.path in gone else file
+            yield dataclasses.replace(file, problem=GONE) if file.path in gone else file
 
 
 def _counts(name: bytes, exclude: tuple[str, ...]) -> bool:

@@ -94,6 +94,24 @@ class InputSettings(Section):
     page_column: str = Field(
         "page", description="Chunk files: column with the page, a whole number. Empty: not required."
     )
+    max_file_mb: int = limit("Maximum size of a file, in MB; a larger one is listed as a problem.", default=1000, ge=1)
+    max_read_s: float = limit(
+        "Seconds that reading one html, pdf, office, Parquet or large structured file may take.", default=300.0, gt=0
+    )
+    max_memory_mb: int = limit(
+        "Memory that reading one such file may take, in MB; it is read in a process of its own. Held on Linux.",
+        default=4096,
+        ge=64,
+    )
+    max_unzipped_mb: int = limit("Maximum size of a docx, pptx or xlsx file after unzipping, in MB.", default=200, ge=1)
+    max_unzipped_ratio: int = limit(
+        "Maximum size of a docx, pptx or xlsx file after unzipping, as a multiple of the file, from 10 MB on; texts "
+        "reach about 20, a zip bomb several hundred.",
+        default=100,
+        ge=2,
+    )
+    max_nesting: int = limit("Maximum depth of lists and objects in a record of JSON or Parquet.", default=100, ge=1)
+    max_pages: int = limit("Maximum pages of a pdf, slides of a pptx and sheets of an xlsx.", default=2000, ge=1)
 
     @field_validator("folder")
     @classmethod

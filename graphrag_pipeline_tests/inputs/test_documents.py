@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import InputChangedError
-from graphrag_pipeline.inputs import formats as document_formats
+from graphrag_pipeline.inputs import conversion
 from graphrag_pipeline.inputs.documents import (
     build_corpus_manifest,
     build_documents,
@@ -21,6 +21,7 @@ from graphrag_pipeline.inputs.documents import (
     match_manifest,
     read_records,
 )
+from graphrag_pipeline.inputs.formats import CONVERTED
 from graphrag_pipeline.settings.settings import InputSettings
 from graphrag_pipeline.tables import CORPUS_MANIFEST, DOCUMENTS
 
@@ -289,12 +290,12 @@ def test_any_rows_become_records_with_ids_of_their_own(rows):
     build_documents(records)
 
 
-@pytest.mark.parametrize("format", document_formats.CONVERTED)
+@pytest.mark.parametrize("format", CONVERTED)
 def test_a_missing_extra_is_a_problem_that_names_the_package_to_install(format, monkeypatch):
     def refuse(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(document_formats.importlib, "import_module", refuse)
+    monkeypatch.setattr(conversion.importlib, "import_module", refuse)
     assert "pip install 'graphrag-pipeline[documents]'" in _only(f"a.{format}", b"%PDF").problem
 
 

@@ -1,0 +1,126 @@
+"""Conversion of html, pdf, docx, pptx and xlsx files to Markdown by markitdown, within limits.
+
+The declared size of an archive and the number of pages are checked before anything is parsed. Limits of time and memory
+are those of the process that reads the file (`reading_process.py`). Problems are stored in the corpus manifest, so do
+not reword them. Keep out: text and structured files (`formats.py`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import re
+import zipfile
+from itertools import islice
+
+from graphrag_pipeline.inputs.formats import CONVERTED, DamagedInput, UnreadableInput, decode_text, normalize_text
+from graphrag_pipeline.settings.settings import InputSettings
+
+NEEDS_CONVERTER = "files need a converter: run pip install 'graphrag-pipeline[documents]'"
+"""Part of the problem of a file that cannot be read only because a package is missing."""
+_HTML_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
+_OLD_OFFICE = b"\xd0\xcf\x11\xe0"  # also the envelope of an encrypted docx, pptx or xlsx
+_PAGES = {
+    "pptx": ("slides", re.compile(r"ppt/slides/slide\d+\.xml")),
+    "xlsx": ("sheets", re.compile(r"xl/worksheets/sheet\d+\.xml")),
+}
+"""Parts of an archive that are pages, by format."""
+_MEGABYTE = 1_000_000
+_MIN_BOMB_MB = 10
+"""Archives below this size are unzipped whatever their ratio."""
+
+
+def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tuple[str, str]:
+    """Convert an html, pdf, docx, pptx or xlsx file with markitdown.
+
+    Returns:
+        Title ("" if the file has none) and Markdown text.
+
+    Raises:
+        UnreadableInput: the extra is not installed, or the file is damaged, has a password or is over a limit.
+        MemoryError: the process may not have the memory that the file needs.
+    """
+    try:
+        markitdown = importlib.import_module("markitdown")
+        converters = importlib.import_module("markitdown.converters")
+    except ImportError:
+        raise UnreadableInput(f"{format} {NEEDS_CONVERTER}") from None
+    if data.startswith(_OLD_OFFICE):
+        raise DamagedInput(f"has a password or is an old Office file; save an unprotected copy as .{format}")
+    _check_size(data, format, settings)
+    if format == "html":
+        declared = _HTML_CHARSET.search(data[:4096])
+        data = decode_text(data, declared.group(1).decode("ascii", "replace") if declared else None).encode()
+    # Use only the converter of this format: others would read a damaged file as another format.
+    converter = markitdown.MarkItDown(enable_builtins=False, enable_plugins=False)
+    converter.register_converter(getattr(converters, CONVERTED[format])())
+    info = markitdown.StreamInfo(extension=f".{format}", charset="utf-8" if format == "html" else None)
+    try:
+        result = converter.convert_stream(io.BytesIO(data), stream_info=info)
+    except markitdown.MarkItDownException as error:
+        raise _conversion_problem(error, format) from None
+    return result.title or "", normalize_text(result.markdown).replace("\x00", "")
+
+
+def _check_size(data: bytes, format: str, settings: InputSettings) -> None:
+    """Refuse an archive that unzips to too much, and a file with too many pages."""
+    if format == "pdf":
+        _check_pages(_count_pdf_pages(data, settings.max_pages), "pages", settings)
+    if format in ("html", "pdf"):
+        return
+    try:
+        parts = zipfile.ZipFile(io.BytesIO(data)).infolist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
+        return  # the converter says what is damaged
+    n_bytes = sum(part.file_size for part in parts)  # no part unzips to more than it declares
+    if n_bytes > settings.max_unzipped_mb * _MEGABYTE:
+        raise DamagedInput(
+            f"unzips to {n_bytes / _MEGABYTE:,.0f} MB, over input.max_unzipped_mb = {settings.max_unzipped_mb:,}; "
+            "raise it if you trust the file, or exclude the file"
+        )
+    if n_bytes > max(_MIN_BOMB_MB * _MEGABYTE, settings.max_unzipped_ratio * len(data)):
+        raise DamagedInput(
+            f"unzips to {n_bytes / len(data):,.0f} times its size ({n_bytes / _MEGABYTE:,.0f} MB), over "
+            f"input.max_unzipped_ratio = {settings.max_unzipped_ratio:,}; raise it if you trust the file, or exclude "
+            "the file"
+        )
+    if format in _PAGES:
+        name, pattern = _PAGES[format]
+        _check_pages(sum(bool(pattern.fullmatch(part.filename)) for part in parts), name, settings)
+
+
+def _check_pages(n_pages: int, name: str, settings: InputSettings) -> None:
+    if n_pages > settings.max_pages:
+        raise DamagedInput(
+            f"has more than input.max_pages = {settings.max_pages:,} {name}; raise it, or split the file"
+        )
+
+
+def _count_pdf_pages(data: bytes, max_pages: int) -> int:
+    """Return the number of pages, at most one more than `max_pages`; 0 if the converter has to say what is damaged."""
+    try:
+        pdf_pages = importlib.import_module("pdfminer.pdfpage")
+    except ImportError:
+        return 0
+    try:
+        return sum(1 for _ in islice(pdf_pages.PDFPage.get_pages(io.BytesIO(data)), max_pages + 1))
+    except MemoryError:
+        raise
+    except Exception:  # a damaged or locked file raises errors of many kinds, and the converter raises them again
+        return 0
+
+
+def _conversion_problem(error: Exception, format: str) -> Exception:
+    """Return the error of a file that the converter refused."""
+    causes = [attempt.exc_info[1] for attempt in getattr(error, "attempts", None) or [] if attempt.exc_info]
+    if any(isinstance(cause, MemoryError) for cause in causes):
+        return MemoryError()
+    if any(isinstance(cause, RecursionError) for cause in causes):
+        return DamagedInput(f"its elements are nested too deeply to be read as {format}; flatten or exclude it")
+    names = [type(cause).__name__ for cause in causes]
+    if any("Password" in name or "Encrypt" in name for name in names):
+        return DamagedInput("has a password; save a copy without one")
+    if "MissingDependencyException" in names:
+        return UnreadableInput(f"{format} {NEEDS_CONVERTER}")
+    reasons = "; ".join(f"{name}: {cause}".rstrip(": ") for name, cause in zip(names, causes, strict=True))
+    return DamagedInput(f"damaged or not a {format} file ({reasons or error}); open it and save it again")

@@ -1,0 +1,167 @@
+"""A process of its own for files whose reading may take any time and memory: html, pdf, office, Parquet, large ones.
+
+It is started with the first such file, serves many, and is started again after a file that it did not survive. Text,
+and small structured files, are read in the calling process, because their cost is bounded by their size. What goes
+wrong is the problem of the file. Keep out: the reading itself (`documents.py`), and the other side
+(`reading_worker.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import subprocess
+import sys
+import threading
+import time
+
+from graphrag_pipeline.inputs.documents import format_of, problem_record
+from graphrag_pipeline.inputs.formats import CONVERTED, STRUCTURED
+from graphrag_pipeline.inputs.reading_worker import memory_problem
+from graphrag_pipeline.inputs.record_files import ReadFile, load_records
+from graphrag_pipeline.settings.settings import InputSettings
+
+_WORKER = "graphrag_pipeline.inputs.reading_worker"
+_SMALL_BYTES = 1_000_000
+"""Largest structured file that is read in the calling process; JSON takes about 30 times its size in memory."""
+_START_S = 60.0
+"""Added to the time of the first file of a process, which has to start."""
+_CHUNK_BYTES = 1 << 20
+
+
+def is_risky(path: str, n_bytes: int) -> bool:
+    """Whether a file is read in a process of its own: what it unpacks to does not follow from its size, or it is large.
+
+    Text is never risky: its cost is a small multiple of its size.
+    """
+    format = format_of(path)
+    return format in CONVERTED or format == "parquet" or (format in STRUCTURED and n_bytes > _SMALL_BYTES)
+
+
+def read_apart(location: bytes, path: str, settings: InputSettings, digest: str) -> ReadFile:
+    """Return the records of a file as `documents.read_records` does, read within the limits of time and memory.
+
+    Args:
+        location: of the file on this machine.
+        path: path relative to the input folder.
+        digest: sha256 of the file; that of a file that takes too long, which is not known otherwise.
+    """
+    with _lock:
+        return _process().read(location, path, settings, digest)
+
+
+def _time_problem(settings: InputSettings) -> str:
+    return (
+        f"reading takes longer than input.max_read_s = {settings.max_read_s:g} seconds; raise it, or split or exclude "
+        "the file"
+    )
+
+
+class _EndedError(Exception):
+    """The process ended before it replied."""
+
+
+class _SlowReadError(Exception):
+    """The reply did not arrive in time."""
+
+
+class _ReadingProcess:
+    """A running process that reads files, one at a time."""
+
+    def __init__(self) -> None:
+        # In a session of its own, so that Ctrl-C reaches it by the end of its input alone.
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", _WORKER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        self.owner = os.getpid()
+        self._n_read = 0
+        self._received = bytearray()
+
+    @property
+    def is_usable(self) -> bool:
+        return self.owner == os.getpid() and self._process.poll() is None
+
+    def read(self, location: bytes, path: str, settings: InputSettings, digest: str) -> ReadFile:
+        limit_s = settings.max_read_s + (0 if self._n_read else _START_S)
+        self._n_read += 1
+        request = {"location": os.fsdecode(location), "path": path, "settings": settings.model_dump(mode="json")}
+        is_done = False
+        try:
+            found = self._ask(json.dumps(request).encode() + b"\n", time.monotonic() + limit_s)
+            is_done = True
+            return found
+        except _SlowReadError:
+            return ReadFile([problem_record(path, _time_problem(settings), is_unknown=True)], digest)
+        except _EndedError:
+            return ReadFile([problem_record(path, self._why_it_ended(settings), is_unknown=True)], "")
+        finally:
+            if not is_done:  # also after Ctrl-C, since its reply would be taken for that of the next file
+                self.stop()
+
+    def _ask(self, request: bytes, deadline: float) -> ReadFile:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(request)
+            self._process.stdin.flush()
+        except OSError:
+            raise _EndedError from None
+        head = json.loads(self._receive_line(deadline))
+        return ReadFile(load_records(self._receive(head["n_bytes"], deadline)), head["digest"])
+
+    def _receive_line(self, deadline: float) -> bytes:
+        while b"\n" not in self._received:
+            self._receive_more(deadline)
+        line, _, rest = bytes(self._received).partition(b"\n")
+        self._received = bytearray(rest)
+        return line
+
+    def _receive(self, n_bytes: int, deadline: float) -> bytes:
+        while len(self._received) < n_bytes:
+            self._receive_more(deadline)
+        received, self._received = bytes(self._received[:n_bytes]), bytearray()
+        return received
+
+    def _receive_more(self, deadline: float) -> None:
+        assert self._process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            if not selector.select(max(0.0, deadline - time.monotonic())):
+                raise _SlowReadError
+        received = os.read(self._process.stdout.fileno(), _CHUNK_BYTES)
+        if not received:
+            raise _EndedError
+        self._received += received
+
+    def _why_it_ended(self, settings: InputSettings) -> str:
+        """Return the problem of the file; a library in C ends the process if it gets no memory."""
+        status = self._process.wait()
+        if status in (-6, -9, -11):
+            return memory_problem(settings.max_memory_mb) + f" (its reader ended with signal {-status})"
+        return f"its reader ended with status {status}; open the file and save it again, or exclude it"
+
+    def stop(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                if pipe:
+                    pipe.close()
+
+
+_lock = threading.Lock()
+_running: list[_ReadingProcess] = []
+"""The process of this one, if it was started; a fork starts its own."""
+
+
+def _process() -> _ReadingProcess:
+    if not _running or not _running[0].is_usable:
+        _running[:] = [_ReadingProcess()]
+    return _running[0]

@@ -1,0 +1,110 @@
+"""Records of parsed and converted files as Parquet: cached by content and settings, and sent between processes.
+
+Keep out: reading input files (`documents.py`), and the choice of files (`files.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.metadata
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.inputs.documents import SourceRecord, format_of
+from graphrag_pipeline.inputs.formats import CONVERTED, STRUCTURED
+from graphrag_pipeline.settings.settings import InputSettings
+from graphrag_pipeline.tables import CHUNKS
+
+READER_VERSION = "5"
+"""Raise it when a reader returns another result for the same bytes; cached records are then not used."""
+
+RECORDS_FOLDER = "documents"
+"""Folder of the records in the cache."""
+
+_COLUMN_TYPES = {"n_bytes": pa.int64(), "chunks": CHUNKS, "is_unknown": pa.bool_()}  # all others are text
+_RECORD_SCHEMA = pa.schema(
+    [(field.name, _COLUMN_TYPES.get(field.name, pa.string())) for field in dataclasses.fields(SourceRecord)]
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class ReadFile:
+    """The records of a file and the sha256 of what was read; "" if the next attempt may give other records."""
+
+    records: list[SourceRecord]
+    digest: str
+
+
+def is_cached(format: str) -> bool:
+    """Whether the records of a format are cached: of all that take longer to read than plain text."""
+    return format in STRUCTURED or format in CONVERTED
+
+
+def read_cached(
+    cache_folder: Path | None, path: str, digest: str, settings: InputSettings, read: Callable[[], ReadFile]
+) -> list[SourceRecord]:
+    """Return the cached records of a file, else those that `read` returns, and cache them.
+
+    Args:
+        cache_folder: of the root; None caches nothing.
+        digest: sha256 of the file.
+    """
+    records = _load(_entry(cache_folder, path, digest, settings)) if cache_folder else None
+    if records is not None:
+        return records
+    found = read()
+    if cache_folder and found.digest:
+        # Without permission to write the cache, `status` still works on the root.
+        with contextlib.suppress(PipelineError):
+            files.replace(_entry(cache_folder, path, found.digest, settings), dump_records(found.records))
+    return found.records
+
+
+def _entry(cache_folder: Path, path: str, digest: str, settings: InputSettings) -> Path:
+    return cache_folder / RECORDS_FOLDER / entry_name(path, digest, settings)
+
+
+def entry_name(path: str, digest: str, settings: InputSettings) -> str:
+    """Return the name of a cached file of records."""
+    columns = settings.model_dump_json(exclude={"folder", "exclude"})
+    try:  # after the converter is installed or upgraded, files are read again
+        converter = importlib.metadata.version("markitdown") if format_of(path) in CONVERTED else ""
+    except importlib.metadata.PackageNotFoundError:
+        converter = "missing"
+    return f"{stable_hash(READER_VERSION, path, digest, columns, converter)}.parquet"
+
+
+def dump_records(records: list[SourceRecord]) -> memoryview:
+    """Return records as the bytes of a Parquet file."""
+    table = pa.Table.from_pylist([vars(record) for record in records], schema=_RECORD_SCHEMA)
+    buffer = pa.BufferOutputStream()
+    pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
+    return memoryview(buffer.getvalue())
+
+
+def load_records(data: bytes) -> list[SourceRecord]:
+    """Return the records of `dump_records`."""
+    return _records_of(pq.read_table(pa.BufferReader(data)))
+
+
+def _load(entry: Path) -> list[SourceRecord] | None:
+    """Return cached records; None without any, or if the file is damaged."""
+    try:
+        table = pq.read_table(entry, page_checksum_verification=True)
+    except (OSError, pa.ArrowException):
+        return None
+    if not table.schema.equals(_RECORD_SCHEMA) or not table.num_rows or pc.any(table["document_id"].is_null()).as_py():
+        return None
+    return _records_of(table)
+
+
+def _records_of(table: pa.Table) -> list[SourceRecord]:
+    return [SourceRecord(**row) for row in table.to_pylist()]

@@ -1,0 +1,213 @@
+"""Files that are hostile or too large: each is the problem of one file, within limits, and stops no other."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import time
+import zipfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from graphrag_pipeline.inputs import reading_process
+from graphrag_pipeline.inputs.documents import SourceRecord, read_records
+from graphrag_pipeline.inputs.files import read_input
+from graphrag_pipeline.settings.settings import InputSettings
+
+PLAIN = InputSettings()
+NEXT_TO_IT = "They say that Scrooge met Marley."
+
+
+def _docx(body: str, **parts: str) -> bytes:
+    schemas = "http://schemas.openxmlformats.org"
+    package, office = f"{schemas}/package/2006", f"{schemas}/officeDocument/2006/relationships"
+    vendor = "application/vnd.openxmlformats"
+    parts = {
+        "[Content_Types].xml": f'<Types xmlns="{package}/content-types">'
+        f'<Default Extension="rels" ContentType="{vendor}-package.relationships+xml"/>'
+        '<Override PartName="/word/document.xml" '
+        f'ContentType="{vendor}-officedocument.wordprocessingml.document.main+xml"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{package}/relationships">'
+        f'<Relationship Id="r" Type="{office}/officeDocument" Target="word/document.xml"/></Relationships>',
+        "word/document.xml": f'<w:document xmlns:w="{schemas}/wordprocessingml/2006/main">'
+        f"<w:body>{body}</w:body></w:document>",
+        **parts,
+    }
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def _paragraph(text: str) -> str:
+    return f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>"
+
+
+def _parquet(table: pa.Table) -> bytes:
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer)
+    return buffer.getvalue()
+
+
+def _year_10000() -> bytes:
+    """Two rows; the date of the second is in the year 10000, which Python has no value for."""
+    texts = pa.array([NEXT_TO_IT, "Belle met Fezziwig."])
+    dates = pa.array([0, 253_402_300_800_000_000], pa.timestamp("us"))
+    return _parquet(pa.table({"id": ["a", "b"], "text": texts, "creation_date": dates}))
+
+
+def _nested_json(depth: int) -> bytes:
+    return f'[{{"text": "{NEXT_TO_IT}"}}, {{"text": "x", "deep": {"[" * depth}{"]" * depth}}}]'.encode()
+
+
+def _read(folder: Path, files: dict[str, bytes], settings: InputSettings = PLAIN) -> list[SourceRecord]:
+    """Read an input folder with these files, and a good one beside them."""
+    (folder / "input").mkdir()
+    for name, data in {"zz_good.txt": NEXT_TO_IT.encode(), **files}.items():
+        (folder / "input" / name).write_bytes(data)
+    *records, good = read_input(folder / "input", settings, 4, None, folder / "cache")
+    assert (good.path, good.text, good.problem) == ("zz_good.txt", NEXT_TO_IT, None)
+    return records
+
+
+def test_a_date_of_the_year_10000_is_the_problem_of_its_row(tmp_path: Path) -> None:
+    first, second = _read(tmp_path, {"rows.parquet": _year_10000()})
+    assert (first.text, first.problem) == (NEXT_TO_IT, None)
+    assert second.problem and second.problem.startswith("row 2: a value is outside the range of Python: ")
+
+
+@pytest.mark.parametrize("depth", [520, 900])
+def test_deeply_nested_json_is_the_problem_of_its_row(tmp_path: Path, depth: int) -> None:
+    lines = b"\n".join(json.dumps(row).encode() for row in json.loads(_nested_json(depth)))
+    for records in (_read(tmp_path, {"rows.json": _nested_json(depth)}), read_records("rows.jsonl", lines, PLAIN)):
+        first, second = records
+        assert (first.text, first.problem) == (NEXT_TO_IT, None)
+        assert second.problem and second.problem.endswith(" nested more than input.max_nesting = 100 deep")
+
+
+def test_json_nested_100_000_deep_is_the_problem_of_its_file(tmp_path: Path) -> None:
+    (record,) = _read(tmp_path, {"rows.json": _nested_json(100_000)})
+    assert record.problem and record.problem.startswith("not valid JSON: maximum recursion depth") and record.is_unknown
+
+
+def test_nesting_up_to_the_limit_is_read() -> None:
+    settings = InputSettings(max_nesting=3)
+    kept, refused = read_records(
+        "a.jsonl", b'{"text": "x", "a": {"b": [1]}}\n{"text": "x", "a": {"b": [[]]}}', settings
+    )
+    assert (kept.problem, kept.metadata) == (None, '{"a":{"b":[1]}}')
+    assert refused.problem == "line 2: its values are nested more than input.max_nesting = 3 deep"
+
+
+def test_whatever_a_reader_raises_is_the_problem_of_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("of a library")
+
+    monkeypatch.setattr("graphrag_pipeline.inputs.documents.decode_text", fail)
+    (record,) = read_records("a.txt", b"text", PLAIN)
+    assert record.problem is not None and record.is_unknown
+    assert record.problem.startswith("cannot be read as txt (ZeroDivisionError: of a library); open it and save it")
+
+
+class TestLimits:
+    """Limits of files that are read in a process of their own."""
+
+    pytestmark = pytest.mark.slow
+
+    def test_a_zip_bomb_of_60_megabytes_is_refused_at_once(self, tmp_path: Path) -> None:
+        pytest.importorskip("markitdown")
+        bomb = _docx(_paragraph("Marley was dead.") * 1_224_500)
+        assert len(bomb) < 300_000
+        started = time.monotonic()
+        (record,) = _read(tmp_path, {"bomb.docx": bomb})
+        assert time.monotonic() - started < 60  # it took 240 s and 6.9 GB
+        assert record.problem and " times its size (60 MB), over input.max_unzipped_ratio = 100; " in record.problem
+
+    @pytest.mark.parametrize(
+        ("name", "option", "value", "problem"),
+        [
+            ("a.docx", "max_unzipped_mb", 1, "unzips to 2 MB, over input.max_unzipped_mb = 1; "),
+            ("a.docx", "max_read_s", 0.001, "reading takes longer than input.max_read_s = 0.001 seconds; "),
+            ("a.docx", "max_memory_mb", 64, "needs more memory than input.max_memory_mb = 64; "),
+            ("a.docx", "max_file_mb", 1, "has 2 MB, over input.max_file_mb = 1; "),
+            ("a.parquet", "max_memory_mb", 64, "needs more memory than input.max_memory_mb = 64; "),
+            ("a.pdf", "max_pages", 2, "has more than input.max_pages = 2 pages; "),
+            ("a.pptx", "max_pages", 2, "has more than input.max_pages = 2 slides; "),
+            ("a.xlsx", "max_pages", 2, "has more than input.max_pages = 2 sheets; "),
+        ],
+    )
+    def test_a_file_over_a_limit_is_listed_with_the_setting(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, option: str, value: float, problem: str
+    ) -> None:
+        pytest.importorskip("markitdown")
+        monkeypatch.setattr(reading_process, "_START_S", 0 if option == "max_read_s" else 60)
+        data = _large(name, is_stored=option == "max_file_mb")
+        settings = PLAIN.model_copy(update={option: value})
+        (record,) = _read(tmp_path, {name: data}, settings)
+        assert record.problem and record.problem.startswith(problem)
+        assert record.is_unknown
+        again = list(read_input(tmp_path / "input", settings, 4, None, tmp_path / "cache"))
+        assert again[0] == record
+
+    def test_deeply_nested_html_is_the_problem_of_its_file(self, tmp_path: Path) -> None:
+        pytest.importorskip("markitdown")
+        (record,) = _read(tmp_path, {"deep.html": b"<div>" * 20_000 + b"text" + b"</div>" * 20_000})
+        assert record.problem is None or "nested too deeply" in record.problem
+
+    def test_one_process_reads_many_files_and_is_started_again_after_it_died(self, tmp_path: Path) -> None:
+        pytest.importorskip("markitdown")
+        _read(tmp_path, {"one.docx": _docx(_paragraph("One.")), "two.docx": _docx(_paragraph("Two."))})
+        (running,) = reading_process._running
+        os.kill(running._process.pid, signal.SIGKILL)
+        running._process.wait()
+        (tmp_path / "input" / "three.docx").write_bytes(_docx(_paragraph("Three.")))
+        records = list(read_input(tmp_path / "input", PLAIN, 4, None, tmp_path / "cache"))
+        assert [record.text.strip() for record in records[:3]] == ["One.", "Three.", "Two."]
+        assert reading_process._running[0] is not running
+
+    def test_a_process_that_dies_while_it_reads_is_the_problem_of_the_file(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(reading_process, "_WORKER", "graphrag_pipeline_tests.inputs.no_such_worker")
+        monkeypatch.setattr(reading_process, "_running", [])
+        (record,) = _read(tmp_path, {"one.parquet": _year_10000()})
+        assert record.problem == "its reader ended with status 1; open the file and save it again, or exclude it"
+
+
+def _large(name: str, is_stored: bool) -> bytes:
+    if name.endswith("docx"):
+        import random
+
+        random.seed(0)
+        body = "".join(_paragraph(f"{random.getrandbits(64):x} met {random.getrandbits(64):x}") for _ in range(30_000))
+        data = _docx(body)
+        return data + bytes(2_000_000 - len(data)) if is_stored else data
+    if name.endswith("parquet"):
+        text = pa.array(["Marley was dead. " * 6_000] * 4_000)
+        return _parquet(pa.table({"id": pa.array(range(4_000)), "text": text}))
+    buffer = io.BytesIO()
+    if name.endswith("xlsx"):
+        openpyxl = pytest.importorskip("openpyxl")
+        book = openpyxl.Workbook()
+        for _ in range(2):
+            book.create_sheet()
+        book.save(buffer)
+    elif name.endswith("pptx"):
+        pptx = pytest.importorskip("pptx")
+        deck = pptx.Presentation()
+        for _ in range(3):
+            deck.slides.add_slide(deck.slide_layouts[0])
+        deck.save(buffer)
+    else:
+        pdfium = pytest.importorskip("pypdfium2")
+        document = pdfium.PdfDocument.new()
+        for _ in range(3):
+            document.new_page(612, 792)
+        document.save(buffer)
+    return buffer.getvalue()
