@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -52,6 +53,11 @@ def open_root(root: Path | None) -> Root:
     opened = Root(find_root(root))
     opened.settings  # noqa: B018 - so that every command reports a missing root the same way
     return opened
+
+
+def command_with_root(root: Path | None) -> str:
+    """Return how a command of this root begins, for hints that a user copies."""
+    return f"graphrag-pipeline --root {shlex.quote(str(root))}" if root else "graphrag-pipeline"
 
 
 def logging_costs(root: Root, command: str, about: str) -> AbstractContextManager[Root]:

@@ -16,6 +16,7 @@ from graphrag_pipeline.commands.terminal import (
     INSPECT_GROUP,
     JsonOption,
     RootOption,
+    command_with_root,
     logging_costs,
     open_root,
     print_json,
@@ -26,6 +27,7 @@ from graphrag_pipeline.settings.tuning import SampleMethod
 if TYPE_CHECKING:
     from graphrag_pipeline.inspection.estimates import StageEstimate
     from graphrag_pipeline.pipeline.root import Root
+    from graphrag_pipeline.pipeline.tuned_sets import TunedSet
     from graphrag_pipeline.tuning.adoption import Effect
 
 tuning = typer.Typer(
@@ -98,9 +100,8 @@ def tune(
     for line in render_set(found):
         typer.echo(line)
     typer.echo(f"{'wrote' if estimate else 'exists already:'} {_folder(project, found.name)}")
-    typer.echo(
-        f"Compare it: graphrag-pipeline tune try {found.name}; use it: graphrag-pipeline tune adopt {found.name}"
-    )
+    command = command_with_root(root)
+    typer.echo(f"Compare it: {command} tune try {found.name}; use it: {command} tune adopt {found.name}")
 
 
 @tuning.command("list")
@@ -119,7 +120,7 @@ def list_all(root: RootOption = None, as_json: JsonOption = False) -> None:
             f"{tuned.name}  {len(tuned.sample)} text units, {len(tuned.examples)} examples: {tuned.domain}{mark}"
         )
     if not found:
-        typer.echo("no tuned sets; run `graphrag-pipeline tune` to write one")
+        typer.echo(f"no tuned sets; run `{command_with_root(root)} tune` to write one")
 
 
 @tuning.command("show")
@@ -128,12 +129,16 @@ def show(name: _Name, root: RootOption = None, as_json: JsonOption = False) -> N
     from graphrag_pipeline.pipeline.tuned_sets import need_set
     from graphrag_pipeline.tuning.rendering import render_set
 
-    tuned = need_set(open_root(root).path, name)
+    project = open_root(root)
+    tuned = need_set(project.path, name)
+    excess = _explain_excess(project, tuned)
     if as_json:
-        print_json(asdict(tuned))
+        print_json({**asdict(tuned), "does_not_fit": excess})
         return
     for line in render_set(tuned):
         typer.echo(line)
+    if excess:
+        typer.echo(f"  does not fit  {excess}")
 
 
 @tuning.command("try")
@@ -155,13 +160,16 @@ def try_set(
     project.pull()
     tuned, corpus = need_set(project.path, name), Corpus(project)
     units = choose_compared(project, corpus, tuned, sample)
+    if excess := _explain_excess(project, tuned):
+        typer.echo(f"warning: the set `{name}` does not fit, and `tune adopt` refuses it: {excess}", err=True)
     estimates = estimate_comparison(project, tuned, units)
     if not _agree_to(estimates, yes, dry_run, as_json):
         return
     with logging_costs(project, "tune try", name) as counted:
         found = compare_sets(counted, corpus, tuned, units)
     if as_json:
-        print_json({**asdict(found), "estimates": [asdict(estimate) for estimate in estimates]})
+        print_json({**asdict(found), "estimates": [asdict(estimate) for estimate in estimates],
+                    "does_not_fit": excess})  # fmt: skip
         return
     for line in render_comparison(found):
         typer.echo(line)
@@ -175,20 +183,23 @@ def adopt_set(
     as_json: JsonOption = False,
 ) -> None:
     """Put a tuned set in force, and show what becomes stale and what indexing would cost."""
+    from graphrag_pipeline.inspection.extraction_room import note_unknown
     from graphrag_pipeline.pipeline.tuned_sets import need_set
-    from graphrag_pipeline.tuning.adoption import adopt, list_unused, options_of, preview, root_with
+    from graphrag_pipeline.tuning.adoption import adopt, list_unused, options_of, preview, refuse_too_long, root_with
 
     project = open_root(root)
     project.pull()
     tuned = need_set(project.path, name)
+    refuse_too_long(root_with(project, tuned), name)
     effect = preview(project, root_with(project, tuned))
     options = [f"{section}.{key}: {value}" for (section, key), value in options_of(tuned).items()]
-    options += list_unused(project.settings)
+    options += filter(None, [*list_unused(project.settings), note_unknown(project)])
     if not dry_run:
         adopt(project, tuned)
     _report_change(f"adopted {name}", options, effect, dry_run, as_json)
     if not as_json and not dry_run:
-        typer.echo("`graphrag-pipeline index` runs these stages; `graphrag-pipeline tune revert` takes the set back")
+        command = command_with_root(root)
+        typer.echo(f"`{command} index` runs these stages; `{command} tune revert` takes the set back")
 
 
 @tuning.command("revert")
@@ -232,6 +243,13 @@ def _agree_to(estimates: Sequence[StageEstimate], yes: bool, dry_run: bool, as_j
     if not sys.stdin.isatty():
         raise PipelineError("nothing was sent: pass --yes to send these calls, or --dry-run to see their cost only")
     return typer.confirm("Send these calls?", err=True)
+
+
+def _explain_excess(root: Root, tuned: TunedSet) -> str:
+    from graphrag_pipeline.inspection.extraction_room import explain_excess
+    from graphrag_pipeline.tuning.adoption import root_with
+
+    return explain_excess(root_with(root, tuned))
 
 
 def _folder(root: Root, name: str) -> Any:

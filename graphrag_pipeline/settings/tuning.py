@@ -34,11 +34,24 @@ class TuningSettings(Section):
     size: int = Field(15, ge=1, description="Number of text units in the sample.")
     seed: int = Field(86, ge=0, description="Random seed of the sample.")
     max_context_tokens: int = Field(
-        4000, ge=100, description="Maximum tokens of the sample in one call; each text unit gets an equal share."
+        4000,
+        ge=100,
+        description="Maximum tokens of the sample in one call; each text unit gets an equal share. Less if the "
+        "window of the model is smaller.",
+    )
+    max_reply_tokens: int = Field(
+        2000,
+        ge=16,
+        description="Maximum tokens of one reply; a longer one is cut off, and what is whole of it is used. "
+        "chat_model.parameters.max_tokens replaces it.",
     )
     max_types: int = Field(12, ge=2, le=50, description="Maximum entity types.")
     n_examples: int = Field(
-        3, ge=0, le=10, description="Examples in the extraction prompt; twice as many are written, the best are kept."
+        3,
+        ge=0,
+        le=10,
+        description="Maximum examples in the extraction prompt; twice as many are written, the best that leave room "
+        "for a text unit and its reply in the model's window are kept.",
     )
     max_example_tokens: int = Field(150, ge=20, description="Maximum tokens of the passage of an example.")
 

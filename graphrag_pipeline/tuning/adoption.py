@@ -18,6 +18,7 @@ from typing import Any
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.inspection.estimates import StageEstimate, estimate_index
+from graphrag_pipeline.inspection.extraction_room import explain_excess
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
@@ -81,6 +82,22 @@ def preview(root: Root, changed: Root) -> Effect:
     after = find_stale(changed, manifests)
     caused: list[StalePartition] = [item for item in after if (item.stage, item.partition) not in before]
     return Effect(group_stale(caused), len(before), tuple(estimate_index(changed, after)))
+
+
+def refuse_too_long(changed: Root, name: str) -> None:
+    """Raise if the extraction prompt of a set does not fit the window of the model.
+
+    Args:
+        changed: the root with the set adopted, from `root_with`.
+
+    Raises:
+        PipelineError: with the figures.
+    """
+    if excess := explain_excess(changed):
+        raise PipelineError(
+            f"`{name}` is not adopted, because text units of full length would fail: {excess}. Or write a set for this "
+            "window: `graphrag-pipeline tune`, which chooses the number of examples by it"
+        )
 
 
 def list_unused(settings: Settings) -> list[str]:

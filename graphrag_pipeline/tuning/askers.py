@@ -7,12 +7,15 @@ requests is known before, too. Keep out: requests and their order.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol, TypeVar
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.models.pool import complete_all
+from graphrag_pipeline.models.pool import Work, complete_all, run_all
 from graphrag_pipeline.models.ports import ChatModel, ChatReply, ChatRequest, Failure
+from graphrag_pipeline.models.shortening import complete_within_window
 from graphrag_pipeline.text.tokens import count_tokens_each
+from graphrag_pipeline.tuning.sample_text import SampleRequest
 
 T = TypeVar("T")
 
@@ -28,6 +31,17 @@ class Asker(Protocol):
         """Return what the replies say, in order; `guess` is what a reply might say."""
         ...
 
+    def ask_about_sample(self, request: SampleRequest[T], room: int | None, guess: T) -> T | Failure:
+        """Return what the reply to a request about the sample says; the sample is cut to what the window holds.
+
+        Args:
+            room: most tokens of a prompt; None if the window is not known.
+
+        Raises:
+            PipelineError: the window has no room for a sample.
+        """
+        ...
+
 
 class ModelAsker:
     """Sends requests to a chat model."""
@@ -41,11 +55,21 @@ class ModelAsker:
         Raises:
             PipelineError: the endpoint gave no answer to a request; the next try asks for that one only.
         """
-        replies = complete_all(self._model, requests)
+        return self._read(complete_all(self._model, requests))
+
+    def ask_about_sample(self, request: SampleRequest[T], room: int | None, guess: T) -> T | Failure:
+        """See `Asker.ask_about_sample`; a window that the endpoint tells by a refusal is kept to, too."""
+        first = request.fit(room)
+        work = Work(first.record, partial(complete_within_window, self._model, first, request.shorten))
+        [found] = run_all(self._model.stage, [work], 1)
+        [value] = self._read([found if isinstance(found, Failure) else found[0]])
+        return value
+
+    def _read(self, replies: Sequence[ChatReply[T] | Failure]) -> list[T | Failure]:
         unanswered = [reply for reply in replies if isinstance(reply, Failure) and reply.is_unanswered]
         if unanswered:
             raise PipelineError(
-                f"{unanswered[0].record}: {unanswered[0].reason}; {len(unanswered)} of {len(requests)} calls were not "
+                f"{unanswered[0].record}: {unanswered[0].reason}; {len(unanswered)} of {len(replies)} calls were not "
                 "answered. Nothing was written; replies so far are stored, so run the same command again"
             )
         return [reply if isinstance(reply, Failure) else reply.value for reply in replies]
@@ -64,6 +88,11 @@ class CostCounter:
             self._count(request, reply, guess)
             for request, reply in zip(requests, self._model.recall(requests), strict=True)
         ]
+
+    def ask_about_sample(self, request: SampleRequest[T], room: int | None, guess: T) -> T | Failure:
+        """See `Asker.ask_about_sample`."""
+        [found] = self.ask([request.fit(room)], guess)
+        return found
 
     def _count(self, request: ChatRequest[T], reply: ChatReply[T] | None, guess: T) -> T:
         if reply is not None:

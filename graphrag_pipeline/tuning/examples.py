@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from graphrag_pipeline.identity import normalize_title
@@ -141,10 +141,21 @@ def _refuse_description(description: str, passage: str, kind: str) -> str | None
     return None
 
 
-def choose_examples(examples: Sequence[Example], n: int) -> list[Example]:
-    """Return the `n` examples with the highest coverage, then most relationships, in the order of their passages."""
+def choose_examples(
+    examples: Sequence[Example], n: int, fit: Callable[[Sequence[Example]], bool] = lambda _: True
+) -> list[Example]:
+    """Return the `n` examples with the highest coverage, then most relationships, in the order of their passages.
+
+    Args:
+        fit: whether a prompt with some examples is short enough; an example that makes it too long is passed over.
+    """
     order = sorted(range(len(examples)), key=lambda i: (-examples[i].coverage, -len(examples[i].relationships), i))
-    return [examples[i] for i in sorted(order[:n])]
+    chosen: list[int] = []
+    for place in order:
+        with_it = sorted([*chosen, place])
+        if len(chosen) < n and fit([examples[i] for i in with_it]):
+            chosen = with_it
+    return [examples[i] for i in chosen]
 
 
 def occurs(name: str, text: str) -> bool:

@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.inspection.extraction_room import (
+    ExtractionRoom,
+    count_extraction_prompt,
+    find_extraction_room,
+    find_window,
+)
+from graphrag_pipeline.models.endpoints.windows import prompt_room
 from graphrag_pipeline.models.prompts import Prompt, load_prompt
+from graphrag_pipeline.pipeline.plans import plan_extraction
 from graphrag_pipeline.pipeline.root import PROMPTS_FOLDER, Root
 from graphrag_pipeline.pipeline.tuned_sets import TunedSet, find_set
 from graphrag_pipeline.settings.tuning import SET_NAME, TuningSettings
@@ -25,6 +33,10 @@ from graphrag_pipeline.tuning.sampling import SampledUnit, choose_units
 SECTION = "tuning"
 PROMPTS = ("tune_corpus", "tune_entity_types", "tune_rating", "tune_example")
 CANDIDATES_PER_EXAMPLE = 2
+INTRODUCTION_TOKENS = 80
+"""Tokens of the persona and the subject at the start of a tuned prompt, about."""
+PASSAGE_SHARE = 4
+"""The passage of an example takes at most one in so many tokens of a prompt."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +61,8 @@ class Tuning:
         name: of the set.
         fingerprint: hash of everything that decides the set.
         names: of the sample, which are not entity types.
+        room: most tokens of a prompt of `tune`; None if the window of its model is not known.
+        extraction: what the window of the extraction model leaves; None if it is not known.
     """
 
     name: str
@@ -60,13 +74,16 @@ class Tuning:
     prompts: dict[str, Prompt]
     bases: dict[str, Prompt]
     names: SampleNames
+    room: int | None = None
+    extraction: ExtractionRoom | None = None
 
 
 def plan_tuning(root: Root, corpus: Corpus, settings: TuningSettings, given: Given, name: str | None = None) -> Tuning:
     """Choose the sample and the passages of the examples; nothing is sent.
 
     Raises:
-        PipelineError: no chat model is named, or the name cannot be that of a folder.
+        PipelineError: no chat model is named, the name cannot be that of a folder, or the extraction prompt does not
+            fit the window of its model.
     """
     if not root.settings.chat_model_for(SECTION).model:
         raise PipelineError(
@@ -82,18 +99,21 @@ def plan_tuning(root: Root, corpus: Corpus, settings: TuningSettings, given: Giv
         root.settings.storage.n_buckets,
         lambda: root.static_embedder,
     )
+    room, extraction = _find_room(root), find_extraction_room(root)
     mentions = corpus.find_by_rule([unit.id for unit in units])
     passages = choose_passages(
         units,
         mentions,
-        settings.max_example_tokens,
+        settings.max_example_tokens if room is None else min(settings.max_example_tokens, room // PASSAGE_SHARE),
         root.settings.text_units.encoding,
         settings.n_examples * CANDIDATES_PER_EXAMPLE,
     )
     own = {prompt: load_prompt(root.path / PROMPTS_FOLDER, prompt) for prompt in TUNED_PROMPTS}
     bases = {prompt: choose_base(own[prompt], load_prompt(None, prompt)) for prompt in TUNED_PROMPTS}
+    _refuse_too_long(root, bases["extract_graph"], extraction)
     prompts = {prompt: root.prompt(prompt) for prompt in PROMPTS}
-    fingerprint = _fingerprint(root, settings, given, units, passages, [*prompts.values(), *bases.values()])
+    rooms = [room, extraction.n_room - extraction.n_unit if extraction else None]
+    fingerprint = _fingerprint(root, settings, given, units, passages, [*prompts.values(), *bases.values()], rooms)
     return Tuning(
         name or f"tuned-{fingerprint[:8]}",
         fingerprint,
@@ -104,7 +124,26 @@ def plan_tuning(root: Root, corpus: Corpus, settings: TuningSettings, given: Giv
         prompts,
         bases,
         read_names((unit.text for unit in units), mentions),
+        room,
+        extraction,
     )
+
+
+def _find_room(root: Root) -> int | None:
+    window = find_window(root, SECTION)
+    return None if window is None else prompt_room(window, root.settings.reply_tokens_for(SECTION))
+
+
+def _refuse_too_long(root: Root, base: Prompt, extraction: ExtractionRoom | None) -> None:
+    """Raise if the prompt that the set is made from does not fit with a persona, so that no call is paid for it."""
+    if extraction is None:
+        return
+    n_prompt = count_extraction_prompt(replace(plan_extraction(root), prompt=base)) + INTRODUCTION_TOKENS
+    if not extraction.fits(n_prompt):
+        raise PipelineError(
+            f"no tuned prompt would fit: with persona and subject, {extraction.explain(n_prompt)}. Nothing was sent; "
+            f"{extraction.advise(n_prompt)}"
+        )
 
 
 def _fingerprint(
@@ -114,17 +153,20 @@ def _fingerprint(
     units: Sequence[SampledUnit],
     passages: Sequence[Passage],
     prompts: Sequence[Prompt],
+    rooms: Sequence[int | None],
 ) -> str:
     model = root.settings.chat_model_for(SECTION)
-    decisive = [
+    decisive: list[Any] = [
         [model.model, model.parameters],
-        settings.model_dump(mode="json", exclude={"adopted", "model"}),
+        settings.model_dump(mode="json", exclude={"adopted", "model", "max_reply_tokens"}),
         asdict(given),
         [[unit.id, unit.text] for unit in units],
         [[passage.text_unit_id, passage.text] for passage in passages],
         [[prompt.name, prompt.sha256] for prompt in prompts],
         [root.settings.extraction.language, list(root.settings.extraction.entity_types)],
     ]
+    if any(room is not None for room in rooms):
+        decisive.append(["rooms", *rooms])
     return stable_hash("tuned set", json.dumps(decisive, sort_keys=True))
 
 

@@ -135,12 +135,12 @@ def ask_corpus(prompt: Prompt, sample: str) -> ChatRequest[Description]:
 
 
 def ask_types(
-    prompt: Prompt, description: Description, sample: str, max_types: int, names: SampleNames
+    prompt: Prompt, description: Description, sample: str, *, max_types: int, names: SampleNames
 ) -> ChatRequest[ReadTypes]:
     """Return the request for entity types.
 
     Args:
-        names: of the sample; they are not types.
+        names: of the sample; they are not types, nor are words that name no kind there.
     """
     values = {"domain": description.domain, "persona": description.persona, "max_types": str(max_types)}
     messages = _open(prompt, "Choose the entity types.", context_data=as_data(sample), **values)
@@ -216,8 +216,8 @@ def read_types(reply: str, max_types: int, names: SampleNames | None = None) -> 
     for item in listed if isinstance(listed, list) else []:
         name = " ".join(_WORD.findall(read_type(item, refused))) if isinstance(item, str) else ""
         reason = _refuse_type(item, name, found, max_types)
-        if reason is None and names and names.hold(name):
-            reason = "type that is a name in the texts"
+        if reason is None and names:
+            reason = names.refuse(name)
         if reason:
             refused[reason] += 1
         else:

@@ -11,20 +11,21 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any, TypeVar
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.indexing.extraction.reply_fields import read_type
 from graphrag_pipeline.inspection.estimates import StageEstimate, with_price
-from graphrag_pipeline.models.ports import Failure
+from graphrag_pipeline.inspection.extraction_room import ExtractionRoom, count_extraction_prompt, find_extraction_room
+from graphrag_pipeline.models.ports import ChatRequest, Failure
 from graphrag_pipeline.models.prompts import load_prompt
+from graphrag_pipeline.pipeline.plans import plan_extraction
 from graphrag_pipeline.pipeline.root import PROMPTS_FOLDER, Root
 from graphrag_pipeline.pipeline.tuned_sets import TunedExample, TunedSet, write_set
 from graphrag_pipeline.text.languages import LANGUAGE_NAMES, detect_language
-from graphrag_pipeline.text.sentences import split_sentences
-from graphrag_pipeline.text.tokens import count_tokens
 from graphrag_pipeline.tuning.askers import Asker, CostCounter, ModelAsker
 from graphrag_pipeline.tuning.composition import compose_prompts
 from graphrag_pipeline.tuning.examples import DraftedExample, Example, check_example, choose_examples
@@ -40,7 +41,9 @@ from graphrag_pipeline.tuning.requests import (
     ask_rating,
     ask_types,
 )
-from graphrag_pipeline.tuning.sampling import SampledUnit
+from graphrag_pipeline.tuning.sample_text import SampleRequest
+
+T = TypeVar("T")
 
 _GUESSED = Description(*(" ".join(["word"] * n) for n in (10, 1, 25)))
 
@@ -76,10 +79,9 @@ class _Writer:
     def write(self) -> tuple[TunedSet, dict[str, str]]:
         """Return the manifest and the texts of the prompts, by name."""
         tuning, settings = self._tuning, self._tuning.settings
-        sample = show_sample(tuning.units, settings.max_context_tokens, self._root.settings.text_units.encoding)
-        description = self._describe(sample)
-        types = self._choose_types(description, sample)
-        scale = self._choose_scale(description, sample)
+        description = self._describe()
+        types = self._choose_types(description)
+        scale = self._choose_scale(description)
         examples = self._write_examples(description, types)
         self._note_bases()
         texts = compose_prompts(tuning.bases, description, scale, examples)
@@ -105,12 +107,18 @@ class _Writer:
         )
         return tuned, texts
 
-    def _describe(self, sample: str) -> Description:
+    def _ask(self, ask: Callable[[str], ChatRequest[T]], guess: T) -> T | Failure:
+        """Return the reply to a request about the sample, with as much of it as the window allows."""
+        tuning, encoding = self._tuning, self._root.settings.text_units.encoding
+        request = SampleRequest(ask, tuning.units, tuning.settings.max_context_tokens, encoding)
+        return self._asker.ask_about_sample(request, tuning.room, guess)
+
+    def _describe(self) -> Description:
         """Return domain, language and persona: those given, the others by the model."""
         given = self._tuning.given
         if given.domain and given.language and given.persona:
             return Description(given.domain, given.language, given.persona)
-        [found] = self._asker.ask([ask_corpus(self._tuning.prompts["tune_corpus"], sample)], _GUESSED)
+        found = self._ask(partial(ask_corpus, self._tuning.prompts["tune_corpus"]), _GUESSED)
         if isinstance(found, Failure):
             raise PipelineError(
                 f"the model did not describe the corpus: {found.reason}. Try another model (`tuning.model`), or pass "
@@ -131,23 +139,22 @@ class _Writer:
         self._refused["language that is not the one of the texts"] += known.casefold() not in named.casefold()
         return known
 
-    def _choose_types(self, description: Description, sample: str) -> tuple[str, ...]:
+    def _choose_types(self, description: Description) -> tuple[str, ...]:
         if self._tuning.given.entity_types:
             return tuple(dict.fromkeys(read_type(name, Counter()) for name in self._tuning.given.entity_types))
         prompt, most = self._tuning.prompts["tune_entity_types"], self._tuning.settings.max_types
         present = self._root.settings.extraction.entity_types
-        request = ask_types(prompt, description, sample, most, self._tuning.names)
-        [found] = self._asker.ask([request], ReadTypes(present, {}))
+        ask = partial(ask_types, prompt, description, max_types=most, names=self._tuning.names)
+        found = self._ask(ask, ReadTypes(present, {}))
         if isinstance(found, Failure):
             self._remarks.append(f"the entity types stay as they are: {found.reason}")
             return present
         self._refused.update(found.refused)
         return found.types
 
-    def _choose_scale(self, description: Description, sample: str) -> RatingScale | None:
+    def _choose_scale(self, description: Description) -> RatingScale | None:
         guess = RatingScale(*(" ".join(["word"] * n) for n in (25, 12, 12)))
-        request = ask_rating(self._tuning.prompts["tune_rating"], description, sample)
-        [found] = self._asker.ask([request], guess)
+        found = self._ask(partial(ask_rating, self._tuning.prompts["tune_rating"], description), guess)
         if isinstance(found, Failure):
             self._remarks.append(f"the rating scale of reports stays as it is: {found.reason}")
             return None
@@ -160,12 +167,32 @@ class _Writer:
         found = self._asker.ask(requests, ReadExample(DraftedExample((), ()), {}))
         pairs = zip(tuning.passages, found, strict=True)
         checked = [example for pair in pairs if (example := self._check_example(*pair, types))]
-        chosen = choose_examples(checked, tuning.settings.n_examples)
-        if not chosen and tuning.settings.n_examples:
+        wanted = choose_examples(checked, tuning.settings.n_examples)
+        chosen = choose_examples(checked, tuning.settings.n_examples, partial(self._fit, description, types))
+        if not wanted and tuning.settings.n_examples:
             self._remarks.append(
                 f"the example of the extraction prompt stays: none of {len(requests)} drafts was usable"
             )
+        elif (room := self._find_extraction_room()) and len(chosen) < len(wanted):
+            said = room.explain(self._count_prompt(description, types, wanted))
+            stays = "" if chosen else "; the present example stays"
+            self._remarks.append(f"{len(chosen)} of {len(wanted)} examples fit{stays}: with all, {said}")
         return chosen
+
+    def _fit(self, description: Description, types: Sequence[str], examples: Sequence[Example]) -> bool:
+        """Whether the extraction prompt with some examples leaves room for a text unit and its reply."""
+        room = self._find_extraction_room()
+        return room is None or room.fits(self._count_prompt(description, types, examples))
+
+    def _find_extraction_room(self) -> ExtractionRoom | None:
+        """Return the room for extraction prompts; the window may have been learnt from a refusal since the plan."""
+        return self._tuning.extraction or find_extraction_room(self._root)
+
+    def _count_prompt(self, description: Description, types: Sequence[str], examples: Sequence[Example]) -> int:
+        base = self._tuning.bases["extract_graph"]
+        text = compose_prompts({base.name: base}, description, None, examples)[base.name]
+        plan = replace(plan_extraction(self._root), prompt=replace(base, text=text), entity_types=tuple(types))
+        return count_extraction_prompt(plan)
 
     def _check_example(self, passage: Passage, found: ReadExample | Failure, types: Sequence[str]) -> Example | None:
         if isinstance(found, Failure):
@@ -188,25 +215,6 @@ def _settings_of(tuning: Tuning, types: Sequence[str]) -> dict[str, dict[str, An
         for section in ("extraction", "descriptions", "reports"):
             settings.setdefault(section, {})["language"] = tuning.given.language
     return settings
-
-
-def show_sample(units: Sequence[SampledUnit], max_tokens: int, encoding: str) -> str:
-    """Return the text units as numbered passages, each cut at a sentence end to an equal share of the tokens."""
-    share = max(1, max_tokens // max(1, len(units)))
-    cut = [_cut(" ".join(unit.text.split()), share, encoding) for unit in units]
-    return "\n\n".join(f"Passage {number}: {text}" for number, text in enumerate(cut, 1))
-
-
-def _cut(text: str, max_tokens: int, encoding: str) -> str:
-    if count_tokens(text, encoding) <= max_tokens:
-        return text
-    kept, n_tokens = 0, 0
-    for start, end in split_sentences(text):
-        n_tokens += count_tokens(text[start:end], encoding)
-        if n_tokens > max_tokens and kept:
-            break
-        kept = end
-    return text[:kept].strip()
 
 
 def _describe_example(example: Example) -> TunedExample:
