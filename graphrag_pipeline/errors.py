@@ -27,3 +27,7 @@ class StoreError(PipelineError):
 
 class LeaseLostError(PipelineError):
     """Another process took over the lease of the shared store; this process may no longer write there."""
+
+
+class NewerFormatError(PipelineError):
+    """A newer release wrote a file of the root or the store; nothing is read from it, and nothing is removed."""

@@ -29,7 +29,7 @@ from graphrag_pipeline.pipeline.retention import sweep_shared, unused_records
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE
 from graphrag_pipeline.pipeline.tuned_sets import folder_of, list_sets
-from graphrag_pipeline.storage.garbage import SweepReport, sweep
+from graphrag_pipeline.storage.garbage import SweepReport, check_readable, sweep
 from graphrag_pipeline.storage.history import refusal_of
 from graphrag_pipeline.storage.locks import hold_alone, is_held, one_index_run, one_writer
 from graphrag_pipeline.storage.snapshots import Snapshot
@@ -75,6 +75,7 @@ def forget_document(root: Root, document: str) -> Forgotten:
     with one_index_run(root.path), root.writing(), one_writer(root.path), ExitStack() as locks:
         if root.shared:
             root.shared.fetch_all()  # these files show where the document is and what came from it
+        check_readable(root.tables, root.snapshots)
         known = _find_documents(root, document)
         _refuse_input(root, document, known)
         _refuse_indexed(root, document, known)

@@ -11,7 +11,7 @@ from pathlib import Path
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inputs.files import list_unused_records
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.storage.garbage import SweepReport, find_old_snapshots, sweep
+from graphrag_pipeline.storage.garbage import SweepReport, check_readable, find_old_snapshots, sweep
 from graphrag_pipeline.storage.locks import one_index_run, one_writer
 
 
@@ -24,6 +24,7 @@ def prune(root: Root, n_kept: int, before: float, is_dry_run: bool = False) -> S
         is_dry_run: only report what would be removed.
     """
     with one_index_run(root.path), root.writing(), one_writer(root.path):
+        check_readable(root.tables, root.snapshots)
         old = find_old_snapshots(root.tables, root.snapshots, n_kept, before)
         swept = sweep(root.tables, root.snapshots, old, before, unused_records(root), is_dry_run)
         return sweep_shared(root, swept, is_dry_run)

@@ -2,8 +2,11 @@
 
 The sweep never removes the published snapshot, the pinned one, the candidate, and those that a reader has open. It also
 keeps everything younger than the grace time, since a stage may have written a file that no head names yet. Manifests go
-first, so that every listed snapshot has its files; a kill in between leaves files for the next sweep. The caller keeps
-writers out. Keep out: the policy which snapshots to keep, and replies of models.
+first, so that every listed snapshot has its files; a kill in between leaves files for the next sweep.
+
+A sweep removes what nothing names. So it removes nothing while a manifest, a head or a pointer cannot be read, since
+that file may name any other (`check_readable`). The caller keeps writers out. Keep out: the policy which snapshots to
+keep, and replies of models.
 """
 
 from __future__ import annotations
@@ -16,12 +19,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem.files import TEMPORARY_PREFIX
 from graphrag_pipeline.storage.locks import hold_alone
 from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
-from graphrag_pipeline.storage.table_store import Head, TableStore
+from graphrag_pipeline.storage.table_store import TableStore
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
 from graphrag_pipeline.storage.vectors.registry import LANCEDB, open_vector_store
 from graphrag_pipeline.storage.vectors.stores import collection_of
@@ -53,6 +56,46 @@ class SweepReport:
     collections: tuple[str, ...]
     n_bytes: int
     objects: tuple[str, ...] = ()
+
+
+def check_readable(tables: TableStore, store: SnapshotStore) -> None:
+    """Check that every manifest, head and pointer of the root can be read and belongs to this release.
+
+    Raises:
+        PipelineError: one cannot; the message names each one.
+    """
+    problems = [*_find_unreadable_heads(tables), *_find_unreadable_snapshots(store)]
+    if problems:
+        raise PipelineError(
+            f"nothing was removed, since files that name other files cannot be read: {'; '.join(problems)}. Upgrade "
+            "graphrag-pipeline if a newer release wrote them. Else run `graphrag-pipeline index` (or `import` again), "
+            "then this again. If a file is still named, it is lost: delete it, then run this again"
+        )
+
+
+def _find_unreadable_heads(tables: TableStore) -> Iterator[str]:
+    for path in tables.head_paths():
+        try:
+            tables.read_stored_head(path)
+        except PipelineError as error:
+            yield str(error)
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            yield f"head `{path}` is damaged ({error})"
+
+
+def _find_unreadable_snapshots(store: SnapshotStore) -> Iterator[str]:
+    ids = store.ids()
+    for snapshot_id in ids:
+        try:
+            store.manifest(snapshot_id)
+        except PipelineError as error:
+            yield str(error)
+    for name, read in (("current.json", store.current), ("pinned.json", store.pinned)):
+        try:
+            if (named := read()) not in (None, *ids):
+                yield f"`{store.folder / name}` names snapshot {named}, which does not exist"
+        except PipelineError as error:
+            yield str(error)
 
 
 def find_old_snapshots(tables: TableStore, store: SnapshotStore, n_kept: int, before: float) -> list[str]:
@@ -88,12 +131,16 @@ def sweep(
         before: seconds since 1970.
         others: more files to remove if they are older than `before`.
         is_dry_run: report what would be removed, and remove nothing.
+
+    Raises:
+        PipelineError: a manifest, a head or a pointer cannot be read (`check_readable`).
     """
+    check_readable(tables, store)
     with ExitStack() as locks:
         gone = [i for i in doomed if locks.enter_context(hold_alone(store.path_of(i)))]
-        kept = _read_manifests(store, [i for i in store.ids() if i not in gone])
+        kept = [store.manifest(i) for i in store.ids() if i not in gone]
         named = _named_paths(tables, store, kept)
-        collections = _unnamed_collections(store, _read_manifests(store, gone), kept, before)
+        collections = _unnamed_collections(store, [store.manifest(i) for i in gone], kept, before)
         places = {folder.path(store.folder / "vectors") for kind, folder in collections if kind == LANCEDB}
         unnamed = [path for path in (*_owned_paths(tables, store), *others) if path not in named]
         paths = sorted({path for path in unnamed if _modified(path) < before} - places)
@@ -111,20 +158,10 @@ def sweep(
     )
 
 
-def _read_manifests(store: SnapshotStore, ids: Iterable[str]) -> list[Manifest]:
-    """Return the manifests that can be read; the files of a damaged one are unknown, and no reader can open it."""
-    found = []
-    for snapshot_id in ids:
-        try:
-            found.append(store.manifest(snapshot_id))
-        except NoSnapshotError:
-            continue
-    return found
-
-
 def _named_paths(tables: TableStore, store: SnapshotStore, kept: Sequence[Manifest]) -> set[Path]:
     """Return all paths that a head or a kept snapshot names, except vectors in another store than LanceDB."""
-    named = {path for head in _all_heads(tables) for path in tables.paths(head)}
+    heads = map(tables.read_stored_head, tables.head_paths())
+    named = {path for head in heads for path in tables.paths(head)}
     for manifest in kept:
         named |= {store.path_of(manifest.id).with_suffix(suffix) for suffix in (".json", ".checked")}
         for key, head in manifest.heads.items():
@@ -136,14 +173,6 @@ def _named_paths(tables: TableStore, store: SnapshotStore, kept: Sequence[Manife
         if manifest.vector_store == LANCEDB:
             named |= {folder.path(store.folder / "vectors") for folder in manifest.vectors.values()}
     return named
-
-
-def _all_heads(tables: TableStore) -> Iterator[Head]:
-    for path in (tables.root / "heads").glob("*/[!.]*.json"):
-        try:
-            yield Head.from_json(path.read_bytes())
-        except (ValueError, TypeError, KeyError):
-            continue  # a damaged head names nothing: its partition is rebuilt
 
 
 def _owned_paths(tables: TableStore, store: SnapshotStore) -> Iterator[Path]:

@@ -1,22 +1,44 @@
 """The manifest of a snapshot: the heads it was joined from and its content-named files.
 
-The id of a snapshot is the hash of its manifest, so equal content has an equal id. Keep out: the folder of manifests,
-and reading the files they name.
+The id of a snapshot is the hash of its manifest, so equal content has an equal id. A manifest that is read under an id
+must have that hash. So a changed bit in it never leads to another file. Keep out: the folder of manifests, and reading
+the files they name.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from graphrag_pipeline.errors import NewerFormatError
 from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.storage.formats import FileFormat, Values, check_names
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
 from graphrag_pipeline.storage.vectors.registry import LANCEDB
 
-FORMAT = 1
+FORMAT = FileFormat()
 ID_DIGITS = 16
+_ID = re.compile(rf"[0-9a-f]{{{ID_DIGITS}}}")
+
+
+def is_snapshot_id(text: object) -> bool:
+    """Return whether a text can be the id of a snapshot."""
+    return isinstance(text, str) and _ID.fullmatch(text) is not None
+
+
+def hash_of(manifest: Values) -> str:
+    """Return the id that belongs to the JSON of a manifest."""
+    content = {**manifest, "vectors": {name: {**folder} for name, folder in manifest["vectors"].items()}}
+    content.pop("code", None)  # implied by the code versions, and missing in older manifests
+    content.pop("created_ns", None)  # equal content has an equal id at any time
+    for folder in content["vectors"].values():
+        # Whether a LanceDB folder was built whole or by difference is not part of the content.
+        del folder["n_unindexed"]
+    return files.content_hash(json.dumps(content, sort_keys=True).encode())[:ID_DIGITS]
 
 
 def mapped_name(parquet_file: str) -> str:
@@ -41,6 +63,7 @@ class Manifest:
         vector_store: the kind of store that holds the vectors.
         code: the prompts, model and settings of each code version in `heads`, by name.
         created_ns: time of the first write, in ns since 1970; 0 before it, and in a manifest of an earlier release.
+        read_id: the id that it was read under; "" for a new one.
     """
 
     origin: str
@@ -55,27 +78,53 @@ class Manifest:
     vector_store: str = LANCEDB
     code: dict[str, dict[str, Any]] = field(default_factory=dict)
     created_ns: int = field(default=0, compare=False)
-    format: int = FORMAT
+    read_id: str = field(default="", init=False, compare=False)
 
     def to_json(self) -> bytes:
-        return json.dumps(asdict(self), indent=1, sort_keys=True, ensure_ascii=False).encode()
+        values = {**asdict(self), "format": FORMAT.number, **FORMAT.mark}
+        del values["read_id"]
+        return json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False).encode()
 
     @classmethod
-    def from_json(cls, data: bytes) -> Manifest:
-        values = json.loads(data)
+    def from_json(cls, data: bytes, snapshot_id: str, place: object) -> Manifest:
+        """Read a manifest.
+
+        Args:
+            snapshot_id: the id that names it.
+            place: path or URL, for messages.
+
+        Raises:
+            ValueError, KeyError, TypeError, AttributeError: it is damaged.
+            NewerFormatError: a newer release wrote it.
+            PipelineError: it names a file outside its folder.
+        """
+        raw = json.loads(data)
+        values = FORMAT.convert(raw, place)
+        if hash_of(raw) != snapshot_id:
+            raise ValueError("its content is not that of its id")
+        if unknown := values.keys() - {item.name for item in fields(cls) if item.init}:
+            raise NewerFormatError(f"`{place}` has the key {min(unknown)!r}, which a later release wrote; upgrade")
         values["vectors"] = {name: VectorFolder(**folder) for name, folder in values["vectors"].items()}
         values["notes"] = tuple(values["notes"])
-        return cls(**values)
+        manifest = cls(**values)
+        object.__setattr__(manifest, "read_id", snapshot_id)  # of an earlier format, the hash is another
+        check_names(manifest._names(), place)
+        return manifest
+
+    def _names(self) -> Iterator[str]:
+        """Yield every part of a path that it names."""
+        for key, head in self.heads.items():
+            yield from key.split("/", 1)
+            yield from (file["name"] for file in head["files"])
+        for name, entry in self.tables.items():
+            yield from (name, entry["file"])
+        for folder in self.vectors.values():
+            yield from (folder.name, folder.content)
+        yield from filter(None, (self.adjacency, self.sentences))
 
     @property
     def id(self) -> str:
-        # Whether a LanceDB folder was built whole or by difference is not part of the content.
-        content = json.loads(self.to_json())
-        del content["code"]  # implied by the code versions, and missing in older manifests
-        del content["created_ns"]  # equal content has an equal id at any time
-        for folder in content["vectors"].values():
-            del folder["n_unindexed"]
-        return files.content_hash(json.dumps(content, sort_keys=True).encode())[:ID_DIGITS]
+        return self.read_id or hash_of(json.loads(self.to_json()))
 
     # ------------------------------------------------------------- paths of its files below a root's `snapshots` folder
 

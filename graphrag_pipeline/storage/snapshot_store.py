@@ -19,18 +19,20 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.settings.settings import VectorStoreSettings
 from graphrag_pipeline.storage.arrays import write_arrays
 from graphrag_pipeline.storage.damage import describe_damage, is_whole_arrow
-from graphrag_pipeline.storage.manifests import FORMAT, ID_DIGITS, Manifest, mapped_name
+from graphrag_pipeline.storage.formats import FileFormat
+from graphrag_pipeline.storage.manifests import Manifest, is_snapshot_id, mapped_name
 from graphrag_pipeline.storage.snapshots import Snapshot, read_contract_file
 from graphrag_pipeline.storage.table_store import put_parquet
 from graphrag_pipeline.storage.vectors.folders import VectorFolder, VectorRows
 from graphrag_pipeline.storage.vectors.registry import open_vector_store
 from graphrag_pipeline.tables import CONTRACT_TABLES
 
+POINTER_FORMAT = FileFormat()
 _LATER_NS = 1_000_000
 """The smallest time between two manifests, also if the clock is behind or stopped."""
 
@@ -118,15 +120,18 @@ class SnapshotStore:
     def _named_by(self, name: str, way_out: str) -> str | None:
         path = self.folder / name
         try:
-            return str(json.loads(path.read_bytes())["snapshot"])
+            named = POINTER_FORMAT.read(path.read_bytes(), path)["snapshot"]
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError):
-            raise NoSnapshotError(f"`{path}` is damaged; {way_out}") from None
+        except (ValueError, KeyError):
+            named = None
+        if not is_snapshot_id(named):
+            raise NoSnapshotError(f"`{path}` is damaged; {way_out}")
+        return str(named)
 
     def pin(self, snapshot_id: str) -> None:
         """Allow nothing but this snapshot to be published from now on."""
-        files.replace(self.folder / "pinned.json", json.dumps({"snapshot": snapshot_id}).encode())
+        files.replace(self.folder / "pinned.json", _pointer_to(snapshot_id))
 
     def unpin(self) -> None:
         """Allow new candidates to be published again."""
@@ -134,7 +139,7 @@ class SnapshotStore:
 
     def ids(self) -> list[str]:
         """Return the ids of all snapshots in the folder, oldest first."""
-        found = [path.stem for path in self.folder.glob("*.json") if len(path.stem) == ID_DIGITS]
+        found = [path.stem for path in self.folder.glob("*.json") if is_snapshot_id(path.stem)]
         return sorted(found, key=lambda snapshot_id: (self.created_ns(snapshot_id), snapshot_id))
 
     def created_ns(self, snapshot_id: str) -> int:
@@ -158,27 +163,23 @@ class SnapshotStore:
     def point_at(self, snapshot_id: str) -> None:
         """Publish a snapshot that the caller has checked: move the pointer to it."""
         files.flush_to_disk()
-        files.replace(self.folder / "current.json", json.dumps({"snapshot": snapshot_id}).encode())
+        files.replace(self.folder / "current.json", _pointer_to(snapshot_id))
 
     def manifest(self, snapshot_id: str) -> Manifest:
         """Return the manifest of a snapshot.
 
         Raises:
             NoSnapshotError: the manifest is missing or damaged.
-            PipelineError: a newer release wrote it.
+            NewerFormatError: a newer release wrote it.
+            PipelineError: it names a file outside its folder.
         """
         path = self.path_of(snapshot_id)
         try:
-            manifest = Manifest.from_json(path.read_bytes())
+            return Manifest.from_json(path.read_bytes(), snapshot_id, path)
         except FileNotFoundError:
             raise NoSnapshotError(f"manifest `{path}` is missing; run `graphrag-pipeline index`") from None
-        except (ValueError, TypeError, KeyError) as error:
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise NoSnapshotError(f"manifest `{path}` is damaged ({error}); run `graphrag-pipeline index`") from None
-        if manifest.format != FORMAT:
-            raise PipelineError(
-                f"`{path}` has format {manifest.format}, which this release cannot read; upgrade graphrag-pipeline"
-            )
-        return manifest
 
     def current_manifest(self) -> Manifest | None:
         """Return the manifest of the published snapshot, or None without one that can be read."""
@@ -202,9 +203,8 @@ class SnapshotStore:
 
     def record_numbers(self, manifest: Manifest | None) -> pa.Table | None:
         """Return the record numbers of a snapshot, else of the newest one whose table can be read, else None."""
-        if manifest is None:
-            return None
-        for snapshot_id in (manifest.id, *reversed(self.ids())):
+        first = [manifest.id] if manifest else []
+        for snapshot_id in (*first, *reversed(self.ids())):
             try:
                 known = self.manifest(snapshot_id)
                 return Snapshot(self.folder, snapshot_id, known, self.vector_store).table("record_numbers")
@@ -247,6 +247,10 @@ class SnapshotStore:
         if missing:
             raise NoSnapshotError(f"snapshot {snapshot_id}: {describe_damage(missing)}; run `graphrag-pipeline index`")
         return snapshot
+
+
+def _pointer_to(snapshot_id: str) -> bytes:
+    return json.dumps({"snapshot": snapshot_id, **POINTER_FORMAT.mark}).encode()
 
 
 def _write_arrow(rows: pa.Table, sink: BinaryIO) -> None:

@@ -21,9 +21,11 @@ import pyarrow.parquet as pq
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import WHOLE, stable_hash
+from graphrag_pipeline.storage.formats import FileFormat, check_names
 from graphrag_pipeline.tables import STAGE_TABLES, Table
 
-_LAYOUT_FORMAT = 1
+HEAD_FORMAT = FileFormat()
+_LAYOUT_FORMAT = FileFormat()
 _ROW_GROUP = 65_536  # rows read or skipped at once
 
 
@@ -64,13 +66,32 @@ class Head:
         return sum(file.n_rows for file in self.files)
 
     def to_json(self) -> bytes:
-        return json.dumps(asdict(self), indent=1, sort_keys=True, ensure_ascii=False).encode()
+        return json.dumps({**asdict(self), **HEAD_FORMAT.mark}, indent=1, sort_keys=True, ensure_ascii=False).encode()
 
     @classmethod
-    def from_json(cls, data: bytes) -> Head:
-        values = json.loads(data)
-        values["files"] = tuple(StoredFile(**file) for file in values["files"])
-        return cls(**values)
+    def from_json(cls, data: bytes, place: object) -> Head:
+        """Read a head.
+
+        Args:
+            place: path or URL, for messages.
+
+        Raises:
+            ValueError, KeyError, TypeError: it is damaged, such as a name of a file that is not of its version.
+            NewerFormatError: a newer release wrote it.
+            PipelineError: it names a file outside its folder.
+        """
+        return cls.from_values(json.loads(data), place)
+
+    @classmethod
+    def from_values(cls, values: object, place: object) -> Head:
+        """Read a head from values that were read from JSON (`from_json`)."""
+        read = HEAD_FORMAT.convert(values, place)
+        stored = tuple(StoredFile(**file) for file in read.pop("files"))
+        head = cls(**read, files=stored)
+        if stored and data_version_of(stored) != head.data_version:
+            raise ValueError("its files are not those of its data version")
+        check_names((head.table, head.partition, *(file.name for file in stored)), place)
+        return head
 
 
 def code_version_of(code: Mapping[str, Any]) -> str:
@@ -116,7 +137,7 @@ class TableStore:
         if problem := self.find_layout_problem(n_buckets):
             raise PipelineError(problem)
         if not self._layout_path.exists():
-            layout = {"format": _LAYOUT_FORMAT, "n_buckets": n_buckets}
+            layout = {"format": _LAYOUT_FORMAT.number, "n_buckets": n_buckets, **_LAYOUT_FORMAT.mark}
             files.replace(self._layout_path, json.dumps(layout).encode())
 
     def find_layout_problem(self, n_buckets: int) -> str:
@@ -124,9 +145,7 @@ class TableStore:
         path = self._layout_path
         if not path.exists():
             return ""
-        layout = json.loads(path.read_bytes())
-        if layout["format"] != _LAYOUT_FORMAT:
-            return f"`{path}` has format {layout['format']}, which this release cannot read; upgrade graphrag-pipeline"
+        layout = _LAYOUT_FORMAT.read(path.read_bytes(), path)
         if layout["n_buckets"] != n_buckets:
             return (
                 f"storage.n_buckets is {n_buckets}, but `{self.root}` was built with {layout['n_buckets']}; set it "
@@ -147,12 +166,31 @@ class TableStore:
         """Return the head of a partition; None if it was never materialized, or if it or a file is missing or cut.
 
         So a partition that a power cut damaged is rebuilt.
+
+        Raises:
+            NewerFormatError: a newer release wrote it.
         """
         try:
-            head = Head.from_json(self._head_path(table, partition).read_bytes())
+            head = self.read_stored_head(self._head_path(table, partition))
         except (FileNotFoundError, ValueError, TypeError, KeyError):
             return None
         return head if all(map(_is_whole, self.paths(head), head.files)) else None
+
+    def read_stored_head(self, path: Path) -> Head:
+        """Return the head in a file; its Parquet files are not looked at.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError, KeyError, TypeError, PipelineError: see `Head.from_json`; also if it is another partition's.
+        """
+        head = Head.from_json(path.read_bytes(), path)
+        if (head.table, head.partition) != (path.parent.name, path.stem):
+            raise ValueError(f"it is the head of {head.table}/{head.partition}")
+        return head
+
+    def head_paths(self) -> list[Path]:
+        """Return the path of every head, sorted."""
+        return sorted((self.root / "heads").glob("*/[!.]*.json"))
 
     def heads(self, table: str, partitions: Sequence[str]) -> dict[str, Head | None]:
         """Return the head of each partition, as `head` does."""

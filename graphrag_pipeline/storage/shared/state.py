@@ -14,12 +14,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.storage.manifests import Manifest
+from graphrag_pipeline.storage.formats import FileFormat, check_names
+from graphrag_pipeline.storage.manifests import Manifest, is_snapshot_id
 from graphrag_pipeline.storage.table_store import Head
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
 from graphrag_pipeline.storage.vectors.registry import LANCEDB
 
-_FORMAT = 1
+STATE_FORMAT = FileFormat()
 _T = TypeVar("_T")
 
 
@@ -69,7 +70,7 @@ class StoreState:
         return (self.snapshots, self.current, self.pinned, self.rewritten)
 
     def to_bytes(self) -> bytes:
-        values = {"format": _FORMAT, **asdict(self)}
+        values = {"format": STATE_FORMAT.number, **STATE_FORMAT.mark, **asdict(self)}
         del values["number"]
         return gzip.compress(json.dumps(values, sort_keys=True, ensure_ascii=False).encode(), mtime=0)
 
@@ -81,20 +82,28 @@ class StoreState:
             place: path or URL of the state, for messages.
 
         Raises:
-            PipelineError: the state is damaged, or a newer release wrote it.
+            NewerFormatError: a newer release wrote it.
+            PipelineError: the state is damaged, or names a file outside its folder.
         """
         try:
-            values = json.loads(gzip.decompress(data))
-            if values.pop("format") != _FORMAT:
-                raise PipelineError(f"{place} has an unknown format of a newer release; upgrade graphrag-pipeline")
-            values["heads"] = {key: Head.from_json(json.dumps(head).encode()) for key, head in values["heads"].items()}
+            values = STATE_FORMAT.read(gzip.decompress(data), place)
+            values["heads"] = {key: Head.from_values(head, place) for key, head in values["heads"].items()}
             values["snapshots"] = {key: SnapshotMarks(**facts) for key, facts in values["snapshots"].items()}
-            return cls(**values, number=number)
+            state = cls(**values, number=number)
+            state._check_names(place)
+            return state
         except (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise PipelineError(
                 f"{place} is damaged ({error}); remove it. On the machine with the newest copy of the index, remove "
                 "also cache/store of the root and run `graphrag-pipeline index`"
             ) from None
+
+    def _check_names(self, place: object) -> None:
+        """Check that its names cannot lead out of the folders of a root."""
+        check_names((*self.snapshots, *filter(None, (self.current, self.pinned))), place, is_snapshot_id)
+        check_names((part for name in self.rewritten for part in name.split("/")), place)
+        if any(key != f"{head.table}/{head.partition}" for key, head in self.heads.items()):
+            raise ValueError("a head has the name of another one")
 
 
 def choose(base: _T, here: _T, there: _T) -> _T:

@@ -14,7 +14,7 @@ from graphrag_pipeline.storage.shared.state import (
     find_conflicts,
     heads_to_take,
 )
-from graphrag_pipeline.storage.table_store import Head, StoredFile
+from graphrag_pipeline.storage.table_store import Head, StoredFile, data_version_of
 
 VERSIONS = st.sampled_from("abc")
 KEYS = st.sampled_from(["entities/all", "documents/000", "documents/001"])
@@ -24,7 +24,9 @@ HEADS = st.dictionaries(KEYS, VERSIONS).map(lambda versions: {key: head(key, v) 
 def head(key: str, version: str) -> Head:
     table, partition = key.split("/")
     stored = StoredFile(f"{version}.parquet", 3, 100)
-    return Head(table, partition, (stored,), version, "code", {"algorithm": 1}, {"input folder": version}, "")
+    return Head(
+        table, partition, (stored,), data_version_of([stored]), "code", {"algorithm": 1}, {"input folder": version}, ""
+    )
 
 
 @given(HEADS, st.none() | st.just("0" * 16))

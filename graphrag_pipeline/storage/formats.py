@@ -1,0 +1,111 @@
+"""Versions of the JSON files of a root and of a shared store, and the names that such files may hold.
+
+The version of a file is the number in `format`; a file without one has format 1. It is read before all other keys. A
+newer file is refused with the release that reads it, from its key `needs_release`. An older file is changed in memory
+by one stated step per version. To change a format: raise the number, name the release, and add the step from the number
+before. A root of this release is kept as test data (`graphrag_pipeline_tests/support/kept_root.py`), so that the step
+is tried on real files.
+
+A name from a file becomes a part of a path. So it is checked: it cannot leave its folder. Keep out: the meaning of the
+files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from graphrag_pipeline.errors import NewerFormatError, PipelineError
+
+Values = dict[str, Any]
+_NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]{0,199}")
+_RELEASE = re.compile(r"\d+(\.\d+)*[0-9a-z.]*")
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """The version of a kind of file.
+
+    Attributes:
+        number: the version that this release writes, and the newest one that it reads.
+        needs_release: the first release that reads this version; "" for version 1, which every release reads.
+        steps: version -> the function that changes its values into those of the next version.
+    """
+
+    number: int = 1
+    needs_release: str = ""
+    steps: Mapping[int, Callable[[Values], Values]] = field(default_factory=dict)
+
+    @property
+    def mark(self) -> Values:
+        """The keys that a file of this version begins with; none for version 1."""
+        return {"format": self.number, "needs_release": self.needs_release} if self.number > 1 else {}
+
+    def read(self, data: bytes, place: object) -> Values:
+        """Return the values of a file in this version, without the keys of the version.
+
+        Args:
+            place: path or URL of the file, for messages.
+
+        Raises:
+            NewerFormatError: a newer release wrote the file.
+            ValueError: the file is damaged.
+        """
+        return self.convert(json.loads(data), place)
+
+    def convert(self, values: object, place: object) -> Values:
+        """Return values that were read from JSON in this version (`read`)."""
+        if not isinstance(values, dict):
+            raise ValueError("it holds no JSON object")
+        found, release = values.get("format", 1), values.get("needs_release")
+        if not isinstance(found, int) or found < 1:
+            raise ValueError(f"its format is {found!r}")
+        if found > self.number:
+            raise NewerFormatError(_describe_newer(place, found, release))
+        values = {key: value for key, value in values.items() if key not in ("format", "needs_release")}
+        for number in range(found, self.number):
+            values = self.steps[number](values)
+        return values
+
+
+def _describe_newer(place: object, found: int, release: object) -> str:
+    is_release = isinstance(release, str) and _RELEASE.fullmatch(release)
+    needed = f"release {release} or later" if is_release else f"a later release than {installed_release()}"
+    return (
+        f"`{place}` has format {found}, which needs {needed} of graphrag-pipeline; upgrade it. If no later release was "
+        "used here, the file is damaged: delete it and run `graphrag-pipeline index`"
+    )
+
+
+def installed_release() -> str:
+    """Return the installed release of this package."""
+    try:
+        return version("graphrag-pipeline")
+    except PackageNotFoundError:  # it runs from its source, without an installation
+        return "this one"
+
+
+def is_name(text: object) -> bool:
+    """Return whether a text can be a part of a path: letters, digits, `_`, `.`, `-`; no dot or dash at the start."""
+    return isinstance(text, str) and _NAME.fullmatch(text) is not None
+
+
+def check_names(names: Iterable[object], place: object, is_valid: Callable[[object], bool] = is_name) -> None:
+    """Check that names are valid, so that none leads out of its folder.
+
+    Args:
+        place: path or URL of the file that holds the names, for messages.
+
+    Raises:
+        PipelineError: a name could lead out of its folder.
+    """
+    for name in names:
+        if not is_valid(name):
+            raise PipelineError(
+                f"`{place}` names the file or folder {name!r}, which is not a name that graphrag-pipeline gives; check "
+                "who may write there, since it may have been changed on purpose. Nothing that it names was written"
+            )

@@ -1,0 +1,64 @@
+"""The version of a file is read first; an older file moves by stated steps, a newer one is refused with its release."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphrag_pipeline.errors import NewerFormatError, PipelineError
+from graphrag_pipeline.storage.formats import FileFormat, Values, check_names
+
+
+def with_size(values: Values) -> Values:
+    return {**values, "size": len(values["name"])}
+
+
+def with_label(values: Values) -> Values:
+    return {"label": values["name"], "size": values["size"]}
+
+
+THIRD = FileFormat(3, "0.3.0", {1: with_size, 2: with_label})
+
+
+def test_a_file_of_each_earlier_version_moves_by_every_step_after_it() -> None:
+    moved = {"label": "abc", "size": 3}
+    assert THIRD.read(b'{"name": "abc"}', "here") == moved
+    assert THIRD.read(b'{"format": 1, "name": "abc"}', "here") == moved
+    assert THIRD.read(b'{"format": 2, "needs_release": "0.2.0", "name": "abc", "size": 3}', "here") == moved
+    assert THIRD.read(json.dumps({**THIRD.mark, **moved}).encode(), "here") == moved
+
+
+@given(st.dictionaries(st.text(max_size=9), st.integers() | st.none()), st.integers(4, 99))
+def test_a_newer_file_is_refused_whatever_else_it_holds(others: dict[str, object], number: int) -> None:
+    data = json.dumps({**others, "format": number, "needs_release": "1.4"}).encode()
+    with pytest.raises(NewerFormatError, match=rf"`a/b\.json` has format {number}, which needs release 1\.4 or later"):
+        THIRD.read(data, "a/b.json")
+
+
+@pytest.mark.parametrize("release", [None, 3, "", "x\x1b[31m", "1.0; rm"])
+def test_a_newer_file_without_a_release_names_the_installed_one(release: object) -> None:
+    data = json.dumps({"format": 9, "needs_release": release}).encode()
+    with pytest.raises(NewerFormatError, match=r"needs a later release than \d+\.\d+"):
+        THIRD.read(data, "here")
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"3", b'{"format": "1"}', b'{"format": 0}', b'{"format": null}', b"\xff"])
+def test_a_damaged_file_is_a_value_error(data: bytes) -> None:
+    with pytest.raises(ValueError):
+        THIRD.read(data, "here")
+
+
+@pytest.mark.parametrize("name", ["entities", "000", "0a" * 16 + ".parquet", "default-entity-description", "_x"])
+def test_names_of_files_are_allowed(name: str) -> None:
+    check_names([name], "here")
+
+
+@pytest.mark.parametrize(
+    "name", ["..", ".", "", "../x", "a/b", "/etc", "a\\b", "-x", ".hidden", "a\n", "é", "a" * 300, None, 3, ["x"]]
+)
+def test_names_that_could_lead_elsewhere_are_refused(name: object) -> None:
+    with pytest.raises(PipelineError, match="s3://b/state` names the file or folder"):
+        check_names(["fine", name], "s3://b/state")
