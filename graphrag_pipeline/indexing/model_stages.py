@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.indexing.extraction.kept_records import ABSENT_NAME
 from graphrag_pipeline.indexing.extraction.model import ExtractionPlan, UnitMentions, extract_text_unit
 from graphrag_pipeline.indexing.graph.model_descriptions import (
     Subject,
@@ -117,7 +118,8 @@ def _refuse_nothing(used: str, results: Sequence[UnitMentions | Failure]) -> Non
         return
     if len(results) == 1 and not read:
         return  # a single bad reply is an ordinary failure
-    if len(results) < FIRST_UNITS and read and sum(result.n_characters for result in read) < MIN_NAMING_CHARACTERS:
+    is_short = len(results) < FIRST_UNITS and sum(result.n_characters for result in read) < MIN_NAMING_CHARACTERS
+    if is_short and read and not any(ABSENT_NAME in result.problems for result in read):
         return  # a few short text units can name nothing
     first = results[0]
     if isinstance(first, Failure):
@@ -169,6 +171,7 @@ def summarize_descriptions_by_model(
     fall_back: Summarize,
     known: pa.Table | None = None,
     progress: Progress | None = None,
+    problems: Counter[str] | None = None,
 ) -> tuple[pa.Table, list[Failure]]:
     """Give every entity and relationship one description.
 
@@ -176,6 +179,7 @@ def summarize_descriptions_by_model(
         entities, relationships: stage tables.
         fall_back: describes the records for which the model failed.
         known: rows of the same code version; their keys are not requested again, except fallbacks.
+        problems: counts the replies that were cut off.
 
     Returns:
         `tables.DESCRIPTIONS`, one row per distinct key, and the failures.
@@ -188,7 +192,7 @@ def summarize_descriptions_by_model(
         parts.append(known.filter(is_kept))
         is_known = set(parts[-1]["description_key"].to_pylist())
     subjects = [s for s in iterate_subjects(entities, relationships) if s.description_key not in is_known]
-    works = summary_works(subjects, plan, model)
+    works = summary_works(subjects, plan, model, problems)
     results = run_all(model.stage, works, model.max_concurrency, progress)
     rows, failures = split_failures(results)
     parts.append(DESCRIPTIONS.from_rows(rows))
@@ -201,10 +205,12 @@ def summarize_descriptions_by_model(
     return DESCRIPTIONS.sort(pa.concat_tables(parts)), failures
 
 
-def summary_works(subjects: Iterable[Subject], plan: SummaryPlan, model: ChatModel) -> list[Work[dict[str, Any]]]:
-    """Return one summary work per subject, in order."""
+def summary_works(
+    subjects: Iterable[Subject], plan: SummaryPlan, model: ChatModel, problems: Counter[str] | None = None
+) -> list[Work[dict[str, Any]]]:
+    """Return one summary work per subject, in order; `problems` counts the replies that were cut off."""
     return [
-        Work(subject.name, partial(summarize_subject, subject, plan, model), len(distinct_texts(subject)) < 2)
+        Work(subject.name, partial(summarize_subject, subject, plan, model, problems), len(distinct_texts(subject)) < 2)
         for subject in subjects
     ]
 

@@ -3,6 +3,7 @@
 Keep out: loops, parsing, files, networks.
 """
 
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -102,7 +103,8 @@ def _summarize_by_model(
     from graphrag_pipeline.indexing.model_stages import summarize_descriptions_by_model
     from graphrag_pipeline.pipeline.plans import plan_summaries
 
-    return summarize_descriptions_by_model(
+    problems: Counter[str] = Counter()
+    made = summarize_descriptions_by_model(
         run.read("entities"),
         run.read("relationships"),
         plan_summaries(run.root),
@@ -110,4 +112,7 @@ def _summarize_by_model(
         fall_back,
         known,
         run.progress(),
+        problems,
     )
+    run.count_problems(+problems)
+    return made

@@ -1,7 +1,8 @@
 """Extraction of entities, relationships and claims of a text unit by a chat model.
 
 Each text unit has one conversation: the prompt, then up to `max_gleanings` gleaning turns, until a reply adds no
-record. If claims are enabled, it has a second conversation for them. Each reply is parsed alone (`reply_records.py`).
+record, or until a reply is cut off while it repeats its own records: a model in such a loop does not leave it. If
+claims are enabled, it has a second conversation for them. Each reply is parsed alone (`reply_records.py`).
 Records are numbered over all replies, so the position of a mention is its order, and its `request_key` names its reply.
 Mentions are not merged: an entity that two replies describe has two mentions. Only exact repeats are left out.
 
@@ -30,7 +31,12 @@ from graphrag_pipeline.indexing.extraction.reply_fields import (
     ExtractedRelationship,
     read_type,
 )
-from graphrag_pipeline.indexing.extraction.reply_records import ExtractionReply, parse_claims_reply, parse_graph_reply
+from graphrag_pipeline.indexing.extraction.reply_records import (
+    REPEATED,
+    ExtractionReply,
+    parse_claims_reply,
+    parse_graph_reply,
+)
 from graphrag_pipeline.models.ports import (
     EXCERPT,
     CallFailedError,
@@ -187,6 +193,8 @@ async def _converse(
     replies = [await model.complete(request)]
     messages = opening
     while len(replies) <= max_gleanings and _adds_something(replies):
+        if _is_loop(replies[-1]):
+            return _note(replies, "gleaning left out after a reply that repeats itself")
         messages = [
             *messages,
             {"role": "assistant", "content": replies[-1].text},
@@ -234,6 +242,11 @@ def _adds_something(replies: Sequence[ChatReply[ExtractionReply]]) -> bool:
     return not before.issuperset(_records(replies[-1].value))
 
 
+def _is_loop(reply: ChatReply[ExtractionReply]) -> bool:
+    """Whether a reply was cut off while it repeated its own records: it repeats as many as it has, or more."""
+    return reply.is_cut and reply.value.problems.get(REPEATED, 0) >= max(1, reply.value.n_records)
+
+
 def _records(reply: ExtractionReply) -> list[_Record]:
     return [*reply.entities, *reply.relationships, *reply.claims]
 
@@ -275,7 +288,7 @@ def _number_rows(unit_id: str, keyed: Iterable[tuple[str, Sequence[_Record]]], p
     for request_key, records in keyed:
         for record in records:
             if record in rows:
-                problems["repeated"] += 1
+                problems[REPEATED] += 1
                 continue
             place = {"text_unit_id": unit_id, "position": len(rows), "request_key": request_key}
             rows[record] = vars(record) | place

@@ -31,6 +31,9 @@ from graphrag_pipeline.indexing.extraction.reply_fields import (
 from graphrag_pipeline.indexing.extraction.reply_objects import iterate_objects
 from graphrag_pipeline.models.reply_json import clean_text, strip_fences
 
+REPEATED = "repeated"
+"""The reason by which records are counted that a reply repeats."""
+
 _N_FIELDS = {"entity": 3, "relationship": 4, "claim": 8}
 _LEAST_FIELDS = {"entity": 2, "relationship": 3, "claim": 7}
 _KINDS = {
@@ -148,7 +151,7 @@ def _read_record(
 def _drop_repeats(records: list[R], problems: Counter[str]) -> tuple[R, ...]:
     distinct = tuple(dict.fromkeys(records))
     if len(distinct) < len(records):
-        problems["repeated"] += len(records) - len(distinct)
+        problems[REPEATED] += len(records) - len(distinct)
     return distinct
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,10 +28,10 @@ from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
 from graphrag_pipeline.models.reply_json import clean_text, strip_fences
 from graphrag_pipeline.models.shortening import MAX_SHORTENED
+from graphrag_pipeline.text.cut_texts import keep_whole_sentences
 from graphrag_pipeline.text.sentences import grapheme_start
 from graphrag_pipeline.text.tokens import TokenCounter, count_tokens_each
 
-_SENTENCE_END = re.compile(r"[.!?\u3002\uff01\uff1f\u2026][\"'\u201d\u2019)\]]*(?=\s|\Z)|[\u3002\uff01\uff1f]")
 LEAST_LIST_TOKENS = 100
 """Tokens of a list of descriptions below which a summary is not worth a call."""
 _ITEM_TOKENS = 3  # tokens of quotes and comma around a description in a list
@@ -106,10 +106,15 @@ def distinct_texts(subject: Subject) -> list[str]:
     return sorted({text for text in subject.descriptions if text.strip()})
 
 
-async def summarize_subject(subject: Subject, plan: SummaryPlan, model: ChatModel) -> dict[str, Any]:
+async def summarize_subject(
+    subject: Subject, plan: SummaryPlan, model: ChatModel, problems: Counter[str] | None = None
+) -> dict[str, Any]:
     """Return a row of `tables.DESCRIPTIONS`; its `request_key` is that of the last fold, null without a request.
 
     If a list does not fit the model's window, all are planned again in shorter lists.
+
+    Args:
+        problems: counts the replies that were cut off; of those, the whole sentences are kept.
 
     Raises:
         CallFailedError: the model gave no usable summary; replies received so far stay stored.
@@ -117,15 +122,16 @@ async def summarize_subject(subject: Subject, plan: SummaryPlan, model: ChatMode
     distinct = distinct_texts(subject)
     if len(distinct) < 2:
         return _row(subject, distinct[0] if distinct else "", len(distinct), None)
+    counts: Counter[str] = Counter() if problems is None else problems
     for _ in range(MAX_SHORTENED):
         try:
-            text, request_key = await _summarize_fold(plan_folds(distinct, plan), subject.name, plan, model)
+            text, request_key = await _summarize_fold(plan_folds(distinct, plan), subject.name, plan, model, counts)
             return _row(subject, text, len(distinct), request_key)
         except _TooLongListError as error:
             if error.n_fit < LEAST_LIST_TOKENS:
                 raise
             plan = replace(plan, max_input_tokens=error.n_fit)
-    text, request_key = await _summarize_fold(plan_folds(distinct, plan), subject.name, plan, model)
+    text, request_key = await _summarize_fold(plan_folds(distinct, plan), subject.name, plan, model, counts)
     return _row(subject, text, len(distinct), request_key)
 
 
@@ -137,10 +143,12 @@ class _TooLongListError(CallFailedError):
         self.n_fit = n_fit
 
 
-async def _summarize_fold(fold: Fold, name: str, plan: SummaryPlan, model: ChatModel) -> tuple[str, str | None]:
+async def _summarize_fold(
+    fold: Fold, name: str, plan: SummaryPlan, model: ChatModel, problems: Counter[str]
+) -> tuple[str, str | None]:
     """Return the text of a fold and the key of its request; a single short description is copied."""
     if fold.folds:
-        below = (_summarize_fold(part, name, plan, model) for part in fold.folds)
+        below = (_summarize_fold(part, name, plan, model, problems) for part in fold.folds)
         results = await asyncio.gather(
             *below, return_exceptions=True
         )  # paid replies are stored before an error is raised
@@ -162,6 +170,7 @@ async def _summarize_fold(fold: Fold, name: str, plan: SummaryPlan, model: ChatM
             raise
         n_tokens = sum(plan.count_tokens(texts)) + _ITEM_TOKENS * len(texts)
         raise _TooLongListError(error, n_tokens - error.n_excess) from None
+    problems["reply cut off"] += reply.is_cut
     return reply.value, reply.request_key
 
 
@@ -174,12 +183,6 @@ def build_prompt(name: str, texts: Sequence[str], plan: SummaryPlan) -> list[Mes
         description_list=json.dumps(sorted(set(texts)), ensure_ascii=False),
         max_length=str(plan.max_words),
     )
-
-
-def keep_whole_sentences(reply: str) -> str:
-    """Return a reply that was cut off up to the end of its last whole sentence; empty without one."""
-    ends = [match.end() for match in _SENTENCE_END.finditer(reply)]
-    return reply[: ends[-1]] if ends else ""
 
 
 def parse_reply(reply: str, echoes: PromptEchoes | None = None) -> str:

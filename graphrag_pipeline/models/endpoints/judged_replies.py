@@ -13,10 +13,15 @@ from graphrag_pipeline.models.cache import ResponseCache, StoredReply
 from graphrag_pipeline.models.endpoints.replies import MAX_ASKED, Completion, correction_key, find_fault
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, ReplyFormatError
 from graphrag_pipeline.models.reply_json import keep_whole_values
+from graphrag_pipeline.text.cut_texts import is_loop
 
 T = TypeVar("T")
 
-_CUT_ADVICE = "the reply was cut off (finish_reason length); raise max_reply_tokens of the section"
+_CUT = "the reply was cut off (finish_reason length)"
+_LOOP = (
+    f"{_CUT} while it repeated itself, which a larger cap does not help: set frequency_penalty in parameters of the "
+)
+_LOOP += "model, or use a larger model"
 
 
 @dataclass(frozen=True)
@@ -33,13 +38,17 @@ def judge(request: ChatRequest[T], answer: Completion) -> T | ReplyFault:
     if answer.is_cut:
         keep_whole = request.keep_whole or (keep_whole_values if request.response_format else None)
     if keep_whole is None:
-        return ReplyFault(_CUT_ADVICE)
+        return ReplyFault(_explain_cut(answer.text))
     try:
         return request.parse(keep_whole(answer.text))
     except RecursionError:
         return ReplyFault("the reply is nested too deeply")
     except (ReplyFormatError, ValueError) as error:
-        return ReplyFault(f"{_CUT_ADVICE}: {error}" if answer.is_cut else str(error))
+        return ReplyFault(f"{_explain_cut(answer.text)}: {error}" if answer.is_cut else str(error))
+
+
+def _explain_cut(text: str) -> str:
+    return _LOOP if is_loop(text) else f"{_CUT}; raise max_reply_tokens of the section"
 
 
 def say_how_often(n_asked: int) -> str:

@@ -2,7 +2,7 @@
 
 A request is answered from the store, else by a running request with the same key, else by the endpoint. A reply is used
 if the `parse` of its request accepts it. Of a reply that was cut off, what is whole is parsed. If `parse` rejects the
-reply, the model gets the reason and one more request.
+reply, the model gets the reason and one more request, with a larger cap if the reply was cut off.
 
 Replies are stored before the caller gets them, except a stream, which is stored at its end. A rejected reply is stored,
 too, since it was paid: a later run parses it again and, if it is still rejected, sends one more correction in other
@@ -19,6 +19,7 @@ import asyncio
 import copy
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from graphrag_pipeline.identity import stable_hash
@@ -45,14 +46,18 @@ from graphrag_pipeline.models.endpoints.replies import (
 from graphrag_pipeline.models.endpoints.reply_forms import shape_request
 from graphrag_pipeline.models.endpoints.reply_store import ReplyStore
 from graphrag_pipeline.models.endpoints.streaming import OnToken
+from graphrag_pipeline.models.endpoints.windows import PromptSize, count_prompt
 from graphrag_pipeline.models.ports import CUT_NOTE, CallFailedError, ChatReply, ChatRequest, Message
 from graphrag_pipeline.models.requests import canonical_json
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.models.structured import describe_schema
 from graphrag_pipeline.settings.models import ChatModelSettings
+from graphrag_pipeline.text.cut_texts import is_loop
 
 T = TypeVar("T")
 
+WIDER = 2
+"""How many times the usual cap a corrective request gets after a reply that was cut off."""
 BOUNDED_COMPLETION = 4096  # most tokens of a completion under a budget, if the parameters set none; models allow it
 
 _LOG = logging.getLogger(__name__)
@@ -186,7 +191,7 @@ class OpenAIChatModel:
                 messages = self._correct(request, *rejected[-1], len(rejected))
                 if messages is None:
                     break
-                sent = await self._send(messages, request, key)
+                sent = await self._send(messages, self._give_room(request, messages, rejected[-1][0]), key)
             calls.append(sent)
             judged = judge(request, sent.value)
             if not isinstance(judged, ReplyFault):
@@ -208,6 +213,14 @@ class OpenAIChatModel:
         if messages is None or not is_silent or answer.is_cut:
             return messages
         return add_to_last(messages, describe_schema(request.response_format or {}))
+
+    def _give_room(self, request: ChatRequest[T], messages: Sequence[Message], answer: Completion) -> ChatRequest[T]:
+        """Return the request with a larger cap if its last reply was cut off, did not run in a loop, and it fits."""
+        cap = request.max_tokens or self._cap
+        if cap is None or not answer.is_cut or is_loop(answer.text):
+            return request
+        fits = not self._learned.window.refuses(PromptSize(count_prompt(messages), WIDER * cap))
+        return replace(request, max_tokens=WIDER * cap) if fits else request
 
     async def _store_rejected(self, key: str, sent: Sent[Completion]) -> None:
         if not sent.value.refusal and sent.value.finish_reason != "content_filter":

@@ -69,7 +69,8 @@ def find_fault(answer: Completion) -> str:
     if answer.refusal or answer.finish_reason == "content_filter":
         return f"the model refused: {answer.refusal[:200] or 'content filter'}"
     if not answer.text.strip():
-        return "the reply is empty"
+        cut = ": all its tokens were used before its first word, as by thoughts; raise max_reply_tokens of the section"
+        return "the reply is empty" + (cut if answer.is_cut else "")
     return ""
 
 

@@ -30,6 +30,7 @@ from graphrag_pipeline.query.streams import OnToken
 from graphrag_pipeline.query.token_budget import reply_tokens
 from graphrag_pipeline.query.understanding.conversation import read_history
 from graphrag_pipeline.settings.settings import LocalSearchSettings
+from graphrag_pipeline.text.cut_texts import drop_repeated_sentences
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 if TYPE_CHECKING:
@@ -136,7 +137,8 @@ class AnswerWriter:
         written: list[str] = []
         opening, is_open = "", False
         n_copied = 0
-        for piece, n_dropped in self._pieces(ChatRequest("answer", messages, material.parse, keep_whole=str)):
+        request = ChatRequest("answer", messages, material.parse, keep_whole=drop_repeated_sentences)
+        for piece, n_dropped in self._pieces(request):
             opening, n_copied = opening + piece, n_copied + n_dropped
             if not is_open and DECLINED.startswith(opening.lstrip(AROUND)[: len(DECLINED)]):
                 continue  # it may still become DECLINED

@@ -94,6 +94,19 @@ def test_gleaning_stops_at_the_limit():
     assert len(extract(FIRST, GLEANED, plan=gleaning(0))[1].requests) == 1
 
 
+def test_a_reply_that_was_cut_off_while_it_repeats_itself_is_not_gleaned():
+    record = '("relationship"<|>Scrooge<|>Marley<|>They were partners.<|>9)'
+    for n, n_requests in ((5, 1), (1, 2)):
+        cut = ScriptedModel(
+            replies_in_turn(FIRST.removesuffix("<|COMPLETE|>") + f"\n##\n{record}" * n, FIRST), "length"
+        )
+        mentions = asyncio.run(extract_text_unit("unit", "Scrooge met Marley.", PLAN, cut))
+        assert (len(cut.requests), len(mentions.relationships)) == (n_requests, 1)
+        assert mentions.problems.get("gleaning left out after a reply that repeats itself", 0) == 2 - n_requests
+    whole = extract(f"\n##\n{record}" * 6, FIRST)[1]
+    assert len(whole.requests) == 2
+
+
 def test_a_text_without_entities_is_valid_and_not_gleaned():
     mentions, model = extract("<|COMPLETE|>")
     assert (mentions.entities, mentions.relationships, len(model.requests)) == ([], [], 1)

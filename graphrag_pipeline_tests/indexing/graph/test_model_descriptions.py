@@ -11,7 +11,6 @@ from graphrag_pipeline.indexing.graph.model_descriptions import (
     Subject,
     SummaryPlan,
     iterate_subjects,
-    keep_whole_sentences,
     plan_folds,
     summarize_subject,
 )
@@ -135,20 +134,6 @@ def test_a_description_over_the_budget_is_cut_and_summarized_before_the_others()
     first, second = map(texts_of_request, model.requests)
     assert [50 < len(text.split()) <= 100 for text in first] == [True]
     assert second == sorted([sum_up(model.requests[0].messages), "short"])
-
-
-@pytest.mark.parametrize(
-    ("reply", "kept"),
-    [
-        ("Scrooge is a miser. He has a cl", "Scrooge is a miser."),
-        ('He says "Humbug!" Then he g', 'He says "Humbug!"'),
-        ("It cost 3.5 pounds. It w", "It cost 3.5 pounds."),
-        ("\u8427\u708e\u662f\u4e3b\u89d2\u3002\u4ed6", "\u8427\u708e\u662f\u4e3b\u89d2\u3002"),
-        ("Scrooge is a mi", ""),
-    ],
-)
-def test_a_reply_that_was_cut_off_keeps_its_whole_sentences(reply, kept):
-    assert keep_whole_sentences(reply) == kept
 
 
 def test_a_reply_without_content_is_refused():

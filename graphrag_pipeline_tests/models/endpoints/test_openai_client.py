@@ -205,6 +205,26 @@ def test_a_cut_or_empty_reply_is_requested_once_more(tmp_path: Path, fault: str)
     assert server.count() == 2
 
 
+CUT_REPLIES = [
+    ("The first fact is lo", 200, "raise max_reply_tokens"),
+    (
+        "The ghost said once more that all of it was true. " * 5,
+        100,
+        "repeated itself, which a larger cap does not help",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "cap", "reason"), CUT_REPLIES, ids=["long", "loop"])
+def test_a_correction_of_a_cut_reply_gets_a_larger_cap_unless_the_model_repeats_itself(
+    tmp_path: Path, text: str, cap: int, reason: str
+) -> None:
+    with running_model_server(lambda request: Reply(text, finish_reason="length")) as server:
+        with pytest.raises(CallFailedError, match=reason):
+            complete(chat_model(server.base_url, tmp_path, max_reply_tokens=100), ask("Who?"))
+        assert [call.body["max_tokens"] for call in server.calls] == [100, cap]
+
+
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [("truncated", "finish_reason length"), ("empty", "reply is empty"), ("refused", "refused")],

@@ -12,14 +12,19 @@ T = TypeVar("T")
 
 
 class ScriptedModel:
-    """Answers with `reply(messages)`; a reply that its request refuses fails at once."""
+    """Answers with `reply(messages)`; a reply that its request refuses fails at once.
+
+    Args:
+        finish_reason: of all replies; `length` if they are cut off.
+    """
 
     stage = "test"
     fingerprint = "scripted"
     max_concurrency = 4
 
-    def __init__(self, reply: Callable[[list[Message]], str]) -> None:
+    def __init__(self, reply: Callable[[list[Message]], str], finish_reason: str = "stop") -> None:
         self._reply = reply
+        self._finish_reason = finish_reason
         self.requests: list[ChatRequest] = []
 
     async def complete(self, request: ChatRequest[T]) -> ChatReply[T]:
@@ -30,7 +35,7 @@ class ScriptedModel:
             value = request.parse(text)
         except ReplyFormatError as error:
             raise CallFailedError(str(error), key, text) from None
-        return ChatReply(text, value, key, "stop", 0, 0, 0.0, None, False)
+        return ChatReply(text, value, key, self._finish_reason, 0, 0, 0.0, None, False)
 
     def recall(self, requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
         return [None] * len(requests)

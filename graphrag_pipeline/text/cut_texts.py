@@ -1,0 +1,47 @@
+"""Texts that a model wrote until a limit cut them off: what of them is whole, and said once.
+
+Small models often fall into a loop: they write the same sentence until the most tokens of a reply are reached.
+Keep out: JSON and records (`models/reply_json.py`, `indexing/extraction/reply_records.py`).
+"""
+
+from __future__ import annotations
+
+import re
+
+from graphrag_pipeline.text.sentences import split_sentences
+
+_SENTENCE_END = re.compile(r"[.!?\u3002\uff01\uff1f\u2026][\"'\u201d\u2019)\]]*(?=\s|\Z)|[\u3002\uff01\uff1f]")
+LOOP_TAIL = 40
+"""Characters at the end of a text that a loop has written before."""
+LOOP_TIMES = 3
+"""Occurrences of these characters from which a text is a loop."""
+
+
+def is_loop(text: str) -> bool:
+    """Return whether a text that was cut off ended in a loop: its last characters occur at least three times."""
+    tail = text.rstrip()[-LOOP_TAIL:]
+    return len(tail) == LOOP_TAIL and text.count(tail) >= LOOP_TIMES
+
+
+def keep_whole_sentences(text: str) -> str:
+    """Return a text that was cut off up to the end of its last whole sentence, each sentence once; "" without one."""
+    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+    return drop_repeated_sentences(text[: ends[-1]]) if ends else ""
+
+
+def drop_repeated_sentences(text: str) -> str:
+    """Return a text that was cut off without sentences that it holds before, and without the start of one at its end.
+
+    Upper and lower case and white space do not count. A text without a repeated sentence is unchanged.
+    """
+    spans = split_sentences(text)
+    seen: dict[str, None] = {}
+    kept: list[str] = []
+    for number, (start, end) in enumerate(spans, 1):
+        words = " ".join(text[start:end].split()).casefold()
+        is_last = number == len(spans)
+        if words in seen or (is_last and words and any(sentence.startswith(words) for sentence in seen)):
+            continue
+        seen[words] = None
+        kept.append(text[start:end])
+    return text if len(kept) == len(spans) else "".join(kept).rstrip()

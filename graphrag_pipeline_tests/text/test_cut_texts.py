@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphrag_pipeline.text.cut_texts import drop_repeated_sentences, is_loop, keep_whole_sentences
+
+
+@pytest.mark.parametrize(
+    ("reply", "kept"),
+    [
+        ("Scrooge is a miser. He has a cl", "Scrooge is a miser."),
+        ('He says "Humbug!" Then he g', 'He says "Humbug!"'),
+        ("It cost 3.5 pounds. It w", "It cost 3.5 pounds."),
+        ("\u8427\u708e\u662f\u4e3b\u89d2\u3002\u4ed6", "\u8427\u708e\u662f\u4e3b\u89d2\u3002"),
+        ("Scrooge is a mi", ""),
+        ("He is mean. He is rich. He is rich. He is rich. He is r", "He is mean. He is rich."),
+    ],
+)
+def test_a_text_that_was_cut_off_keeps_its_whole_sentences(reply: str, kept: str) -> None:
+    assert keep_whole_sentences(reply) == kept
+
+
+def test_a_sentence_is_said_once_and_its_repeated_start_at_the_end_is_left_out() -> None:
+    loop = "Lund met Maas [Data: Sources (1)]. Maas sold a ferry.\n" + "Maas Sold  a ferry. " * 30 + "Maas so"
+    assert drop_repeated_sentences(loop) == "Lund met Maas [Data: Sources (1)]. Maas sold a ferry."
+    assert drop_repeated_sentences("One. Two. Th") == "One. Two. Th"
+
+
+@given(st.lists(st.sampled_from(["Lund met Maas. ", "The ferry is old. ", "- A point.\n", "\u4ed6\u8d70\u4e86\u3002"])))
+def test_every_sentence_stays_once_in_order(sentences: list[str]) -> None:
+    text = "".join(sentences)
+    kept = drop_repeated_sentences(text)
+    assert drop_repeated_sentences(kept) == kept
+    assert all(kept.count(sentence.strip()) == 1 for sentence in set(sentences))
+
+
+def test_a_loop_is_told_from_a_long_list() -> None:
+    assert is_loop('("relationship"<|>Lund<|>Maas<|>They met.<|>9)\n##\n' * 3 + '("relationship"<|>Lu')
+    assert not is_loop("".join(f'("entity"<|>Person {number}<|>PERSON<|>A guest.)\n##\n' for number in range(50)))
+    assert not is_loop("It ran. " * 2)
