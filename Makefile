@@ -44,7 +44,7 @@ test-ui: $(VENV)/installed-dev  ## a live Dagster UI in headless Chromium (Debia
 
 test-real-model: $(VENV)/installed-dev  ## behaviour with a model of yours: REAL_MODEL_URL=http://127.0.0.1:8080/v1 REAL_MODEL=name
 	@test -n "$(REAL_MODEL_URL)" && test -n "$(REAL_MODEL)" || { echo "usage: make test-real-model REAL_MODEL_URL=http://127.0.0.1:8080/v1 REAL_MODEL=name"; exit 2; }
-	REAL_MODEL_URL="$(REAL_MODEL_URL)" REAL_MODEL="$(REAL_MODEL)" $(BIN)/python -m pytest -s -m real_model graphrag_pipeline_tests/test_real_model.py
+	REAL_MODEL_URL="$(REAL_MODEL_URL)" REAL_MODEL="$(REAL_MODEL)" $(BIN)/python -m pytest -s -rxs -m real_model graphrag_pipeline_tests/test_real_model.py
 
 lint: $(VENV)/installed-dev audit
 	$(BIN)/ruff check .

@@ -2,7 +2,9 @@
 
 The test server always stands in. `make test-real-model REAL_MODEL_URL=... REAL_MODEL=...` asks a real endpoint, too;
 its key, if any, is in the variable that REAL_MODEL_KEY_ENV names. REAL_MODEL_PARAMETERS holds further parameters as
-JSON, such as {"max_tokens": 700} for a model that is slow. Nothing here judges what a model writes.
+JSON, such as {"max_tokens": 300} for a model that is slow, and REAL_MODEL_DOCUMENTS the number of documents, 1 to 3.
+Nothing here judges how well a model writes. A stage of which it gave no usable reply is an expected failure (xfailed)
+with the reasons; the test server must give all of them.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -34,19 +38,22 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
 URL, MODEL = os.environ.get("REAL_MODEL_URL", ""), os.environ.get("REAL_MODEL", "")
 KEY_ENV = os.environ.get("REAL_MODEL_KEY_ENV", "OPENAI_API_KEY")
 PARAMETERS = json.loads(os.environ.get("REAL_MODEL_PARAMETERS") or "{}")
-N_BEFORE_KILL = 3
+N_DOCUMENTS = int(os.environ.get("REAL_MODEL_DOCUMENTS") or 3)
+N_BEFORE_KILL = 2
+METHODS = ("local", "global", "drift", "basic")
 _OPT_IN = pytest.mark.skipif(not URL, reason="REAL_MODEL_URL is not set (make test-real-model)")
 LEAST_WORDS = 4  # of a text of a prompt that must not be published
-DOCUMENTS = {
+TEXTS = {
     "harbour.txt": "Mayor Lund met Piet Maas in Brantwick. Piet Maas works for Nordwerk and sold the old ferry.",
     "office.txt": "Nordwerk opened an office in Brantwick in 1987. Mayor Lund spoke at the opening.",
     "bridge.txt": "The Osterwald Bridge connects Brantwick with Hallum. Greta Holm designed the bridge for Nordwerk.",
 }
+DOCUMENTS = dict(islice(TEXTS.items(), N_DOCUMENTS))
 
 
 @dataclass
 class Trial:
-    """A model endpoint behind a recording proxy, and the root that was indexed with it."""
+    """A model endpoint behind a recording proxy, the root that was indexed with it, and answers by method."""
 
     name: str
     model: str
@@ -54,6 +61,19 @@ class Trial:
     root: Path
     seconds: float
     outcome: subprocess.CompletedProcess[str]
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def ask(self, method: str) -> dict[str, Any]:
+        """Return the answer of a method, asked once."""
+        if method not in self.answers:
+            n_before, started = len(self.proxy.exchanges), time.monotonic()
+            asked = self.run("query", "Who met Mayor Lund?", "--method", method, "--json")
+            assert asked.returncode == 0, asked.stderr
+            self.answers[method] = json.loads(asked.stdout)
+            n_calls, seconds = len(self.proxy.exchanges) - n_before, time.monotonic() - started
+            print(f"\n{self.name}: {method} in {seconds:.0f} s, {n_calls} calls")
+            print("  " + " ".join(self.answers[method]["answer"].split())[:400])
+        return self.answers[method]
 
     def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         """Run a command on the root."""
@@ -67,11 +87,13 @@ def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def make_root(path: Path, proxy: RecordingProxy, model: str, is_local: bool) -> Path:
-    """Make a root with three short documents; a small model may fail at any share of them."""
+    """Make a root with a few short documents; a small model may fail at any share of them."""
     preset = ANY_LOCAL if is_local else None
     values = settings_for_model(model, None, proxy.base_url, KEY_ENV, preset=preset).model_dump(mode="json")
     values["publishing"] |= {"max_failed_share": 1.0}
     values["storage"] |= {"n_buckets": 2}
+    values["reports"] |= {"min_report_size": 2}
+    values["drift_search"] |= {"breadth": 2, "depth": 1}
     values["chat_model"]["parameters"] |= PARAMETERS if model == MODEL else {}
     init_root(path, Settings.model_validate(values))
     for name, text in DOCUMENTS.items():
@@ -84,7 +106,7 @@ def make_root(path: Path, proxy: RecordingProxy, model: str, is_local: bool) -> 
     params=["test server", pytest.param("real", marks=[pytest.mark.real_model, _OPT_IN])],
 )
 def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
-    """Index three documents once; tests read the root and ask further questions."""
+    """Index the documents once; tests read the root and ask further questions."""
     folder = tmp_path_factory.mktemp("trial")
 
     def index(proxy: RecordingProxy, model: str, is_local: bool) -> Trial:
@@ -128,14 +150,41 @@ def test_each_failure_is_a_row_with_its_reason(trial: Trial) -> None:
     assert sorted(row["record"] for row in shown) == sorted(row["record"] for row in failures)
 
 
+@pytest.mark.parametrize("stage", ["extracted_graph", "summarized_descriptions", "community_reports"])
+def test_something_of_each_stage_is_the_models(trial: Trial, stage: str) -> None:
+    came, requested = count_replies(Root(trial.root), stage)
+    if not requested:
+        pytest.skip(f"{stage}: nothing was requested of the model")
+    reasons = Counter(row["reason"][:200] for row in query(trial, "select * from failures") if row["stage"] == stage)
+    print(f"\n{trial.name}: {stage}: {came} of {requested} records by the model")
+    if not came and trial.name == "real":
+        pytest.xfail(f"{stage}: the model did none of {requested} records: {dict(reasons)}")
+    assert came and came + reasons.total() >= requested
+
+
+def count_replies(root: Root, stage: str) -> tuple[int, int]:
+    """Return the records of a stage that a usable reply of the model made, and those that were requested."""
+    if stage == "extracted_graph":
+        units = root.snapshots.open().table("text_units")
+        heads = (root.path / "heads" / "entity_mentions").glob("*.json")
+        mentions = [row for head in heads for row in root.tables.read("entity_mentions", head.stem).to_pylist()]
+        return len({row["text_unit_id"] for row in mentions if row["request_key"]}), units.num_rows
+    if stage == "summarized_descriptions":
+        rows = [row for row in root.tables.read("descriptions").to_pylist() if row["n_descriptions"] > 1]
+    else:
+        rows = [row for row in root.tables.read("community_reports").to_pylist() if not row["is_verbatim"]]
+    return sum(not row["is_fallback"] for row in rows), len(rows)
+
+
+def examples_of_prompts() -> set[str]:
+    """Return the quoted texts of `LEAST_WORDS` words or more in the bundled prompts, folded."""
+    quoted = (found for text in default_prompts().values() for found in re.findall(r'"([^"{}]+)"', text))
+    found = {fold(text) for text in quoted if len(text.split()) >= LEAST_WORDS}
+    assert len(found) > 10
+    return found
+
+
 def test_no_example_of_a_prompt_is_published(trial: Trial) -> None:
-    examples = {
-        fold(found)
-        for text in default_prompts().values()
-        for found in re.findall(r'"([^"{}]+)"', text)
-        if len(found.split()) >= LEAST_WORDS
-    }
-    assert len(examples) > 10
     published = [
         (table, fold(str(value)))
         for table, columns in {
@@ -147,8 +196,19 @@ def test_no_example_of_a_prompt_is_published(trial: Trial) -> None:
         for value in row.values()
     ]
     assert published
+    examples = examples_of_prompts()
     found = [(table, example) for table, value in published for example in examples if example in value]
     assert found == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_example_of_a_prompt_is_in_an_answer(trial: Trial, method: str) -> None:
+    answer = trial.ask(method)
+    shown = answer["answer"]
+    unread = answer["answering"]["unread"] or {"reasons": []}
+    for reason in (answer["answering"]["failure"], *unread["reasons"]):  # it may quote the reply that was refused
+        shown = shown.replace(reason, "") if reason else shown
+    assert [example for example in examples_of_prompts() if example in fold(shown)] == []
 
 
 def fold(text: str) -> str:
@@ -167,17 +227,27 @@ def test_nothing_is_asked_twice(trial: Trial) -> None:
     assert trial.proxy.repeated() == []
 
 
-@pytest.mark.parametrize("method", ["local", "global", "drift"])
-def test_a_question_gets_an_answer_that_owns_up_to_its_sources(trial: Trial, method: str) -> None:
-    asked = trial.run("query", "Who met Mayor Lund?", "--method", method, "--json")
-    assert asked.returncode == 0, asked.stderr
-    answer = json.loads(asked.stdout)
+@pytest.mark.parametrize("method", METHODS)
+def test_an_answer_owns_up_to_its_sources(trial: Trial, method: str) -> None:
+    answer = trial.ask(method)
     assert answer["answer"].strip()
     assert all(1 <= int(n) <= len(answer["citations"]) for n in re.findall(r"\[(\d+)\]", answer["answer"]))
+    assert answer["answering"]["engine"] == "model" or answer["answering"]["failure"], "it says why the model is silent"
+
+
+def test_a_question_that_is_asked_again_costs_nothing(trial: Trial) -> None:
+    trial.ask("local")
+    n_before = len(trial.proxy.exchanges)
+    again = json.loads(trial.run("query", "Who met Mayor Lund?", "--method", "local", "--json").stdout)
+    assert again["answer"] == trial.ask("local")["answer"] or trial.ask("local")["answering"]["failure"]
+    if not trial.ask("local")["answering"]["failure"]:
+        assert len(trial.proxy.exchanges) == n_before
+    assert trial.proxy.repeated() == []
 
 
 def test_a_killed_index_goes_on_without_paying_again(trial: Trial, tmp_path: Path) -> None:
     is_local = trial.name != "real" or is_loopback(URL)
+    assert trial.proxy.repeated() == []
     n_before = len(trial.proxy.exchanges)
     other = make_root(tmp_path / "root", trial.proxy, trial.model, is_local)
     for name, text in DOCUMENTS.items():  # other texts, so that no reply of the first index fits
