@@ -178,11 +178,6 @@ def texts_to_compare(comparisons: Sequence[WholeAndParts]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def count_parts(comparisons: Sequence[WholeAndParts]) -> int:
-    """Count the distinct parts: the inputs that a comparison adds, since the whole is sent for its text unit anyway."""
-    return len({part.text for one in comparisons for part in one.parts})
-
-
 def choose_sample(texts: Sequence[str], settings: Settings) -> list[str]:
     """Return the texts that a bucket's comparisons need, under the settings; see `choose_comparisons`."""
     return texts_to_compare(choose_comparisons(texts, settings.embedding_model, settings.embeddings.n_compared))
@@ -206,12 +201,17 @@ def compare_averages(
     return cosines
 
 
-def describe_averages(cosines: Sequence[float]) -> dict[str, Any]:
-    """Return the number, the mean and the least of the cosines by description; {} without any."""
+def describe_averages(cosines: Sequence[float], n_inputs: int) -> dict[str, Any]:
+    """Return the number, the mean and the least of the cosines by description; {} without any.
+
+    Args:
+        n_inputs: that the comparison sends beside those of the text units.
+    """
     if not cosines:
         return {}
     return {
         "averaged vectors compared": len(cosines),
+        "further embedding inputs to compare them": n_inputs,
         "cosine of averaged vectors to the whole text's, mean": round(float(np.mean(cosines)), 4),
         "cosine of averaged vectors to the whole text's, least": round(min(cosines), 4),
     }

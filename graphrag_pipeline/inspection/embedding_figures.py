@@ -17,7 +17,7 @@ from graphrag_pipeline.indexing.aggregation_report import (
     WholeAndParts,
     choose_comparisons,
     compare_averages,
-    count_parts,
+    count_calls_together,
     measure_aggregation,
     saved_percent,
     texts_to_compare,
@@ -38,7 +38,7 @@ def read_embedding_figures(root: Root) -> dict[str, Any]:
         if root.settings.embeddings.engine == "model":
             n_compared = root.settings.embeddings.n_compared
             comparisons += choose_comparisons(units["text"].to_pylist(), root.settings.embedding_model, n_compared)
-    return {"aggregation": _sum_up(root, parts), "averaged_vectors": _summarize(root, comparisons)}
+    return {"aggregation": _sum_up(root, parts), "averaged_vectors": _summarize(root, comparisons, parts)}
 
 
 def _read(root: Root, table: str, partition: str) -> pa.Table | None:
@@ -49,7 +49,7 @@ def _read(root: Root, table: str, partition: str) -> pa.Table | None:
 def _sum_up(root: Root, parts: Sequence[tuple[pa.Table, pa.Table]]) -> dict[str, Any] | None:
     if not parts:
         return None
-    documents, units = (pa.concat_tables(tables) for tables in zip(*parts, strict=True))
+    documents, units = _join(parts)
     figures = measure_aggregation(documents, units, root.settings.embedding_model)
     if figures is None:
         return None
@@ -66,18 +66,32 @@ def _sum_up(root: Root, parts: Sequence[tuple[pa.Table, pa.Table]]) -> dict[str,
     }
 
 
-def _summarize(root: Root, comparisons: Sequence[WholeAndParts]) -> dict[str, Any] | None:
+def _join(parts: Sequence[tuple[pa.Table, pa.Table]]) -> tuple[pa.Table, pa.Table]:
+    documents, units = (pa.concat_tables(tables) for tables in zip(*parts, strict=True))
+    return documents, units
+
+
+def _summarize(
+    root: Root, comparisons: Sequence[WholeAndParts], parts: Sequence[tuple[pa.Table, pa.Table]]
+) -> dict[str, Any] | None:
+    """Return the cosines of the comparison, and its calls beside those of the text units; None without a comparison."""
     if not comparisons:
         return None
     text_of = {text_hash(text): text for text in texts_to_compare(comparisons)}
     cosines = compare_averages(comparisons, root.models.embedder.read_stored(text_of), root.settings.embedding_model)
     if not cosines:
         return None
+    texts = _join(parts)[1]["text"].to_pylist()
+    limits = root.settings.embedding_model
+    alone, sent = count_calls_together(texts, limits), count_calls_together([*texts, *text_of.values()], limits)
     return {
         "n_compared": len(cosines),
         "mean_cosine": round(float(np.mean(cosines)), 4),
         "least_cosine": round(min(cosines), 4),
-        "inputs": count_parts(comparisons),
+        "inputs": sent.n_inputs - alone.n_inputs,
+        "requests": sent.n_requests - alone.n_requests,
+        "inputs_with_text_units": sent.n_inputs,
+        "requests_with_text_units": sent.n_requests,
     }
 
 
@@ -89,17 +103,26 @@ def render_embedding_figures(figures: dict[str, Any], has_model: bool) -> list[s
         sent = "" if has_model else " (with a model; the bundled embeddings need none)"
         lines.append(
             f"chunks: {aggregation['chunks']:,} chunks of {aggregation['documents']:,} documents are "
-            f"{aggregation['text_units']:,} text units ({aggregation['text_units_saved_percent']:g} % fewer)"
+            f"{aggregation['text_units']:,} text units ({_describe_saving(aggregation['text_units_saved_percent'])})"
         )
         lines.append(
             f"embedding calls for text units: {aggregation['inputs_before']:,} inputs in "
             f"{aggregation['requests_before']:,} requests before aggregation, {aggregation['inputs_after']:,} in "
-            f"{aggregation['requests_after']:,} after ({aggregation['inputs_saved_percent']:g} % fewer inputs){sent}"
+            f"{aggregation['requests_after']:,} after "
+            f"({_describe_saving(aggregation['inputs_saved_percent'])} inputs){sent}"
         )
     if averaged:
         lines.append(
             f"averaged vectors of split texts: cosine to the whole text's {averaged['mean_cosine']:.4f} on average, "
-            f"{averaged['least_cosine']:.4f} at least ({averaged['n_compared']:,} texts cut on purpose: "
-            f"{averaged['inputs']:,} more inputs)"
+            f"{averaged['least_cosine']:.4f} at least ({averaged['n_compared']:,} texts cut on purpose)"
+        )
+        lines.append(
+            f"embedding calls for this comparison: {averaged['inputs']:,} more inputs in {averaged['requests']:,} more "
+            f"requests; with the text units {averaged['inputs_with_text_units']:,} inputs in "
+            f"{averaged['requests_with_text_units']:,} requests"
         )
     return lines
+
+
+def _describe_saving(percent: float) -> str:
+    return f"{abs(percent):g} % {'more' if percent < 0 else 'fewer'}"

@@ -118,6 +118,8 @@ def test_averaged_vectors_are_compared_by_the_configured_model(tmp_path: Path, s
     assert n_requests == estimate.n_calls == run.account.n_calls
     averaged = read_embedding_figures(root)["averaged_vectors"]
     assert n_inputs == run.details["distinct embedding inputs of this bucket"] + averaged["inputs"]
+    assert averaged["inputs"] == run.details["further embedding inputs to compare them"]
+    assert (n_inputs, n_requests) == (averaged["inputs_with_text_units"], averaged["requests_with_text_units"])
     assert n_inputs == len(set(sent_texts(server))), "the first piece of a cut text is paid once"
     assert root.models.spending.total()[1] == pytest.approx(run.account.cost) and run.account.cost > 0
 
@@ -125,7 +127,7 @@ def test_averaged_vectors_are_compared_by_the_configured_model(tmp_path: Path, s
     assert averaged["mean_cosine"] == run.details["cosine of averaged vectors to the whole text's, mean"]
     assert averaged["least_cosine"] == round(min(cosines_of(root, server, tmp_path)), 4)
     lines = render_embedding_figures(read_embedding_figures(root), has_model=True)
-    assert lines[-1].endswith(f"(3 texts cut on purpose: {averaged['inputs']} more inputs)")
+    assert lines[-1].endswith(f"with the text units {n_inputs} inputs in {n_requests} requests")
 
 
 @pytest.mark.parametrize("n_compared", [0, 2])
@@ -146,9 +148,9 @@ def test_calls_of_an_index_run_over_buckets_with_copies_are_those_reported(
     assert sent[1] == estimate.n_calls
     assert len(set(inputs)) == len(inputs)
     figures = read_embedding_figures(root)
-    shown, n_more = figures["aggregation"], (figures["averaged_vectors"] or {"inputs": 0})["inputs"]
-    assert sent[0] == shown["inputs_after"] + n_more and bool(n_more) == bool(n_compared)
-    assert n_compared or sent[1] == shown["requests_after"]
+    shown, more = figures["aggregation"], figures["averaged_vectors"] or {"inputs": 0, "requests": 0}
+    assert sent == (shown["inputs_after"] + more["inputs"], shown["requests_after"] + more["requests"])
+    assert bool(more["inputs"]) == bool(n_compared)
 
     tables = [[root.tables.read(table, bucket) for bucket in buckets] for table in ("documents", "text_units")]
     assert sum(map(bool, (part.num_rows for part in tables[0]))) > 1
@@ -186,3 +188,13 @@ def test_an_index_in_one_run_equals_the_rerun_of_its_sample(tmp_path: Path, serv
     server.reset()
     assert embed(root).details == first
     assert not server.calls
+
+
+def test_a_saving_below_zero_is_called_more() -> None:
+    aggregation = {
+        "documents": 2, "chunks": 5, "text_units": 7, "text_units_saved_percent": -40.0, "inputs_before": 5,
+        "inputs_after": 4, "inputs_saved_percent": 20.0, "requests_before": 1, "requests_after": 1,
+    }  # fmt: skip
+    lines = render_embedding_figures({"aggregation": aggregation, "averaged_vectors": None}, has_model=True)
+    assert lines[0].endswith("are 7 text units (40 % more)")
+    assert lines[1].endswith("4 in 1 after (20 % fewer inputs)")

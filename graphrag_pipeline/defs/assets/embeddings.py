@@ -32,14 +32,17 @@ def text_unit_embeddings(run: StageRun) -> None:
 
 
 def _show_calls(run: StageRun, texts: list[str]) -> None:
-    """Show how many inputs the texts are, and compare averaged vectors with those of whole texts."""
+    """Show how many inputs the texts and the comparison are, and compare averaged vectors with those of whole texts."""
     from graphrag_pipeline.indexing import aggregation_report as report
 
     limits = run.settings.embedding_model
-    run.details["distinct embedding inputs of this bucket"] = report.count_calls_together(texts, limits).n_inputs
+    n_inputs = report.count_calls_together(texts, limits).n_inputs
+    run.details["distinct embedding inputs of this bucket"] = n_inputs
     comparisons = report.choose_comparisons(texts, limits, run.settings.embeddings.n_compared)
-    cosines = report.compare_averages(comparisons, run.embed_stored(report.texts_to_compare(comparisons)), limits)
-    run.details |= report.describe_averages(cosines)
+    sample = report.texts_to_compare(comparisons)
+    n_more = report.count_calls_together([*texts, *sample], limits).n_inputs - n_inputs
+    cosines = report.compare_averages(comparisons, run.embed_stored(sample), limits)
+    run.details |= report.describe_averages(cosines, n_more)
 
 
 def entity_embeddings(run: StageRun) -> None:
