@@ -50,6 +50,7 @@ class Snapshot:
         self.manifest = manifest
         self._tables: dict[str, pa.Table] = {}
         self._columns: dict[tuple[str, str], pa.Array] = {}
+        self._batches: dict[tuple[str, tuple[str, ...]], pa.RecordBatch] = {}
         self._vectors: dict[str, VectorCollection] = {}
         self._vector_settings = vector_store
         self._release: Callable[[], object] = lambda: None
@@ -125,13 +126,19 @@ class Snapshot:
         """Return the records of some rows, in the order of `rows`."""
         if not len(rows):
             return []
-        wanted = pa.array(rows, pa.int64())
         names = columns or self.table(name).schema.names
-        values = [self._column(name, column).take(wanted).to_pylist() for column in names]
-        return [dict(zip(names, record, strict=True)) for record in zip(*values, strict=True)]
+        return self._batch(name, tuple(names)).take(pa.array(rows, pa.int64())).to_pylist()
+
+    def _batch(self, name: str, columns: tuple[str, ...]) -> pa.RecordBatch:
+        """Return some columns as one batch, whose rows are taken faster than those of a table or of each column."""
+        key = (name, columns)
+        if key not in self._batches:
+            arrays = [self._column(name, column) for column in columns]
+            self._batches[key] = pa.RecordBatch.from_arrays(arrays, names=list(columns))
+        return self._batches[key]
 
     def _column(self, name: str, column: str) -> pa.Array:
-        """Return a column as one array, whose rows are taken faster than those of a table."""
+        """Return a column as one array."""
         key = (name, column)
         if key not in self._columns:
             self._columns[key] = one_chunk(self.table(name)[column])

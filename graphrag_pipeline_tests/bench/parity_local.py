@@ -25,7 +25,7 @@ from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.local import select_around
-from graphrag_pipeline.query.understanding.entity_matching import Match, match_entities
+from graphrag_pipeline.query.understanding.entity_matching import Match, begin_matching
 from graphrag_pipeline.settings.settings import LocalSearchSettings, Settings
 from graphrag_pipeline.text import tokens
 from graphrag_pipeline_tests.bench.parity import Comparison, Peer, compare
@@ -73,7 +73,7 @@ def _spread(values: Sequence[Any], n: int) -> list[Any]:
 def match_ids(index: GraphIndex, questions: Sequence[str]) -> list[list[str]]:
     """Return the ids of the entities of each question, best first."""
     ids = index.snapshot.table("entities")["id"].to_pylist()
-    found = (match_entities(index, question, LocalSearchSettings().top_k_entities) for question in questions)
+    found = (begin_matching(index, question, LocalSearchSettings().top_k_entities)() for question in questions)
     return [[ids[m.row] for m in sorted(matches, key=lambda match: -match.score)] for matches in found]
 
 

@@ -84,7 +84,7 @@ def test_relationships_are_ranked_by_an_attribute(carol: GraphIndex, attribute: 
 
 
 def test_the_best_few_by_weight_are_the_first_of_all(carol: GraphIndex) -> None:
-    entities = np.array([match.row for match in local_search.match_entities(carol, QUESTION, 3)])
+    entities = np.array([match.row for match in local_search.begin_matching(carol, QUESTION, 3)()])
     every = local_search.rank_relationships(carol, entities, 10**6, "weight")
     for n in (0, 1, 5, 20):
         few = local_search.rank_relationships(carol, entities, n, "weight")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.storage.arrays import Adjacency, ArrayFolder, expand_rows, group_rows, write_arrays
+from graphrag_pipeline.storage.arrays import Adjacency, ArrayFolder, expand_rows, group_rows, nth_largest, write_arrays
 
 
 def test_equal_arrays_share_a_folder_and_other_arrays_have_their_own(tmp_path: Path) -> None:
@@ -43,3 +43,9 @@ def test_rows_are_grouped_alike_in_small_and_in_large_tables(rows: list[int], n_
     found, positions = group_rows(np.array(rows, dtype=np.int32), n_rows)
     expected, places = np.unique(np.array(rows, dtype=np.int32), return_inverse=True)
     assert found.tolist() == expected.tolist() and positions.tolist() == places.tolist()
+
+
+@given(st.lists(st.integers(-5, 40), min_size=1, max_size=200), st.integers(1, 200))
+def test_the_nth_largest_is_that_of_all_values(values: list[int], n: int) -> None:
+    n = min(n, len(values))
+    assert nth_largest(np.array(values), n) == sorted(values, reverse=True)[n - 1]

@@ -46,7 +46,7 @@ class RestrictedSnapshot(Snapshot):
 
     def __init__(self, whole: Snapshot, document_mask: DocumentMask) -> None:
         super().__init__(whole.folder, whole.id, whole.manifest, whole._vector_settings)
-        self._tables, self._columns = whole._tables, whole._columns
+        self._tables, self._columns, self._batches = whole._tables, whole._columns, whole._batches
         self._whole = whole
         self._descriptions: dict[tuple[str, int], str] = {}
         self.document_mask = document_mask

@@ -42,7 +42,7 @@ from graphrag_pipeline.query.selection.local_text_units import (
 )
 from graphrag_pipeline.query.selection.reranking import RerankAccount, rerank_picks
 from graphrag_pipeline.query.understanding.conversation import read_history
-from graphrag_pipeline.query.understanding.entity_matching import Match, NamedEntities, match_entities, name_entities
+from graphrag_pipeline.query.understanding.entity_matching import Match, NamedEntities, begin_matching, name_entities
 from graphrag_pipeline.query.understanding.keywords import (
     Keywords,
     extract_keywords,
@@ -96,8 +96,9 @@ def select_with_candidates(index: IndexReader, question: str, settings: LocalSea
     keywords = extract_keywords(index, talk.join(question)) if settings.model_keywords else Keywords()
     text = ", ".join(keywords.low) or talk.join(question)
     named = name_entities(index, "\n".join((talk.join(question), *keywords.low)), settings)
+    matching = begin_matching(index, text, settings.top_k_entities, named, settings)  # before the slower searches
     ranking = begin_basic(index, question, settings)
-    matches = match_entities(index, text, settings.top_k_entities, named, settings)
+    matches = matching()
     if not matches:
         candidates = Context() if settings.return_candidate_context else None
         basic = select_within(index, question, limit, settings.rerank)
@@ -128,7 +129,7 @@ def _select_around(
 ) -> LocalSelection:
     entity_rows = np.array([match.row for match in matches])
     ranked = _add_themes(index, _rank(index, entity_rows, settings), themes, settings)
-    pool = gather_text_units(index, ranking(), matches, settings, named.question)
+    pool = gather_text_units(index, ranking, matches, settings, named.question)
     pool, reranked = _rerank(index, question, pool, settings) if settings.rerank else (pool, None)
     if settings.is_strict:
         chosen = _pack_strict(index, entity_rows, ranked, pool, settings, limit)

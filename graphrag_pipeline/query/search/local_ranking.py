@@ -16,6 +16,7 @@ import numpy as np
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.settings.settings import LocalSearchSettings
+from graphrag_pipeline.storage.arrays import nth_largest
 
 # -------------------------------------------------------------------------------------------------------- 2 communities
 
@@ -138,15 +139,15 @@ class _Network:
     def __init__(self, index: IndexReader, entity_rows: np.ndarray, attribute: str, max_outside: int) -> None:
         adjacency = index.snapshot.adjacency
         owners, rows = adjacency.of_all("entity_relationships", entity_rows)
-        source, target = (adjacency.array(f"relationship_{end}")[rows] for end in ("source", "target"))
-        is_target = target == entity_rows[owners]
-        other = np.where(is_target, source, target)
+        source, target = (adjacency.array(f"relationship_{end}").take(rows) for end in ("source", "target"))
+        matched = entity_rows.astype(source.dtype).take(owners)
+        other = source ^ target ^ matched  # the end that is not matched; a hub has very many relationships
         rank = _rank_by(index, rows, attribute)
         self._is_matched = np.zeros(index.snapshot.n_rows("entities"), dtype=bool)
         self._touches = np.zeros(len(self._is_matched), dtype=np.int64)
         kept = self._may_be_first(entity_rows, owners, other, rank, max(max_outside, 2))
         self._entities, self._rows = entity_rows, rows[kept].astype(np.int64)
-        self._is_target, self._other, self._rank = is_target[kept], other[kept], rank[kept]
+        self._is_target, self._other, self._rank = target[kept] == matched[kept], other[kept], rank[kept]
         self._starts = np.searchsorted(owners[kept], np.arange(len(entity_rows) + 1)).tolist()
         self._inside = np.zeros(0, dtype=np.int64)
         self._links: dict[int, int] = {}  # row of a relationship inside -> matched entities when it led outside
@@ -166,15 +167,13 @@ class _Network:
         starts = np.searchsorted(owners, np.arange(len(entity_rows) + 1)).tolist()
         if max(np.diff(starts), default=0) <= n:
             return np.arange(len(owners))
-        touches = np.zeros(len(self._touches), dtype=np.int16)
-        for start, end in pairwise(starts):
-            touches[other[start:end]] += 1
+        touches = np.bincount(other, minlength=len(self._touches))
         touches[entity_rows] = 2
-        is_kept = touches[other] > 1
+        is_kept = (touches > 1).take(other)
         for start, end in pairwise(starts):
             single = start + np.flatnonzero(~is_kept[start:end])
-            ranks = rank[single]
-            is_kept[single] = ranks >= np.partition(ranks, len(ranks) - n)[len(ranks) - n] if len(ranks) > n else True
+            ranks = rank.take(single)
+            is_kept[single] = ranks >= nth_largest(ranks, n) if len(ranks) > n else True
         return np.flatnonzero(is_kept)
 
     def add_entity(self) -> None:
@@ -211,7 +210,7 @@ class _Network:
         touched = self._touches[self._other[outside]]
         if len(outside) > max_outside > 0:
             worth = (touched << 32) + self._rank[outside]
-            is_near = worth >= np.partition(worth, len(worth) - max_outside)[len(worth) - max_outside]
+            is_near = worth >= nth_largest(worth, max_outside)
             outside, touched = outside[is_near], touched[is_near]
         keys = (self._rows[outside], self._is_target[outside], -self._rank[outside], -touched)
         outside = outside[np.lexsort(keys)][:max_outside]
@@ -230,7 +229,7 @@ def _rank_by(index: IndexReader, rows: np.ndarray, attribute: str) -> np.ndarray
     """Return integers that order relationships by an attribute."""
     if attribute == "weight":
         return np.unique(index.column("relationships", "weight")[rows], return_inverse=True)[1]
-    return index.column("relationships", "combined_degree")[rows]
+    return index.column("relationships", "combined_degree").take(rows)
 
 
 # ------------------------------------------------------------------------------------------------------------- 4 claims

@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from graphrag_pipeline.query.selection.hybrid_ranking import begin_ranking
 from graphrag_pipeline.query.selection.strategies import RANKED, select_text_units
 from graphrag_pipeline.query.understanding.entity_matching import Match
 from graphrag_pipeline.settings.settings import LocalSearchSettings
-from graphrag_pipeline.storage.arrays import distinct
+from graphrag_pipeline.storage.arrays import distinct, nth_largest
 
 DEPTH_FIRST = "depth_first"
 PER_ENTITY_CAP = "per_entity_cap"
@@ -71,7 +72,7 @@ def begin_basic(
 
 def gather_text_units(
     index: IndexReader,
-    ranked: Sequence[tuple[str, float]],
+    ranking: Callable[[], list[tuple[str, float]]],
     matches: Sequence[Match],
     settings: LocalSearchSettings,
     named: NamedQuestion,
@@ -79,39 +80,31 @@ def gather_text_units(
     """Return the candidates for a question, with their relevance by PageRank if the strategy is in `RANKED`.
 
     Args:
-        ranked: ids and scores of the text units that basic search finds (`begin_basic`).
+        ranking: returns the ids and scores of the text units that basic search finds (`begin_basic`).
         named: the entities that the question names; PageRank starts there.
     """
-    is_ranked = settings.strategy in RANKED
-    found = index.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked])
     max_offered = max(MIN_OFFERED, settings.max_context_tokens // (ROW_OVERHEAD + 1))
-    if not is_ranked:
-        rows, candidates = gather_candidates(index, matches, found, max_offered)
+    offers = gather_offers(index, matches, max_offered)
+    ranked = ranking()  # as late as possible: its searches run until then
+    found = index.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked])
+    if settings.strategy not in RANKED:
+        rows, candidates = join_offers(index, matches, offers, found)
         return TextUnitPool(rows, candidates, np.searchsorted(rows, found))
     scored = list(zip(found.tolist(), [score for _, score in ranked], strict=True))
     reached, scores = rank_with_graph(index, named, scored)
-    rows, candidates = gather_candidates(index, matches, reached, max_offered)
+    rows, candidates = join_offers(index, matches, offers, reached)
     relevance = np.zeros(len(rows))
     relevance[np.searchsorted(rows, reached)] = scores
     candidates = replace(candidates, relevance=relevance, read_vectors=lambda chosen: mean_vectors(index, rows[chosen]))
     return TextUnitPool(rows, candidates, np.searchsorted(rows, reached[:N_RESERVED]))
 
 
-def gather_candidates(
-    index: IndexReader,
-    matches: Sequence[Match],
-    others: Sequence[int] | np.ndarray = (),
-    max_offered: int = MIN_OFFERED,
-) -> tuple[np.ndarray, Candidates]:
-    """Return the text units of the matched entities as input of the selection strategies.
+Offer: TypeAlias = tuple[np.ndarray, np.ndarray]
+"""Rows of the text units of an entity, ascending, and the number of its relationships in each."""
 
-    Args:
-        max_offered: most text units of an entity, by number of its relationships in them.
-        others: rows of further candidates, which need not mention a matched entity.
 
-    Returns:
-        Rows of text units, ascending, and the candidates; position i of the candidates is `rows[i]`.
-    """
+def gather_offers(index: IndexReader, matches: Sequence[Match], max_offered: int = MIN_OFFERED) -> list[Offer]:
+    """Return the text units that each matched entity offers, at most `max_offered` with most of its relationships."""
     adjacency = index.snapshot.adjacency
     entity_rows = np.array([match.row for match in matches])
     owners, relationships = adjacency.of_all("entity_relationships", entity_rows)
@@ -119,8 +112,23 @@ def gather_candidates(
     offers = []
     for match, start, end in zip(matches, bounds[:-1], bounds[1:], strict=True):
         units = adjacency.of("entity_text_units", match.row).astype(np.int64)
-        offers.append(_offered(units, _count_stated(index, relationships[start:end], units), max_offered))
-    rows = distinct(np.concatenate((*(units for units, _ in offers), np.asarray(others, dtype=np.int64))))
+        offers.append(_most_stated(units, _count_stated(index, relationships[start:end], units), max_offered))
+    return offers
+
+
+def join_offers(
+    index: IndexReader, matches: Sequence[Match], offers: Sequence[Offer], others: np.ndarray
+) -> tuple[np.ndarray, Candidates]:
+    """Return the text units of the matched entities as input of the selection strategies.
+
+    Args:
+        offers: of the matches (`gather_offers`).
+        others: rows of further candidates, which need not mention a matched entity; int64.
+
+    Returns:
+        Rows of text units, ascending, and the candidates; position i of the candidates is `rows[i]`.
+    """
+    rows = distinct(np.concatenate((*(units for units, _ in offers), others)))
     candidates = Candidates(
         text_units=tuple(np.searchsorted(rows, units) for units, _ in offers),
         n_of_entity=tuple(counts for _, counts in offers),
@@ -135,12 +143,12 @@ def _count_stated(index: IndexReader, relationships: np.ndarray, units: np.ndarr
     stated_in = index.snapshot.adjacency.of_all("relationship_text_units", relationships)[1]
     n_units = index.snapshot.n_rows("text_units")
     if _MAX_SPARSITY * len(stated_in) > n_units:
-        return np.bincount(stated_in, minlength=n_units)[units]
+        return np.bincount(stated_in, minlength=n_units).take(units)
     stated_in = np.sort(stated_in, kind="stable")
     return np.searchsorted(stated_in, units, side="right") - np.searchsorted(stated_in, units, side="left")
 
 
-def _offered(units: np.ndarray, counts: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+def _most_stated(units: np.ndarray, counts: np.ndarray, n: int) -> Offer:
     """Return the n text units with most relationships of an entity, ties to the lower row, and those numbers.
 
     Args:
@@ -149,7 +157,7 @@ def _offered(units: np.ndarray, counts: np.ndarray, n: int) -> tuple[np.ndarray,
     """
     if len(units) > n:
         worth = (counts << 32) - units
-        kept = np.sort(np.argpartition(-worth, n)[:n])
+        kept = np.flatnonzero(worth >= nth_largest(worth, n))
         units, counts = units[kept], counts[kept]
     return units, counts
 
@@ -162,9 +170,10 @@ def mean_vectors(index: IndexReader, rows: np.ndarray) -> np.ndarray:
     """
     sentences = index.snapshot.sentences
     sums = np.zeros((len(rows), sentences.vectors.shape[1]), dtype=np.float32)
+    scales, vectors = sentences.scales, sentences.vectors
     bounds = zip(sentences.indptr[rows].tolist(), sentences.indptr[rows + 1].tolist(), strict=True)
     for place, (start, end) in enumerate(bounds):  # a product per text unit is faster than one `reduceat` over all
-        sums[place] = sentences.scales[start:end] @ sentences.vectors[start:end].astype(np.float32)
+        np.dot(scales[start:end], vectors[start:end].astype(np.float32), out=sums[place])
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     return sums / np.where(lengths > 0, lengths, 1)
 

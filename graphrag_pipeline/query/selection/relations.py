@@ -13,8 +13,9 @@ needed. Keep out: the choice of text units.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -41,30 +42,30 @@ def score_relations(words: Sequence[str], places: Sequence[Place]) -> np.ndarray
     Args:
         words: of the question, without the names (`names.NamedQuestion.words`).
     """
-    scores = np.zeros(len(places))
+    scores = [0.0] * len(places)
     if not words or not places:
-        return scores
+        return np.array(scores)
     sides = [(i, far, side) for i, place in enumerate(places) for far, side in enumerate(_read_sides(*place)) if side]
     vocabulary = sorted({word for _, _, side in sides for word in side})
     if not vocabulary:
-        return scores
+        return np.array(scores)
     vectors = load_static_embeddings().embed([*words, *vocabulary])
     nearest = np.clip((vectors[: len(words)] @ vectors[len(words) :].T).max(axis=0), 0.0, 1.0)
     near = dict(zip(vocabulary, nearest.tolist(), strict=True))
     for i, far, side in sides:
         scores[i] = max(scores[i], *(near[word] * DECAY ** (far + gap) for gap, word in enumerate(side)))
-    return scores
+    return np.array(scores)
 
 
 def _read_sides(text: str, start: int, end: int) -> tuple[list[str], list[str]]:
     """Return the content words before a name and after it in its sentence, nearest first, without other names."""
     before = _SENTENCE_END.split(text[max(0, start - MAX_CHARS) : start])[-1]
     after = _SENTENCE_END.split(text[end : end + MAX_CHARS], maxsplit=1)[0]
-    return _content_words(before)[::-1][:N_WORDS], _content_words(after)[:N_WORDS]
+    return _first_words(reversed(_WORD.findall(before))), _first_words(_WORD.findall(after))
 
 
-def _content_words(text: str) -> list[str]:
-    return list(filter(_is_content_word, _WORD.findall(text)))
+def _first_words(words: Iterable[str]) -> list[str]:
+    return list(itertools.islice(filter(_is_content_word, words), N_WORDS))
 
 
 @functools.lru_cache(maxsize=65_536)

@@ -99,7 +99,6 @@ def _score_windows(
 
     The last of several sentences of a text unit starts no window: 0.
 
-
     Args:
         bounds: sentences `bounds[i]:bounds[i + 1]` are those of the i-th text unit.
         places: rows of the sentences in the arrays; None if sentence i is row i.

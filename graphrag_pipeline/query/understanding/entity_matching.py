@@ -8,7 +8,7 @@ a record in its contract table. Keep out: relationships, text units and reports 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.names import NamedQuestion
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline.storage.lookups import NAME_WORD
+from graphrag_pipeline.storage.vectors.stores import ScoredIds
 
 ENTITY_VECTORS = "default-entity-description"
 
@@ -81,14 +82,17 @@ def unknown_names(index: IndexReader, names: Sequence[str]) -> list[str]:
     return [name for name, rows in zip(names, find_by_names(index, names), strict=True) if not rows]
 
 
-def match_entities(
+def begin_matching(
     index: IndexReader,
     question_text: str,
     k: int,
     named: NamedEntities | None = None,
     settings: LocalSearchSettings | None = None,
-) -> list[Match]:
-    """Return the k entities nearest to a question: those that it names, then by cosine.
+) -> Callable[[], list[Match]]:
+    """Start to match the k entities nearest to a question: those that it names, then by cosine.
+
+    The search by vector runs while the caller does other work. The returned function waits for it and returns the
+    matches.
 
     Names come first because static vectors of long descriptions are imprecise. On the Christmas Carol index, JACOB
     MARLEY has cosine 0.37 to "Who is Jacob Marley?", and eight other entities have more. The result has k entities if
@@ -107,27 +111,43 @@ def match_entities(
     named = named or name_entities(index, question_text, settings)
     vector = index.embed_question(question_text)
     first = list(named.rows[:k])
-    named_scores = _read_entity_vectors(index, first, settings.entity_key) @ vector
-    matches = [Match(row, float(score), True) for row, score in zip(first, named_scores, strict=True)]
-    if len(matches) == k:
-        return matches
-    near = _iterate_nearest(index, vector, {*first, *named.excluded}, k - len(matches), settings)
-    return matches + [Match(row, score, False) for row, score in itertools.islice(near, k - len(matches))]
+    n_near = k - len(first)
+    near = _begin_nearest(index, vector, {*first, *named.excluded}, n_near, settings) if n_near else list
+
+    def wait() -> list[Match]:
+        scores = _read_entity_vectors(index, first, settings.entity_key) @ vector
+        matches = [Match(row, float(score), True) for row, score in zip(first, scores, strict=True)]
+        return matches + [Match(row, score, False) for row, score in itertools.islice(near(), n_near)]
+
+    return wait
+
+
+def _begin_nearest(
+    index: IndexReader, vector: np.ndarray, taken: set[int], k: int, settings: LocalSearchSettings
+) -> Callable[[], Iterable[tuple[int, float]]]:
+    """Start a search for the entities of the scope by cosine; return a function that yields their rows and cosines.
+
+    Taken entities are left out. About k are wanted. More are searched for if these hold too many that are taken or not
+    in the scope.
+    """
+    n = k + len(taken)
+    begun = index.snapshot.vectors(ENTITY_VECTORS).begin_search(vector, n)
+    return lambda: _iterate_nearest(index, vector, taken, n, begun, settings)
 
 
 def _iterate_nearest(
-    index: IndexReader, vector: np.ndarray, taken: set[int], k: int, settings: LocalSearchSettings
+    index: IndexReader,
+    vector: np.ndarray,
+    taken: set[int],
+    n: int,
+    begun: Callable[[], ScoredIds],
+    settings: LocalSearchSettings,
 ) -> Iterator[tuple[int, float]]:
-    """Yield rows and cosines of the entities of the scope by cosine, without those that are taken.
-
-    About k are wanted. More are searched for if these hold too many that are taken or not in the scope.
-    """
-    vectors = index.snapshot.vectors(ENTITY_VECTORS)
     adjacency = index.snapshot.adjacency
     is_in_scope = adjacency.counts("entity_communities") > 0 if settings.entity_scope == "in_communities" else None
-    seen, n = set(taken), k + len(taken)
+    seen = set(taken)
     while True:
-        near = vectors.search(vector, n)
+        near = begun()
         rows = index.snapshot.rows_of("entities", [key for key, _ in near], settings.entity_key)
         _check_keys(index, [key for key, _ in near], rows, settings.entity_key)
         for row, (_, score) in zip(rows.tolist(), near, strict=True):
@@ -137,6 +157,7 @@ def _iterate_nearest(
         if len(near) < n:
             return
         n *= 4
+        begun = index.snapshot.vectors(ENTITY_VECTORS).begin_search(vector, n)
 
 
 def _check_keys(index: IndexReader, keys: Sequence[str], rows: np.ndarray, entity_key: str) -> None:

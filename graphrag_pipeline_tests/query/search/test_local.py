@@ -19,7 +19,7 @@ def titles_of(index, rows):
 
 
 def test_the_entities_a_question_names_come_first_then_the_nearest(carol):
-    matches = local_search.match_entities(carol, "Who is Jacob Marley?", 10)
+    matches = local_search.begin_matching(carol, "Who is Jacob Marley?", 10)()
     assert titles_of(carol, [matches[0].row]) == ["JACOB MARLEY"]
     assert [match.is_named for match in matches] == [True] + [False] * 9
     near = [match.score for match in matches[1:]]
@@ -29,7 +29,7 @@ def test_the_entities_a_question_names_come_first_then_the_nearest(carol):
 
 @pytest.mark.parametrize("k", [1, 3, 10, 561, 1000])
 def test_exactly_k_entities_where_that_many_exist(carol, k):
-    assert len(local_search.match_entities(carol, "Scrooge and Bob Cratchit at Christmas", k)) == min(k, 561)
+    assert len(local_search.begin_matching(carol, "Scrooge and Bob Cratchit at Christmas", k)()) == min(k, 561)
 
 
 def test_a_question_without_words_matches_nothing(carol):
@@ -37,7 +37,7 @@ def test_a_question_without_words_matches_nothing(carol):
 
 
 def test_reports_are_ordered_by_matched_entities_then_rank_and_never_nested(carol):
-    entities = np.array([m.row for m in local_search.match_entities(carol, "Bob Cratchit and Tiny Tim", 10)])
+    entities = np.array([m.row for m in local_search.begin_matching(carol, "Bob Cratchit and Tiny Tim", 10)()])
     rows, n_inside = local_ranking.rank_reports(carol, entities, LocalSearchSettings())
     ranks = carol.column("community_reports", "rank")[rows]
     assert list(zip(-n_inside, -ranks, strict=True)) == sorted(zip(-n_inside, -ranks, strict=True))
@@ -105,9 +105,14 @@ def test_claims_come_by_entity_or_take_turns(carol):
     assert subjects == [["SCROOGE", "JACOB MARLEY"][claimant] for claimant in claimants]
 
 
+def candidates_of(index, matches, max_offered=local_text_units.MIN_OFFERED):
+    offers = local_text_units.gather_offers(index, matches, max_offered)
+    return local_text_units.join_offers(index, matches, offers, np.zeros(0, dtype=np.int64))
+
+
 def test_candidates_count_the_matched_entities_relationships_per_text_unit(small):
     matches = [local_text_units.Match(int(row), 0.5, False) for row in rows_of(small, "SCROOGE", "FOG")]
-    rows, candidates = local_text_units.gather_candidates(small, matches)
+    rows, candidates = candidates_of(small, matches)
     texts = [unit["text"] for unit in small.snapshot.take("text_units", rows, ["text"])]
     assert [t.split()[0] for t in texts] == ["Marley", "Scrooge", "The"]
     assert [units.tolist() for units in candidates.text_units] == [[0, 1], [2]]
@@ -115,8 +120,8 @@ def test_candidates_count_the_matched_entities_relationships_per_text_unit(small
 
 
 def test_candidates_count_the_relationships_of_each_entity_as_a_scan_of_the_tables_does(carol):
-    matches = local_search.match_entities(carol, "How does the Cratchit family keep Christmas?", 10)
-    rows, candidates = local_text_units.gather_candidates(carol, matches)
+    matches = local_search.begin_matching(carol, "How does the Cratchit family keep Christmas?", 10)()
+    rows, candidates = candidates_of(carol, matches)
     ids = [unit["id"] for unit in carol.snapshot.take("text_units", rows, ["id"])]
     pairs = carol.snapshot.table("relationships").to_pylist()
     for title, units, counts in zip(
@@ -124,14 +129,14 @@ def test_candidates_count_the_relationships_of_each_entity_as_a_scan_of_the_tabl
     ):
         own = [pair["text_unit_ids"] for pair in pairs if title in (pair["source"], pair["target"])]
         assert counts.tolist() == [sum(ids[unit] in stated for stated in own) for unit in units]
-        fewer = local_text_units.gather_candidates(carol, matches, (), 2)[1]
+        fewer = candidates_of(carol, matches, 2)[1]
         assert all(len(units) <= 2 for units in fewer.text_units)
 
 
 def test_the_most_related_text_units_are_offered(carol):
-    [match, *_] = local_search.match_entities(carol, "Scrooge", 1)
-    _, every = local_text_units.gather_candidates(carol, [match])
-    _, few = local_text_units.gather_candidates(carol, [match], (), 3)
+    [match, *_] = local_search.begin_matching(carol, "Scrooge", 1)()
+    _, every = candidates_of(carol, [match])
+    _, few = candidates_of(carol, [match], 3)
     assert few.n_of_entity[0].tolist() == [n for n in every.n_of_entity[0] if n in sorted(every.n_of_entity[0])[-3:]]
 
 
@@ -212,7 +217,7 @@ def test_the_budget_holds_with_them(carol, max_tokens):
 
 
 def test_where_no_entity_matches_the_context_is_that_of_basic_search(story, monkeypatch):
-    monkeypatch.setattr(local_search, "match_entities", lambda *_: [])
+    monkeypatch.setattr(local_search, "begin_matching", lambda *_: list)
     context = local_search.select_local_context(story, "萧炎是谁？", LocalSearchSettings())
     assert context == basic_search.select_basic_context(story, "萧炎是谁？", BasicSearchSettings())
     assert "萧炎" in context.text_units[0].text
