@@ -355,14 +355,19 @@ def render_audit() -> Iterator[str]:
     sources = yaml.safe_load(AUDIT.read_text(encoding="utf-8"))
     yield from ("| source | requirements | works | differs | not applicable |", "|---|---|---|---|---|")
     for source in sources:
-        counts = Counter(row.get("status", "works") for row in source["requirements"])
-        figures = [source["n_requirements"], *(counts[status] for status in ("works", "differs", "not applicable"))]
-        yield f"| {' | '.join(map(str, [source['source'], *figures]))} |"
+        yield _audit_counts(source["source"], source["requirements"])
+    yield _audit_counts("together", [row for source in sources for row in source["requirements"]])
     for letter, source in zip(ascii_uppercase, sources, strict=False):
         yield from ("", f"## {source['about']}", "", f"Source: {source['source']}.", "")
         yield from ("| | requirement | where | verified by | status |", "|---|---|---|---|---|")
         for number, row in enumerate(source["requirements"], start=1):
             yield _audit_row(f"{letter}{number}", row)
+
+
+def _audit_counts(name: str, rows: list[dict[str, Any]]) -> str:
+    counts = Counter(row.get("status", "works") for row in rows)
+    figures = [len(rows), *(counts[status] for status in ("works", "differs", "not applicable"))]
+    return f"| {' | '.join(map(str, [name, *figures]))} |"
 
 
 def _audit_row(number: str, row: dict[str, Any]) -> str:

@@ -100,6 +100,7 @@ def measure(
     with_answers = [question for question in questions if question.answers] if wanted.with_answers else []
     rankers, answerers = _choose_methods(wanted, bool(with_evidence), bool(with_answers))
     other_snapshot, other_method = _find_other(root, against)
+    same = _names_of(other_method, (*rankers, *answerers)) if other_method else frozenset()
     job = _Job(root, with_evidence, with_answers, rankers, answerers, wanted, on_progress)
     figures, unknown = job.measure(index)
     other = Measured()
@@ -117,6 +118,7 @@ def measure(
         other_snapshot or (other_method.name if other_method else ""),
         other,
         unmeasured,
+        same,
     )
 
 
@@ -169,6 +171,21 @@ def _find_other(root: Root, against: str | None) -> tuple[str, Condition | None]
             return "", parse_condition(against)
         except PipelineError as unknown:
             raise NoSnapshotError(f"{error}; nor is it a way to answer: {unknown}") from None
+
+
+def _names_of(other: Condition, measured: Sequence[Condition]) -> frozenset[str]:
+    """Return the names of the measured conditions that answer as another one does, however they are written.
+
+    Raises:
+        PipelineError: all do, so that nothing is compared.
+    """
+    names = frozenset(one.name for one in measured if (one.method, one.options) == (other.method, other.options))
+    if names and all(one.name in names for one in measured):
+        raise PipelineError(
+            f"`--against {other.name}` is the only method that is measured; name another one in `--methods`, or "
+            "another method or snapshot in `--against`"
+        )
+    return names
 
 
 @dataclass(frozen=True)

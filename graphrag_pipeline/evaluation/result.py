@@ -40,6 +40,7 @@ class Evaluation:
         against: the snapshot or method compared with; "" without a comparison.
         other: its figures, one for each of `figures`.
         unmeasured: why reference answers were not used; "" if they were, or if no question has one.
+        same: names of measured methods that are the one compared with; they have no difference.
     """
 
     snapshot: str
@@ -51,6 +52,7 @@ class Evaluation:
     against: str = ""
     other: Measured = field(default_factory=Measured)
     unmeasured: str = ""
+    same: frozenset[str] = frozenset()
 
     def differences(self) -> dict[str, list[PairedDifference]]:
         """Return the paired differences of each method from what it is compared with, by method."""
@@ -59,7 +61,7 @@ class Evaluation:
             found.setdefault(one.method, []).extend(compare_retrieval(one, other))
         for answers, others in zip(self.figures.answers, self.other.answers, strict=False):
             found.setdefault(answers.method, []).extend(compare_answers(answers, others))
-        return found
+        return {method: rows for method, rows in found.items() if method not in self.same}
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, dictionaries, strings and numbers."""
@@ -99,7 +101,7 @@ class Evaluation:
                 counts = f"{row.wins:>4} {row.losses:>4} {row.ties:>4}  p {row.p_value:.3f}"
                 lines.append(f"  {row.figure:16}  {row.difference.render(sign='+'):26}  {counts}")
         for answers, others in zip(self.figures.answers, self.other.answers, strict=False):
-            changed = list_changed(self.with_answers, answers, others)
+            changed = [] if answers.method in self.same else list_changed(self.with_answers, answers, others)
             lines += [f"{answers.method}: largest changes of token F1", *changed] if changed else []
         return [*lines, ""] if lines else []
 

@@ -96,6 +96,15 @@ def test_answers_are_measured_beside_retrieval_and_compared_with_another_method(
     assert "token F1" not in without.out and "recall@5" in without.out
 
 
+def test_a_method_is_not_compared_with_itself(root, answered: Path, call: Call) -> None:
+    ask = ("--root", root.path, "evaluate", answered, "--methods")
+    record = json.loads(call(*ask, "local,basic", "--against", "BASIC", "--json").out)
+    assert list(record["differences"]) == ["local"]
+    shown = call(*ask, "local,basic", "--against", "basic").out
+    assert "local minus basic:" in shown and "basic minus basic" not in shown
+    assert_one_line_error(call(*ask, "basic", "--against", "basic"), "is the only method that is measured")
+
+
 def test_answers_of_two_snapshots_are_compared_and_stored(root, answered: Path, call: Call) -> None:
     first = first_of(root)
     shown = call("--root", root.path, "evaluate", answered, "--methods", "basic", "--against", first[:8])
