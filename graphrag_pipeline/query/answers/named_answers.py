@@ -9,9 +9,9 @@ The form counts double for an apposition ("his clerk, Bob Cratchit"), "by" after
 behind the name. The scores of one candidate are added, each further one with half the weight. The best candidate is
 named only if its score is `LEAST_SCORE` or more and `CLEAR` times that of the second.
 
-Of a question for a role ("Scrooge's clerk"), sentences that state it in a fixed form come first (`stated_roles.py`). If
-they disagree, nothing is named. Without them, only sentences count that say whose role it is. What the question starts
-from is never a candidate. Keep out: the layout of answers.
+Of a question for a role ("Scrooge's clerk"), sentences that state it come first (`stated_roles.py`). If they disagree,
+nothing is named. Without them, only sentences count that say whose role it is. Of "Who designed ...?", only sentences
+with the verb count. What the question starts from is never a candidate. Keep out: the layout of answers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.answers.candidate_names import CandidateNames, Mention
-from graphrag_pipeline.query.answers.stated_roles import find_stated_role, may_be_about
+from graphrag_pipeline.query.answers.stated_roles import find_stated_role
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words, stem
 from graphrag_pipeline.query.results import TextUnitRecord
@@ -55,7 +55,6 @@ _ROLE_BEHIND = re.compile(
 _BY = re.compile(r"\s*(?:and\s+\w+\s+|\w+\s+)?(?:by|to|in|at|on|of)\s+(?:the\s+)?\Z", re.IGNORECASE)
 _SUBJECT = re.compile(r"\s+(?:(?:who|had|has|have)\s+)?\Z")
 _POSSESSIVE = re.compile(r"['\u2019]s?\b|['\u2019](?=\s)")
-_PRONOUN = r"(?:his|her|their|my|your|our)"
 
 
 @dataclass(frozen=True)
@@ -121,8 +120,10 @@ def find_named_answer(index: IndexReader, question: str, units: Sequence[TextUni
     analysis, asked = _read_asked(index, question, units)
     if asked is None:
         return None
-    if stated := find_stated_role(index, asked, units):
-        return NamedAnswer(stated.name, stated.sentences) if stated.name else None
+    if asked.role:
+        stated = find_stated_role(index, analysis, asked.role, units)
+        if stated or not asked.role.owner:
+            return NamedAnswer(stated.name, stated.sentences) if stated and stated.name else None
     says_some = re.compile("|".join(map(re.escape, sorted(asked.focus))), re.IGNORECASE)
     places = _read_places(analysis, [unit for unit in units if says_some.search(unit.text)])
     weights = _weigh_words(asked, places)
@@ -135,6 +136,8 @@ def find_named_answer(index: IndexReader, question: str, units: Sequence[TextUni
         base = _share(place, weights) * _anchor_nearness(asked, place)
         if asked.is_role:
             base *= _says_whose(analysis, asked, place)
+        elif asked.verb and asked.verb not in place.words:
+            continue
         if base:
             for mention in names.find(place.sentence):
                 score = base * mention.weight * _nearness(asked, place.sentence.text, mention)
@@ -208,17 +211,13 @@ def _anchor_nearness(asked: AskedName, place: _Place) -> float:
 
 
 def _says_whose(analysis: QuestionAnalysis, asked: AskedName, place: _Place) -> float:
-    """Return 1 if a sentence says whose role it is, 0.5 for a pronoun or a neighbour, else 0."""
+    """Return 1 if a sentence says whose role it is, 0.4 if a neighbour does, else 0."""
     owner = "|".join(pattern.pattern for pattern, words in analysis.forms if words & asked.anchors)
     owner = owner or "|".join(rf"{re.escape(word)}\w*" for word in sorted(asked.anchors))
     role = "|".join(rf"{re.escape(word[:-1] if len(word) > 4 else word)}\w*" for word in sorted(asked.focus))
     of = rf"(?:{owner})['\u2019]?s?['\u2019]?\s+(?:\w+\s+){{0,2}}(?:{role})|(?:{role})\s+(?:of|to|for)\s+(?:{owner})"
-    pronoun = rf"\b{_PRONOUN}\s+(?:\w+\s+){{0,2}}(?:{role})"
     if re.search(of, place.sentence.text, re.IGNORECASE):
         return 1.0
-    is_of_owner = may_be_about(asked.anchors, place.sentence.text)  # else "his" may be that of another person
-    if is_of_owner and asked.anchors <= place.around and re.search(pronoun, place.sentence.text, re.IGNORECASE):
-        return 0.7
     beside = [s.text for s in (place.before, place.behind) if s]
     return 0.4 if any(re.search(of, text, re.IGNORECASE) for text in beside) else 0.0
 

@@ -1,54 +1,39 @@
-"""The holder of a role, from sentences that state it in a fixed form: "Her husband, the bus conductor Frank Ellis".
+"""The holder of a role, from sentences that state it: "Her husband, the bus conductor Frank Ellis".
 
-Forms, with the owner A of the question ("Who is A's wife?"), the role R, the other person's role I, and a name N:
-- "A's R, N", and "his R, N" or "her R was the nurse N" in a sentence that is about A;
-- "N's I, A", and "his I A" in a sentence that is about N: "Fred came in to his uncle Scrooge" makes Fred the nephew;
-- for a spouse, "he married N" in a sentence that is about A;
-- for a parent, "she was the daughter of King N and M" or "... of N and his wife M" in a sentence that is about A.
-
-A sentence is about the name at its beginning. If it begins with a pronoun, it is about the name at the beginning of the
-sentence before it, and so on; sentences without a name between them are passed over. At the beginning of a document it
-is about the title. The gender of the role must be that of the
-pronoun. Sentences that give different names give none. English alone. Keep out: names by nearness (`named_answers.py`).
+A statement answers if its owner is that of the question ("Who is A's wife?": "A's wife, N"), or if its holder is and
+the role is that of the other person: "Fred came in to his uncle Scrooge" makes Fred the nephew. Then the gender of the
+question must be that of the pronoun or title. Of an office, a statement without an owner answers a question without
+one, or for what the document is titled after. The words before an office must be those of the question: the finance
+director is not the director. Sentences that give different names give none, but a present holder of an office is
+preferred. English alone. Keep out: reading a sentence (`understanding/role_statements.py`), names by nearness
+(`named_answers.py`).
 """
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words, stem
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.passages import Sentence, sentences_of
-from graphrag_pipeline.query.understanding.asked_name import AskedName
-from graphrag_pipeline.query.understanding.roles import Role, find_role
+from graphrag_pipeline.query.understanding.asked_role import AskedRole
+from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
+from graphrag_pipeline.query.understanding.role_statements import NAME, RoleReader, RoleStatement
 
-MAX_BACK = 8
-"""Sentences that are read backwards for the name that a pronoun stands for."""
-_NAME = (
-    r"(?P<name>(?:(?:Mrs?|Miss|Dr|Sir|Lady|Lord|Dame|Captain|King|Queen|Count|Duke|Prince|Princess)\.? )?"
-    r"[A-Z\u00c0-\u00de](?:\.|[\w'\u2019-]*\w)(?: (?:(?:de|von|van|der|bin|al|la|le|du) )*"
-    r"[A-Z\u00c0-\u00de](?:\.(?= [A-Z])|[\w-]*\w))*)"
-)
-_LONG_NAME = r"[A-Z\u00c0-\u00de][\w'\u2019-]*(?: (?:(?:de|von|van|der|bin|al|of|the) )*[A-Z\u00c0-\u00de][\w-]*)*"
 _PARENTS = re.compile(
-    rf"\b(?:was|is|,|as) (?:the |a )?(?:[\w-]+ )?(?:son|daughter|child) of (?P<title>King |Count |Duke |Emperor |Sir )?"
-    rf"(?P<father>{_LONG_NAME})(?:,[^,.]{{1,40}},)? and (?P<wife>his (?:[a-z]+ )?wife,? )?(?P<mother>{_LONG_NAME})"
+    rf"(?P<title>King |Count |Duke |Emperor |Sir )?(?P<father>{NAME}) and "
+    rf"(?:(?P<wife>his (?:[a-z]+ )?wife),? ?)?(?P<mother>{NAME})?"
 )
-_FILLER = (
-    r"(?:,? (?:(?:was|is) )?(?:(?:the|an?) (?:(?!of\b|and\b|to\b|with\b|by\b|in\b|from\b|at\b|for\b)[a-z-]+ ){1,3}"
-    r"|an? [\w-]+, )|,? (?:(?:was|is|named|called|old|young|little) )?)"
+_PLAIN_WORDS = frozenset(
+    """new present current only old young elder younger eldest good dear poor own little trusted faithful long-time
+    beloved great famous local same""".split()  # noqa: SIM905
 )
-_SUBJECT = re.compile(rf"\W*(?:In \d{{4}},? |Old |Young |Little )?{_NAME}")
-_PRONOUN = re.compile(r"\W*(?:(?:In|On|At|After|Before) [^,.]{1,30},? )?(?:he|she|his|her|they|their)\b", re.IGNORECASE)
-_NOT_NAMES = frozenset(
-    """he she it they his her its their the a an in on at after before when while but and so then there this that these
-    those as if for from with by to my your our who what where one no not all some many most""".split()  # noqa: SIM905
-)
-_GENDERS = {"his": "male", "he": "male", "her": "female", "she": "female"}
-_SPOUSES = frozenset(map(stem, ("husband", "wife", "spouse")))
+"""Words before an office that make it no other one."""
+_OF_A_PEOPLE = re.compile(r"\w+(?:ish|ese|ian|ean|ch)")
 
 
 @dataclass(frozen=True)
@@ -57,18 +42,25 @@ class StatedRole:
 
     name: str
     sentences: tuple[Sentence, ...]
+    is_past: bool = False
 
 
-def find_stated_role(index: IndexReader, asked: AskedName, units: Sequence[TextUnitRecord]) -> StatedRole | None:
+def find_stated_role(
+    index: IndexReader, analysis: QuestionAnalysis, asked: AskedRole, units: Sequence[TextUnitRecord]
+) -> StatedRole | None:
     """Return the holder of the role that a question asks for; None if no sentence states one.
 
     The name is empty if sentences disagree.
     """
-    if not asked.is_role or len(asked.focus) != 1 or not asked.anchors:
-        return None
-    word = next(iter(asked.focus))
-    found = [stated for unit in units for stated in _read_unit(asked, word, find_role(word), unit)]
-    found = [stated for stated in found if _is_person(index, stated.name)]
+    types = functools.cache(functools.partial(_read_types, index))
+    titles = {unit.document_id: _heading(unit) for unit in units if unit.start == 0}
+    found = [
+        stated
+        for unit in units
+        for stated in _read_unit(analysis, asked, unit, titles.get(unit.document_id, unit.document_title), types)
+    ]
+    if asked.is_now:
+        found = [stated for stated in found if not stated.is_past] or found
     if not found:
         return None
     longest = max(found, key=lambda stated: len(stated.name))
@@ -76,87 +68,100 @@ def find_stated_role(index: IndexReader, asked: AskedName, units: Sequence[TextU
     return longest if all(content_words(stated.name) <= words for stated in found) else StatedRole("", ())
 
 
-def _is_person(index: IndexReader, name: str) -> bool:
-    """Return whether a name is that of a person in the index, or unknown and of several words."""
-    found = index.snapshot.take("entities", index.names.find(name), ["type"])
-    return any(entity["type"] == "PERSON" for entity in found) or (not found and " " in name)
+def _heading(unit: TextUnitRecord) -> str:
+    """Return the first line of a document if it is a heading, else the title."""
+    first, _, rest = unit.text.strip().partition("\n")
+    return first if rest and len(first) < 120 and first[-1:] not in ".!?,;'\"\u201d\u2019" else unit.document_title
 
 
-def _read_unit(asked: AskedName, word: str, role: Role | None, unit: TextUnitRecord) -> Iterator[StatedRole]:
-    sentences = sentences_of(unit)
-    for i, sentence in enumerate(sentences):
-        for name, gender, is_back in _read(asked, word, role, sentences, i):
-            words = content_words(name)
-            is_other = not words & asked.anchors or (len(words) > 1 and not words <= asked.anchors)
-            if is_other and name.split()[0].lower() not in _NOT_NAMES and _fits(role, gender):
-                yield StatedRole(name, (*((sentences[i - 1],) if is_back and i else ()), sentence))
+def _read_types(index: IndexReader, name: str) -> frozenset[str]:
+    """Return the types of the entities of a name; empty if the index has none."""
+    return frozenset(entity["type"] for entity in index.snapshot.take("entities", index.names.find(name), ["type"]))
 
 
-def _fits(role: Role | None, gender: str) -> bool:
-    return not gender or role is None or not role.gender or role.gender == gender
+def _may_be_person(types: frozenset[str]) -> bool:
+    return "PERSON" in types or types <= {"UNKNOWN"}
 
 
-def _read(
-    asked: AskedName, word: str, role: Role | None, sentences: Sequence[Sentence], i: int
-) -> Iterator[tuple[str, str, bool]]:
-    """Yield (name, gender that the sentence gives it, whether a pronoun leads back) of each form in a sentence."""
-    text = sentences[i].folded
-    subject, is_back = _subject_of(sentences, i)
-    is_about = asked.anchors <= content_words(subject)
-    role_word = rf"{re.escape(word[: max(len(word) - 1, 3)])}\w*"
-    for found in re.finditer(rf"(?P<owner>[\w'\u2019 -]+?)['\u2019]s? {role_word}{_FILLER}{_NAME}", text):
-        if asked.anchors <= content_words(" ".join(found["owner"].split()[-4:])):
-            yield found["name"], "", False
-    if is_about:
-        for found in re.finditer(rf"(?<!and )\b(?:[Hh]is|[Hh]er) {role_word}{_FILLER}{_NAME}", text):
-            yield found["name"], "", is_back
-        if word in _SPOUSES:
-            for found in re.finditer(rf"\bmarried (?:to )?(?:the )?(?:[a-z-]+ )?{_NAME}", text):
-                yield found["name"], "", is_back
-        if role and role.word in ("father", "mother"):
-            for found in _PARENTS.finditer(text):
-                if found["title"] or found["wife"]:
-                    yield found[role.word], "", is_back
-    for inverse in role.inverses if role else ():
-        yield from _read_inverse(asked, inverse, word, text, subject, is_back)
-
-
-def _read_inverse(
-    asked: AskedName, inverse: str, word: str, text: str, subject: str, is_back: bool
-) -> Iterator[tuple[str, str, bool]]:
-    """Yield the forms in which the owner of the question has the other person's role."""
-    if word in _SPOUSES or inverse in ("cousin", "partner", "friend"):
-        for found in re.finditer(rf"{_NAME}['\u2019]s? {inverse}{_FILLER}{_NAME.replace('name', 'of', 1)}", text):
-            if asked.anchors <= content_words(found["of"]):
-                yield found["name"], "", False
-    if not subject or asked.anchors <= content_words(subject):
+def _read_unit(
+    analysis: QuestionAnalysis,
+    asked: AskedRole,
+    unit: TextUnitRecord,
+    title: str,
+    types: Callable[[str], frozenset[str]],
+) -> Iterator[StatedRole]:
+    direct = asked.known.same if asked.known else (asked.head,)
+    inverse = asked.known.inverses if asked.known else ()
+    text = unit.text.lower()
+    words = [word for word in dict.fromkeys((*direct, *inverse)) if word[:4] in text or word in ("spouse", "successor")]
+    if not words:
         return
-    for found in re.finditer(rf"(?<!and )\b(?P<whose>[Hh]is|[Hh]er) {inverse}{_FILLER}{_NAME}(?! (?:and|or) )", text):
-        if asked.anchors <= content_words(found["name"]):
-            yield subject, _GENDERS[found["whose"].lower()], is_back
+    sentences = sentences_of(unit)
+
+    def is_person(name: str) -> bool:
+        return _may_be_person(types(name)) and (" " in name or bool(types(name)))
+
+    reader = RoleReader([sentence.folded for sentence in sentences], title, is_person)
+    for i, sentence in enumerate(sentences):
+        for word in words:
+            for said in reader.read(i, word):
+                names = _answers(analysis, asked, said, title, (word in direct, word in inverse))
+                for name in names:
+                    if _is_holder(asked, name, said.is_plain, types):
+                        before = (sentences[i - 1],) if said.is_back and i else ()
+                        yield StatedRole(name, (*before, sentence), said.is_past)
 
 
-def may_be_about(anchors: frozenset[str], text: str) -> bool:
-    """Return whether a sentence begins with a name that has one of some words, or with a pronoun."""
-    name = leading_name(text)
-    return bool(content_words(name) & anchors) if name else _PRONOUN.match(text) is not None
+def _answers(
+    analysis: QuestionAnalysis, asked: AskedRole, said: RoleStatement, title: str, ways: tuple[bool, bool]
+) -> Iterator[str]:
+    """Yield the names that a statement gives as the holder: directly, or from the other person's role."""
+    is_direct, is_inverse = ways
+    if is_direct and _has_modifiers(asked, said) and _is_owner(analysis, asked, said.owner, title):
+        yield said.holder
+    if is_inverse and asked.owner and _is_named(analysis, asked, said.holder):
+        yield from _owners(asked, said)
 
 
-def leading_name(text: str) -> str:
-    """Return the name at the beginning of a sentence, "" without one."""
-    found = _SUBJECT.match(text)
-    return found["name"] if found and found["name"].split()[0].lower() not in _NOT_NAMES else ""
+def _owners(asked: AskedRole, said: RoleStatement) -> Iterator[str]:
+    """Yield the owner of a statement if its gender is asked for; of parents the one that is."""
+    if parents := _PARENTS.search(said.owner):
+        if asked.head in ("father", "mother") and (parents["title"] or parents["wife"]):
+            yield from filter(None, [parents[asked.head]])
+        return
+    gender = asked.known.gender if asked.known else ""
+    fits = not gender or gender == said.gender or (not said.gender and asked.head in ("husband", "wife"))
+    if fits and (name := re.search(rf"{NAME}$", said.owner)):
+        yield name[0]
 
 
-def _subject_of(sentences: Sequence[Sentence], i: int) -> tuple[str, bool]:
-    """Return the name that a sentence is about, "" if unknown, and whether a sentence before it says so."""
-    for back in range(min(i, MAX_BACK) + 1):
-        text = sentences[i - back].folded
-        if name := leading_name(text):
-            return name, back > 0
-        passes = back > 0 and not re.search(r"(?<=[a-z,;] )[A-Z\u00c0-\u00de]\w", text)
-        if not _PRONOUN.match(text) and not passes:
-            return "", False
-    unit = sentences[i].unit
-    is_beginning = i <= MAX_BACK and unit.start == 0
-    return (re.sub(r" \(.*\)$", "", unit.document_title), False) if is_beginning else ("", False)
+def _has_modifiers(asked: AskedRole, said: RoleStatement) -> bool:
+    if not asked.modifiers <= said.modifiers:
+        return False
+    return asked.known is not None or said.modifiers - asked.modifiers <= _PLAIN_WORDS
+
+
+def _is_owner(analysis: QuestionAnalysis, asked: AskedRole, owner: str, title: str) -> bool:
+    """Return whether an owner is that of the question; an office without one is that of the document's title."""
+    if owner:
+        return bool(asked.owner) and _is_named(analysis, asked, owner)
+    return asked.known is None and asked.owner <= content_words(title)
+
+
+def _is_named(analysis: QuestionAnalysis, asked: AskedRole, name: str) -> bool:
+    """Return whether a name or phrase is the owner of the question: it has its words, or is a form of its entity."""
+    if asked.owner <= content_words(name):
+        first = next((word for word in name.split() if word[:1].isupper()), "")
+        return asked.known is not None or not first or stem(first.lower()) in asked.owner
+    return any(asked.owner <= words and pattern.fullmatch(name) for pattern, words in analysis.forms)
+
+
+def _is_holder(asked: AskedRole, name: str, is_plain: bool, types: Callable[[str], frozenset[str]]) -> bool:
+    """Return whether a name may be that of the holder: a person, or unknown beside the role, and not the owner."""
+    words = content_words(name)
+    if not words or words <= asked.owner or (len(words) == 1 and words & asked.owner):
+        return False
+    known = types(name)
+    if not asked.is_person or "PERSON" in known:
+        return True
+    return _may_be_person(known) and bool(is_plain or known) and not _OF_A_PEOPLE.fullmatch(name)

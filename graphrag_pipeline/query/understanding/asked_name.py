@@ -12,17 +12,14 @@ import re
 from dataclasses import dataclass
 
 from graphrag_pipeline.query.question import is_latin, stem, topic_words
+from graphrag_pipeline.query.understanding.asked_role import AskedRole, read_asked_role
 from graphrag_pipeline.query.understanding.question_analysis import kind_of
 from graphrag_pipeline.text.extractive import words_of
 
 _NEXT_CLAUSE = re.compile(r"[?;,]?\s+and\s+(?=(?:what|who|where|when|how|why|which)\b)|[?;]\s*(?=\S)", re.IGNORECASE)
 _OWNER = re.compile(r"['\u2019]s?\s+(?=[a-z])")
 _CAPITAL = re.compile(r"(?<=[\s(\"'\u2018\u201c-])[A-Z\u00c0-\u00de][\w.-]*")
-_ROLE = re.compile(
-    r"""\b(?:who|whom|wer|qui|qui[eé]n|chi)\s+(?:is|was|are|were|'s)\s+
-    (?:(?P<owner>.+?)(?:['\u2019]s|s['\u2019])\s+(?P<role>[a-z][\w\s-]*)|(?:the\s+)?(?P<role_of>[a-z][\w\s-]*?)\s+of\s+.+)\W*$""",
-    re.VERBOSE | re.IGNORECASE,
-)
+_WHO_DOES = re.compile(r"\W*who\s+(\w+)", re.IGNORECASE)
 _MEASURE_WORDS = frozenset(stem(word) for word in ("many", "much", "long", "old", "year", "date", "day"))
 _MEASURES = {
     "date": r"when|(?:what|which)\s+(?:year|date|day)",
@@ -40,13 +37,19 @@ class AskedName:
         kind: person, place, date, duration, amount or count.
         anchors: stems of the words that name what the question starts from.
         focus: stems of its other content words, at least one.
-        is_role: whether it asks for the holder of a role: "Scrooge's clerk", "the author of Faust".
+        verb: stem of the word behind "who", if it is one of the focus; "" without one. Its subject is sought.
+        role: the role whose holder it asks for: "Scrooge's clerk", "the author of Faust"; None for other questions.
     """
 
     kind: str
     anchors: frozenset[str]
     focus: frozenset[str]
-    is_role: bool
+    verb: str
+    role: AskedRole | None
+
+    @property
+    def is_role(self) -> bool:
+        return self.role is not None
 
 
 def first_clause(question: str) -> str:
@@ -61,14 +64,17 @@ def read_asked_name(question: str, name_words: frozenset[str]) -> AskedName | No
         name_words: stems of the words that name entities of the index. They count if no word has a capital.
     """
     clause = _NEXT_CLAUSE.split(question.strip(), maxsplit=1)[0]
-    kind = _kind(clause) if is_latin(question) else ""
+    role = read_asked_role(clause)
+    kind = "person" if role else _kind(clause) if is_latin(question) else ""
     if not kind:
         return None
     words = topic_words(clause)
     capitals = {stem(word) for found in _CAPITAL.findall(clause) for word in words_of(found)}
     anchors = frozenset(words & capitals) or words & name_words
     focus = words - anchors - _MEASURE_WORDS
-    return AskedName(kind, anchors, focus, bool(_ROLE.search(clause))) if focus else None
+    opening = _WHO_DOES.match(clause)
+    verb = stem(opening[1].lower()) if opening else ""
+    return AskedName(kind, anchors, focus, verb if verb in focus else "", role) if focus else None
 
 
 def _kind(clause: str) -> str:

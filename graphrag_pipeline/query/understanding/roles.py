@@ -48,6 +48,13 @@ founder : found establish
 owner : own
 """
 """Roles : other words, besides the role of the other person, by which texts say them."""
+_GENERAL = {"child": "son daughter boy girl", "parent": "father mother", "spouse": "husband wife"} | {
+    "sibling": "brother sister",
+    "fianc\u00e9": "fianc\u00e9e",
+    "teacher": "tutor mentor master",
+    "master": "employer boss",
+}
+"""A role : roles that are kinds of it, or other words for it."""
 _GENDERS = {word: gender for gender, words in (("male", _MALE), ("female", _FEMALE)) for word in words.split()}
 
 
@@ -65,6 +72,12 @@ class Role:
     gender: str
     inverses: tuple[str, ...]
     said_by: tuple[str, ...]
+
+    @property
+    def same(self) -> tuple[str, ...]:
+        """The role, its kinds, and the role that it is a kind of."""
+        kinds = _GENERAL.get(self.word, "").split()
+        return (self.word, *kinds, *(word for word, of in sorted(_GENERAL.items()) if self.word in of.split()))
 
     @property
     def related(self) -> frozenset[str]:

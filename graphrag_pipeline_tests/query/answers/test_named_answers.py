@@ -16,6 +16,12 @@ TEXTS = {
     "kin.txt": "Ruth Adler was a nurse in Basel. Her husband, the baker Hugo Stamm, built the shelves. In 1950 she "
     "hired a student. Emil Roth came to Basel with his uncle Jonas Roth. Ida Kern married Karl Moser, the son of Otto "
     "Moser and his wife Frieda. Peter Lang wrote to his brother Max Lang. Peter Lang wrote to his brother Theo Lang.",
+    "inn.txt": "Annis Thorpe ran the dairy with her husband, John Webb. The landlord of the Red Lion, a heavy man "
+    "called Peter Hollis, was the husband of Bertha Lane. Hugh Dorn is mate of the barge Heron. His uncle, Captain "
+    "Elias Rudd, owns it.",
+    "works.txt": "Minutes of Calder Works\n\nThe chair, Mrs. Judith Ashworth, opened the meeting. The finance "
+    "director, Helen Kowalski, reported a loss. Nora Lunt is the managing director. The first secretary was Basil "
+    "Lowe. The present secretary is Priya Nair.",
     "town.txt": "The council met in Bern. Tom Weber complained about the roads, and Marta Vogel agreed with Tom Weber.",
 }
 
@@ -43,6 +49,15 @@ def first_line(result):
         ("Who was Ruth Adler's husband?", "Hugo Stamm", "Ruth Adler was a nurse in Basel. Her husband,"),
         ("Who is Jonas Roth's nephew?", "Emil Roth", "Emil Roth came to Basel with his uncle Jonas Roth."),
         ("Who was Ida Kern's husband?", "Karl Moser", "Ida Kern married Karl Moser,"),
+        ("Whom did Ida Kern marry?", "Karl Moser", "Ida Kern married Karl Moser,"),
+        ("Who is Annis Thorpe's husband?", "John Webb", "Annis Thorpe ran the dairy with her husband"),
+        ("Who is the landlord of the Red Lion?", "Peter Hollis", "The landlord of the Red Lion,"),
+        ("Who is Bertha Lane's husband?", "Peter Hollis", "The landlord of the Red Lion,"),
+        ("Who is the mate of the Heron?", "Hugh Dorn", "Hugh Dorn is mate of the barge Heron."),
+        ("Who is Captain Rudd's nephew?", "Hugh Dorn", "Hugh Dorn is mate"),
+        ("Who is the managing director of Calder Works?", "Nora Lunt", "Nora Lunt is the managing director."),
+        ("Who is the finance director?", "Helen Kowalski", "The finance director, Helen Kowalski,"),
+        ("Who is the secretary of Calder Works?", "Priya Nair", "The present secretary is Priya Nair."),
     ],
 )
 def test_the_first_line_names_what_is_asked_for_and_cites_its_sentence(mill, method, question, name, sentence):
@@ -64,6 +79,9 @@ def test_the_first_line_names_what_is_asked_for_and_cites_its_sentence(mill, met
         "Who is Jonas Roth's niece?",  # the text says "his uncle"
         "Who is Peter Lang's brother?",  # the text names two
         "Who is Ida Kern's brother?",
+        "Who is Annis Thorpe's sister?",
+        "Who is the director of Calder Works?",  # the texts have two others
+        "Who is Bertha Lane's landlord?",
     ],
 )
 def test_no_name_is_made_up(mill, method, question):

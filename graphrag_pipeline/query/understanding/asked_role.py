@@ -1,0 +1,72 @@
+"""The role whose holder a question asks for: "Who is Anna's sister?", "Who is the chief executive of Harrow and Pike?".
+
+Forms: "Who is O's R?", "Who is the R of O?", "Who is the R?", "What is the name of O's R?", and by a verb "Whom did O
+marry?", with the role R and its owner O. English alone. Keep out: finding the holder.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from graphrag_pipeline.query.question import content_words, is_english, stem
+from graphrag_pipeline.query.understanding.roles import Role, find_role
+
+_IS = (
+    r"\W*(?:who(?:\s+(?:(?P<now>is|are)|was|were)|['\u2019]s)|"
+    r"(?P<named>what(?:\s+(?:is|was|are|were)|['\u2019]s)\s+the\s+names?\s+of))\s+"
+)
+_WORDS = r"[a-z][\w-]*(?:\s+[a-z][\w-]*){0,2}"
+_FORMS = tuple(
+    re.compile(rf"{form}\s*[?.!]*\s*\Z", re.IGNORECASE)
+    for form in (
+        rf"{_IS}(?P<owner>.+?)(?:['\u2019]s|s['\u2019])\s+(?P<role>{_WORDS})",
+        rf"{_IS}(?:the\s+|an?\s+)?(?P<role>{_WORDS}?)\s+(?:of|to|at|for|on)\s+(?P<owner>.+?)(?:['\u2019]s?)?",
+        rf"{_IS}the\s+(?P<role>{_WORDS})",
+        r"\W*whom?\s+did\s+(?P<owner>.+?)\s+(?P<role>marry)",
+        r"\W*who\s+(?P<role>married)\s+(?P<owner>.+?)",
+        r"\W*to\s+whom\s+(?:is|was)\s+(?P<owner>.+?)\s+(?P<role>married|engaged|apprenticed)",
+    )
+)
+_ROLE_OF_VERB = {"marry": "spouse", "married": "spouse", "engaged": "fianc\u00e9", "apprenticed": "master"}
+
+
+@dataclass(frozen=True)
+class AskedRole:
+    """A role and its owner.
+
+    Attributes:
+        head: the role in the singular, in small letters: "director".
+        modifiers: the words before it: {"managing"}.
+        owner: stems of the words of its owner; empty if the question names none.
+        is_now: whether it asks for the present holder of an office.
+        is_person: whether the holder must be a person; the holder of "the name of" may be anything.
+    """
+
+    head: str
+    modifiers: frozenset[str]
+    owner: frozenset[str]
+    is_now: bool
+    is_person: bool
+
+    @property
+    def known(self) -> Role | None:
+        """The role with its direction, if it is one that a person has to a person."""
+        role = find_role(stem(self.head))
+        return role if role and role.inverses else None
+
+
+def read_asked_role(clause: str) -> AskedRole | None:
+    """Return the role whose holder a clause asks for; None if it asks for none."""
+    found = next((match for form in _FORMS if (match := form.match(clause))), None)
+    if found is None or not is_english(clause):
+        return None
+    groups = found.groupdict()
+    *modifiers, head = groups["role"].split()
+    owner = content_words(groups.get("owner") or "")
+    if head != head.lower() or ("owner" in groups and not owner):
+        return None
+    head = _ROLE_OF_VERB.get(head, head)
+    role = find_role(stem(head))
+    is_now = not (role and role.inverses) and bool(groups.get("now"))
+    return AskedRole(role.word if role else head, frozenset(modifiers), owner, is_now, not groups.get("named"))
