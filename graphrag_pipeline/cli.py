@@ -27,6 +27,7 @@ from graphrag_pipeline.commands.terminal import RootOption
 from graphrag_pipeline.commands.tracing import add_tracing_commands
 from graphrag_pipeline.commands.trials import add_trial_commands
 from graphrag_pipeline.commands.tuning import add_tuning_commands
+from graphrag_pipeline.commands.verification import add_verification_commands
 from graphrag_pipeline.errors import PipelineError
 
 app = typer.Typer(
@@ -66,6 +67,7 @@ for add_commands in (
     add_tuning_commands,
     add_evaluation_commands,
     add_snapshot_commands,
+    add_verification_commands,
     add_interchange_commands,
     add_ui_commands,
 ):

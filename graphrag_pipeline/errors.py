@@ -17,6 +17,10 @@ class NoSnapshotError(PipelineError):
     """The root has no published snapshot, or the published one is damaged."""
 
 
+class DamagedFileError(PipelineError):
+    """An immutable file of the root has another content than its hash names; `index` makes it again."""
+
+
 class InputChangedError(PipelineError):
     """An input file changed between detection and reading; run `index` again."""
 

@@ -66,6 +66,8 @@ def index(
         typer.echo(f"not read: {path}: {problem}", err=True)
     for path, note in report.notes:
         typer.echo(f"note: {path}: {note}", err=True)
+    for found in report.repairs:
+        typer.echo(f"was damaged: {found.path}: {found.outcome}", err=True)
     for line in [*list_unused_overrides(project), *list_unread_prompts(project)]:
         typer.echo(line, err=True)
     counts = _count_rows(project, report.waiting or report.snapshot)

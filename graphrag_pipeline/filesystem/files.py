@@ -27,8 +27,8 @@ def content_hash(data: bytes | memoryview) -> str:
 
 
 def put_new(path: Path, data: bytes | memoryview) -> None:
-    """Write an immutable, content-named file, unless a file of that size exists there."""
-    if not (path.is_file() and path.stat().st_size == len(data)):
+    """Write an immutable file, unless it exists with that content."""
+    if not (path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data):
         replace(path, data)
 
 
@@ -54,9 +54,7 @@ def write_new(folder: Path, suffix: str, write: Callable[[BinaryIO], object]) ->
                 n_bytes = file.tell()
                 file.seek(0)
                 name = hashlib.file_digest(file, "sha256").hexdigest()[:32] + suffix
-            path = folder / name
-            if not (path.is_file() and path.stat().st_size == n_bytes):
-                os.replace(temporary, path)
+            os.replace(temporary, folder / name)  # a file of this name is equal, or damaged
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,14 +19,14 @@ from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.indexing.sentence_embeddings import embed_sentences, stack_sentences
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.publishing.adjacency import build_adjacency
-from graphrag_pipeline.publishing.checks import POLICY_CHECKS, CheckResult, check_snapshot
+from graphrag_pipeline.publishing.checks import CHECKS, POLICY_CHECKS, CheckResult, check_snapshot
 from graphrag_pipeline.settings.settings import PublishingSettings
 from graphrag_pipeline.storage.lookups import build_lookups
 from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.mentions import build_mentions
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.snapshots import Snapshot
-from graphrag_pipeline.storage.vectors.folders import VectorFolder, VectorMatrix, vector_rows
+from graphrag_pipeline.storage.vectors.folders import VectorFolder, VectorMatrix, VectorRows, vector_rows
 from graphrag_pipeline.tables import VECTOR_TABLES
 
 _SLICE_ROWS = 16_384
@@ -107,10 +108,19 @@ def _write_vectors(
     vectors: Mapping[str, VectorMatrix],
     previous: Manifest | None,
 ) -> VectorFolder:
-    rows = tables[VECTOR_TABLES[name][0]]
     matrix = vectors[name]  # before the texts: the lookup of vectors frees memory when it ends
-    content = vector_rows(rows["id"], _searched_texts(name, tables), matrix, _attributes(name, rows))
-    return store.write_vectors(name, content, name in _FULL_TEXT, previous)
+    return store.write_vectors(name, join_vector_rows(name, tables, matrix), name in _FULL_TEXT, previous)
+
+
+def join_vector_rows(name: str, tables: Mapping[str, pa.Table], matrix: VectorMatrix) -> VectorRows:
+    """Return the rows of a vector table.
+
+    Args:
+        tables: its contract table, and `documents` for a table with full text; columns `_EMBEDDED_COLUMNS`.
+        matrix: one vector for each row of the contract table.
+    """
+    rows = tables[VECTOR_TABLES[name][0]]
+    return vector_rows(rows["id"], _searched_texts(name, tables), matrix, _attributes(name, rows))
 
 
 def _attributes(vector_table: str, rows: pa.Table) -> pa.ChunkedArray:
@@ -159,12 +169,22 @@ def _map_rows(rows: pa.Table, write: Callable[[pa.Table], list[str]]) -> pa.Chun
 def verify(store: SnapshotStore, snapshot: Snapshot) -> list[CheckResult]:
     """Run every check on a snapshot; a pass is saved, since a snapshot never changes."""
     passed = store.folder / f"{snapshot.id}.checked"
-    if store.is_checked(snapshot.id) and not snapshot.damaged_parts():
-        return [CheckResult(name, []) for name in json.loads(passed.read_bytes())]
+    known = _read_passed(passed)
+    if known and not snapshot.damaged_parts() and not snapshot.changed_parts():
+        return [CheckResult(name, []) for name in known]
     results = check_snapshot(snapshot)
     if all(result.passed for result in results):
         files.put_new(passed, json.dumps([result.name for result in results]).encode())
     return results
+
+
+def _read_passed(path: Path) -> list[str]:
+    """Return the names of the checks that a snapshot passed; [] if it did not, or the file is damaged."""
+    try:
+        names = json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return []
+    return names if isinstance(names, list) and set(names) <= set(CHECKS) else []
 
 
 def publish(store: SnapshotStore, snapshot_id: str, settings: PublishingSettings | None = None) -> None:

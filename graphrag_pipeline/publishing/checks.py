@@ -20,6 +20,8 @@ from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES, VECTOR_TABLES
 
 _SHOWN_DIGITS = 8  # of a code version
+_NEEDED = ("files", "schemas")
+"""Checks that the others rely on."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,18 @@ class CheckResult:
 
 
 def check_snapshot(snapshot: Snapshot) -> list[CheckResult]:
-    """Run every check, in order; after a schema problem the others are skipped."""
-    schemas = CheckResult("schemas", check_schemas(snapshot))
-    if not schemas.passed:
-        return [schemas]
-    return [schemas, *(CheckResult(name, check(snapshot)) for name, check in CHECKS.items() if name != "schemas")]
+    """Run every check, in order; after a damaged file or a schema problem the others are skipped."""
+    results: list[CheckResult] = []
+    for name, check in CHECKS.items():
+        results.append(CheckResult(name, check(snapshot)))
+        if name in _NEEDED and not results[-1].passed:
+            break
+    return results
+
+
+def check_files(snapshot: Snapshot) -> list[str]:
+    """Every file has the content that its hash names."""
+    return [f"{path} is damaged" for path in snapshot.changed_parts()]
 
 
 def check_schemas(snapshot: Snapshot) -> list[str]:
@@ -247,6 +256,7 @@ def _differing(snapshot: Snapshot, versions: Iterable[str]) -> str:
 
 
 CHECKS: dict[str, Callable[[Snapshot], list[str]]] = {
+    "files": check_files,
     "schemas": check_schemas,
     "unique_keys": check_unique_keys,
     "references": check_references,

@@ -150,6 +150,11 @@ class StorageSettings(Section):
     lease_s: float = limit(
         "Shared store: seconds after which the lease of a crashed writer expires.", default=60.0, gt=0
     )
+    verify_days: float = limit(
+        "Days after which `index` compares a file with its hash again; it also checks the oldest 512 MB.",
+        default=30.0,
+        gt=0,
+    )
     allow_offline: bool = limit(
         "Shared store: whether questions are answered from the local copy while the store is not reachable.",
         default=False,

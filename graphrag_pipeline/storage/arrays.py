@@ -6,7 +6,6 @@ where they are built (`publishing/adjacency.py`, `indexing/sentence_embeddings.p
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import tempfile
@@ -16,7 +15,14 @@ from pathlib import Path
 import numpy as np
 
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.filesystem.listed_folders import find_damaged_files, write_file_list
+from graphrag_pipeline.filesystem.content_hashes import hash_file
+from graphrag_pipeline.filesystem.listed_folders import (
+    LIST_FILE,
+    find_changed_files,
+    is_hashed,
+    read_file_list,
+    write_file_list,
+)
 
 _MAX_SPARSITY = 64
 """Rows of a table for each row of a group, up to which marking them in an array is faster than sorting them."""
@@ -33,7 +39,7 @@ def write_arrays(parent: Path, arrays: Mapping[str, np.ndarray]) -> str:
         working = Path(tempfile.mkdtemp(prefix=files.TEMPORARY_PREFIX, dir=parent))
         try:
             content = _save_arrays(working, arrays)
-            if find_damaged_files(parent / content):
+            if find_changed_arrays(parent / content) or not is_hashed(parent / content):
                 write_file_list(working)
                 working.chmod(0o755)
                 shutil.rmtree(parent / content, ignore_errors=True)
@@ -47,13 +53,32 @@ def write_arrays(parent: Path, arrays: Mapping[str, np.ndarray]) -> str:
 
 def _save_arrays(folder: Path, arrays: Mapping[str, np.ndarray]) -> str:
     """Write a file for each array, straight to disk since it may be large, and return the hash of them all."""
-    hashes = []
+    hashes = {}
     for name in sorted(arrays):
         path = folder / f"{name}.npy"
         np.save(path, arrays[name], allow_pickle=False)
-        with path.open("rb") as file:
-            hashes.append(f"{name}:{hashlib.file_digest(file, 'sha256').hexdigest()};")
-    return files.content_hash("".join(hashes).encode())
+        hashes[name] = hash_file(path)
+    return _name_of(hashes)
+
+
+def _name_of(hashes: Mapping[str, str]) -> str:
+    """Return the name of a folder of arrays with these hashes."""
+    return files.content_hash("".join(f"{name}:{hashes[name]};" for name in sorted(hashes)).encode())
+
+
+def find_changed_arrays(folder: Path, is_fresh: bool = False) -> list[Path]:
+    """Return the files of a folder that are missing, or whose content is not the one that its name promises.
+
+    Args:
+        is_fresh: see `find_changed_files`.
+    """
+    is_listed = (folder / LIST_FILE).exists()  # a folder of an old release has no list, but the same name
+    if is_listed and (changed := find_changed_files(folder, is_fresh)):
+        return changed
+    known = {name: file.sha256 for name, file in read_file_list(folder).items()} if is_listed else {}
+    names = list(known) or [path.name for path in folder.glob("*.npy")]
+    hashes = {Path(name).stem: known.get(name) or hash_file(folder / name, is_fresh) for name in names}
+    return [] if _name_of(hashes) == folder.name else [folder]
 
 
 class ArrayFolder:

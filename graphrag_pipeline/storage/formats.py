@@ -1,6 +1,7 @@
 """Versions of the JSON files of a root and of a shared store, and the names that such files may hold.
 
-The version of a file is the number in `format`; a file without one has format 1. It is read before all other keys. A
+The version of a file is the number in `format`; a file without one has format 1. It is read before all other keys,
+except the hash of the file (`filesystem/sealed_json.py`), since a damaged file must not look like a newer one. A
 newer file is refused with the release that reads it, from its key `needs_release`. An older file is changed in memory
 by one stated step per version. To change a format: raise the number, name the release, and add the step from the number
 before. A root of this release is kept as test data (`graphrag_pipeline_tests/support/kept_root.py`), so that the step
@@ -12,7 +13,6 @@ files.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from graphrag_pipeline.errors import NewerFormatError, PipelineError
+from graphrag_pipeline.filesystem.sealed_json import read_sealed
 
 Values = dict[str, Any]
 _NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]{0,199}")
@@ -55,7 +56,7 @@ class FileFormat:
             NewerFormatError: a newer release wrote the file.
             ValueError: the file is damaged.
         """
-        return self.convert(json.loads(data), place)
+        return self.convert(read_sealed(data), place)
 
     def convert(self, values: object, place: object) -> Values:
         """Return values that were read from JSON in this version (`read`)."""

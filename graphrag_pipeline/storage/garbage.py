@@ -22,14 +22,16 @@ from pathlib import Path
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem.files import TEMPORARY_PREFIX
 from graphrag_pipeline.storage.locks import hold_alone
-from graphrag_pipeline.storage.manifests import Manifest
-from graphrag_pipeline.storage.snapshot_store import SnapshotStore
+from graphrag_pipeline.storage.manifests import Manifest, hash_path
+from graphrag_pipeline.storage.snapshot_store import COPY_SUFFIX, SnapshotStore
 from graphrag_pipeline.storage.table_store import TableStore
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
 from graphrag_pipeline.storage.vectors.registry import LANCEDB, open_vector_store
 from graphrag_pipeline.storage.vectors.stores import collection_of
 from graphrag_pipeline.tables import INDEX_CANDIDATE, VECTOR_TABLES
 
+DAMAGED_FOLDER = "damaged"
+"""Folder in `cache/` for files that nothing can make again; `verify --repair` moves them there."""
 EVALUATIONS_FOLDER = "evaluations"
 """Folder of the root that holds the evaluation figures of each snapshot, in a folder named by its id."""
 _OWNED_FOLDERS = ("tables", "heads", "snapshots", EVALUATIONS_FOLDER, "cache", "dagster")
@@ -163,11 +165,12 @@ def _named_paths(tables: TableStore, store: SnapshotStore, kept: Sequence[Manife
     heads = map(tables.read_stored_head, tables.head_paths())
     named = {path for head in heads for path in tables.paths(head)}
     for manifest in kept:
-        named |= {store.path_of(manifest.id).with_suffix(suffix) for suffix in (".json", ".checked")}
+        named |= {store.path_of(manifest.id).with_suffix(suffix) for suffix in (".json", ".checked", COPY_SUFFIX)}
         for key, head in manifest.heads.items():
             named |= {tables.root / "tables" / key / file["name"] for file in head["files"]}
         for name in manifest.tables:
-            named |= {manifest.table_path(store.folder, name), manifest.mapped_path(store.folder, name)}
+            mapped = manifest.mapped_path(store.folder, name)
+            named |= {manifest.table_path(store.folder, name), mapped, hash_path(mapped)}
         named.update(manifest.array_folders(store.folder))
         named.add(tables.root / EVALUATIONS_FOLDER / manifest.id)
         if manifest.vector_store == LANCEDB:
@@ -181,7 +184,9 @@ def _owned_paths(tables: TableStore, store: SnapshotStore) -> Iterator[Path]:
     yield from (store.folder / "tables").glob("*/*")
     for name in ("adjacency", "sentences"):
         yield from (store.folder / name).glob("*")
-    yield from store.folder.glob("*.checked")
+    for suffix in (".checked", COPY_SUFFIX):
+        yield from store.folder.glob(f"*{suffix}")
+    yield from (tables.root / "cache" / DAMAGED_FOLDER).glob("*")
     yield from (tables.root / EVALUATIONS_FOLDER).glob("*")
     for name in _OWNED_FOLDERS:
         yield from (tables.root / name).rglob(f"{TEMPORARY_PREFIX}*")

@@ -46,6 +46,11 @@ def mapped_name(parquet_file: str) -> str:
     return parquet_file.removesuffix(".parquet") + ".arrow"
 
 
+def hash_path(mapped_file: Path) -> Path:
+    """Return the path of the file that holds the SHA-256 of a memory-mapped copy, which is named after other bytes."""
+    return mapped_file.with_name(f"{mapped_file.name}.sha256")
+
+
 @dataclass(frozen=True)
 class Manifest:
     """The content of a snapshot.

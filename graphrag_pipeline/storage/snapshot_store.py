@@ -19,19 +19,23 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.filesystem.content_hashes import hash_file
+from graphrag_pipeline.filesystem.sealed_json import seal
 from graphrag_pipeline.settings.settings import VectorStoreSettings
 from graphrag_pipeline.storage.arrays import write_arrays
-from graphrag_pipeline.storage.damage import describe_damage, is_whole_arrow
+from graphrag_pipeline.storage.damage import describe_damage, has_own_hash
 from graphrag_pipeline.storage.formats import FileFormat
-from graphrag_pipeline.storage.manifests import Manifest, is_snapshot_id, mapped_name
+from graphrag_pipeline.storage.manifests import Manifest, hash_path, is_snapshot_id, mapped_name
 from graphrag_pipeline.storage.snapshots import Snapshot, read_contract_file
 from graphrag_pipeline.storage.table_store import put_parquet
 from graphrag_pipeline.storage.vectors.folders import VectorFolder, VectorRows
 from graphrag_pipeline.storage.vectors.registry import open_vector_store
 from graphrag_pipeline.tables import CONTRACT_TABLES
 
+COPY_SUFFIX = ".manifest"
+"""Ending of the copy of a manifest, for the case that the manifest is damaged."""
 POINTER_FORMAT = FileFormat()
 _LATER_NS = 1_000_000
 """The smallest time between two manifests, also if the clock is behind or stopped."""
@@ -67,16 +71,16 @@ class SnapshotStore:
         sorted_rows = CONTRACT_TABLES[name].sort(rows)
         file, _ = put_parquet(self.folder / "tables" / name, sorted_rows)
         mapped_file = self.folder / "tables" / name / mapped_name(file)
-        if not is_whole_arrow(mapped_file, rows.num_rows):
-            files.replace_by(mapped_file, functools.partial(_write_arrow, sorted_rows))
+        if not has_own_hash(mapped_file):
+            write_mapped(mapped_file, sorted_rows)
         return {"file": file, "n_rows": rows.num_rows}
 
     def map_table(self, name: str, entry: Mapping[str, Any]) -> None:
         """Make the memory-mapped copy of a contract table whose Parquet file was downloaded."""
         path = self.folder / "tables" / name / entry["file"]
         mapped_file = path.with_name(mapped_name(path.name))
-        if not is_whole_arrow(mapped_file, entry["n_rows"]):
-            files.replace_by(mapped_file, functools.partial(_write_arrow, read_contract_file(path, name)))
+        if not has_own_hash(mapped_file):
+            write_mapped(mapped_file, read_contract_file(path, name))
 
     def write_adjacency(self, arrays: Mapping[str, np.ndarray]) -> str:
         """Save adjacency arrays and return the name of their folder."""
@@ -105,7 +109,25 @@ class SnapshotStore:
             newest = max((self.created_ns(i) for i in self.ids()), default=0)
             dated = replace(manifest, created_ns=max(time.time_ns(), newest + _LATER_NS))
             files.replace(self.path_of(manifest.id), dated.to_json())
+        self.copy_manifest(manifest.id)
         return manifest.id
+
+    def copy_manifest(self, snapshot_id: str) -> None:
+        """Keep a copy of a manifest, since all its files are lost without it."""
+        files.put_new(self._copy_of(snapshot_id), self.path_of(snapshot_id).read_bytes())
+
+    def restore_manifest(self, snapshot_id: str) -> bool:
+        """Replace a damaged manifest by its copy if that can be read; return whether it was."""
+        path = self._copy_of(snapshot_id)
+        try:
+            Manifest.from_json(path.read_bytes(), snapshot_id, path)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, PipelineError):
+            return False
+        files.replace(self.path_of(snapshot_id), path.read_bytes())
+        return True
+
+    def _copy_of(self, snapshot_id: str) -> Path:
+        return self.path_of(snapshot_id).with_suffix(COPY_SUFFIX)
 
     # ------------------------------------------------------------------------------------------------- pointer, reading
 
@@ -240,17 +262,38 @@ class SnapshotStore:
             )
         snapshot = Snapshot(self.folder, snapshot_id, self.manifest(snapshot_id), self.vector_store)
         snapshot.hold()
-        missing = snapshot.missing_parts()
-        if missing and self._fetch:
+        damaged = _find_unreadable(snapshot)
+        if damaged and self._fetch:
             self._fetch(snapshot_id)
-            missing = snapshot.missing_parts()
-        if missing:
-            raise NoSnapshotError(f"snapshot {snapshot_id}: {describe_damage(missing)}; run `graphrag-pipeline index`")
+            damaged = _find_unreadable(snapshot)
+        if damaged:
+            snapshot.close()
+            raise NoSnapshotError(
+                f"snapshot {snapshot_id}: {describe_damage(damaged)}; run `graphrag-pipeline index`, or "
+                "`graphrag-pipeline verify --repair`"
+            )
         return snapshot
 
 
 def _pointer_to(snapshot_id: str) -> bytes:
-    return json.dumps({"snapshot": snapshot_id, **POINTER_FORMAT.mark}).encode()
+    return seal({"snapshot": snapshot_id, **POINTER_FORMAT.mark})
+
+
+def _find_unreadable(snapshot: Snapshot) -> list[Path | str]:
+    """Return the missing files of a snapshot, else the changed ones among those that opening it checks."""
+    return snapshot.missing_parts() or [*snapshot.changed_read_parts()]
+
+
+def write_mapped(path: Path, rows: pa.Table) -> None:
+    """Write the memory-mapped copy of a table, and its hash beside it."""
+    hash_path(path).unlink(missing_ok=True)
+    files.replace_by(path, functools.partial(_write_arrow, rows))
+    seal_mapped(path)
+
+
+def seal_mapped(path: Path) -> None:
+    """Write the hash of a mapped copy beside it."""
+    files.replace(hash_path(path), hash_file(path).encode())
 
 
 def _write_arrow(rows: pa.Table, sink: BinaryIO) -> None:

@@ -23,7 +23,17 @@ from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.settings.settings import VectorStoreSettings
 from graphrag_pipeline.storage.arrays import Adjacency, Sentences
-from graphrag_pipeline.storage.damage import find_damaged_parts, find_missing_parts
+from graphrag_pipeline.storage.damage import (
+    MAPPED_TABLE,
+    READ_CHECK_BYTES,
+    TABLE,
+    StoredPart,
+    find_changed_file,
+    find_changed_parts,
+    find_damaged_parts,
+    find_missing_parts,
+    parts_of,
+)
 from graphrag_pipeline.storage.locks import hold_for_reading
 from graphrag_pipeline.storage.lookups import LOOKED_UP, find_rows
 from graphrag_pipeline.storage.manifests import Manifest
@@ -49,6 +59,7 @@ class Snapshot:
         self.id = id
         self.manifest = manifest
         self._tables: dict[str, pa.Table] = {}
+        self._unmapped: set[Path] = set()
         self._columns: dict[tuple[str, str], pa.Array] = {}
         self._batches: dict[tuple[str, tuple[str, ...]], pa.RecordBatch] = {}
         self._vectors: dict[str, VectorCollection] = {}
@@ -80,6 +91,29 @@ class Snapshot:
         """Return the missing parts and the files that are not whole (`damage.find_damaged_parts`)."""
         return find_damaged_parts(self.folder, self.manifest, self.vector_store)
 
+    def parts(self) -> list[StoredPart]:
+        """Return its immutable files and folders (`damage.parts_of`)."""
+        return parts_of(self.folder, self.manifest, self.vector_store)
+
+    def changed_parts(self) -> list[Path]:
+        """Return its files whose content has another hash than when they were written; all are read."""
+        return [path for _, paths in find_changed_parts(self.parts()) for path in paths]
+
+    def changed_read_parts(self) -> list[Path]:
+        """Return the changed files among the smallest parts that searches read (`damage.READ_CHECK_BYTES`).
+
+        A mapped copy that changed is not read; its Parquet file is, if it is unchanged.
+        """
+        read = [part for part in self.parts() if part.kind != TABLE]
+        changed: list[Path] = []
+        for part, paths in find_changed_parts(read, READ_CHECK_BYTES):
+            if part.kind == MAPPED_TABLE:
+                self._unmapped.add(part.path)
+            else:
+                changed += paths
+        tables = [self.table_path(name) for name in self.manifest.tables if self.mapped_path(name) in self._unmapped]
+        return [*changed, *(path for table in tables for path in find_changed_file(table))]
+
     def table_path(self, name: str) -> Path:
         """Return the path of the Parquet file of a contract table."""
         return self.manifest.table_path(self.folder, name)
@@ -106,9 +140,12 @@ class Snapshot:
         """Read the mapped copy; if it is damaged, or an old release made none, read the Parquet file."""
         path = self.table_path(name)
         try:
-            return _map_table(self.mapped_path(name))
+            if self.mapped_path(name) not in self._unmapped:
+                return map_table(self.mapped_path(name))
         except (OSError, pa.ArrowException):
             pass
+        if find_changed_file(path):
+            raise files.read_error(path, path, ValueError("its content is not the one that its name promises"))
         try:
             return read_contract_file(path, name)
         except (OSError, pa.ArrowException) as error:
@@ -179,7 +216,8 @@ class Snapshot:
         return Sentences(self.folder / "sentences" / self.manifest.sentences)
 
 
-def _map_table(path: Path) -> pa.Table:
+def map_table(path: Path) -> pa.Table:
+    """Map the Arrow copy of a contract table."""
     return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
 
 

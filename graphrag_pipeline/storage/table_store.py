@@ -18,14 +18,18 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.errors import DamagedFileError, PipelineError
 from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.filesystem.sealed_json import read_sealed, seal
 from graphrag_pipeline.identity import WHOLE, stable_hash
+from graphrag_pipeline.storage.damage import find_changed_file
 from graphrag_pipeline.storage.formats import FileFormat, check_names
 from graphrag_pipeline.tables import STAGE_TABLES, Table
 
 HEAD_FORMAT = FileFormat()
 _LAYOUT_FORMAT = FileFormat()
+_FIRST_TABLE = next(iter(STAGE_TABLES))
+"""The table of the first stage, which has one head for each bucket."""
 _ROW_GROUP = 65_536  # rows read or skipped at once
 
 
@@ -66,7 +70,7 @@ class Head:
         return sum(file.n_rows for file in self.files)
 
     def to_json(self) -> bytes:
-        return json.dumps({**asdict(self), **HEAD_FORMAT.mark}, indent=1, sort_keys=True, ensure_ascii=False).encode()
+        return seal({**asdict(self), **HEAD_FORMAT.mark})
 
     @classmethod
     def from_json(cls, data: bytes, place: object) -> Head:
@@ -80,7 +84,7 @@ class Head:
             NewerFormatError: a newer release wrote it.
             PipelineError: it names a file outside its folder.
         """
-        return cls.from_values(json.loads(data), place)
+        return cls.from_values(read_sealed(data), place)
 
     @classmethod
     def from_values(cls, values: object, place: object) -> Head:
@@ -136,22 +140,36 @@ class TableStore:
         """
         if problem := self.find_layout_problem(n_buckets):
             raise PipelineError(problem)
-        if not self._layout_path.exists():
+        if self._read_layout() is None:
             layout = {"format": _LAYOUT_FORMAT.number, "n_buckets": n_buckets, **_LAYOUT_FORMAT.mark}
-            files.replace(self._layout_path, json.dumps(layout).encode())
+            files.replace(self._layout_path, seal(layout))
 
     def find_layout_problem(self, n_buckets: int) -> str:
         """Return why this number of buckets cannot be used, and the way out; "" if it can be used."""
         path = self._layout_path
-        if not path.exists():
-            return ""
-        layout = _LAYOUT_FORMAT.read(path.read_bytes(), path)
+        layout = self._read_layout() or {"n_buckets": self._count_buckets() or n_buckets}
         if layout["n_buckets"] != n_buckets:
             return (
                 f"storage.n_buckets is {n_buckets}, but `{self.root}` was built with {layout['n_buckets']}; set it "
                 f"back, or remove `{self.root / 'tables'}` and `{self.root / 'heads'}` and index again"
             )
         return ""
+
+    def _read_layout(self) -> dict[str, Any] | None:
+        """Return the content of the layout file; None if it is missing or damaged, so that it is written again."""
+        try:
+            layout = _LAYOUT_FORMAT.read(self._layout_path.read_bytes(), self._layout_path)
+        except (FileNotFoundError, ValueError):
+            return None
+        return layout if "n_buckets" in layout else None
+
+    def is_layout_damaged(self) -> bool:
+        """Return whether the layout file exists and cannot be read."""
+        return self._layout_path.exists() and self._read_layout() is None
+
+    def _count_buckets(self) -> int:
+        """Return the number of buckets of the heads, for a root whose layout file is damaged; 0 if none was built."""
+        return len(list((self.root / "heads" / _FIRST_TABLE).glob("[!.]*.json"))) if self._layout_path.exists() else 0
 
     @property
     def _layout_path(self) -> Path:
@@ -172,7 +190,7 @@ class TableStore:
         """
         try:
             head = self.read_stored_head(self._head_path(table, partition))
-        except (FileNotFoundError, ValueError, TypeError, KeyError):
+        except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
             return None
         return head if all(map(_is_whole, self.paths(head), head.files)) else None
 
@@ -195,6 +213,19 @@ class TableStore:
     def heads(self, table: str, partitions: Sequence[str]) -> dict[str, Head | None]:
         """Return the head of each partition, as `head` does."""
         return {partition: self.head(table, partition) for partition in partitions}
+
+    def check_files(self, head: Head) -> None:
+        """Raise if a file of a head changed; a file is read once by a process for this.
+
+        Raises:
+            DamagedFileError: the content of a file is not the one that its name promises.
+        """
+        for path in self.paths(head):
+            if find_changed_file(path):
+                raise DamagedFileError(
+                    f"`{path}` is damaged: its content is not the one that its name promises; run `graphrag-pipeline "
+                    "index`, which makes it again"
+                )
 
     def paths(self, head: Head) -> list[Path]:
         """Return the paths of the files of a head, in order."""
@@ -251,7 +282,12 @@ class TableStore:
         return self.read_head(self.need(table, partition))
 
     def read_head(self, head: Head) -> pa.Table:
-        """Return all rows of the files of a head, as one chunk."""
+        """Return all rows of the files of a head, as one chunk.
+
+        Raises:
+            DamagedFileError: the content of a file is not the one that its name promises.
+        """
+        self.check_files(head)
         schema = STAGE_TABLES[head.table].schema
         parts = [_read_file(path, schema) for path in self.paths(head)]
         return pa.concat_tables(parts or [schema.empty_table()]).combine_chunks()
@@ -259,7 +295,7 @@ class TableStore:
     def read_version(self, table: str, partition: str, data_version: str) -> pa.Table | None:
         """Return all rows of an earlier version of a partition, in one file; None if that is missing or damaged."""
         for path in sorted((self.root / "tables" / table / partition).glob("*.parquet")):
-            if data_version_of([StoredFile(path.name, 0, 0)]) == data_version:
+            if data_version_of([StoredFile(path.name, 0, 0)]) == data_version and not find_changed_file(path):
                 try:
                     return _read_file(path, STAGE_TABLES[table].schema)
                 except (OSError, pa.ArrowException):
@@ -267,7 +303,13 @@ class TableStore:
         return None
 
     def dataset(self, heads: Sequence[Head]) -> ds.Dataset:
-        """Return partitions of one table as one lazily scanned dataset, in the order of `heads` (at least one)."""
+        """Return partitions of one table as one lazily scanned dataset, in the order of `heads` (at least one).
+
+        Raises:
+            DamagedFileError: see `read_head`.
+        """
+        for head in heads:
+            self.check_files(head)
         paths = [str(path) for head in heads for path in self.paths(head)]
         # Without this, columns are buffered ahead, and a file of vectors is in memory twice.
         options = ds.ParquetFragmentScanOptions(pre_buffer=False)

@@ -1,19 +1,59 @@
-"""A folder with a list of its files is checked by names and sizes."""
+"""Folders that list their own files with sizes and hashes."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from graphrag_pipeline.filesystem.listed_folders import LIST_FILE, find_damaged_files, write_file_list
+import pytest
+
+from graphrag_pipeline.filesystem.listed_folders import (
+    LIST_FILE,
+    find_changed_files,
+    find_damaged_files,
+    is_hashed,
+    write_file_list,
+)
+from graphrag_pipeline_tests.support.damage import flip_bit
 
 
-def test_a_missing_or_damaged_file_list_is_found(tmp_path: Path) -> None:
-    (tmp_path / "inside").mkdir()
-    (tmp_path / "inside" / "a").write_bytes(b"abc")
-    assert find_damaged_files(tmp_path) == [tmp_path / LIST_FILE]
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a").write_bytes(b"abc")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "c").write_bytes(b"defg")
     write_file_list(tmp_path)
-    write_file_list(tmp_path)
-    assert find_damaged_files(tmp_path) == []
-    (tmp_path / LIST_FILE).write_bytes(b"[]")
-    assert find_damaged_files(tmp_path) == [tmp_path / LIST_FILE]
-    assert find_damaged_files(tmp_path / "other") == [tmp_path / "other"]
+    return tmp_path
+
+
+def test_a_folder_without_a_readable_list_counts_as_damaged(folder: Path) -> None:
+    write_file_list(folder)
+    assert find_damaged_files(folder) == [] == find_changed_files(folder)
+    (folder / LIST_FILE).write_bytes(b"[]")
+    assert find_damaged_files(folder) == [folder / LIST_FILE]
+    (folder / LIST_FILE).unlink()
+    assert find_changed_files(folder) == [folder / LIST_FILE]
+    assert find_damaged_files(folder / "other") == [folder / "other"]
+
+
+def test_one_changed_bit_is_seen_in_every_file_and_at_every_place_of_the_list(folder: Path) -> None:
+    for path in (folder / "a", folder / "b" / "c"):
+        flip_bit(path, 5)
+        assert find_damaged_files(folder) == [], "the size is the same"
+        assert find_changed_files(folder) == [path]
+        flip_bit(path, 5)
+    listed = folder / LIST_FILE
+    for bit in range(8 * listed.stat().st_size):
+        flip_bit(listed, bit)
+        assert find_changed_files(folder) in ([listed], []), bit
+        if find_changed_files(folder) == []:
+            assert json.loads(listed.read_bytes())["files"], "only white space changed"
+        flip_bit(listed, bit)
+
+
+def test_a_list_of_an_older_release_has_sizes_alone(folder: Path) -> None:
+    assert is_hashed(folder)
+    (folder / LIST_FILE).write_text('{"a": 3, "b/c": 4}', encoding="utf-8")
+    assert find_changed_files(folder) == [] and not is_hashed(folder)
+    (folder / LIST_FILE).write_text('{"a": 3, "b/c": 5}', encoding="utf-8")
+    assert find_changed_files(folder) == [folder / "b" / "c"]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import random
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.filesystem.listed_folders import LIST_FILE
-from graphrag_pipeline.storage.damage import describe_damage
+from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.filesystem.listed_folders import LIST_FILE, is_hashed
+from graphrag_pipeline.storage.damage import describe_damage, has_own_hash
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline_tests.support.corpora import small_index
+from graphrag_pipeline_tests.support.damage import flip_bit, index_files, remove_hashes, zero
 
 PARTS = ("tables", "adjacency", "sentences", "vectors")
 
@@ -22,7 +26,9 @@ def frozen(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
 
 
 def files_of(folder: Path) -> list[Path]:
-    return sorted(path for part in PARTS for path in (folder / part).rglob("*") if path.is_file())
+    """Files without which a snapshot is damaged; a table without the hash of its copy is of an older release."""
+    found = sorted(path for part in PARTS for path in (folder / part).rglob("*") if path.is_file())
+    return [path for path in found if path.suffix != ".sha256"]
 
 
 def cut(path: Path) -> None:
@@ -81,6 +87,53 @@ def test_record_numbers_come_from_the_newest_snapshot_that_has_them(frozen: Snap
     assert numbers is not None and numbers.equals(frozen.table("record_numbers"))
     shutil.rmtree(tmp_path / "snapshots" / "tables" / "record_numbers")
     assert store.record_numbers(other.manifest) is None
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_one_changed_bit_is_seen_in_every_file_when_it_is_opened(frozen: Snapshot, tmp_path: Path, part: str) -> None:
+    shutil.copytree(frozen.folder, tmp_path / "snapshots")
+    store = SnapshotStore(tmp_path)
+    numbers = random.Random(part)
+    for path in index_files(tmp_path, [f"snapshots/{part}"]):
+        bit = numbers.randrange(8 * path.stat().st_size)
+        flip_bit(path, bit)
+        if part == "tables" and path.suffix != ".parquet":
+            assert store.open(frozen.id).table(path.parent.name).equals(frozen.table(path.parent.name))
+        elif part == "tables":
+            assert store.open(frozen.id).changed_parts() == [path]
+        else:
+            with pytest.raises(NoSnapshotError, match=re.escape(str(path))):
+                store.open(frozen.id)
+        flip_bit(path, bit)
+        store.open(frozen.id)
+
+
+def test_a_table_whose_both_files_changed_is_not_read(frozen: Snapshot, tmp_path: Path) -> None:
+    shutil.copytree(frozen.folder, tmp_path / "snapshots")
+    store = SnapshotStore(tmp_path)
+    snapshot = store.open(frozen.id)
+    for path in (snapshot.mapped_path("entities"), snapshot.table_path("entities")):
+        flip_bit(path, 4_000)
+    with pytest.raises(NoSnapshotError, match=re.escape(str(snapshot.table_path("entities")))):
+        store.open(frozen.id)
+
+
+def test_freezing_again_makes_zeroed_files_again(frozen: Snapshot, tmp_path: Path) -> None:
+    shutil.copytree(frozen.folder, tmp_path / "snapshots")
+    for path in index_files(tmp_path, [f"snapshots/{part}" for part in PARTS]):
+        zero(path)
+    assert small_index.freeze(tmp_path).id == frozen.id
+    assert SnapshotStore(tmp_path).open(frozen.id).changed_parts() == []
+
+
+def test_a_snapshot_without_hashes_opens_and_gets_them(frozen: Snapshot, tmp_path: Path) -> None:
+    shutil.copytree(frozen.folder, tmp_path / "snapshots")
+    remove_hashes(tmp_path)
+    store = SnapshotStore(tmp_path)
+    assert store.open(frozen.id).table("entities").equals(frozen.table("entities"))
+    assert small_index.freeze(tmp_path).id == frozen.id
+    assert all(is_hashed(path.parent) for path in (tmp_path / "snapshots").rglob(LIST_FILE))
+    assert all(has_own_hash(path) for path in (tmp_path / "snapshots" / "tables").rglob("*.arrow"))
 
 
 def test_damage_is_described_with_the_number_of_other_parts() -> None:

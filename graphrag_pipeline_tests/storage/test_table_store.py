@@ -1,6 +1,7 @@
 """Table store: immutable files, heads as the only thing replaced, versions from content."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,10 +12,11 @@ from typing import BinaryIO
 import pyarrow as pa
 import pytest
 
-from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.errors import DamagedFileError, PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.storage.table_store import Head, TableStore, parquet_bytes, put_parquet
 from graphrag_pipeline.tables import STAGE_TABLES
+from graphrag_pipeline_tests.support.damage import flip_bit
 
 TABLE = STAGE_TABLES["corpus_manifest"]
 
@@ -158,3 +160,40 @@ def test_an_earlier_version_can_be_read_until_its_file_is_missing_or_damaged(tmp
     assert store.read_version(TABLE.name, "000", old.data_version) is None
     path.unlink()
     assert store.read_version(TABLE.name, "000", old.data_version) is None
+
+
+def test_a_changed_file_of_a_partition_is_named_and_never_read(tmp_path: Path) -> None:
+    store = TableStore(tmp_path)
+    head = write(store, "a")
+    [path] = store.paths(head)
+    flip_bit(path, 4 * path.stat().st_size)
+    for read in (store.read_head, lambda head: store.dataset([head])):
+        with pytest.raises(DamagedFileError, match=re.escape(str(path))):
+            read(head)
+    assert store.read_version(head.table, head.partition, head.data_version) is None
+    assert write(store, "a") == head
+    assert store.read_head(head).num_rows
+
+
+def test_a_head_with_a_changed_bit_does_not_count(tmp_path: Path) -> None:
+    store = TableStore(tmp_path)
+    head = write(store, "a")
+    path = tmp_path / "heads" / head.table / f"{head.partition}.json"
+    for bit in range(0, 8 * path.stat().st_size, 7):
+        flip_bit(path, bit)
+        assert store.head(head.table, head.partition) in (None, head)
+        flip_bit(path, bit)
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 40, b'{"format": 1, "n_buckets": 3, "check": "0"}', b"[]"])
+def test_a_damaged_layout_is_written_again_by_the_number_of_heads(tmp_path: Path, content: bytes) -> None:
+    store = TableStore(tmp_path)
+    store.check_layout(2)
+    for bucket in ("000", "001"):
+        store.write(STAGE_TABLES["corpus_manifest"], bucket, [], {}, {})
+    (tmp_path / "tables" / "layout.json").write_bytes(content)
+    with pytest.raises(PipelineError, match="was built with 2"):
+        store.check_layout(3)
+    store.check_layout(2)
+    with pytest.raises(PipelineError, match="was built with 2"):
+        TableStore(tmp_path).check_layout(3)

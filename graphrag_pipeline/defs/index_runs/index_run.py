@@ -23,14 +23,16 @@ from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.live import end_dead_runs, host_tags, working
 from graphrag_pipeline.defs.runs.names import ONLY_STALE_TAG, RECLUSTER_TAG
 from graphrag_pipeline.defs.runs.records import prune_runs
-from graphrag_pipeline.errors import InputChangedError
+from graphrag_pipeline.errors import DamagedFileError, InputChangedError
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, list_problems
+from graphrag_pipeline.pipeline.file_repairs import Finding
 from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
 from graphrag_pipeline.pipeline.progress import RunObserver, SilentObserver
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale
+from graphrag_pipeline.pipeline.verification import repair_before_index
 from graphrag_pipeline.storage.locks import one_index_run
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class IndexReport:
         notes: (path, note) of documents that were read with a warning.
         snapshot: id of the published snapshot.
         waiting: id of the candidate that is not published because another snapshot is pinned; None without one.
+        repairs: damaged files that were found and repaired.
     """
 
     ran: list[tuple[str, str]]
@@ -63,6 +66,7 @@ class IndexReport:
     notes: list[tuple[str, str]]
     snapshot: str
     waiting: str | None = None
+    repairs: tuple[Finding, ...] = ()
 
 
 class _Recorder(RunObserver):
@@ -135,6 +139,7 @@ def run_stages(
 
 
 def _run_index(root: Root, recorder: _Recorder, allow_empty: bool, tags: Mapping[str, str]) -> IndexReport:
+    repairs = [*repair_before_index(root).findings]
     for attempt in range(1, _MAX_ATTEMPTS + 1):
         manifests = detect_input(root)
         problems = list_problems(manifests)
@@ -156,13 +161,18 @@ def _run_index(root: Root, recorder: _Recorder, allow_empty: bool, tags: Mapping
         except InputChangedError:
             if attempt == _MAX_ATTEMPTS:
                 raise
+        except DamagedFileError:
+            if attempt == _MAX_ATTEMPTS:
+                raise
+            repairs += repair_before_index(root, is_all=True).findings
     report_missing_events(root)
     prune_runs(root)
     waiting = find_unpublished_candidate(root)
     if not recorder.ran and not waiting:
         confirm_published(root)
     current, notes = root.snapshots.current() or "", list_notes(manifests)
-    return IndexReport(recorder.ran, recorder.reused, n_documents, problems, notes, current, waiting)
+    ran, reused = recorder.ran, recorder.reused
+    return IndexReport(ran, reused, n_documents, problems, notes, current, waiting, tuple(repairs))
 
 
 def _materialize(root: Root, stale: list[StalePartition], observer: RunObserver, tags: Mapping[str, str]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.filesystem.listed_folders import find_damaged_files
+from graphrag_pipeline.filesystem.listed_folders import find_changed_files
 
 
 def pack(folder: Path, archive: Path) -> None:
@@ -47,8 +47,8 @@ def unpack(archive: Path, folder: Path) -> None:
             made.mkdir()
             with tarfile.open(archive) as packed:
                 packed.extractall(made, filter="data")
-            if damaged := find_damaged_files(made):
-                raise NoSnapshotError(f"`{folder.name}` is damaged in the shared store (`{damaged[0].name}` is cut)")
+            if damaged := find_changed_files(made):
+                raise NoSnapshotError(f"`{folder.name}` is damaged in the shared store (`{damaged[0].name}`)")
             if folder.exists():  # it is damaged, or was rewritten in the store
                 os.replace(folder, Path(working) / "old")
             os.replace(made, folder)

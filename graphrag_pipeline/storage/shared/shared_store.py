@@ -97,6 +97,15 @@ class SharedStore:
             if has_stages:
                 self._copy.fetch_stages(snapshot_id)
 
+    def fetch_files(self, names: Iterable[str]) -> None:
+        """Download files of stage tables that are missing in the root, as far as the store has them.
+
+        Raises:
+            StoreError: the store fails.
+        """
+        with one_store_sync(self._root):
+            self._transfer.fetch_there(names)
+
     def fetch_all(self) -> None:
         """Download every listed snapshot with its stage tables; a snapshot that the store lacks stays damaged."""
         for snapshot_id in self._copy.state(self._read(), 1).snapshots:

@@ -6,6 +6,7 @@ the choice of objects, and the current state.
 
 from __future__ import annotations
 
+import logging
 import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -14,20 +15,27 @@ from pathlib import Path
 
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.filesystem.listed_folders import find_damaged_files
-from graphrag_pipeline.storage.damage import is_whole_parquet
-from graphrag_pipeline.storage.manifests import Manifest, mapped_name
+from graphrag_pipeline.filesystem.listed_folders import find_changed_files
+from graphrag_pipeline.storage.arrays import find_changed_arrays
+from graphrag_pipeline.storage.damage import find_changed_file
+from graphrag_pipeline.storage.manifests import Manifest, hash_path, mapped_name
 from graphrag_pipeline.storage.shared.folders import pack, unpack
 from graphrag_pipeline.storage.shared.objects import ObjectStore
 from graphrag_pipeline.storage.shared.state import archive_names, table_names
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 
+_log = logging.getLogger(__name__)
 MissingObjects = set[str] | None
 """Collects the names of objects that the store lacks, for a writer that uploads them again; None: raise an error."""
 
 
 class MissingObjectError(NoSnapshotError):
     """The store lacks an object that its last state names: it was pruned since, or it is lost."""
+
+
+def _is_changed(folder: Path) -> bool:
+    is_arrays = folder.parent.name in ("adjacency", "sentences")
+    return bool(find_changed_arrays(folder) if is_arrays else find_changed_files(folder))
 
 
 class Transfer:
@@ -52,10 +60,11 @@ class Transfer:
         Raises:
             MissingObjectError: the store lacks an object, and `missing` is None.
         """
-        absent = self._objects.download(targets)
+        absent = self._download(targets)
         if absent and missing is None:
             raise MissingObjectError(
-                f"{self._objects.url}: {absent[0]} is missing (and {len(absent) - 1} more), but the store names it; "
+                f"{self._objects.url}: {absent[0]} is missing or damaged (and {len(absent) - 1} more), but the store "
+                "names it; "
                 "run `graphrag-pipeline snapshots prune` on the machine that made the index, to upload it again"
             )
         if missing is not None:
@@ -75,11 +84,11 @@ class Transfer:
 
     def _fetch_tables(self, manifest: Manifest, missing: MissingObjects) -> None:
         places = {name: self.place(object_name) for name, object_name in table_names(manifest).items()}
-        cut = [name for name, path in places.items() if not is_whole_parquet(path, manifest.tables[name]["n_rows"])]
+        cut = [name for name, path in places.items() if find_changed_file(path)]
         self.fetch({table_names(manifest)[name]: places[name] for name in cut}, missing)
 
     def _fetch_folders(self, manifest: Manifest, missing: MissingObjects) -> None:
-        archives = [name for name in archive_names(manifest) if find_damaged_files(self.place(name))]
+        archives = [name for name in archive_names(manifest) if _is_changed(self.place(name))]
         with self._working_folder() as working:
             packed = {name: working / str(number) for number, name in enumerate(archives)}
             self.fetch(packed, missing)
@@ -90,6 +99,8 @@ class Transfer:
     def _unpack(self, name: str, archive: Path, missing: MissingObjects) -> None:
         try:
             unpack(archive, self.place(name))
+            if _is_changed(self.place(name)):
+                raise NoSnapshotError(f"`{name}` in {self._objects.url} is not what its name promises")
         except NoSnapshotError:
             if missing is None:
                 raise
@@ -97,7 +108,17 @@ class Transfer:
 
     def fetch_there(self, names: Iterable[str]) -> None:
         """Download files that are missing in the root, as far as the store has them."""
-        self._objects.download({name: self.place(name) for name in names if not self.place(name).is_file()})
+        self._download({name: self.place(name) for name in names if not self.place(name).is_file()})
+
+    def _download(self, targets: Mapping[str, Path]) -> list[str]:
+        """Download objects; return the names of those that do not exist, or whose content has another hash."""
+        absent = self._objects.download(targets)
+        arrived = [(name, path) for name, path in targets.items() if path.exists() and name.endswith(".parquet")]
+        changed = [name for name, path in arrived if find_changed_file(path)]
+        for name in changed:
+            _log.warning("%s/%s is damaged: its content is not the one that its name promises", self._objects.url, name)
+            targets[name].unlink()
+        return [*absent, *changed]
 
     def put(self, names: Collection[str]) -> None:
         """Upload objects.
@@ -129,7 +150,9 @@ class Transfer:
             return
         place.unlink(missing_ok=True)
         if name.startswith("snapshots/tables/"):
-            place.with_name(mapped_name(place.name)).unlink(missing_ok=True)
+            mapped = place.with_name(mapped_name(place.name))
+            mapped.unlink(missing_ok=True)
+            hash_path(mapped).unlink(missing_ok=True)
 
     @contextmanager
     def _working_folder(self) -> Iterator[Path]:

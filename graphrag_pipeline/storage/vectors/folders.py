@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.arrow_columns import one_chunk
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.filesystem.listed_folders import LIST_FILE, find_damaged_files, write_file_list
+from graphrag_pipeline.filesystem.listed_folders import LIST_FILE, find_changed_files, is_hashed, write_file_list
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.storage.vectors.mapped_rows import holds_rows, write_segment
 from graphrag_pipeline.storage.vectors.row_keys import KEYS_FILE, RowKeys, hash_rows, read_row_keys, write_row_keys
@@ -162,7 +162,7 @@ def build_vector_folder(
     content = stable_hash(name, str(has_full_text), content_hash)
     n_changed = 0
     final = parent / name / content
-    if _is_whole(final, name, rows.n_rows):
+    if _is_whole(final, name):
         known = previous.n_unindexed if previous and previous.content == content else 0
         return VectorFolder(name, content, rows.n_rows, dimensions, has_full_text, known)
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -188,18 +188,35 @@ def build_vector_folder(
     return VectorFolder(name, content, rows.n_rows, dimensions, has_full_text, n_changed)
 
 
-def _is_whole(folder: Path, name: str, n_rows: int) -> bool:
-    """Return whether a folder has all its files; a folder of an older release gets its list if its table opens."""
-    damaged = find_damaged_files(folder)
-    if damaged != [folder / LIST_FILE]:
-        return not damaged
+def _is_whole(folder: Path, name: str) -> bool:
+    """Return whether a folder has all its files unchanged; a folder of an older release gets its hashes."""
+    changed = find_changed_files(folder)
+    if changed and (changed != [folder / LIST_FILE] or (folder / LIST_FILE).exists()):
+        return False
+    return is_hashed(folder) or add_file_hashes(folder, name)
+
+
+def add_file_hashes(folder: Path, name: str) -> bool:
+    """Write the list of a folder of an older release if its rows are those that its name promises; return whether.
+
+    The indexes beside the rows have no hash before, so they are taken as they are.
+    """
     try:
-        if connect(folder).open_table(name).count_rows() != n_rows:
-            return False
-    except (OSError, RuntimeError, ValueError):
+        rows = connect(folder).open_table(name).to_arrow().combine_chunks()
+        content = read_rows(rows).content_hash()
+    except (OSError, RuntimeError, ValueError, KeyError, pa.ArrowException):
+        return False
+    if folder.name not in (stable_hash(name, str(has_full_text), content) for has_full_text in (True, False)):
         return False
     write_file_list(folder)
     return True
+
+
+def read_rows(rows: pa.Table) -> VectorRows:
+    """Return the rows of a LanceDB table as those that it was made from."""
+    vectors = rows["vector"].combine_chunks()
+    matrix = np.asarray(vectors.flatten()).reshape(rows.num_rows, vectors.type.list_size)
+    return vector_rows(rows["id"], rows["text"], matrix, rows["attributes"])
 
 
 @dataclass(frozen=True)
@@ -216,7 +233,7 @@ class _Difference:
 
 def _difference(parent: Path, keys: RowKeys, previous: VectorFolder) -> _Difference | None:
     folder = previous.path(parent)
-    if not _is_whole(folder, previous.name, previous.n_rows):
+    if not _is_whole(folder, previous.name):
         return None
     return _Difference(*keys.find_changed(read_row_keys(folder) or _hash_table(folder, previous)))
 

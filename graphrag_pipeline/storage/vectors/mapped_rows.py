@@ -95,6 +95,12 @@ class MappedRows:
             found[which] = segment.vectors(rows)
         return found
 
+    def read_all(self) -> tuple[list[str], np.ndarray]:
+        """Return all ids and their vectors, float32 (n, dimensions); an id may be in several segments."""
+        ids = [i for segment in self._segments for i in segment.ids.to_pylist()]
+        parts = [segment.vectors(np.arange(len(segment.ids))) for segment in self._segments]
+        return ids, np.concatenate([np.zeros((0, self._dimensions), dtype=np.float32), *parts])
+
     def _locate(self, row_ids: np.ndarray) -> list[tuple[np.ndarray, _Segment, np.ndarray]]:
         """Return (positions in `row_ids`, the segment of those rows, their places in it) per segment."""
         if len(self._segments) == 1:

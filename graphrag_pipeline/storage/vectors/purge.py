@@ -11,11 +11,16 @@ import os
 import tempfile
 from pathlib import Path
 
-import numpy as np
-
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.storage.vectors.folders import VectorFolder, build_vector_folder, connect, vector_rows
+from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.storage.vectors.folders import (
+    VectorFolder,
+    VectorRows,
+    build_vector_folder,
+    connect,
+    read_rows,
+)
 
 
 def holds_deleted(parent: Path, folder: VectorFolder) -> bool:
@@ -31,17 +36,27 @@ def rewrite_whole(parent: Path, folder: VectorFolder) -> None:
     Raises:
         PipelineError: the disk is full, or the content of the folder does not match its name.
     """
-    rows = connect(folder.path(parent)).open_table(folder.name).to_arrow().combine_chunks()
-    matrix = np.asarray(rows["vector"].combine_chunks().flatten()).reshape(rows.num_rows, folder.dimensions)
-    content = vector_rows(rows["id"], rows["text"], matrix, rows["attributes"])
+    content = read_rows(connect(folder.path(parent)).open_table(folder.name).to_arrow().combine_chunks())
+    if not replace_whole(parent, folder, content):
+        raise PipelineError(f"`{folder.path(parent)}` is damaged; run `graphrag-pipeline index`, then this again")
+
+
+def replace_whole(parent: Path, folder: VectorFolder, rows: VectorRows) -> bool:
+    """Build a folder whole from these rows and replace the old one; return False if its name is not that of the rows.
+
+    Raises:
+        PipelineError: the disk is full or the folder cannot be written.
+    """
+    place = folder.path(parent)
+    if stable_hash(folder.name, str(folder.has_full_text), rows.content_hash()) != folder.content:
+        return False
     try:
+        place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=files.TEMPORARY_PREFIX, dir=parent) as working:
-            rebuilt = build_vector_folder(Path(working), folder.name, content, folder.has_full_text)
-            if rebuilt.content != folder.content:
-                raise PipelineError(
-                    f"`{folder.path(parent)}` is damaged; run `graphrag-pipeline index`, then this again"
-                )
-            os.replace(folder.path(parent), Path(working) / "old")
-            os.replace(rebuilt.path(Path(working)), folder.path(parent))
+            rebuilt = build_vector_folder(Path(working), folder.name, rows, folder.has_full_text)
+            if place.exists():
+                os.replace(place, Path(working) / "old")
+            os.replace(rebuilt.path(Path(working)), place)
     except OSError as error:
-        raise files.write_error(folder.path(parent), error) from error
+        raise files.write_error(place, error) from error
+    return True

@@ -1,0 +1,313 @@
+"""Repairs of damaged files of a root.
+
+A file that does not match its hash counts as never made. It is downloaded from the shared store, made again from the
+other files of its snapshot (`publishing/remaking.py`), or removed, and then `index` makes it again from its inputs. A
+file that nothing can make again, as of an imported index, is moved to `cache/damaged` and named. Keep out: when files
+are checked (`verification.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.filesystem.listed_folders import is_hashed, write_file_list
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import CANDIDATE
+from graphrag_pipeline.publishing.remaking import remake
+from graphrag_pipeline.storage.damage import (
+    ARRAYS,
+    MAPPED_TABLE,
+    STAGE_TABLE,
+    TABLE,
+    VECTORS,
+    StoredPart,
+    find_changed_file,
+    has_own_hash,
+)
+from graphrag_pipeline.storage.garbage import DAMAGED_FOLDER
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore, seal_mapped
+from graphrag_pipeline.storage.snapshots import Snapshot, map_table, read_contract_file
+from graphrag_pipeline.storage.vectors.folders import add_file_hashes
+
+_ORDER = (STAGE_TABLE, TABLE, MAPPED_TABLE, ARRAYS, VECTORS)
+"""Kinds of parts in the order of repair: a part is made from parts of kinds before it."""
+_INDEX_MAKES = "removed; `index` makes it again"
+_WITHOUT_REPAIR = "run `graphrag-pipeline verify --repair`"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One damaged file.
+
+    Attributes:
+        path: relative to the root.
+        kind: kind of its part, such as "stage table".
+        outcome: what was done about it, or how to repair it.
+        is_repaired: nothing remains to be done but an `index`.
+    """
+
+    path: str
+    kind: str
+    outcome: str
+    is_repaired: bool = False
+
+    @classmethod
+    def of(cls, root: Root, part: StoredPart, path: Path, outcome: str, is_repaired: bool = False) -> Finding:
+        """Return the finding about a file of a part."""
+        return cls(path.relative_to(root.path).as_posix(), part.kind, outcome, is_repaired)
+
+
+# ------------------------------------------------------------------------------------------------- immutable files
+
+
+def list_parts(root: Root) -> list[StoredPart]:
+    """Return every immutable file and folder of a root, each once.
+
+    Of a snapshot that is neither published, pinned nor the candidate, only the existing ones: a working copy of a
+    shared store need not have it.
+    """
+    stages = sorted((root.path / "tables").glob("*/*/[!.]*.parquet"))
+    parts = {path: StoredPart(STAGE_TABLE, path, find_changed_file) for path in stages}
+    needed = _needed_snapshots(root)
+    for snapshot in _snapshots(root):
+        for part in snapshot.parts():
+            if snapshot.id in needed or part.path.exists():
+                parts.setdefault(part.path, part)
+    return list(parts.values())
+
+
+def _snapshots(root: Root) -> list[Snapshot]:
+    """Return the snapshots whose manifests can be read, newest first, without a lock on them."""
+    store, found = root.snapshots, []
+    for snapshot_id in reversed(store.ids()):
+        try:
+            found.append(Snapshot(store.folder, snapshot_id, store.manifest(snapshot_id), store.vector_store))
+        except PipelineError:
+            continue  # `check_records` names it
+    return found
+
+
+def _needed_snapshots(root: Root) -> set[str | None]:
+    candidate = root.tables.head(CANDIDATE.name)
+    named = {_read_pointer(root.snapshots.current), _read_pointer(root.snapshots.pinned)}
+    return (named | {candidate.data_version if candidate else None}) - {None}
+
+
+def repair_parts(root: Root, damaged: Sequence[tuple[StoredPart, list[Path]]]) -> list[Finding]:
+    """Repair damaged parts as far as possible.
+
+    Args:
+        damaged: parts with their damaged files.
+
+    Returns:
+        A finding for each damaged file.
+    """
+    if not damaged:
+        return []
+    snapshots = _snapshots(root)
+    owners = {part.path: [s for s in snapshots if part.path in {p.path for p in s.parts()}] for part, _ in damaged}
+    _fetch_again(root, damaged, owners)
+    findings = []
+    for part, paths in sorted(damaged, key=lambda pair: _ORDER.index(pair[0].kind)):
+        outcome, is_repaired = _repair_part(root, part, owners[part.path], snapshots)
+        findings += [Finding.of(root, part, path, outcome, is_repaired) for path in paths]
+    return findings
+
+
+def _fetch_again(
+    root: Root, damaged: Sequence[tuple[StoredPart, list[Path]]], owners: Mapping[Path, Sequence[Snapshot]]
+) -> None:
+    """Download damaged parts from the shared store, as far as it has them."""
+    if not root.shared:
+        return
+    stages = [part.path for part, _ in damaged if part.kind == STAGE_TABLE]
+    for path in stages:
+        path.unlink(missing_ok=True)
+    root.shared.fetch_files(path.relative_to(root.path).as_posix() for path in stages)
+    for snapshot_id in dict.fromkeys(snapshot.id for found in owners.values() for snapshot in found):
+        try:
+            root.shared.fetch(snapshot_id)
+        except NoSnapshotError:
+            continue  # the store lacks a part of it
+
+
+def _repair_part(
+    root: Root, part: StoredPart, owners: Sequence[Snapshot], snapshots: Sequence[Snapshot]
+) -> tuple[str, bool]:
+    if not part.changed(is_fresh=True):
+        return "downloaded from the shared store", True
+    if part.kind == STAGE_TABLE:
+        part.path.unlink(missing_ok=True)
+        return _INDEX_MAKES, True
+    for owner in owners:
+        # Opened again: a part that was repaired before this one may be in the memory of `owner`.
+        opened = Snapshot(owner.folder, owner.id, owner.manifest, root.snapshots.vector_store)
+        if remake(root.snapshots, opened, part, snapshots):
+            return "made again from the other files of its snapshot", True
+    return _set_aside(root, part, owners)
+
+
+def _set_aside(root: Root, part: StoredPart, owners: Sequence[Snapshot]) -> tuple[str, bool]:
+    """Move away what nothing made again, or remove it if `index` will make it."""
+    candidate = root.tables.head(CANDIDATE.name)
+    if candidate and candidate.data_version in {owner.id for owner in owners if owner.manifest.origin != "import"}:
+        _remove(part.path)
+        return _INDEX_MAKES, True
+    kept = root.cache_folder / DAMAGED_FOLDER / part.path.relative_to(root.path)
+    if part.path.exists():
+        _remove(kept)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(part.path, kept)
+    named = ", ".join(owner.id for owner in owners)
+    return f"cannot be made again, so snapshot {named} cannot be opened; {_way_out(root, owners)}", False
+
+
+def _way_out(root: Root, owners: Sequence[Snapshot]) -> str:
+    lost = {owner.id for owner in owners}
+    whole = [s.id for s in _snapshots(root) if s.id not in lost and root.snapshots.is_checked(s.id)]
+    needed = lost & _needed_snapshots(root)
+    if not needed:
+        return "run `graphrag-pipeline snapshots prune` to remove it"
+    again = "run `graphrag-pipeline import` again"
+    return f"{again}, or `graphrag-pipeline snapshots rollback {whole[0]}` for an older one" if whole else again
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def add_hashes(root: Root, parts: Iterable[StoredPart]) -> int:
+    """Write the hashes of files that an older release made; return the number of parts that got them."""
+    n_added = 0
+    for part in parts:
+        if part.kind == MAPPED_TABLE and not has_own_hash(part.path):
+            table = read_contract_file(part.path.with_suffix(".parquet"), part.path.parent.name)
+            if map_table(part.path).equals(table):
+                seal_mapped(part.path)
+            else:
+                root.snapshots.map_table(part.path.parent.name, {"file": f"{part.path.stem}.parquet"})
+            n_added += 1
+        elif part.kind == ARRAYS and not is_hashed(part.path):
+            write_file_list(part.path)
+            n_added += 1
+        elif part.kind == VECTORS and not is_hashed(part.path):
+            n_added += add_file_hashes(part.path, part.path.parent.name)
+    return n_added
+
+
+# ------------------------------------------------------------------------------------------ heads, manifests, pointers
+
+
+def check_records(root: Root, is_repairing: bool) -> list[Finding]:
+    """Return the damaged files that name others, heads, manifests, pointer and pin, repaired if asked for."""
+    checks = (_check_layout, _check_heads, _check_manifests, _check_pointers)
+    return [finding for check in checks for finding in check(root, is_repairing)]
+
+
+def _check_layout(root: Root, is_repairing: bool) -> Iterator[Finding]:
+    if root.tables.is_layout_damaged():
+        if is_repairing:
+            root.tables.check_layout(root.settings.storage.n_buckets)
+        yield Finding(
+            "tables/layout.json", "layout", "written again" if is_repairing else _WITHOUT_REPAIR, is_repairing
+        )
+
+
+def _check_heads(root: Root, is_repairing: bool) -> Iterator[Finding]:
+    for path in root.tables.head_paths():
+        if not _is_head(root, path):
+            if is_repairing:
+                path.unlink()
+            outcome = _INDEX_MAKES if is_repairing else _WITHOUT_REPAIR
+            yield Finding(path.relative_to(root.path).as_posix(), "head", outcome, is_repairing)
+
+
+def _is_head(root: Root, path: Path) -> bool:
+    try:
+        root.tables.read_stored_head(path)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return False
+    return True
+
+
+def _check_manifests(root: Root, is_repairing: bool) -> Iterator[Finding]:
+    store = root.snapshots
+    for snapshot_id in store.ids():
+        if _is_manifest(store, snapshot_id):
+            if is_repairing:
+                store.copy_manifest(snapshot_id)
+            continue
+        outcome, is_repaired = _WITHOUT_REPAIR, False
+        if is_repairing:
+            is_repaired = store.restore_manifest(snapshot_id)
+            if not is_repaired:
+                _refuse_newer(store, snapshot_id)
+            outcome = "restored from its copy" if is_repaired else _lost_manifest(root, snapshot_id)
+        yield Finding(f"snapshots/{snapshot_id}.json", "manifest", outcome, is_repaired)
+
+
+def _is_manifest(store: SnapshotStore, snapshot_id: str) -> bool:
+    try:
+        store.manifest(snapshot_id)
+    except PipelineError:
+        return False
+    return True
+
+
+def _refuse_newer(store: SnapshotStore, snapshot_id: str) -> None:
+    """Raise if a newer release wrote a manifest, which has no copy that this release can read."""
+    try:
+        store.manifest(snapshot_id)
+    except NoSnapshotError:
+        return
+
+
+def _lost_manifest(root: Root, snapshot_id: str) -> str:
+    if snapshot_id in _needed_snapshots(root) and root.tables.head(CANDIDATE.name):
+        return "`index` writes it again"
+    return "cannot be made again; run `graphrag-pipeline import` again, or roll back to another snapshot"
+
+
+def _check_pointers(root: Root, is_repairing: bool) -> Iterator[Finding]:
+    store = root.snapshots
+    for name, read in (("current.json", store.current), ("pinned.json", store.pinned)):
+        named = _read_pointer(read)
+        if not (store.folder / name).exists() or (named and store.path_of(named).exists()):
+            continue
+        outcome, is_repaired = _WITHOUT_REPAIR, False
+        if is_repairing:
+            outcome, is_repaired = _point_again(root, name)
+        yield Finding(f"snapshots/{name}", "pointer", outcome, is_repaired)
+
+
+def _read_pointer(read: Callable[[], str | None]) -> str | None:
+    try:
+        return read()
+    except NoSnapshotError:
+        return None
+
+
+def _point_again(root: Root, name: str) -> tuple[str, bool]:
+    """Point at the newest snapshot that passed its checks; the pin names the published one."""
+    store = root.snapshots
+    if name == "pinned.json":
+        current = _read_pointer(store.current)
+        if current is None:
+            return "run `graphrag-pipeline snapshots unpin`", False
+        store.pin(current)
+        return f"names the published snapshot {current} again", True
+    checked = [i for i in store.ids() if store.is_checked(i) and _is_manifest(store, i)]
+    pinned = _read_pointer(store.pinned)
+    if not checked:
+        return "`index` publishes again", not root.is_imported
+    chosen = pinned if pinned in checked else checked[-1]
+    store.point_at(chosen or checked[-1])
+    return f"names the newest snapshot that passed its checks again, {chosen}", True

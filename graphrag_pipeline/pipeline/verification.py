@@ -1,0 +1,94 @@
+"""Verification of a root: every immutable file is compared with its hash, and damaged ones are made again.
+
+`verify` reads all files, and `index` those that were not checked for the longest time. Keep out: how a file is repaired
+(`file_repairs.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.pipeline.file_repairs import Finding, add_hashes, check_records, list_parts, repair_parts
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.storage.check_times import CheckTimes
+from graphrag_pipeline.storage.damage import StoredPart, find_changed_parts
+from graphrag_pipeline.storage.locks import one_index_run, one_writer
+
+_WITHOUT_REPAIR = "run `graphrag-pipeline verify --repair`"
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The result of a verification.
+
+    Attributes:
+        n_parts: number of files and folders that were checked.
+        n_bytes: their size.
+        seconds: duration of the check, without repairs.
+        findings: damaged files.
+        hashed: number of files and folders of an older release that got their hashes.
+    """
+
+    n_parts: int
+    n_bytes: int
+    seconds: float
+    findings: tuple[Finding, ...]
+    hashed: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is damaged now, or `index` makes it again."""
+        return all(finding.is_repaired for finding in self.findings)
+
+
+def verify_root(root: Root, is_repairing: bool = False) -> Verification:
+    """Read every immutable file of a root and compare it with its hash.
+
+    Args:
+        is_repairing: repair what is damaged, and add the hashes that an older release did not write.
+    """
+    if not is_repairing:
+        return _verify(root, list_parts(root), is_repairing=False)
+    with one_index_run(root.path), root.writing(), one_writer(root.path):
+        return _verify(root, list_parts(root), is_repairing=True)
+
+
+def repair_before_index(root: Root, is_all: bool = False) -> Verification:
+    """Check and repair the files that were not checked for the longest time; the caller holds the locks of an index.
+
+    Args:
+        is_all: check every file, since one was found damaged.
+    """
+    parts = list_parts(root)
+    due = CheckTimes(root.path).find_due(parts, time.time(), root.settings.storage.verify_days)
+    with one_writer(root.path):
+        return _verify(root, parts if is_all else due, is_repairing=True)
+
+
+def _verify(root: Root, chosen: Sequence[StoredPart], is_repairing: bool) -> Verification:
+    records = check_records(root, is_repairing)  # first: a manifest names the parts
+    started = time.perf_counter()
+    damaged = find_changed_parts(chosen, is_fresh=True)
+    seconds = time.perf_counter() - started
+    n_bytes = sum(part.n_bytes() for part in chosen)
+    wrong = {part.path for part, _ in damaged}
+    if is_repairing:
+        found = repair_parts(root, damaged)
+        hashed = add_hashes(root, [part for part in chosen if part.path not in wrong])
+    else:
+        found = [Finding.of(root, part, path, _WITHOUT_REPAIR) for part, paths in damaged for path in paths]
+        hashed = 0
+    _record(root, [part for part in chosen if part.path not in wrong])
+    return Verification(len(chosen), n_bytes, seconds, (*records, *found), hashed)
+
+
+def _record(root: Root, checked: Sequence[StoredPart]) -> None:
+    try:
+        CheckTimes(root.path).record(checked, list_parts(root), time.time())
+    except PipelineError as error:
+        _log.warning("%s", error)  # a root that this process cannot write is verified, too
