@@ -41,7 +41,7 @@ _WITHOUT_REPAIR = "run `graphrag-pipeline verify --repair`"
 
 
 @dataclass(frozen=True)
-class Finding:
+class DamagedFile:
     """One damaged file.
 
     Attributes:
@@ -57,7 +57,7 @@ class Finding:
     is_repaired: bool = False
 
     @classmethod
-    def of(cls, root: Root, part: StoredPart, path: Path, outcome: str, is_repaired: bool = False) -> Finding:
+    def of(cls, root: Root, part: StoredPart, path: Path, outcome: str, is_repaired: bool = False) -> DamagedFile:
         """Return the finding about a file of a part."""
         return cls(path.relative_to(root.path).as_posix(), part.kind, outcome, is_repaired)
 
@@ -98,7 +98,7 @@ def _needed_snapshots(root: Root) -> set[str | None]:
     return (named | {candidate.data_version if candidate else None}) - {None}
 
 
-def repair_parts(root: Root, damaged: Sequence[tuple[StoredPart, list[Path]]]) -> list[Finding]:
+def repair_parts(root: Root, damaged: Sequence[tuple[StoredPart, list[Path]]]) -> list[DamagedFile]:
     """Repair damaged parts as far as possible.
 
     Args:
@@ -115,7 +115,7 @@ def repair_parts(root: Root, damaged: Sequence[tuple[StoredPart, list[Path]]]) -
     findings = []
     for part, paths in sorted(damaged, key=lambda pair: _ORDER.index(pair[0].kind)):
         outcome, is_repaired = _repair_part(root, part, owners[part.path], snapshots)
-        findings += [Finding.of(root, part, path, outcome, is_repaired) for path in paths]
+        findings += [DamagedFile.of(root, part, path, outcome, is_repaired) for path in paths]
     return findings
 
 
@@ -206,28 +206,28 @@ def add_hashes(root: Root, parts: Iterable[StoredPart]) -> int:
 # ------------------------------------------------------------------------------------------ heads, manifests, pointers
 
 
-def check_records(root: Root, is_repairing: bool) -> list[Finding]:
+def check_records(root: Root, is_repairing: bool) -> list[DamagedFile]:
     """Return the damaged files that name others, heads, manifests, pointer and pin, repaired if asked for."""
     checks = (_check_layout, _check_heads, _check_manifests, _check_pointers)
     return [finding for check in checks for finding in check(root, is_repairing)]
 
 
-def _check_layout(root: Root, is_repairing: bool) -> Iterator[Finding]:
+def _check_layout(root: Root, is_repairing: bool) -> Iterator[DamagedFile]:
     if root.tables.is_layout_damaged():
         if is_repairing:
             root.tables.check_layout(root.settings.storage.n_buckets)
-        yield Finding(
+        yield DamagedFile(
             "tables/layout.json", "layout", "written again" if is_repairing else _WITHOUT_REPAIR, is_repairing
         )
 
 
-def _check_heads(root: Root, is_repairing: bool) -> Iterator[Finding]:
+def _check_heads(root: Root, is_repairing: bool) -> Iterator[DamagedFile]:
     for path in root.tables.head_paths():
         if not _is_head(root, path):
             if is_repairing:
                 path.unlink()
             outcome = _INDEX_MAKES if is_repairing else _WITHOUT_REPAIR
-            yield Finding(path.relative_to(root.path).as_posix(), "head", outcome, is_repairing)
+            yield DamagedFile(path.relative_to(root.path).as_posix(), "head", outcome, is_repairing)
 
 
 def _is_head(root: Root, path: Path) -> bool:
@@ -238,7 +238,7 @@ def _is_head(root: Root, path: Path) -> bool:
     return True
 
 
-def _check_manifests(root: Root, is_repairing: bool) -> Iterator[Finding]:
+def _check_manifests(root: Root, is_repairing: bool) -> Iterator[DamagedFile]:
     store = root.snapshots
     for snapshot_id in store.ids():
         if _is_manifest(store, snapshot_id):
@@ -251,7 +251,7 @@ def _check_manifests(root: Root, is_repairing: bool) -> Iterator[Finding]:
             if not is_repaired:
                 _refuse_newer(store, snapshot_id)
             outcome = "restored from its copy" if is_repaired else _lost_manifest(root, snapshot_id)
-        yield Finding(f"snapshots/{snapshot_id}.json", "manifest", outcome, is_repaired)
+        yield DamagedFile(f"snapshots/{snapshot_id}.json", "manifest", outcome, is_repaired)
 
 
 def _is_manifest(store: SnapshotStore, snapshot_id: str) -> bool:
@@ -276,7 +276,7 @@ def _lost_manifest(root: Root, snapshot_id: str) -> str:
     return "cannot be made again; run `graphrag-pipeline import` again, or roll back to another snapshot"
 
 
-def _check_pointers(root: Root, is_repairing: bool) -> Iterator[Finding]:
+def _check_pointers(root: Root, is_repairing: bool) -> Iterator[DamagedFile]:
     store = root.snapshots
     for name, read in (("current.json", store.current), ("pinned.json", store.pinned)):
         named = _read_pointer(read)
@@ -285,7 +285,7 @@ def _check_pointers(root: Root, is_repairing: bool) -> Iterator[Finding]:
         outcome, is_repaired = _WITHOUT_REPAIR, False
         if is_repairing:
             outcome, is_repaired = _point_again(root, name)
-        yield Finding(f"snapshots/{name}", "pointer", outcome, is_repaired)
+        yield DamagedFile(f"snapshots/{name}", "pointer", outcome, is_repaired)
 
 
 def _read_pointer(read: Callable[[], str | None]) -> str | None:

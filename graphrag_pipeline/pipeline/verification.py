@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.pipeline.file_repairs import Finding, add_hashes, check_records, list_parts, repair_parts
+from graphrag_pipeline.pipeline.file_repairs import DamagedFile, add_hashes, check_records, list_parts, repair_parts
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.check_times import CheckTimes
 from graphrag_pipeline.storage.damage import StoredPart, find_changed_parts
@@ -37,7 +37,7 @@ class Verification:
     n_parts: int
     n_bytes: int
     seconds: float
-    findings: tuple[Finding, ...]
+    findings: tuple[DamagedFile, ...]
     hashed: int = 0
 
     @property
@@ -81,7 +81,7 @@ def _verify(root: Root, chosen: Sequence[StoredPart], is_repairing: bool) -> Ver
         found = repair_parts(root, damaged)
         hashed = add_hashes(root, [part for part in chosen if part.path not in wrong])
     else:
-        found = [Finding.of(root, part, path, _WITHOUT_REPAIR) for part, paths in damaged for path in paths]
+        found = [DamagedFile.of(root, part, path, _WITHOUT_REPAIR) for part, paths in damaged for path in paths]
         hashed = 0
     _record(root, [part for part in chosen if part.path not in wrong])
     return Verification(len(chosen), n_bytes, seconds, (*records, *found), hashed)

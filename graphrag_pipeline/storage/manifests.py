@@ -120,7 +120,7 @@ class Manifest:
         """Yield every part of a path that it names."""
         for key, head in self.heads.items():
             yield from key.split("/", 1)
-            yield from (file["name"] for file in head["files"])
+            yield from (file["name"] for file in head.get("files", ()))
         for name, entry in self.tables.items():
             yield from (name, entry["file"])
         for folder in self.vectors.values():

@@ -146,7 +146,6 @@ class TableStore:
 
     def find_layout_problem(self, n_buckets: int) -> str:
         """Return why this number of buckets cannot be used, and the way out; "" if it can be used."""
-        path = self._layout_path
         layout = self._read_layout() or {"n_buckets": self._count_buckets() or n_buckets}
         if layout["n_buckets"] != n_buckets:
             return (

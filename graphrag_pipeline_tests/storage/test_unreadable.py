@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import NewerFormatError, PipelineError
+from graphrag_pipeline.filesystem.sealed_json import CHECK, seal
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
 from graphrag_pipeline.pipeline.forgetting import forget_document
 from graphrag_pipeline.pipeline.retention import prune
@@ -28,7 +29,11 @@ Damage = Callable[[bytes], bytes]
 
 
 def edited(data: bytes, **changes: object) -> bytes:
-    return json.dumps(json.loads(data) | changes, indent=1, sort_keys=True, ensure_ascii=False).encode()
+    """Change values of a file and the hash of its content, as another release would write it."""
+    values = json.loads(data)
+    edit = {key: value for key, value in (values | changes).items() if key != CHECK}
+    is_sealed = CHECK in values
+    return seal(edit) if is_sealed else json.dumps(edit, indent=1, sort_keys=True, ensure_ascii=False).encode()
 
 
 def with_flip_in_a_file_name(data: bytes) -> bytes:

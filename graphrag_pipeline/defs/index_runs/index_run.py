@@ -26,7 +26,7 @@ from graphrag_pipeline.defs.runs.records import prune_runs
 from graphrag_pipeline.errors import DamagedFileError, InputChangedError
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, list_problems
-from graphrag_pipeline.pipeline.file_repairs import Finding
+from graphrag_pipeline.pipeline.file_repairs import DamagedFile
 from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
 from graphrag_pipeline.pipeline.progress import RunObserver, SilentObserver
 from graphrag_pipeline.pipeline.root import Root
@@ -66,7 +66,7 @@ class IndexReport:
     notes: list[tuple[str, str]]
     snapshot: str
     waiting: str | None = None
-    repairs: tuple[Finding, ...] = ()
+    repairs: tuple[DamagedFile, ...] = ()
 
 
 class _Recorder(RunObserver):
