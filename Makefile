@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 RUN = $(BIN)/graphrag-pipeline --root data
 SECURITY_TOOLS = 'pip-audit>=2.9,<3' 'cyclonedx-bom>=7,<8'
 
-.PHONY: demo test test-fast test-ui test-real-model lint audit sbom types docs dev bench clean
+.PHONY: demo test test-fast test-ui test-real-model lint audit sbom types docs dev bench torture clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -69,6 +69,9 @@ dev: $(VENV)/installed  ## Dagster's UI and daemon on http://127.0.0.1:3000
 
 bench: $(VENV)/installed-dev  ## the figures of the documentation
 	$(BIN)/python -m graphrag_pipeline_tests.bench
+
+torture: $(VENV)/installed-dev  ## random commands, kills, damage, faults of a store: SECONDS=120 SEED=1 of each kind
+	$(BIN)/python -m graphrag_pipeline_tests.torture --seconds $(or $(SECONDS),120) --seed $(or $(SEED),1)
 
 clean:
 	rm -rf $(VENV) docs/_build data/tables data/heads data/snapshots data/cache data/dagster data/evaluations

@@ -2,10 +2,15 @@
 
 `put_new` and `write_new` write a file that never changes again. `replace` swaps a file atomically. Every file of a root
 is written by one of them; objects of a shared store are written by `storage/shared/objects.py`.
+
+Against a power cut, a publication flushes everything written so far (`flush_to_disk`), and then replaces the pointer to
+it (`replace_durably`).
 """
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import hashlib
 import os
 import secrets
@@ -71,6 +76,22 @@ def replace(path: Path, data: bytes | memoryview) -> None:
     replace_by(path, lambda file: file.write(data))
 
 
+def replace_durably(path: Path, data: bytes) -> None:
+    """Replace a small file like `replace`; after the return it also survives a power cut.
+
+    Raises:
+        PipelineError: the disk is full, the folder cannot be written, or the disk reports that it lost data.
+    """
+
+    def write(file: BinaryIO) -> None:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+    replace_by(path, write)
+    _on_folder(path.parent, os.fsync)
+
+
 def replace_by(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Replace a file like `replace`, with content that `write` puts straight to disk, since it may be large."""
     try:
@@ -92,10 +113,47 @@ def temporary_path(folder: Path) -> Path:
     return folder / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
 
 
-def flush_to_disk() -> None:
-    """Flush all written files to disk, against a power cut; once a publication, since one file costs 10 ms."""
-    if hasattr(os, "sync"):
-        os.sync()
+def flush_to_disk(folder: Path) -> None:
+    """Flush all written files of the file system that holds `folder`, against a power cut.
+
+    Once a publication: one flush of a thousand files takes less than a flush of each, at 10 ms a file. Where a file
+    system cannot be flushed apart, all of the machine are.
+
+    Raises:
+        PipelineError: the disk reports that it lost data.
+    """
+    flush_one = _load_syncfs()
+    if flush_one is None:
+        getattr(os, "sync", lambda: None)()
+    else:
+        _on_folder(folder, flush_one)
+
+
+@functools.cache
+def _load_syncfs() -> Callable[[int], None] | None:
+    """Return a call of Linux's `syncfs`, which Python does not offer, or None where there is none."""
+    try:
+        syncfs = ctypes.CDLL(None, use_errno=True).syncfs
+    except (OSError, AttributeError, TypeError):
+        return None
+
+    def flush(descriptor: int) -> None:
+        if syncfs(descriptor) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+    return flush
+
+
+def _on_folder(folder: Path, flush: Callable[[int], None]) -> None:
+    """Call `flush` with an open descriptor of a folder."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            flush(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise write_error(folder, error) from error
 
 
 def write_error(path: Path, error: OSError | RuntimeError) -> PipelineError:

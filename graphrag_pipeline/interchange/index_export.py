@@ -59,7 +59,7 @@ def export_snapshot(snapshot: Snapshot, target: Path, format: str) -> ExportRepo
             new.mkdir()
             rows = _find_writer(format)(snapshot, new)
             _write_marker(snapshot, new, format)
-            files.flush_to_disk()
+            files.flush_to_disk(new)
             _move(new, target)
         finally:
             shutil.rmtree(new, ignore_errors=True)

@@ -183,9 +183,9 @@ class SnapshotStore:
         return (self.folder / f"{snapshot_id}.checked").exists()
 
     def point_at(self, snapshot_id: str) -> None:
-        """Publish a snapshot that the caller has checked: move the pointer to it."""
-        files.flush_to_disk()
-        files.replace(self.folder / "current.json", _pointer_to(snapshot_id))
+        """Publish a snapshot that the caller has checked, by moving the pointer to it; then it survives a power cut."""
+        files.flush_to_disk(self.folder)
+        files.replace_durably(self.folder / "current.json", _pointer_to(snapshot_id))
 
     def manifest(self, snapshot_id: str) -> Manifest:
         """Return the manifest of a snapshot.

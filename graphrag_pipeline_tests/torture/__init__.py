@@ -1,0 +1,1 @@
+"""Random faults against whole roots: run by hand, bounded by time and seed."""
