@@ -131,7 +131,7 @@ def flush_to_disk(folder: Path) -> None:
 
 @functools.cache
 def _load_syncfs() -> Callable[[int], None] | None:
-    """Return a call of Linux's `syncfs`, which Python does not offer, or None where there is none."""
+    """Return a call of Linux's `syncfs`, which Python does not offer; None on other systems."""
     try:
         syncfs = ctypes.CDLL(None, use_errno=True).syncfs
     except (OSError, AttributeError, TypeError):
