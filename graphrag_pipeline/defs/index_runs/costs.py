@@ -6,27 +6,37 @@ Keep out: how an estimate is made, and the format of the log (`inspection/`).
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from graphrag_pipeline.defs.index_runs.first_requests import MODEL_CHECKS, check_models
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.inspection.costs import append_costs, render_estimates
 from graphrag_pipeline.inspection.estimates import StageEstimate, asks_any_model, estimate_index
+from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.staleness import StalePartition
 
 
 @contextmanager
 def log_costs(root: Root, session: IndexSession) -> Iterator[Callable[[list[StalePartition]], None]]:
-    """Give a function that estimates stale partitions; at the end, also on errors, log the estimate and the cost."""
+    """Give a function that estimates stale partitions and checks the models that they need.
+
+    At the end, also on errors, the estimate and the cost are logged.
+    """
     if not asks_any_model(root.settings):
         yield lambda stale: None
         return
     estimates: list[StageEstimate] = []
 
-    def estimate(stale: list[StalePartition]) -> None:
+    def prepare(stale: list[StalePartition]) -> None:
         estimates.extend(estimate_index(root, stale))
         for line in render_estimates(estimates):
             session.observer.progress(line)
+        account = CallStats()
+        try:
+            check_models(root, estimates, account, session.observer.progress)
+        finally:
+            session.costs.book(MODEL_CHECKS, account)
 
     try:
-        yield estimate
+        yield prepare
     finally:
         append_costs(root, estimates, session.costs.by_stage, session.costs.problems)

@@ -194,11 +194,11 @@ def _materialize(root: Root, stale: list[StalePartition], observer: RunObserver,
     buckets = [item for item in stale if item.partition != WHOLE]
     first = [item for item in buckets if item.stage not in pooled]
     second = [item for item in buckets if item.stage in pooled]
-    with open_instance(root) as instance, log_costs(root, session) as estimate:
+    with open_instance(root) as instance, log_costs(root, session) as prepare:
         end_dead_runs(instance, root)
         materialize = _materializer(root, session, instance, {**tags, **host_tags()})
         materialize(first)
-        estimate([*second, *whole])
+        prepare([*second, *whole])
         call_ahead(root, sorted({item.partition for item in second}), session)
         materialize(second)
         materialize(whole)
