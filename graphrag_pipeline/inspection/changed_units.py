@@ -56,6 +56,16 @@ class ChangedUnits:
                 self._n_new = sum(self._count_new(bucket, head.inputs) for bucket in buckets) or self.count_all()
         return self._n_new
 
+    def sample_documents(self, n_characters: int) -> pa.Table:
+        """Return the documents of the first buckets that together have so many characters: a fair sample."""
+        parts: list[pa.Table] = []
+        for bucket in STAGES["documents"].partitions(self._root.settings):
+            parts.append(self._documents(bucket))
+            n_characters -= sum(map(len, parts[-1]["text"].to_pylist()))
+            if n_characters <= 0:
+                break
+        return pa.concat_tables(parts)
+
     def mentions_per_unit(self) -> float:
         """Return mentions of entities and relationships per text unit of extracted buckets; 0 without any."""
         n_mentions = n_units = 0
@@ -92,10 +102,14 @@ class ChangedUnits:
     def _units(self, bucket: str) -> pa.Table:
         if self._is_split(bucket):
             return self._root.tables.read("text_units", bucket)
-        documents = build_documents(list(self._root.read_input({bucket})))
-        units = split_documents(documents, self._root.settings.text_units)
+        units = split_documents(self._documents(bucket), self._root.settings.text_units)
         self._n_rows[bucket] = units.num_rows
         return units
+
+    def _documents(self, bucket: str) -> pa.Table:
+        if bucket not in self._stale.get("documents", {}) and self._root.tables.head("documents", bucket):
+            return self._root.tables.read("documents", bucket)
+        return build_documents(list(self._root.read_input({bucket})))
 
     def _is_split(self, bucket: str) -> bool:
         return not any(bucket in self._stale.get(name, {}) for name in ("documents", "text_units"))

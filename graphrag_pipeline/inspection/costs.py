@@ -122,8 +122,23 @@ def render_estimates(estimates: Sequence[StageEstimate]) -> list[str]:
         f"{_money(total):>10}"
     )
     if any(estimate.is_scaled for estimate in estimates):
-        lines.append("~ estimated from the number of text units; dense texts may need several times as many")
+        least, most = (sum(ends) for ends in zip(*(estimate.call_range for estimate in estimates), strict=True))
+        lines.append(
+            f"~ is an estimate from the present index or from rules on a sample of this corpus; in all, {least:,} to "
+            f"{most:,} calls{_price_range(estimates)} are likely: a model may find less or more than rules"
+        )
     return lines
+
+
+def _price_range(estimates: Sequence[StageEstimate]) -> str:
+    """Return the range of the cost if all prices are known."""
+    costs = [estimate.cost for estimate in estimates]
+    if None in costs or not any(costs):
+        return ""
+    ends = [
+        sum((each.cost or 0.0) * each.call_range[end] / max(1, each.n_calls) for each in estimates) for end in (0, 1)
+    ]
+    return f" for {ends[0]:.4f} to {ends[1]:.4f} USD"
 
 
 def _money(cost: float | None) -> str:

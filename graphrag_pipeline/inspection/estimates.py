@@ -2,9 +2,9 @@
 
 If the records are known (text units of the input folder; entities, relationships and communities that are up to date),
 the estimate runs the same steps with a model that answers from stored replies only, and counts the missing replies. If
-they depend on future replies, it is scaled from the present index, else from `PER_UNIT`; it is then an upper estimate
-and marked. The length of replies is always a guess: the mean of the stored ones, else `REPLY_TOKENS`. No request is
-sent and no file is written.
+they depend on future replies, it is scaled: from the present index, which gives an upper estimate, else from what rules
+find in a sample of this corpus (`corpus_sample.py`). It is then marked and has a range. The length of replies is always
+a guess: the mean of the stored ones, else `REPLY_TOKENS`. No request is sent and no file is written.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +27,7 @@ from graphrag_pipeline.indexing.reports.contexts import CommunityContext
 from graphrag_pipeline.indexing.reports.evidence import EarlierReports
 from graphrag_pipeline.indexing.reports.model import build_request
 from graphrag_pipeline.inspection.changed_units import ChangedUnits
+from graphrag_pipeline.inspection.corpus_sample import HIGH, LOW, MAX_CHARACTERS, CorpusSample, measure_sample
 from graphrag_pipeline.inspection.embedding_estimates import count_calls_to_embed
 from graphrag_pipeline.models.pool import Work
 from graphrag_pipeline.models.prices import find_price
@@ -41,9 +42,8 @@ from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import VECTOR_TABLES
 from graphrag_pipeline.text.tokens import count_tokens_each
 
-PER_UNIT = {"graph": 0.5, "summarized_descriptions": 3.1, "community_reports": 0.6, "entity_embeddings": 9.0,
-            "relationship_embeddings": 5.0, "report_embeddings": 6.0}  # fmt: skip
-"""Calls (or texts to embed) per text unit, as measured on A Christmas Carol with units of 1,200 tokens."""
+VERDICTS_PER_UNIT = 0.5
+"""Pairs of names per text unit that resolution asks about, as measured on A Christmas Carol."""
 PROMPT_TOKENS = {"graph": 500, "summarized_descriptions": 400, "community_reports": 1500, "entity_embeddings": 60,
                  "relationship_embeddings": 40, "report_embeddings": 100}  # fmt: skip
 REPLY_TOKENS = {"extracted_graph": 500, "graph": 40, "summarized_descriptions": 120, "community_reports": 800}
@@ -60,6 +60,7 @@ class StageEstimate:
         n_calls, n_cached: calls to send, and calls answered from stored replies.
         cost: US dollars; None if the price of the model is not known.
         is_scaled: whether the number of calls is scaled rather than counted.
+        least_calls, most_calls: range of a scaled number of calls; None if they are counted.
     """
 
     stage: str
@@ -69,6 +70,14 @@ class StageEstimate:
     completion_tokens: int = 0
     cost: float | None = None
     is_scaled: bool = False
+    least_calls: int | None = None
+    most_calls: int | None = None
+
+    @property
+    def call_range(self) -> tuple[int, int]:
+        """Least and most calls; equal if they are counted."""
+        least, most = self.least_calls, self.most_calls
+        return self.n_calls if least is None else least, self.n_calls if most is None else most
 
 
 def estimate_index(root: Root, stale: Iterable[StalePartition]) -> list[StageEstimate]:
@@ -140,6 +149,7 @@ class _Estimator:
         self._settings = root.settings
         self._units = ChangedUnits(root, stale)
         self._n_written: dict[str, int] = {}  # changed texts, by the stage that embeds them
+        self._sampled: set[str] = set()  # stages whose records are scaled from a sample of the corpus
 
     def run(self) -> list[StageEstimate]:
         chats: dict[str, Callable[[], StageEstimate]] = {
@@ -232,7 +242,15 @@ class _Estimator:
     def _scaled(self, stage: str) -> StageEstimate:
         n_calls = self._guess(stage)
         prompt_tokens = n_calls * PROMPT_TOKENS[stage]
-        return StageEstimate(stage, n_calls, 0, prompt_tokens, n_calls * self._reply_tokens(stage), is_scaled=True)
+        estimate = StageEstimate(stage, n_calls, 0, prompt_tokens, n_calls * self._reply_tokens(stage), is_scaled=True)
+        return self._with_range(estimate)
+
+    def _with_range(self, estimate: StageEstimate) -> StageEstimate:
+        """Return an estimate with its range: at most its calls if they are scaled from the present index."""
+        n_calls = estimate.n_calls
+        if estimate.stage not in self._sampled:
+            return replace(estimate, least_calls=0, most_calls=n_calls)
+        return replace(estimate, least_calls=int(LOW * n_calls), most_calls=math.ceil(HIGH * n_calls))
 
     # ------------------------------------------------------------------------------------------------------- guesses
 
@@ -240,14 +258,21 @@ class _Estimator:
         """Return calls, or texts to embed, of a stale stage whose inputs do not exist yet; an upper estimate."""
         n_all, n_new = self._units.count_all(), self._units.count_new()
         if stage == "graph":
-            return min(math.ceil(PER_UNIT[stage] * n_new), self._settings.resolution.max_asked)
-        n_rows, n_usual = self._count_rows(stage), math.ceil(PER_UNIT[stage] * n_all)
-        if self._is_changed("extracted_graph"):
-            n_rows = max(n_rows, n_usual)
+            return min(math.ceil(VERDICTS_PER_UNIT * n_new), self._settings.resolution.max_asked)
+        n_rows = self._count_rows(stage)
+        if not n_rows or (n_new >= n_all and not self._is_changed("graph")):
+            n_sampled = self._sample.scale(stage, n_all)
+            if n_sampled > n_rows:
+                self._sampled.add(stage)
+                n_rows = n_sampled
         if not self._is_made(STAGES[stage].tables[0]) or self._is_changed(stage) or n_new >= n_all:
-            return n_rows or n_usual
+            return n_rows
         touched = self._guess_touched(stage)
         return (n_rows if touched is None else min(touched, n_rows)) + math.ceil(n_rows * n_new / (n_all - n_new))
+
+    @cached_property
+    def _sample(self) -> CorpusSample:
+        return measure_sample(self._units.sample_documents(MAX_CHARACTERS), self._settings)
 
     def _guess_touched(self, stage: str) -> int | None:
         """Return the number of present records that change; None if not known."""
@@ -282,7 +307,8 @@ class _Estimator:
         if rows is None:
             n_texts = self._guess(stage)
             n_calls = self._n_requests(n_texts)
-            return StageEstimate(stage, n_calls, 0, n_texts * PROMPT_TOKENS[stage], is_scaled=True)
+            tokens = n_texts * PROMPT_TOKENS[stage]
+            return self._with_range(StageEstimate(stage, n_calls, 0, tokens, is_scaled=True))
         vector_table = next(name for name, (_, owner) in VECTOR_TABLES.items() if owner == stage)
         found = count_calls_to_embed(stage, vector_table, rows, self._root.models.embedder, self._settings)
         return StageEstimate(stage, found.n_calls, found.n_cached, found.n_tokens)

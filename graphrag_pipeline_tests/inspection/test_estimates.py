@@ -66,8 +66,8 @@ def assert_covers_what_is_paid(model_index: ModelIndex, estimates: dict[str, Sta
     model_index.server.reset()
     build_tables(Root(model_index.root.path))
     for stage, kind in KINDS.items():
-        assert model_index.server.count(kind) <= (estimates[stage].n_calls if stage in estimates else 0), stage
-    n_embedded = sum(each.n_calls for each in estimates.values() if each.stage.endswith("_embeddings"))
+        assert model_index.server.count(kind) <= (estimates[stage].call_range[1] if stage in estimates else 0), stage
+    n_embedded = sum(each.call_range[1] for each in estimates.values() if each.stage.endswith("_embeddings"))
     assert model_index.server.count("embedding") <= n_embedded
 
 
@@ -156,3 +156,17 @@ def test_a_failed_text_unit_is_estimated_by_its_possible_mentions(model_index: M
     estimates = estimate(root)
     assert estimates["extracted_graph"].n_calls
     assert_covers_what_is_paid(model_index, estimates)
+
+
+def test_a_first_build_is_estimated_from_a_sample_of_the_corpus_within_its_range(model_index: ModelIndex) -> None:
+    root, server = model_index.root, model_index.server
+    for folder in ("heads", "tables", "snapshots", "cache"):
+        shutil.rmtree(root.path / folder, ignore_errors=True)
+    estimates = estimate(root)
+    server.reset()
+    build_tables(Root(root.path))
+    for stage, kind in KINDS.items():
+        least, most = estimates[stage].call_range
+        assert estimates[stage].is_scaled and 0 < least < estimates[stage].n_calls < most
+        assert least <= server.count(kind) <= most, stage
+        assert most <= 6 * least, "the range is of use"
