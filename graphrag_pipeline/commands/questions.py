@@ -115,6 +115,8 @@ def _print_result(result: SearchResult, is_streamed: bool) -> None:
     typer.echo(f"\n\n{result.sources_to_markdown()}".rstrip() if is_streamed else result.to_markdown())
     if line := result.usage.to_line():
         typer.echo(f"\n{line}")
+    for remark in () if result.answer else result.remarks:
+        typer.echo(remark, err=True)
     if chosen := result.selection.get("chosen"):
         ignored = ", ".join(result.selection.get("ignored_options", []))
         note = f" (ignored, not options of {chosen}: {ignored})" if ignored else ""

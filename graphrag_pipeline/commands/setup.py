@@ -125,7 +125,8 @@ def _with_window(settings: Settings) -> Settings:
     chat = settings.chat_model
     listed = list_models(chat)
     if isinstance(listed, Problem):
-        typer.echo(f"note: {chat.base_url} does not answer yet; `doctor` finds the model's window later", err=True)
+        said = "does not answer yet" if listed.is_unreachable else f"does not list its models ({listed})"
+        typer.echo(f"note: {chat.base_url} {said}; `doctor` says what to set", err=True)
         return settings
     model = find_model(chat.model, listed)
     if model is None or model.window is None:

@@ -64,18 +64,31 @@ class SearchResult:
             "answering": self.answering,
         }
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Sentences on parts of the search that failed, for readers of the answer."""
+        reranked: dict[str, Any] = self.selection.get("reranked", {})
+        if not reranked.get("failure"):
+            return ()
+        n_scored, n_sent = reranked["n_scored"], reranked["n_candidates"]
+        scored = f"only {n_scored:,} of {n_sent:,} text units" if n_scored else "no text unit, so their order stays"
+        return (f"The reranking model {reranked['model']} scored {scored}: {reranked['failure'].rstrip('.')}.",)
+
     def to_markdown(self) -> str:
-        """Return the answer with its sources; if only the context was wanted, the context as a model reads it."""
+        """Return the answer with its sources and remarks; if only the context was wanted, as a model reads it."""
         if self.answer:
-            return render_answer(self.answer, self.citations)
+            return "\n\n".join([render_answer(self.answer, self.citations), *self._noted()])
         filters = self.selection.get("filters", [])
         where = f" that passes {' and '.join(filters)}" if filters else ""
         shown = render_context(self.context, ContextStyle.of_selection(self.selection))
         return shown or f"The context is empty: nothing in the index{where} matches the question."
 
     def sources_to_markdown(self) -> str:
-        """Return the source of each marker of the answer, one line each."""
-        return render_sources(self.citations)
+        """Return the source of each marker of the answer, one line each, and the remarks."""
+        return "\n\n".join([*filter(None, [render_sources(self.citations)]), *self._noted()])
+
+    def _noted(self) -> list[str]:
+        return [f"Note: {remark}" for remark in self.remarks]
 
     def to_json(self, indent: int | None = 2) -> str:
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)

@@ -9,7 +9,7 @@ from functools import partial
 from pydantic import BaseModel
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.inspection.doctor.endpoint_check import check_endpoint
+from graphrag_pipeline.inspection.doctor.endpoint_check import check_endpoint, explain_failure
 from graphrag_pipeline.inspection.doctor.findings import Examination, Finding, Speed
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
 from graphrag_pipeline.models.endpoints.reply_forms import AUTO, FORMS, UNLIMITED, shape_request
@@ -50,8 +50,8 @@ def examine_chat_model(section: str, settings: ChatModelSettings, probe: Endpoin
             speed = _measure(settings, probe)
             findings += _judge_speed(settings, speed)
         except PipelineError as error:
-            findings.append(Finding("reply", "failed", str(error)))
-    if findings[0].status != "failed":
+            findings.append(Finding("reply", "failed", explain_failure(settings, error, findings)))
+    if all(finding.status != "failed" for finding in findings):
         findings += _check_window(settings, listed.window if listed else None)
     if is_loopback(settings.base_url):
         findings += _local_settings(settings)

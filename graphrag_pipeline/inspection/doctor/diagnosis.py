@@ -8,10 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.inspection.corpus_sample import HIGH, LOW
 from graphrag_pipeline.inspection.doctor.chat_check import examine_chat_model
 from graphrag_pipeline.inspection.doctor.embedding_check import examine_embedding_model
 from graphrag_pipeline.inspection.doctor.findings import Examination, Speed
+from graphrag_pipeline.inspection.doctor.rerank_check import examine_rerank_model
 from graphrag_pipeline.inspection.estimates import StageEstimate, estimate_index
+from graphrag_pipeline.inspection.extraction_room import explain_excess
 from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
 from graphrag_pipeline.pipeline.detected_input import detect_input
@@ -24,11 +27,12 @@ from graphrag_pipeline.settings.settings import Settings
 
 PROBE_TIMEOUT_S = 120.0
 EMBEDDING_SECTION = "embedding_model"
+RERANK_SECTION = "rerank_model"
 
 
 @dataclass(frozen=True)
 class StageForecast:
-    """Calls and time of one stage of the next index run; `is_scaled` if they are a guess from the text alone."""
+    """Calls and time of one stage of the next index run; `is_scaled` if they are estimated."""
 
     stage: str
     n_calls: int
@@ -43,11 +47,13 @@ class Diagnosis:
 
     Attributes:
         forecast: of the next index run; None if it is not known, for the reason in `why_no_forecast`.
+        does_not_fit: why the extraction prompt does not fit the window of its model; "" if it does or is not known.
     """
 
     examinations: tuple[Examination, ...]
     forecast: tuple[StageForecast, ...] | None
     why_no_forecast: str = ""
+    does_not_fit: str = ""
 
     @property
     def has_failed(self) -> bool:
@@ -73,6 +79,7 @@ class Diagnosis:
             "settings": self.settings,
             "forecast": None if self.forecast is None else [asdict(one) for one in self.forecast],
             "why_no_forecast": self.why_no_forecast,
+            "does_not_fit": self.does_not_fit,
         }
 
 
@@ -93,8 +100,11 @@ def diagnose(root: Root) -> Diagnosis:
         examined = examine_embedding_model(EMBEDDING_SECTION, embedding, probe)
         examinations.append(examined)
         speeds |= {EMBEDDING_SECTION: examined.speed} if examined.speed else {}
+    if settings.rerank_model.model:
+        probe = EndpointProbe(settings.rerank_model, spending, caller, PROBE_TIMEOUT_S)
+        examinations.append(examine_rerank_model(RERANK_SECTION, settings.rerank_model, probe))
     forecast, reason = _forecast(root, speeds)
-    return Diagnosis(tuple(examinations), forecast, reason)
+    return Diagnosis(tuple(examinations), forecast, reason, explain_excess(root))
 
 
 def _chat_models(settings: Settings) -> Mapping[tuple[str, ...], ChatModelSettings]:
@@ -147,6 +157,8 @@ def render_diagnosis(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"{one.section}: {one.title}"
         for finding in one.findings:
             yield f"  {finding.status:<6}  {finding.check}: {finding.text}"
+    if diagnosis.does_not_fit:
+        yield f"Text units do not fit: {diagnosis.does_not_fit}"
     if diagnosis.settings:
         yield "Set in settings.yaml:"
         for line in yaml.safe_dump(_nested(diagnosis.settings), sort_keys=False).splitlines():
@@ -175,7 +187,8 @@ def _render_forecast(diagnosis: Diagnosis) -> Iterator[str]:
     for one in diagnosis.forecast:
         yield f"  {one.stage}: {'~' * one.is_scaled}{one.n_calls:,} calls, {_duration(one.seconds)}"
     if any(one.is_scaled for one in diagnosis.forecast):
-        yield "~ is a guess from the text alone; documents that name the same things need several times as many"
+        times = f"{LOW:g} to {HIGH:g} times as many"
+        yield f"~ is an estimate from the present index or from rules on a sample of this corpus; {times} are likely"
 
 
 def _duration(seconds: float) -> str:

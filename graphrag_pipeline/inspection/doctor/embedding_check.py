@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.inspection.doctor.endpoint_check import check_endpoint
+from graphrag_pipeline.inspection.doctor.endpoint_check import check_endpoint, explain_failure
 from graphrag_pipeline.inspection.doctor.findings import Examination, Finding, Speed
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
 from graphrag_pipeline.models.pieces import piece_limit
@@ -38,14 +38,14 @@ def examine_embedding_model(section: str, settings: EmbeddingModelSettings, prob
             batch, speed = _check_batch(settings, probe)
             findings += [batch, _check_longest(settings, probe), *_check_prefixes(settings)]
         except PipelineError as error:
-            findings.append(Finding("vectors", "failed", str(error)))
+            findings.append(Finding("vectors", "failed", explain_failure(settings, error, findings)))
     if is_loopback(settings.base_url) and settings.prompt_price is None:
         findings.append(Finding("price", "note", "a local model costs nothing", {"prompt_price": 0}))
     return Examination(section, f"{settings.model} at {settings.base_url}", tuple(findings), speed)
 
 
 def _check_vectors(settings: EmbeddingModelSettings, probe: EndpointProbe) -> Finding:
-    [vector], seconds, _ = probe.embed([_text_of(8)])
+    [vector], seconds, _ = probe.embed([text_of(8)])
     if settings.dimensions not in (None, len(vector)):
         text = f"vectors have {len(vector)} numbers, and dimensions is {settings.dimensions}"
         return Finding("vectors", "note", text, {"dimensions": None})
@@ -56,7 +56,7 @@ def _check_batch(settings: EmbeddingModelSettings, probe: EndpointProbe) -> tupl
     """Find the largest batch that is taken, from that of the settings downwards, and measure its speed."""
     size = settings.batch_size
     while True:
-        texts = [f"{number} {_text_of(30)}" for number in range(size)]
+        texts = [f"{number} {text_of(30)}" for number in range(size)]
         try:
             _, seconds, usage = probe.embed(texts)
         except PipelineError:
@@ -99,7 +99,7 @@ def _why_not_read(n_tokens: int, probe: EndpointProbe) -> str:
 
 def _is_cut(n_tokens: int, probe: EndpointProbe) -> bool:
     """Whether two texts of a length that differ at their ends have one vector."""
-    body = _text_of(n_tokens - max(map(count_tokens, _ENDS)) - 1)
+    body = text_of(n_tokens - max(map(count_tokens, _ENDS)) - 1)
     first, second = (np.asarray(vector) for vector in probe.embed([f"{body} {end}" for end in _ENDS])[0])
     return bool(np.linalg.norm(first - second) < SAME)
 
@@ -111,6 +111,6 @@ def _check_prefixes(settings: EmbeddingModelSettings) -> Iterator[Finding]:
             yield Finding("prefixes", "note", text, {"query_prefix": query, "passage_prefix": passage})
 
 
-def _text_of(n_tokens: int) -> str:
+def text_of(n_tokens: int) -> str:
     """Return a text of about that many tokens: each word is one."""
     return " ".join(_WORDS[(number * 7 + number // 10) % 10] for number in range(n_tokens))

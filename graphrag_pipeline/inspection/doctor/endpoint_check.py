@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from urllib.parse import urlsplit, urlunsplit
 
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.doctor.findings import Finding
 from graphrag_pipeline.models.endpoints.endpoint import ModelSettings
 from graphrag_pipeline.models.endpoints.probe import ListedModel, list_models
@@ -12,6 +14,8 @@ from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.sdk_client import unset_hint
 
 MOST_NAMED = 5
+USUAL_PATH = "/v1"
+REFUSED = "the connection is refused"
 
 
 def check_endpoint(settings: ModelSettings) -> tuple[list[Finding], ListedModel | None]:
@@ -28,11 +32,35 @@ def check_endpoint(settings: ModelSettings) -> tuple[list[Finding], ListedModel 
 
 def _explain(settings: ModelSettings, problem: Problem) -> Finding:
     if problem.is_unreachable or problem.is_timeout:
-        return Finding("endpoint", "failed", f"no server at {settings.base_url}: {problem}. Start it or set base_url")
+        reason = REFUSED if "Connect call failed" in problem.message else problem
+        return Finding("endpoint", "failed", f"no server at {settings.base_url}: {reason}. Start it or set base_url")
     if problem.status in (401, 403):
         variable = f"{settings.api_key_env}{unset_hint(settings.api_key_env)}"
         return Finding("endpoint", "failed", f"the key is refused ({problem}); set the environment variable {variable}")
-    return Finding("endpoint", "note", f"{settings.base_url} does not list its models ({problem})")
+    text = f"{settings.base_url} does not list its models ({problem})"
+    if problem.status in (404, 405) and (other := _find_usual_address(settings)):
+        return Finding("endpoint", "note", f"{text}, but {other} does", {"base_url": other})
+    return Finding("endpoint", "note", text)
+
+
+def _find_usual_address(settings: ModelSettings) -> str | None:
+    """Return the address of the same server that ends in `/v1`, if it lists models."""
+    parts = urlsplit(settings.base_url)
+    other = urlunsplit((parts.scheme, parts.netloc, USUAL_PATH, "", ""))
+    if other == settings.base_url.rstrip("/"):
+        return None
+    found = list_models(settings.model_copy(update={"base_url": other}))
+    return None if isinstance(found, Problem) or not found else other
+
+
+def explain_failure(settings: ModelSettings, error: PipelineError, findings: Sequence[Finding]) -> str:
+    """Return what is wrong if requests fail, and what to set, by what the list of models said before."""
+    said = str(error).partition(". Check the key")[0].partition("; replies so far")[0]
+    if any(finding.check == "model" and finding.status == "note" for finding in findings):
+        return f"{said}. Set `model` to one that the server lists"
+    if findings and findings[0].status == "note" and "404" in said:
+        return f"{said}. Nothing answers at this path: set base_url, which usually ends in {USUAL_PATH}"
+    return said
 
 
 def find_model(name: str, listed: Iterable[ListedModel]) -> ListedModel | None:

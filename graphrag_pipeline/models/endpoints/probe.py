@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from graphrag_pipeline.errors import PipelineError
@@ -18,6 +19,7 @@ from graphrag_pipeline.models.endpoints.embedding_replies import read_vectors
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, ModelSettings, fetch_model_list
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.replies import read_completion
+from graphrag_pipeline.models.endpoints.reranker import Scores, read_scores, rerank_body
 from graphrag_pipeline.models.endpoints.sdk_client import make_client
 from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
 from graphrag_pipeline.models.endpoints.windows import read_model_windows
@@ -149,6 +151,25 @@ class EndpointProbe:
                 lambda body: read_vectors(body, n=len(texts)),
                 self._caller,
             )
+            return sent.value, sent.seconds, sent.usage
+
+        return start_in_loop(send()).result()
+
+    def rerank(self, question: str, texts: Sequence[str]) -> tuple[Scores, float, TokenUsage]:
+        """Return the scores of texts for a question in one request, its seconds and its usage.
+
+        Raises:
+            PipelineError: the request fails.
+        """
+        path = getattr(self._settings, "path", "/rerank")
+        endpoint = Endpoint("doctor", self._settings, self._spending)
+        expected = TokenUsage(sum(map(estimate_tokens, texts)) + len(texts) * estimate_tokens(question))
+        key = stable_hash("doctor", question, *texts)
+        body = rerank_body(path, question, texts)
+
+        async def send() -> tuple[Scores, float, TokenUsage]:
+            read = partial(read_scores, n=len(texts))
+            sent = await endpoint.post(path, body, key, expected, read, self._caller)
             return sent.value, sent.seconds, sent.usage
 
         return start_in_loop(send()).result()

@@ -125,7 +125,7 @@ class Reranker:
 
     async def _request(self, question: str, batch: Sequence[tuple[int, str]], max_tokens: int) -> Scores:
         texts = [_cut(sendable(text), max_tokens) for _, text in batch]
-        body = self._body_of(sendable(question), texts)
+        body = rerank_body(self._settings.path, sendable(question), texts)
         key = self._key_of(body)
         stored = self._cache.read([key]).get(key)
         if stored is not None:
@@ -138,11 +138,6 @@ class Reranker:
             scores = sent.value
             await asyncio.wrap_future(self._store(key, sent))
         return {batch[place][0]: score for place, score in scores.items()}
-
-    def _body_of(self, question: str, texts: Sequence[str]) -> dict[str, Any]:
-        if self._settings.path.endswith("/score"):
-            return {"text_1": question, "text_2": list(texts)}
-        return {"query": question, "documents": list(texts), "top_n": len(texts)}
 
     def _key_of(self, body: Mapping[str, Any]) -> str:
         return stable_hash(STAGE, canonical_json([self._settings.model, dict(self._settings.parameters), body]))
@@ -167,6 +162,13 @@ def _cut(text: str, max_tokens: int) -> str:
         return text
     n_before, offsets = token_boundaries(text)
     return text[: offsets[bisect_right(n_before, max_tokens) - 1]]
+
+
+def rerank_body(path: str, question: str, texts: Sequence[str]) -> dict[str, Any]:
+    """Return the body of a request, in the form of the path."""
+    if path.endswith("/score"):
+        return {"text_1": question, "text_2": list(texts)}
+    return {"query": question, "documents": list(texts), "top_n": len(texts)}
 
 
 def read_scores(body: object, n: int) -> Scores:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graphrag_pipeline.inspection.costs import read_costs
-from graphrag_pipeline.inspection.doctor.diagnosis import Diagnosis, diagnose, render_diagnosis
+from graphrag_pipeline.inspection.doctor.diagnosis import RERANK_SECTION, Diagnosis, diagnose, render_diagnosis
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.model_server.vectors import embed
@@ -131,6 +131,60 @@ def test_an_embedding_server_that_cuts_silently_is_found_out(tmp_path: Path) -> 
     status, text = found(diagnosis, "embedding_model", "longest text")
     assert status == "note" and "only the start of longer texts" in text
     assert 100 < diagnosis.settings["embedding_model"]["batch_max_tokens"] <= 210
+
+
+def test_a_wrong_path_names_the_usual_one(tmp_path: Path) -> None:
+    with running_model_server() as server:
+        server.push((lambda request: not request.path.startswith("/v1/"), Fault("404", message="Not Found")))
+        diagnosis = diagnose(make_root(tmp_path / "root", server.root_url + "/api"))
+        other = diagnose(make_root(tmp_path / "other", server.root_url + "/v1/api"))
+    assert diagnosis.has_failed and diagnosis.settings["chat_model"]["base_url"] == server.base_url
+    status, text = found(diagnosis, "chat_model", "reply")
+    assert status == "failed" and text.endswith("set base_url, which usually ends in /v1") and "key" not in text
+    assert other.settings["embedding_model"]["base_url"] == server.base_url
+
+
+def test_a_model_that_is_not_served_is_named_with_those_that_are(tmp_path: Path) -> None:
+    with running_model_server([(lambda request: request.kind != "embedding", Fault("404"))]) as server:
+        diagnosis = diagnose(make_root(tmp_path / "root", server.base_url, {"model": "gpt-9"}))
+    assert found(diagnosis, "chat_model", "model")[1].endswith("it names test-chat, test-embedding")
+    assert found(diagnosis, "chat_model", "reply")[1].endswith("Set `model` to one that the server lists")
+
+
+def test_text_units_that_do_not_fit_the_window_are_told_with_figures(tmp_path: Path) -> None:
+    with running_model_server(dialect="llama.cpp", max_context_tokens=2048) as server:
+        lines = list(render_diagnosis(diagnose(make_root(tmp_path / "root", server.base_url))))
+    [line] = [line for line in lines if line.startswith("Text units do not fit: ")]
+    assert "(2,048 tokens)" in line and "set text_units.size to " in line
+
+
+def test_a_reranker_is_checked_if_one_is_set(tmp_path: Path) -> None:
+    rerank = {"model": "test-rerank", "prompt_price": 0}
+    with running_model_server(max_batch_items=20) as server:
+        root = make_root(tmp_path / "root", server.base_url)
+        assert RERANK_SECTION not in [one.section for one in diagnose(root).examinations]
+        root = make_model_root(
+            tmp_path / "other", server.base_url, 2, rerank_model=rerank | {"base_url": server.base_url}
+        )
+        diagnosis = diagnose(root)
+    assert found(diagnosis, RERANK_SECTION, "order")[0] == "ok" == found(diagnosis, RERANK_SECTION, "longest text")[0]
+    assert diagnosis.settings[RERANK_SECTION]["batch_size"] == 12
+    assert "candidates of a question take about" in found(diagnosis, RERANK_SECTION, "speed")[1]
+
+
+def test_a_reranker_with_a_wrong_path_or_a_wrong_order_is_found_out(tmp_path: Path) -> None:
+    def backwards(request: ReceivedRequest) -> Reply:
+        return Reply(scores=[-float("capital of" in str(text)) for text in request.inputs])
+
+    rerank = {"model": "test-rerank", "prompt_price": 0, "max_attempts": 1}
+    with running_model_server([("rerank", backwards)]) as server:
+        address = {"base_url": server.base_url}
+        root = make_model_root(tmp_path / "root", server.base_url, 2, rerank_model=rerank | address)
+        assert "is this a reranking model?" in found(diagnose(root), RERANK_SECTION, "order")[1]
+        wrong = rerank | address | {"path": "/order"}
+        diagnosis = diagnose(make_model_root(tmp_path / "wrong", server.base_url, 2, rerank_model=wrong))
+    status, text = found(diagnosis, RERANK_SECTION, "scores")
+    assert diagnosis.has_failed and status == "failed" and "the path is /order" in text
 
 
 def test_the_command_prints_json_counts_its_cost_and_fails_with_the_check(tmp_path: Path) -> None:

@@ -87,6 +87,15 @@ def test_a_failure_leaves_the_order_as_it_was_and_is_told(open_index: Any, metho
     assert [unit.id for unit in result.context.text_units] == [unit.id for unit in plain.context.text_units]
     found = result.selection["reranked"]
     assert not found["is_reranked"] and fault in found["failure"]
+    assert plain.remarks == () and fault in result.remarks[0]
+
+
+def test_readers_of_the_answer_see_that_the_reranker_failed(open_index: Any) -> None:
+    with running_model_server([("rerank", Fault("501"))]) as server:
+        result = open_index(server).search(QUESTION, "basic", rerank=True)
+    note = "Note: The reranking model test-rerank scored no text unit, so their order stays: "
+    assert note in result.to_markdown() and note in result.sources_to_markdown()
+    assert result.to_markdown().startswith(result.answer) and "501" in result.remarks[0]
 
 
 def test_a_question_whose_budget_does_not_pay_is_not_reranked(open_index: Any, server: ModelServer) -> None:
