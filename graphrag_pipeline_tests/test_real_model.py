@@ -177,9 +177,11 @@ def count_replies(root: Root, stage: str) -> tuple[int, int]:
 
 
 def examples_of_prompts() -> set[str]:
-    """Return the quoted texts of `LEAST_WORDS` words or more in the bundled prompts, folded."""
+    """Return the quoted texts of `LEAST_WORDS` words or more in the bundled prompts, and names of examples, folded."""
+    names = re.findall(r'\("entity"<\|>(\w+ \w[^<]*)<', default_prompts()["extract_graph"])
+    assert len(names) > 1
     quoted = (found for text in default_prompts().values() for found in re.findall(r'"([^"{}]+)"', text))
-    found = {fold(text) for text in quoted if len(text.split()) >= LEAST_WORDS}
+    found = {fold(text) for text in quoted if len(text.split()) >= LEAST_WORDS} | {fold(name) for name in names}
     assert len(found) > 10
     return found
 
@@ -250,6 +252,7 @@ def test_a_killed_index_goes_on_without_paying_again(trial: Trial, tmp_path: Pat
     assert trial.proxy.repeated() == []
     n_before = len(trial.proxy.exchanges)
     other = make_root(tmp_path / "root", trial.proxy, trial.model, is_local)
+    started = time.monotonic()
     for name, text in DOCUMENTS.items():  # other texts, so that no reply of the first index fits
         (other / "input" / name).write_text(f"In the spring, so people say: {text}\n", encoding="utf-8")
     program = [sys.executable, "-m", "graphrag_pipeline", "--root", str(other), "index"]
@@ -259,7 +262,11 @@ def test_a_killed_index_goes_on_without_paying_again(trial: Trial, tmp_path: Pat
     assert process.poll() is None, "the run ended before it was killed"
     process.send_signal(signal.SIGKILL)
     process.wait()
+    n_killed = len(trial.proxy.exchanges)
     resumed = command("--root", other, "index")
     assert resumed.returncode == 0, resumed.stderr
+    n_resumed, seconds = len(trial.proxy.exchanges) - n_killed, time.monotonic() - started
+    print(f"\n{trial.name}: killed after {n_killed - n_before} requests, resumed with {n_resumed} in {seconds:.0f} s; "
+          f"{len(trial.proxy.exchanges)} requests in all, {trial.proxy.tokens()} tokens in and out")  # fmt: skip
     n_at_once = Root(other).settings.chat_model.max_concurrency
     assert len(trial.proxy.repeated()) <= n_at_once  # those that were under way when it was killed

@@ -67,6 +67,11 @@ class PromptEchoes:
         """Return whether a name is that of an entity in an example of records."""
         return _words_of(name) in self._names
 
+    def finds_name(self, text: str, data: str) -> bool:
+        """Return whether a text holds an example's name of several words that the data does not hold."""
+        words, shown = _join(_words_of(text)), _join(_words_of(data))
+        return any(len(name) > 1 and _is_run(name, words) and not _is_run(name, shown) for name in self._names)
+
     def is_copied_citation(self, cited: list[tuple[str, list[str]]]) -> bool:
         """Return whether a citation equals one of the prompt, of `LEAST_COPIED_NUMBERS` numbers or more."""
         return sum(len(numbers) for _, numbers in cited) >= LEAST_COPIED_NUMBERS and cited in self._citations

@@ -1,4 +1,4 @@
-"""Texts that a model wrote until a limit cut them off: what of them is whole, and said once.
+"""Texts that a limit cut off, or must cut: what of them is whole, and said once.
 
 Small models often fall into a loop: they write the same sentence until the most tokens of a reply are reached.
 Keep out: JSON and records (`models/reply_json.py`, `indexing/extraction/reply_records.py`).
@@ -8,13 +8,28 @@ from __future__ import annotations
 
 import re
 
-from graphrag_pipeline.text.sentences import split_sentences
+from graphrag_pipeline.text.sentences import grapheme_start, split_sentences
+from graphrag_pipeline.text.tokens import count_tokens_each
 
 _SENTENCE_END = re.compile(r"[.!?\u3002\uff01\uff1f\u2026][\"'\u201d\u2019)\]]*(?=\s|\Z)|[\u3002\uff01\uff1f]")
 LOOP_TAIL = 40
 """Characters at the end of a text that a loop has written before."""
 LOOP_TIMES = 3
 """Occurrences of these characters from which a text is a loop."""
+
+
+SAFE_SHARE = 0.95
+"""Share of the characters that are kept when tokens are cut: places of tokens are guessed from places of characters."""
+
+
+def cut_tokens(text: str, n_tokens: int) -> str:
+    """Return the start of a text, at least `n_tokens` tokens shorter; "" if it has no more."""
+    size = count_tokens_each([text])[0]
+    limit = size - n_tokens
+    while text and size > limit:
+        text = text[: grapheme_start(text, int(len(text) * SAFE_SHARE * max(0, limit) / size))]
+        size = count_tokens_each([text])[0]
+    return text
 
 
 def is_loop(text: str) -> bool:

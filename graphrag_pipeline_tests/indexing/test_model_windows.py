@@ -52,11 +52,36 @@ def test_a_gleaning_without_room_is_left_out_and_counted(tmp_path: Path) -> None
     assert server.count() == 1
 
 
-def test_a_text_unit_that_is_longer_than_the_window_fails_with_that_reason(tmp_path: Path) -> None:
-    with running_model_server(max_context_tokens=2048) as server:
+@pytest.mark.parametrize("options", [{}, {"context_window": 2048}], ids=["learnt", "set"])
+def test_a_text_unit_that_is_longer_than_the_window_is_read_in_parts(tmp_path: Path, options: dict[str, Any]) -> None:
+    numbered = [
+        f"Ada Lovelace met Person {n} in London in the spring of that year, so people say. " for n in range(150)
+    ]
+
+    def answer(request: ReceivedRequest) -> str:
+        passage = request.prompt.rpartition("<text>")[2]
+        told = [n for n in range(150) if f"Person {n} " in passage]
+        records = [f'("entity"<|>Person {n}<|>PERSON<|>A guest.)' for n in (told[0], told[-1])] if told else []
+        return "\n##\n".join(records) + "\n<|COMPLETE|>"
+
+    with running_model_server(answer, dialect="llama.cpp", max_context_tokens=2048) as server:
+        model = chat_model(server.base_url, tmp_path, max_reply_tokens=500, **options)
+        found = in_loop(extract_text_unit("u1", "".join(numbered), plan(0), model))
+        n_calls = server.count()
+        assert in_loop(extract_text_unit("u1", "".join(numbered), plan(0), model)) == found
+    names = [row["name"] for row in found.entities]
+    assert names[0] == "Person 0" and names[-1] == "Person 149" and len(names) == 2 * found.n_replies > 2
+    assert [row["position"] for row in found.entities] == list(range(len(names)))
+    assert found.problems == {"text unit read in parts, which fit the model's window": 1}
+    assert server.count() == n_calls or not options, "stored replies serve the parts"
+    assert not options or all(call.status == 200 for call in server.calls)
+
+
+def test_a_text_unit_that_is_much_longer_than_the_window_fails_with_that_reason(tmp_path: Path) -> None:
+    with running_model_server(max_context_tokens=1400) as server:
         model = chat_model(server.base_url, tmp_path)
-        with pytest.raises(CallFailedError, match=r"2,048 tokens .* lower text_units\.size"):
-            in_loop(extract_text_unit("u1", TEXT * 200, plan(1), model))
+        with pytest.raises(CallFailedError, match=r"1,400 tokens; .* lower text_units\.size"):
+            in_loop(extract_text_unit("u1", TEXT * 400, plan(1), model))
 
 
 @pytest.mark.parametrize("options", [{}, {"context_window": 1024}], ids=["learnt", "set"])

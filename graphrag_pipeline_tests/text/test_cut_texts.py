@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.text.cut_texts import drop_repeated_sentences, is_loop, keep_whole_sentences
+from graphrag_pipeline.text.cut_texts import cut_tokens, drop_repeated_sentences, is_loop, keep_whole_sentences
+from graphrag_pipeline.text.tokens import count_tokens_each
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,12 @@ def test_every_sentence_stays_once_in_order(sentences: list[str]) -> None:
     kept = drop_repeated_sentences(text)
     assert drop_repeated_sentences(kept) == kept
     assert all(kept.count(sentence.strip()) == 1 for sentence in set(sentences))
+
+
+@given(st.text(max_size=200), st.integers(0, 60))
+def test_so_many_tokens_are_cut_at_least(text: str, n_tokens: int) -> None:
+    [before, after] = count_tokens_each([text, cut := cut_tokens(text, n_tokens)])
+    assert text.startswith(cut) and (not cut or after <= before - n_tokens)
 
 
 def test_a_loop_is_told_from_a_long_list() -> None:

@@ -61,9 +61,10 @@ class RecordFilter:
         return self._passage.hold(name, is_exact=self._echoes.names(name))
 
     def _describe(self, record: R, problems: Counter[str]) -> R:
-        """Return a record without a description that repeats the prompt."""
+        """Return a record without a description that repeats the prompt, or that is about a name of its example."""
         text = record.description
-        if not self._echoes.holds(text, self._text) or self._passage.share_of(text) >= OWN_SHARE:
+        is_echo = self._echoes.holds(text, self._text) and self._passage.share_of(text) < OWN_SHARE
+        if not is_echo and not self._echoes.finds_name(text, self._text):
             return record
         problems[ECHO] += 1
         return replace(record, description="")

@@ -10,7 +10,8 @@ A first reply without a record means "no entities" if it holds only the end mark
 `{"entities": []}`. With other words around it (an apology, a poem), `parse` rejects it: the model gets the reason and
 one more request, and the text unit fails if that does not help. A gleaning reply without records ends the conversation.
 
-Records about names that the text unit does not hold are left out and counted (`kept_records.py`).
+Records about names that the text unit does not hold are left out and counted (`kept_records.py`). A text unit that is
+longer than the model's window is read in parts (`long_passages.py`).
 
 Keep out: the choice of text units, caching and retries (`models`), merging (`indexing/graph`).
 """
@@ -25,6 +26,7 @@ from typing import Any
 
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.extraction.kept_records import RecordFilter
+from graphrag_pipeline.indexing.extraction.long_passages import read_in_parts
 from graphrag_pipeline.indexing.extraction.reply_fields import (
     ExtractedClaim,
     ExtractedEntity,
@@ -119,17 +121,29 @@ async def extract_text_unit(unit_id: str, text: str, plan: ExtractionPlan, model
     Raises:
         CallFailedError: a request got no usable reply. Earlier replies are stored, so that a retry continues there.
     """
-    follow_up = plan.continue_prompt.render()
-    opening = build_graph_prompt(text, plan)
+
+    async def converse(
+        opening: list[Message], follow_up: Prompt, parse: Callable[[str], ExtractionReply], keep: _Keep
+    ) -> list[ChatReply[ExtractionReply]]:
+        return await _converse(unit_id, opening, follow_up.render(), parse, plan.max_gleanings, model, keep)
+
     keep = _keep_named(text, plan.prompt) if plan.only_names_in_text else _keep_all
-    replies = await _converse(unit_id, opening, follow_up, parse_graph_reply, plan.max_gleanings, model, keep)
+    replies = _note_parts(
+        *await read_in_parts(
+            text,
+            lambda part: converse(build_graph_prompt(part, plan), plan.continue_prompt, parse_graph_reply, keep),
+        )
+    )
     claim_replies: list[ChatReply[ExtractionReply]] = []
-    if plan.claims:
-        opening = build_claims_prompt(text, [e.name for reply in replies for e in reply.value.entities], plan)
-        follow_up = plan.claims.continue_prompt.render()
-        keep = _keep_named(text, plan.claims.prompt) if plan.only_names_in_text else _keep_all
-        parse = parse_claims_reply
-        claim_replies = await _converse(unit_id, opening, follow_up, parse, plan.max_gleanings, model, keep)
+    if claims := plan.claims:
+        names = [entity.name for reply in replies for entity in reply.value.entities]
+        keep_claims = _keep_named(text, claims.prompt) if plan.only_names_in_text else _keep_all
+        claim_replies, _ = await read_in_parts(
+            text,
+            lambda part: converse(
+                build_claims_prompt(part, names, plan), claims.continue_prompt, parse_claims_reply, keep_claims
+            ),
+        )
     return replace(collect_mentions(unit_id, replies, claim_replies, plan.entity_types), n_characters=len(text))
 
 
@@ -234,6 +248,10 @@ def _note(replies: Sequence[ChatReply[ExtractionReply]], problem: str) -> list[C
     *before, last = replies
     problems = Counter(last.value.problems) + Counter([problem])
     return [*before, replace(last, value=replace(last.value, problems=problems))]
+
+
+def _note_parts(replies: Sequence[ChatReply[ExtractionReply]], n_parts: int) -> list[ChatReply[ExtractionReply]]:
+    return list(replies) if n_parts == 1 else _note(replies, "text unit read in parts, which fit the model's window")
 
 
 def _adds_something(replies: Sequence[ChatReply[ExtractionReply]]) -> bool:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import copy
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
-from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
+from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import AUTO
 from graphrag_pipeline.models.reply_json import read_json
@@ -40,6 +40,7 @@ from graphrag_pipeline.query.search.map_reserve import MapReserve
 from graphrag_pipeline.query.search.report_rating import RatedReport, Rater
 from graphrag_pipeline.query.token_budget import count_prompts, reply_tokens
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
+from graphrag_pipeline.text.cut_texts import cut_tokens
 
 MAX_RATING = 5
 TOKENS_PER_RATING = 25
@@ -158,16 +159,46 @@ class ModelRater:
             sizes: tokens of each report in the map's prompt, by its human-readable id.
         """
         asked = self._choose_paid(self._build_requests(reports), sizes)
-        repeated = [(request, numbers) for request, numbers in asked for _ in range(self._n_repeats)]
-        requests = [replace(request, repeat=i % self._n_repeats) for i, (request, _) in enumerate(repeated)]
-        replies = request_all(self._index, "rating", requests, max_concurrency=self._settings.max_concurrency)
+        repeats = range(self._n_repeats)
+        repeated = [(replace(request, repeat=n), numbers) for request, numbers in asked for n in repeats]
         votes: dict[int, list[int | None]] = {}
-        for (_, numbers), reply in zip(repeated, replies, strict=True):
-            read = {} if isinstance(reply, Failure) else reply.value
-            self.account["failed_ratings"] += len(numbers) - len(read)
-            for number in numbers:
-                votes.setdefault(number, []).append(read.get(number))
+        by_number = {report.human_readable_id: report for report in reports}
+        shorter: list[_Asked] = []
+        for (request, numbers), reply in self._send(repeated):
+            excess = reply.n_excess if isinstance(reply, Failure) else 0
+            again = self._shorten([by_number[number] for number in numbers], request.repeat, excess)
+            shorter += again
+            if not again:
+                self._count(numbers, reply, votes)
+        for (_, numbers), reply in self._send(shorter):
+            self.account["shortened_reports"] += 1
+            self._count(numbers, reply, votes)
         return votes
+
+    def _send(self, asked: Sequence[_Asked]) -> Iterator[tuple[_Asked, ChatReply[Ratings] | Failure]]:
+        requests = [request for request, _ in asked]
+        replies = request_all(self._index, "rating", requests, max_concurrency=self._settings.max_concurrency)
+        return zip(asked, replies, strict=True)
+
+    def _count(
+        self, numbers: Sequence[int], reply: ChatReply[Ratings] | Failure, votes: dict[int, list[int | None]]
+    ) -> None:
+        read = {} if isinstance(reply, Failure) else reply.value
+        self.account["failed_ratings"] += len(numbers) - len(read)
+        for number in numbers:
+            votes.setdefault(number, []).append(read.get(number))
+
+    def _shorten(self, reports: Sequence[ReportRecord], repeat: int, n_excess: int) -> list[_Asked]:
+        """Return requests that fit the window of the model: of each report of a batch, or of the start of a report."""
+        if not n_excess:
+            return []
+        if len(reports) > 1:
+            asked = [(self._build_request(report), [report.human_readable_id]) for report in reports]
+        else:
+            [report] = reports
+            text = cut_tokens(self._text_of(report), n_excess)
+            asked = [(self._build_request(report, text), [report.human_readable_id])] if text else []
+        return [(replace(request, repeat=repeat), numbers) for request, numbers in asked]
 
     def _choose_paid(self, asked: Sequence[_Asked], sizes: Mapping[int, int]) -> Sequence[_Asked]:
         """Return the first requests that the budget pays for if every report that they rate is kept and mapped."""
@@ -196,8 +227,12 @@ class ModelRater:
             *((self._build_batch_request(batch), [r.human_readable_id for r in batch]) for batch in batches),
         ]
 
-    def _build_request(self, report: ReportRecord) -> ChatRequest[Ratings]:
-        text = report.content if self._rated_text == "full_content" else f"{report.title}\n\n{report.summary}"
+    def _text_of(self, report: ReportRecord) -> str:
+        return report.content if self._rated_text == "full_content" else f"{report.title}\n\n{report.summary}"
+
+    def _build_request(self, report: ReportRecord, text: str | None = None) -> ChatRequest[Ratings]:
+        """Return the request for the rating of a report by its text, or by another one."""
+        text = self._text_of(report) if text is None else text
         number = report.human_readable_id
         prompt = self._index.prompt("rate_report")
         messages = open_question(prompt, AUTO, self._question, description=as_data(text))

@@ -46,6 +46,16 @@ def test_the_passage_of_the_example_itself_keeps_its_records() -> None:
     assert kept.entities[0].description.startswith("Ines Calvo opened")
 
 
+def test_a_description_that_mixes_the_passage_with_a_name_of_the_example_is_dropped() -> None:
+    reply = """("entity"<|>Quillon Robotics<|>ORGANIZATION<|>It was founded by Mara and later run by Omar Seck.)
+##
+("relationship"<|>Mara Ellsworth<|>Quillon Robotics<|>She founded it above a tarn.<|>9)"""
+    kept = RecordFilter(TEXT, ECHOES).keep(parse_graph_reply(reply))
+    assert [entity.description for entity in kept.entities] == [""]
+    assert kept.relationships[0].description == "She founded it above a tarn."
+    assert kept.problems == {"text of the prompt": 1}
+
+
 def test_a_claim_needs_its_subject_and_loses_an_object_that_is_not_there() -> None:
     record = '("claim"<|>{}<|>{}<|>FOUNDING<|>TRUE<|>NONE<|>NONE<|>So.<|>founded)'
     reply = "##".join(record.format(*names) for names in (("Mara Ellsworth", "Lunn Shipping"), ("Lunn", "NONE")))

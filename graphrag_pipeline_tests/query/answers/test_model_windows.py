@@ -11,6 +11,7 @@ from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
 QUESTION = "Who haunted Scrooge?"
+RATED = {"answers": {"engine": "model"}, "rating": {"engine": "model", "rated_text": "full_content"}}
 
 
 def prompt_tokens(small: GraphIndex, folder: Path, method: str) -> int:
@@ -59,3 +60,40 @@ def test_a_shorter_context_loses_the_last_records_of_its_largest_part(small: Gra
     assert shorten_context(context, 10**6) is None
     halves = split_context(context)
     assert sum(map(count_records, halves)) == count_records(context)
+
+
+def test_a_streamed_answer_is_written_from_what_fits(small: GraphIndex, tmp_path: Path) -> None:
+    window = prompt_tokens(small, tmp_path / "a", "local") - 10
+    with running_model_server(dialect="llama.cpp", max_context_tokens=window) as server:
+        index = open_with_model(small, tmp_path, server, answers={"engine": "model", "max_reply_tokens": 20})
+        pieces: list[str] = []
+        result = index.search(QUESTION, on_token=pieces.append)
+        statuses = [call.status for call in server.calls]
+    assert statuses[-1] == 200 and 400 in statuses
+    assert result.answering["engine"] == "model" and result.answering["left_out"] >= 1
+    assert "".join(pieces) == result.answer and len(pieces) > 1, "nothing of the refused request is shown"
+
+
+def test_follow_ups_of_drift_are_asked_from_what_fits(carol: GraphIndex, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with running_model_server() as server:
+        whole = open_with_model(carol, tmp_path / "a", server).search(QUESTION, method="drift")
+        window = max(call.prompt_tokens for call in server.calls if call.kind == "primer") * 3 // 4
+    with running_model_server(dialect="llama.cpp", max_context_tokens=window) as server:
+        index = open_with_model(carol, tmp_path, server, answers={"engine": "model", "max_reply_tokens": 200})
+        result = index.search(QUESTION, method="drift")
+        assert 400 in {call.status for call in server.calls if call.kind == "primer"}
+    assert result.answering["engine"] == "model" and result.answering["unread"] is None
+    assert result.citations and whole.citations
+
+
+def test_a_report_that_is_longer_than_the_window_is_rated_by_its_beginning(carol: GraphIndex, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with running_model_server() as server:
+        open_with_model(carol, tmp_path / "a", server, **RATED).search(QUESTION, method="global")
+        window = max(call.prompt_tokens for call in server.calls if call.kind == "rating") * 3 // 4
+    with running_model_server(dialect="llama.cpp", max_context_tokens=window) as server:
+        result = open_with_model(carol, tmp_path, server, **RATED).search(QUESTION, method="global")
+        answered = [call for call in server.calls if call.kind == "rating" and call.status == 200]
+    assert result.selection["failed_ratings"] == 0 and result.selection["shortened_reports"] >= 1
+    assert len(answered) == result.selection["rated_by_model"]
