@@ -14,6 +14,7 @@ from pathlib import Path
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.bench.measuring import Figure, ProcessUsage, figures_of, measure_command, measure_module
 from graphrag_pipeline_tests.bench.model_engine import ask_many, index_by_model
+from graphrag_pipeline_tests.bench.parity import N_QUESTIONS
 from graphrag_pipeline_tests.support.corpora.mention_generator import write_mentions
 from graphrag_pipeline_tests.support.paths import SAMPLE_ROOT
 
@@ -30,12 +31,20 @@ class Workspace:
     Attributes:
         peer_python: Python of an environment with Microsoft GraphRAG; None: `parity` makes one.
         is_recording: whether `parity` writes the peer's outputs to the data of the tests.
+        n_questions: that each part of `parity` compares.
     """
 
-    def __init__(self, folder: Path, peer_python: Path | None = None, is_recording: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        peer_python: Path | None = None,
+        is_recording: bool = False,
+        n_questions: int = N_QUESTIONS,
+    ) -> None:
         self._folder = folder
         self.peer_python = peer_python
         self.is_recording = is_recording
+        self.n_questions = n_questions
         self.index_articles = cache(self._index_articles)
 
     def root_of(self, n_articles: int) -> Path:

@@ -5,6 +5,8 @@ Microsoft GraphRAG is installed from the registry into an environment of its own
 there as processes, with JSON in and out. They are the only files that import `graphrag`, and they import nothing of
 ours. What each part compares is in `parity_*.py`; a part is a function in `PARTS`.
 
+`--questions 10` compares 10 questions instead of 100, in about a minute once the environment is there.
+
 `--record` writes the peer's outputs to `graphrag_pipeline_tests/data/parity/`. The tests compare with these files.
 
 A comparison has one value of ours and one of the peer's per question. Each difference needs a reason, or the bench
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 PEER = "graphrag==3.3.0"
 PEER_PYTHON = "GRAPHRAG_PEER_PYTHON"
 RECORDINGS = TEST_DATA / "parity"
+N_QUESTIONS = 100
+"""Questions of each part."""
 _SCRIPTS = Path(__file__).parent
 MAX_SHOWN = 5
 """Differences without a reason that an error message shows."""
@@ -201,8 +205,8 @@ def describe_unexplained(comparisons: Sequence[Comparison]) -> str:
 
 # ---------------------------------------------------------------------------------------------------------------- bench
 
-Part = Callable[[Peer, Path], list[Comparison]]
-"""Peer and an empty folder -> comparisons."""
+Part = Callable[[Peer, Path, int], list[Comparison]]
+"""Peer, an empty folder and the number of questions -> comparisons."""
 
 
 def parts() -> dict[str, Part]:
@@ -218,7 +222,7 @@ def run(workspace: Workspace) -> list[Figure]:
     found: list[Comparison] = []
     for part in parts().values():
         with tempfile.TemporaryDirectory() as temporary:
-            found += part(peer, Path(temporary))
+            found += part(peer, Path(temporary), workspace.n_questions)
     if unexplained := describe_unexplained(found):
         print(unexplained, file=sys.stderr)
     return figures_of_comparisons(found)

@@ -5,7 +5,7 @@ Microsoft's layout (`exported`). So both have one graph, and every difference is
 Microsoft's own tables (`source`), and copies of them with one or both repairs of the import, written a second time with
 pandas (`source_repairs.py`). A difference on the source has a reason only if it is gone on such a copy.
 
-100 questions name one entity, two entities, or the subject of a report. Our index matches each to entities; both
+The questions name one entity, two entities, or the subject of a report. Our index matches each to entities; both
 programs surround the same entities, in the same order.
 """
 
@@ -32,7 +32,6 @@ from graphrag_pipeline_tests.bench.parity import Comparison, Peer, compare
 from graphrag_pipeline_tests.bench.source_repairs import fold_pairs, place_entities, write_repaired
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
 
-N_QUESTIONS = 100
 LIMITS = {"whole": 10**7, "usual": 12_000, "small": 4_000}
 """Tokens of a context; the first holds all candidates, so that the whole order is compared."""
 PARTS = {
@@ -52,7 +51,7 @@ REASONS = {
 """Copy of the source -> why a question differs on the source, if the peer's context on the copy is ours."""
 
 
-def make_questions(index: GraphIndex, n: int = N_QUESTIONS) -> list[str]:
+def make_questions(index: GraphIndex, n: int) -> list[str]:
     """Return questions on single entities, pairs and themes, spread evenly over the index."""
     titles = [name.title() for name in index.snapshot.table("entities")["title"].to_pylist()]
     pairs = index.snapshot.table("relationships").select(["source", "target"]).to_pylist()
@@ -165,11 +164,11 @@ def ask_peer(peer: Peer, tables: dict[str, tuple[Path, Sequence[str]]], matched:
     return peer.run("peer_local.py", request)
 
 
-def compare_with_peer(peer: Peer, folder: Path) -> list[Comparison]:
+def compare_with_peer(peer: Peer, folder: Path, n_questions: int) -> list[Comparison]:
     """Compare the parts of the contexts of all questions: at each limit on the export, at the usual on the source."""
     import_graphrag(MICROSOFT_INDEX, folder / "root", load_static_embeddings(), Settings())
     with GraphIndex.open(folder / "root") as index:
-        questions = make_questions(index)
+        questions = make_questions(index, n_questions)
         matched = match_ids(index, questions)
         export_snapshot(index.snapshot, folder / "exported", "graphrag")
         tables = {"exported": (folder / "exported", tuple(LIMITS)), "source": (MICROSOFT_INDEX, ("usual",))}

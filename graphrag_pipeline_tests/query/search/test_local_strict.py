@@ -30,17 +30,17 @@ def recorded() -> Any:
 def test_contexts_of_100_questions_are_those_of_microsoft_graphrag(
     carol: GraphIndex, recorded: Any, limit: str
 ) -> None:
-    assert len(recorded["questions"]) == parity_local.N_QUESTIONS
+    assert len(recorded["questions"]) == parity.N_QUESTIONS
     contexts = parity_local.run_ours(carol, recorded["matched"], limit)
     theirs = recorded["runs"][f"exported {limit}"]
     compared = parity_local.compare_contexts(recorded["questions"], contexts, theirs, limit)
-    assert [c.n_equal for c in compared] == [parity_local.N_QUESTIONS] * len(parity_local.PARTS), (
+    assert [c.n_equal for c in compared] == [parity.N_QUESTIONS] * len(parity_local.PARTS), (
         f"{parity.describe_unexplained(compared)}\n{RECORD_AGAIN}"
     )
 
 
 def test_the_recorded_questions_are_those_of_the_bench(carol: GraphIndex, recorded: Any) -> None:
-    assert parity_local.make_questions(carol) == recorded["questions"], RECORD_AGAIN
+    assert parity_local.make_questions(carol, parity.N_QUESTIONS) == recorded["questions"], RECORD_AGAIN
     assert {len(ids) for ids in recorded["matched"]} == {10}
 
 

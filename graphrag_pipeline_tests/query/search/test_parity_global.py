@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline_tests.bench.parity import read_recording
+from graphrag_pipeline_tests.bench.parity import N_QUESTIONS, read_recording
 from graphrag_pipeline_tests.bench.parity_global import (
     RECORDING,
     WHAT,
@@ -27,7 +27,7 @@ PLACES = (5, 12, 19, 24, 33, 48, 57)
 
 @pytest.fixture(scope="module")
 def searched(carol: GraphIndex, tmp_path_factory: pytest.TempPathFactory) -> tuple[list, list, list]:
-    every, recorded = make_cases(levels_of(carol)), read_recording(RECORDING)
+    every, recorded = make_cases(levels_of(carol), N_QUESTIONS), read_recording(RECORDING)
     cases = [every[place] for place in PLACES]
     return cases, run_ours(carol, cases, tmp_path_factory.mktemp("asking")), [recorded[place] for place in PLACES]
 
