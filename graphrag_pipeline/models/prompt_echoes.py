@@ -105,14 +105,23 @@ class PromptEchoes:
         return text.replace("{{", " { ").replace("}}", " } ")
 
     @cached_property
+    def example_values(self) -> frozenset[str]:
+        """The values of its examples: JSON strings, and fields of records."""
+        quoted = (match.group(1) for match in _JSON_VALUE.finditer(self._plain))
+        return frozenset((*quoted, *(field for _, fields in self._records() for field in fields)))
+
+    @cached_property
+    def example_names(self) -> frozenset[str]:
+        """The names of entities in its example records."""
+        return frozenset(name for kind, fields in self._records() for name in fields[: _N_NAMES[kind]])
+
+    @cached_property
     def _examples(self) -> frozenset[Words]:
-        values = [match.group(1) for match in _JSON_VALUE.finditer(self._plain)]
-        values += [field for _, fields in self._records() for field in fields]
-        return frozenset(filter(None, map(_words_of, values)))
+        return frozenset(filter(None, map(_words_of, self.example_values)))
 
     @cached_property
     def _names(self) -> frozenset[Words]:
-        return frozenset(_words_of(name) for kind, fields in self._records() for name in fields[: _N_NAMES[kind]])
+        return frozenset(map(_words_of, self.example_names))
 
     @cached_property
     def _citations(self) -> list[list[tuple[str, list[str]]]]:
@@ -120,7 +129,7 @@ class PromptEchoes:
 
     def _records(self) -> Iterator[tuple[str, list[str]]]:
         for match in _RECORD.finditer(self._plain):
-            yield match.group(1).casefold(), match.group(2).split("<|>")
+            yield match.group(1).casefold(), [field.strip(' "()') for field in match.group(2).split("<|>")]
 
 
 def _words_of(text: str) -> Words:

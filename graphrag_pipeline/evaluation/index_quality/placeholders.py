@@ -1,9 +1,9 @@
 """Records whose text repeats an example of a prompt, or is an empty template such as `<title>` or `...`.
 
-Examples are read from the prompt files in force and from the default ones: quoted values of at least two words, and the
-fields of example records. A field of a report or a description counts if it equals such a value. A title or a summary
-of a report counts if it is empty or a template; a finding may be a heading alone. An entity named as in
-an example counts only if none of its text units contains the name: the corpus may be about the same thing. Keep out:
+Examples are read from the prompt files in force and from the default ones (`models/prompt_echoes.py`): values of at
+least two words, and names of entities. A field of a report or a description counts if it equals such a value. A title
+or a summary of a report counts if it is empty or a template; a finding may be a heading alone. An entity named as in an
+example counts only if none of its text units contains the name: the corpus may be about the same thing. Keep out:
 refusing such replies.
 """
 
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.evaluation.index_quality.figures import QualityFigure, share_of
 from graphrag_pipeline.evaluation.index_quality.report_figures import iterate_rows
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import default_prompts
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.snapshots import Snapshot
@@ -31,8 +32,6 @@ INDEX_PROMPTS = (
 )
 """Prompts whose replies become records of the index."""
 
-_QUOTED = re.compile(r'"((?:[^"\\\n]|\\.){3,400})"')
-_RECORD = re.compile(r"^\s*\(?\"?\w+\"?\s*<\|>.*$", re.MULTILINE)
 _TEMPLATE = re.compile(r"[\W_]*|<[^<>]{1,60}>|\[[^\[\]]{1,60}\]|\{[^{}]{1,60}\}")
 _TEMPLATE_WORDS = frozenset(
     ("n/a", "null", "none", "string", "text", "title", "report title", "community report", "summary", "description",
@@ -41,22 +40,14 @@ _TEMPLATE_WORDS = frozenset(
 )  # fmt: skip
 
 
-def read_example_values(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the example values of a prompt's text, folded: texts of at least two words, and names of entities."""
-    quoted = {_fold(value) for value in _QUOTED.findall(text)}
-    records = [[field.strip(' "()') for field in line.split("<|>")] for line in _RECORD.findall(text)]
-    fields = {_fold(field) for record in records for field in record}
-    names = {_fold(record[1]) for record in records if len(record) > 2}
-    return frozenset(value for value in quoted | fields if " " in value), frozenset(names)
-
-
 def measure_placeholders(root: Root, snapshot: Snapshot) -> QualityFigure:
     """Return the share of entities, relationships and reports with a copied or an empty text."""
     defaults = default_prompts()
     prompts = [root.prompt(name).text for name in INDEX_PROMPTS] + [defaults[f"{n}.txt"] for n in INDEX_PROMPTS]
-    read = [read_example_values(text) for text in prompts]
-    values = frozenset().union(*(values for values, _ in read))
-    names = frozenset().union(*(names for _, names in read))
+    echoes = [PromptEchoes(text) for text in prompts]
+    folded = {_fold(value) for one in echoes for value in one.example_values}
+    values = {value for value in folded if " " in value}
+    names = {_fold(name) for one in echoes for name in one.example_names}
     found = [
         *_find_entities(snapshot, values, names),
         *_find_relationships(snapshot, values),

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graphrag_pipeline.query.index_reader import IndexReader
@@ -71,15 +71,19 @@ def measure_coverage(index: IndexReader, question: str, texts: Sequence[str]) ->
     """Return which words of a question texts do not have; of several questions in one, of the one they cover best."""
     if not texts or not is_english(question):
         return Coverage()
+    sentences_of = {text: [words_of(text[start:end]) for start, end in split_sentences(text)] for text in texts}
     parts = filter(None, _NEXT_QUESTION.split(question))
-    return min((_measure_part(index, part, texts) for part in parts), key=lambda coverage: coverage.share)
+    measured = (_measure_part(index, part, texts, sentences_of) for part in parts)
+    return min(measured, key=lambda coverage: coverage.share)
 
 
-def _measure_part(index: IndexReader, question: str, texts: Sequence[str]) -> Coverage:
+def _measure_part(
+    index: IndexReader, question: str, texts: Sequence[str], sentences_of: Mapping[str, Sequence[frozenset[str]]]
+) -> Coverage:
+    """Measure one question; `sentences_of` has the words of each sentence of each text."""
     names = read_name_words(index, question)
     sought = topic_words(question) - names
-    about = _about(question, names, texts)
-    sentences = [words_of(text[start:end]) for text in about for start, end in split_sentences(text)]
+    sentences = [words for text in _about(question, names, texts) for words in sentences_of[text]]
     stems = Counter(held for words in sentences for held in set(map(stem, words)))
     absent = sorted(word for word in words_of(question) if stem(word) in sought and not stems[stem(word)])
     missing = _find_missing(index, absent, frozenset().union(*sentences), frozenset(stems))

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from graphrag_pipeline.evaluation.index_quality.duplicates import find_duplicates_by_name, measure_duplicates
 from graphrag_pipeline.evaluation.index_quality.figures import FIGURES, QualityFigure, spread_rows
 from graphrag_pipeline.evaluation.index_quality.graph_figures import measure_graph
-from graphrag_pipeline.evaluation.index_quality.placeholders import measure_placeholders, read_example_values
+from graphrag_pipeline.evaluation.index_quality.placeholders import measure_placeholders
 from graphrag_pipeline.evaluation.index_quality.report_figures import measure_citations
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import default_prompts
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.quality import QualitySettings
@@ -200,7 +201,7 @@ def test_example_texts_of_the_prompts_in_force_count(root: Root) -> None:
 
 
 def test_an_entity_of_the_example_counts_unless_its_text_names_it(root: Root, tmp_path: Path) -> None:
-    assert EXAMPLE_NAME.lower() in read_example_values(default_prompts()["extract_graph.txt"])[1]
+    assert EXAMPLE_NAME in PromptEchoes(default_prompts()["extract_graph.txt"]).example_names
     tables = contract_tables()
     tables["entities"] = replace_values(tables["entities"], "title", {1: EXAMPLE_NAME.upper()})
     assert measure_placeholders(root, freeze(tmp_path / "a", tables)).examples == (f"entity {EXAMPLE_NAME.upper()}",)
