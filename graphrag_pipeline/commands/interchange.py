@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,7 @@ def import_index(
     ] = False,
 ) -> None:
     """Import a Microsoft GraphRAG index and publish it as a snapshot."""
+    from graphrag_pipeline.evaluation.trial_searches import try_searches
     from graphrag_pipeline.interchange.graphrag_import import import_graphrag
     from graphrag_pipeline.pipeline.root import init_root
 
@@ -34,7 +36,8 @@ def import_index(
     init_root(root)
     project = open_root(root)
     with project.writing(), logging_costs(project, "import", "embeddings") as counted:
-        report = import_graphrag(directory, project.path, counted.embedder, project.settings, keep_vectors)
+        trial = partial(try_searches, project)
+        report = import_graphrag(directory, project.path, counted.embedder, project.settings, keep_vectors, trial)
     for note in report.notes:
         typer.echo(f"repaired: {note}")
     typer.echo(", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.rows.items()))

@@ -6,6 +6,7 @@ repairing rows (`imported_tables.py`), choosing vectors (`graphrag_vectors.py`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
 from graphrag_pipeline.storage.locks import one_writer
 from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
+from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 
@@ -40,7 +42,12 @@ class ImportReport:
 
 
 def import_graphrag(
-    source: Path, root: Path, embedder: Embedder, settings: Settings, keep_vectors: bool = False
+    source: Path,
+    root: Path,
+    embedder: Embedder,
+    settings: Settings,
+    keep_vectors: bool = False,
+    trial: Callable[[Snapshot], None] | None = None,
 ) -> ImportReport:
     """Publish a GraphRAG index in a root.
 
@@ -49,6 +56,7 @@ def import_graphrag(
         root: created if it does not exist; gets a settings.yaml if it has none.
         embedder: makes the vectors that the source lacks.
         keep_vectors: keep the source's vectors even if another model than `embedder` made them.
+        trial: see `publish`.
 
     Raises:
         PipelineError: the root holds an index of its own documents, the source lacks a table or a column, or the
@@ -71,7 +79,7 @@ def import_graphrag(
         )
         if not (root / SETTINGS_FILE).exists():
             files.replace(root / SETTINGS_FILE, render_settings(settings).encode())
-        publish(store, snapshot_id)
+        publish(store, snapshot_id, trial=trial)
         return ImportReport(snapshot_id, counts, notes)
 
 

@@ -36,6 +36,7 @@ from graphrag_pipeline.storage.vectors.folders import add_file_hashes
 
 _ORDER = (STAGE_TABLE, TABLE, MAPPED_TABLE, ARRAYS, VECTORS)
 """Kinds of parts in the order of repair: a part is made from parts of kinds before it."""
+DOWNLOADED = "downloaded from the shared store"
 _INDEX_MAKES = "removed; `index` makes it again"
 _WITHOUT_REPAIR = "run `graphrag-pipeline verify --repair`"
 
@@ -140,7 +141,7 @@ def _repair_part(
     root: Root, part: StoredPart, owners: Sequence[Snapshot], snapshots: Sequence[Snapshot]
 ) -> tuple[str, bool]:
     if not part.changed(is_fresh=True):
-        return "downloaded from the shared store", True
+        return DOWNLOADED, True
     if part.kind == STAGE_TABLE:
         part.path.unlink(missing_ok=True)
         return _INDEX_MAKES, True

@@ -9,10 +9,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.pipeline.file_repairs import DamagedFile, add_hashes, check_records, list_parts, repair_parts
+from graphrag_pipeline.pipeline.file_repairs import (
+    DOWNLOADED,
+    DamagedFile,
+    add_hashes,
+    check_records,
+    list_parts,
+    repair_parts,
+)
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.check_times import CheckTimes
 from graphrag_pipeline.storage.damage import StoredPart, find_changed_parts
@@ -54,8 +61,13 @@ def verify_root(root: Root, is_repairing: bool = False) -> Verification:
     """
     if not is_repairing:
         return _verify(root, list_parts(root), is_repairing=False)
+    # The shared store is followed before the repair, which downloads damaged files of snapshots.
+    before = find_changed_parts(list_parts(root), is_fresh=True) if root.shared else []
     with one_index_run(root.path), root.writing(), one_writer(root.path):
-        return _verify(root, list_parts(root), is_repairing=True)
+        found = _verify(root, list_parts(root), is_repairing=True)
+    named = {finding.path for finding in found.findings}
+    fetched = [DamagedFile.of(root, part, path, DOWNLOADED, True) for part, paths in before for path in paths]
+    return replace(found, findings=(*found.findings, *(item for item in fetched if item.path not in named)))
 
 
 def repair_before_index(root: Root, is_all: bool = False) -> Verification:

@@ -187,11 +187,17 @@ def _read_passed(path: Path) -> list[str]:
     return names if isinstance(names, list) and set(names) <= set(CHECKS) else []
 
 
-def publish(store: SnapshotStore, snapshot_id: str, settings: PublishingSettings | None = None) -> None:
+def publish(
+    store: SnapshotStore,
+    snapshot_id: str,
+    settings: PublishingSettings | None = None,
+    trial: Callable[[Snapshot], None] | None = None,
+) -> None:
     """Publish a snapshot if all its checks pass.
 
     Args:
         settings: limits of the checks in `checks.POLICY_CHECKS`; None: the defaults.
+        trial: searches the snapshot, and raises a PipelineError if a search fails.
 
     Raises:
         PipelineError: a check failed, or another snapshot is pinned; the published snapshot stays.
@@ -210,4 +216,6 @@ def publish(store: SnapshotStore, snapshot_id: str, settings: PublishingSettings
     if failed:
         reasons = "; ".join(f"{result.name}: {result.problems[0]}" for result in failed)
         raise PipelineError(f"candidate {snapshot_id} is not published, {len(failed)} checks failed: {reasons}")
+    if trial:
+        trial(snapshot)
     store.point_at(snapshot_id)

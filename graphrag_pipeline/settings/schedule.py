@@ -28,7 +28,12 @@ class ScheduleSettings(_ScheduleSection):
         False, description="Whether the cron schedule is on from the start; else switch it on in the UI."
     )
     cron: str = Field("0 3 * * *", description="Cron expression of the schedule.")
-    timezone: str = Field("UTC", description="Time zone of the cron expression, such as Europe/Berlin.")
+    timezone: str = Field("UTC", description="Time zone of the cron expressions, such as Europe/Berlin.")
+    run_verify: bool = Field(
+        False,
+        description="Whether the schedule of the job verify_files is on from the start; else switch it on in the UI.",
+    )
+    verify_cron: str = Field("0 4 * * 0", description="Cron expression of the job verify_files.")
     run_code_changes: bool = Field(
         False,
         description="Whether sensor and schedule also run stages that a changed prompt, model or setting made "

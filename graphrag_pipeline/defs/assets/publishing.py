@@ -54,6 +54,7 @@ def index_snapshot(run: StageRun) -> None:
     from graphrag_pipeline.defs.assets.published import of_snapshot, open_published
     from graphrag_pipeline.defs.assets.quality import of_quality
     from graphrag_pipeline.evaluation.regression_gate import check_golden_questions
+    from graphrag_pipeline.evaluation.trial_searches import try_searches
     from graphrag_pipeline.pipeline.stages import CANDIDATE
     from graphrag_pipeline.publishing.candidates import publish
 
@@ -69,6 +70,6 @@ def index_snapshot(run: StageRun) -> None:
         return
     run.details |= check_golden_questions(run.root, candidate)
     before = open_published(run.root)
-    publish(run.root.snapshots, candidate, run.settings.publishing)
+    publish(run.root.snapshots, candidate, run.settings.publishing, partial(try_searches, run.root))
     run.details |= of_snapshot(run.root, candidate, before) | metadata.of_calls(run.session.costs.total)
     run.details |= of_quality(run.root, candidate)

@@ -18,7 +18,7 @@ from graphrag_pipeline.defs.jobs.batch import batch_job
 from graphrag_pipeline.defs.jobs.evaluation import evaluation_job
 from graphrag_pipeline.defs.jobs.queries import QUERY_JOBS
 from graphrag_pipeline.defs.runs.errors import explain_error
-from graphrag_pipeline.defs.runs.names import ASSET_JOB, PUBLISHING_ASSET_JOBS, REINDEX_JOBS, STALE_REPORT
+from graphrag_pipeline.defs.runs.names import ASSET_JOB, PUBLISHING_ASSET_JOBS, REINDEX_JOBS, STALE_REPORT, VERIFY_FILES
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.pipeline.root import Root
@@ -29,7 +29,7 @@ _NOTIFIED_WITHIN_S = 10
 _PROCESS = "Run execution process"
 """The beginning of Dagster's message about a run process that ended unexpectedly."""
 
-_OTHER_JOBS = {STALE_REPORT, *(job.name for job in (*QUERY_JOBS, batch_job, evaluation_job))}
+_OTHER_JOBS = {STALE_REPORT, VERIFY_FILES, *(job.name for job in (*QUERY_JOBS, batch_job, evaluation_job))}
 
 
 def build_notification_sensors(root: Root) -> list[dg.SensorDefinition]:

@@ -1,6 +1,6 @@
-"""The cron schedules: one indexes what is stale, one observes the files that the user edits.
+"""The cron schedules: one indexes what is stale, one verifies files, one observes the files that the user edits.
 
-Both are off unless the settings turn them on.
+All are off unless the settings turn them on.
 """
 
 import dagster as dg
@@ -9,6 +9,7 @@ from dagster._utils.schedules import is_valid_cron_string
 from graphrag_pipeline.defs.automation.input_watch import why_not_unattended
 from graphrag_pipeline.defs.automation.sensors import why_busy
 from graphrag_pipeline.defs.jobs.observe_sources import observe_sources
+from graphrag_pipeline.defs.jobs.verify_files import verify_files
 from graphrag_pipeline.defs.runs.names import REINDEX_STALE
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import SettingsError
@@ -22,7 +23,7 @@ def build_schedules(root: Root) -> list[dg.ScheduleDefinition]:
         SettingsError: `schedule.cron` is not a cron string.
     """
     settings = root.settings.schedule
-    schedules = [build_schedule(root)]
+    schedules = [build_schedule(root), build_verify_schedule(root)]
     if settings.follow_data:
         observing = dg.ScheduleDefinition(
             name="observe_schedule",
@@ -36,6 +37,30 @@ def build_schedules(root: Root) -> list[dg.ScheduleDefinition]:
     return schedules
 
 
+def build_verify_schedule(root: Root) -> dg.ScheduleDefinition:
+    """Return the schedule that verifies all files, under the settings of a root.
+
+    Raises:
+        SettingsError: `schedule.verify_cron` is not a cron string.
+    """
+    settings = root.settings.schedule
+    _check_cron("verify_cron", settings.verify_cron)
+    status = dg.DefaultScheduleStatus.RUNNING if settings.run_verify else dg.DefaultScheduleStatus.STOPPED
+    return dg.ScheduleDefinition(
+        name="verify_schedule",
+        job=verify_files,
+        cron_schedule=settings.verify_cron,
+        execution_timezone=settings.timezone,
+        default_status=status,
+        description="Compares all files with their hashes and repairs them, at the times of schedule.verify_cron.",
+    )
+
+
+def _check_cron(option: str, cron: str) -> None:
+    if not is_valid_cron_string(cron):
+        raise SettingsError(f"schedule.{option}: {cron!r} is not a cron string; write five fields, such as 0 3 * * *")
+
+
 def build_schedule(root: Root) -> dg.ScheduleDefinition:
     """Return the schedule that indexes, under the settings of a root.
 
@@ -43,10 +68,7 @@ def build_schedule(root: Root) -> dg.ScheduleDefinition:
         SettingsError: `schedule.cron` is not a cron string.
     """
     settings = root.settings.schedule
-    if not is_valid_cron_string(settings.cron):
-        raise SettingsError(
-            f"schedule.cron: {settings.cron!r} is not a cron string; write five fields, such as 0 3 * * *"
-        )
+    _check_cron("cron", settings.cron)
 
     @dg.schedule(
         name="reindex_schedule",

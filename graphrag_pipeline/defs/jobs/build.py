@@ -9,6 +9,7 @@ from graphrag_pipeline.defs.jobs.observe_sources import observe_sources
 from graphrag_pipeline.defs.jobs.queries import QUERY_JOBS
 from graphrag_pipeline.defs.jobs.reindex import build_reindex_jobs
 from graphrag_pipeline.defs.jobs.stale_report import build_stale_report
+from graphrag_pipeline.defs.jobs.verify_files import verify_files
 from graphrag_pipeline.defs.runs.names import BUCKET_JOB, CORPUS_JOB, REPORTS_JOB
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT
@@ -18,8 +19,8 @@ Job = dg.JobDefinition | UnresolvedAssetJobDefinition
 
 def build_jobs(root: Root) -> list[Job]:
     """Build all jobs."""
-    answering = [*QUERY_JOBS, batch_job, evaluation_job]
-    return [*build_asset_jobs(), *build_reindex_jobs(root), build_stale_report(root), observe_sources, *answering]
+    others = [build_stale_report(root), observe_sources, verify_files, *QUERY_JOBS, batch_job, evaluation_job]
+    return [*build_asset_jobs(), *build_reindex_jobs(root), *others]
 
 
 def build_asset_jobs() -> list[UnresolvedAssetJobDefinition]:

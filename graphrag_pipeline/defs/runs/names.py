@@ -33,5 +33,8 @@ PUBLISHING_ASSET_JOBS = (CORPUS_JOB, REPORTS_JOB)
 ASSET_JOB = "__ASSET_JOB"
 """Dagster's job for assets that are materialized in the UI, by a backfill or by an automation condition."""
 
+VERIFY_FILES = "verify_files"
+"""The job that compares files with their hashes."""
+
 STALE_REPORT = "stale_report"
 """The job that shows what is stale."""

@@ -38,6 +38,12 @@ def _is_changed(folder: Path) -> bool:
     return bool(find_changed_arrays(folder) if is_arrays else find_changed_files(folder))
 
 
+def _warn_of_damage(places: Iterable[Path]) -> None:
+    for place in places:
+        if place.exists():
+            _log.warning("`%s` is damaged; downloading it again", place)
+
+
 class Transfer:
     """The files of a root, and the objects of its store.
 
@@ -85,10 +91,12 @@ class Transfer:
     def _fetch_tables(self, manifest: Manifest, missing: MissingObjects) -> None:
         places = {name: self.place(object_name) for name, object_name in table_names(manifest).items()}
         cut = [name for name, path in places.items() if find_changed_file(path)]
+        _warn_of_damage(places[name] for name in cut)
         self.fetch({table_names(manifest)[name]: places[name] for name in cut}, missing)
 
     def _fetch_folders(self, manifest: Manifest, missing: MissingObjects) -> None:
         archives = [name for name in archive_names(manifest) if _is_changed(self.place(name))]
+        _warn_of_damage(self.place(name) for name in archives)
         with self._working_folder() as working:
             packed = {name: working / str(number) for number, name in enumerate(archives)}
             self.fetch(packed, missing)

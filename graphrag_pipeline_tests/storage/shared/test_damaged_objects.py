@@ -1,0 +1,43 @@
+"""Damaged objects of a shared store are never used, and a damaged copy is downloaded again."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.verification import verify_root
+from graphrag_pipeline_tests.support.damage import flip_bit, index_files, zero
+from graphrag_pipeline_tests.support.machines import index, machine, reader
+
+
+@pytest.fixture(scope="module")
+def _indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("damaged_objects")
+    index(machine(folder / "one", f"file://{folder / 'store'}"))
+    return folder
+
+
+@pytest.mark.parametrize("pattern", ["snapshots/tables/entities/*", "snapshots/*/*.tar", "snapshots/vectors/*/*.tar"])
+def test_a_changed_object_is_refused_and_not_kept(_indexed: Path, tmp_path: Path, pattern: str) -> None:
+    shutil.copytree(_indexed / "store", tmp_path / "store")
+    path = sorted((tmp_path / "store").glob(pattern))[0]
+    flip_bit(path, 8 * path.stat().st_size // 3)
+    second = reader(tmp_path / "two", f"file://{tmp_path / 'store'}")
+    with pytest.raises(NoSnapshotError, match=r"damaged|not what its name promises"):
+        second.follow()
+    assert second.snapshots.current() is None, "nothing is published from a damaged object"
+
+
+def test_a_damaged_copy_is_downloaded_again(_indexed: Path, tmp_path: Path) -> None:
+    second = reader(tmp_path / "two", f"file://{_indexed / 'store'}")
+    second.pull()
+    for folder in ("tables/documents", "snapshots/tables/entities", "snapshots/vectors/default-text_unit-text"):
+        zero(index_files(second.path, [folder])[-1])
+    found = verify_root(Root(second.path), is_repairing=True)
+    assert {finding.outcome for finding in found.findings} == {"downloaded from the shared store"}
+    assert len(found.findings) == 3 and found.is_whole
+    assert verify_root(Root(second.path)).findings == ()
