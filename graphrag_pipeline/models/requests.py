@@ -1,6 +1,8 @@
 """Request keys: equal keys mean equal requests, for every sender and endpoint address.
 
-The key is a hash of everything that decides the reply: model, parameters, messages, response format, repeat number.
+The key is a hash of everything that decides the reply: model, parameters, messages, response format, repeat number. The
+address is not part of it, so that replies serve after a server has moved. `chat_model.cache_name` tells two models of
+one name apart.
 
 Keep out: the address, the API key, time-outs, limits, and the form of a request for an endpoint that lacks a feature.
 """
@@ -24,12 +26,11 @@ def canonical_json(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
-def request_key_of(model: str, parameters: Mapping[str, Any], request: ChatRequest[Any]) -> str:
-    """Return 32 hex digits of model, parameters, messages, response format and repeat number."""
+def request_key_of(model: str, parameters: Mapping[str, Any], request: ChatRequest[Any], cache_name: str = "") -> str:
+    """Return 32 hex digits of model, parameters, messages, response format, repeat number and name of the cache."""
     messages = [{"role": message["role"], "content": message["content"]} for message in request.messages]
-    return stable_hash(
-        "chat", canonical_json([model, dict(parameters), messages, request.response_format, request.repeat])
-    )
+    parts = [model, dict(parameters), messages, request.response_format, request.repeat]
+    return stable_hash("chat", canonical_json([*parts, cache_name] if cache_name else parts))
 
 
 def sendable(text: str) -> str:

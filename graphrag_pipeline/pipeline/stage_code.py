@@ -39,6 +39,8 @@ def code_of(
         code |= {f"{stage.engine} model": model.model, f"{stage.engine} parameters": model.parameters}
         if isinstance(model.context_window, int):  # roots without one keep their version
             code[f"{stage.engine} context window"] = model.context_window
+        if model.cache_name:
+            code[f"{stage.engine} cache name"] = model.cache_name
         code |= {f"prompt {name}": version for name, version in (prompt_versions or {}).items()}
     elif stage.rules:
         code["rules"] = stage.rules

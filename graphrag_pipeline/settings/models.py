@@ -104,6 +104,14 @@ class ChatModelSettings(_EndpointSettings):
         "does not refuse; it is remembered for the run.",
     )
 
+    cache_name: str = Field(
+        "",
+        max_length=100,
+        description="Name of the set of stored replies to use. Stored replies of a model serve at every address, so a "
+        "server may move. If another model now has the same name, as on a local server, set or change this name: every "
+        "stage of the model is then requested again.",
+    )
+
     @property
     def reply_cap(self) -> int | None:
         """Most tokens of every reply that the parameters set; it replaces `max_reply_tokens` of the sections."""

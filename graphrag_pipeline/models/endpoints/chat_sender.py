@@ -14,6 +14,7 @@ thinks first, the conversation is sent once more with room for thoughts.
 | the window | the settings, the list of models, refusals, replies that end at it (`windows.py`) |
 | whether it thinks before it writes | reasoning tokens in the usage, or nothing but thoughts in a reply that was cut |
 | the longest reply | the usage |
+| whether it cuts prompts without an error | a usage that counts far fewer tokens than were sent |
 
 Keep out: storage, forms of structured outputs, and what a reply means (`openai_client.py`).
 """
@@ -49,6 +50,10 @@ _LOG = logging.getLogger(__name__)
 _PATH = "/chat/completions"
 _UNNAMED = 0.75  # of a refused prompt: the window that is assumed if the endpoint does not name it
 
+COUNTED_SHARE = 0.6
+"""Share of the tokens of a prompt that an endpoint must count; models count 0.9 to 1.15 of ours."""
+LEAST_JUDGED = 1000
+"""Tokens of a prompt from which its count is judged: servers cut at 2,048 tokens or more."""
 EXPECTED_COMPLETION = 1000
 """Tokens that rate limits expect of a reply until a longer one arrives."""
 THINKING_TOKENS = 16_000
@@ -61,12 +66,14 @@ class LearnedModel:
 
     Attributes:
         thinks: whether it thinks before it writes, so that a cap must leave room for that.
+        is_cutting: whether the endpoint seems to cut prompts without an error.
     """
 
     forms: ReplyForms = field(default_factory=ReplyForms)
     window: ModelWindow = field(default_factory=lambda: ModelWindow(None))
     longest_completion: int = EXPECTED_COMPLETION
     thinks: bool = False
+    is_cutting: bool = False
 
     @classmethod
     def of_settings(cls, settings: ChatModelSettings) -> LearnedModel:
@@ -159,8 +166,24 @@ class ChatSender:
         body = {"messages": list(turns), **more}
         sent = await self._endpoint.post(_PATH, body, key, expected, read_completion, caller, on_token, cap)
         self._learned.window.note_count(size.n_tokens, sent.usage.prompt_tokens)
+        self._note_silent_cut(turns, sent.usage.prompt_tokens, expected.prompt_tokens)
         self._learned.longest_completion = max(longest, sent.usage.completion_tokens)
         return sent
+
+    def _note_silent_cut(self, turns: Sequence[Message], n_counted: int, n_expected: int) -> None:
+        """Warn once if the endpoint counts far fewer tokens than it was sent."""
+        if self._learned.is_cutting or not 0 < n_counted < COUNTED_SHARE * n_expected:
+            return
+        n_sent = count_prompt(turns)
+        if n_sent < LEAST_JUDGED or n_counted >= COUNTED_SHARE * n_sent:
+            return
+        self._learned.is_cutting = True
+        _LOG.warning(
+            "%s at %s counted %d tokens in a prompt of about %d: the server seems to cut prompts to its context "
+            "without an error, as Ollama does. Start it with a larger context (Ollama: OLLAMA_CONTEXT_LENGTH=16384) or "
+            "set chat_model.context_window to the context that it has, so that prompts are made to fit",
+            self._settings.model, self._endpoint.host, n_counted, n_sent,
+        )  # fmt: skip
 
     async def _read_window(self) -> None:
         window = self._learned.window

@@ -86,7 +86,8 @@ class OpenAIChatModel:
     ) -> None:
         self.stage = stage
         self.stats = CallStats()
-        self.fingerprint = stable_hash("chat", settings.model, canonical_json(settings.parameters))
+        named = (settings.cache_name,) if settings.cache_name else ()
+        self.fingerprint = stable_hash("chat", settings.model, canonical_json(settings.parameters), *named)
         self.max_concurrency = settings.max_concurrency
         self._settings = settings
         self._cache = cache

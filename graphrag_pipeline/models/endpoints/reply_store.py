@@ -33,7 +33,7 @@ class ReplyStore:
 
     def key_of(self, request: ChatRequest[Any]) -> str:
         """Return the key of a whole reply."""
-        return request_key_of(self._settings.model, self._settings.parameters, request)
+        return request_key_of(self._settings.model, self._settings.parameters, request, self._settings.cache_name)
 
     def read(self, requests: Sequence[ChatRequest[Any]], is_cut: bool) -> list[tuple[str, StoredReply] | None]:
         """Return the key and the stored reply of each request: a whole or rejected one, or else one that was cut."""

@@ -439,3 +439,38 @@ def test_an_endpoint_that_needs_a_key_names_the_variable(tmp_path: Path, monkeyp
 def test_the_thoughts_of_a_reasoning_model_are_not_its_reply(tmp_path: Path) -> None:
     with running_model_server(lambda request: f"<think>\nHm.\n</think>\n\n{FACT}") as server:
         assert complete(chat_model(server.base_url, tmp_path), ask("Who?")).text == FACT
+
+
+def test_stored_replies_serve_at_every_address_but_not_under_another_cache_name(tmp_path: Path) -> None:
+    with running_model_server(lambda request: FACT) as first:
+        before = complete(chat_model(first.base_url, tmp_path), ask("Who?"))
+    with running_model_server(lambda request: "fact: another model") as second:
+        moved = complete(chat_model(second.base_url, tmp_path), ask("Who?"))
+        other = complete(chat_model(second.base_url, tmp_path, cache_name="larger"), ask("Who?"))
+        assert second.count() == 1
+    assert (moved.value, moved.is_cached, moved.request_key) == (before.value, True, before.request_key)
+    assert other.value == "fact: another model" and other.request_key != before.request_key
+    named, plain = (chat_model(second.base_url, tmp_path, cache_name=name).fingerprint for name in ("larger", ""))
+    assert named != plain == chat_model(first.base_url, tmp_path).fingerprint
+
+
+def test_a_prompt_that_the_server_cuts_silently_is_reported_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    long = "Ada met Charles in London. " * 400
+    with running_model_server(lambda request: Reply(FACT, prompt_tokens=1024)) as server:
+        chat = chat_model(server.base_url, tmp_path)
+        for question in ("Short?", f"{long} Who?", f"{long} Where?"):
+            complete(chat, ask(question))
+    warnings = [record.getMessage() for record in caplog.records if "without an error" in record.getMessage()]
+    assert len(warnings) == 1 and "counted 1024 tokens in a prompt of about 2" in warnings[0]
+    assert "OLLAMA_CONTEXT_LENGTH" in warnings[0] and "chat_model.context_window" in warnings[0]
+
+
+def test_a_usage_that_is_missing_or_counts_all_is_no_sign_of_a_cut_prompt(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for tokens in (None, 0, 2800):
+        with running_model_server(lambda request, tokens=tokens: Reply(FACT, prompt_tokens=tokens)) as server:
+            complete(chat_model(server.base_url, tmp_path / str(tokens)), ask("Ada met Charles in London. " * 400))
+    assert not [record for record in caplog.records if "without an error" in record.getMessage()]
