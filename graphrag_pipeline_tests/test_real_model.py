@@ -178,7 +178,7 @@ def count_replies(root: Root, stage: str) -> tuple[int, int]:
 
 def examples_of_prompts() -> set[str]:
     """Return the quoted texts of `LEAST_WORDS` words or more in the bundled prompts, and names of examples, folded."""
-    names = re.findall(r'\("entity"<\|>(\w+ \w[^<]*)<', default_prompts()["extract_graph"])
+    names = re.findall(r'\("entity"<\|>(\w+ \w[^<]*)<', default_prompts()["extract_graph.txt"])
     assert len(names) > 1
     quoted = (found for text in default_prompts().values() for found in re.findall(r'"([^"{}]+)"', text))
     found = {fold(text) for text in quoted if len(text.split()) >= LEAST_WORDS} | {fold(name) for name in names}
