@@ -36,3 +36,13 @@ def test_documents_that_name_the_same_things_need_more_descriptions(tmp_path: Pa
     ]
     assert counts[0]["summarized_descriptions"] >= 3 and counts[1]["summarized_descriptions"] == 0
     assert counts[0]["entity_embeddings"] < counts[1]["entity_embeddings"]
+
+
+def test_an_equal_sample_is_read_once_and_other_settings_read_it_again(tmp_path: Path) -> None:
+    documents = build_documents(
+        list(make_root(tmp_path / "root", {"a.txt": "Maud Harlan met Piet Maas."}).read_input())
+    )
+    first = measure_sample(documents, Settings())
+    assert measure_sample(documents, Settings()) is first
+    other = Settings.model_validate({"extraction": {"max_entities_per_sentence": 2}})
+    assert measure_sample(documents, other) is not first
