@@ -25,11 +25,11 @@ from graphrag_pipeline.pipeline.document_traces import (
     find_needed_replies,
     find_text_hashes,
 )
-from graphrag_pipeline.pipeline.retention import sweep_shared, unused_records
+from graphrag_pipeline.pipeline.retention import sweep_root
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE
 from graphrag_pipeline.pipeline.tuned_sets import folder_of, list_sets
-from graphrag_pipeline.storage.garbage import SweepReport, check_readable, sweep
+from graphrag_pipeline.storage.garbage import SweepReport, check_readable
 from graphrag_pipeline.storage.history import refusal_of
 from graphrag_pipeline.storage.locks import hold_alone, is_held, one_index_run, one_writer
 from graphrag_pipeline.storage.snapshots import Snapshot
@@ -93,8 +93,7 @@ def forget_document(root: Root, document: str) -> Forgotten:
         for folder in folders.values():
             rewrite_whole(root.snapshots.folder / "vectors", folder)
         # Last: these files name the document, so that forgetting can be repeated after a crash.
-        swept = sweep(root.tables, root.snapshots, doomed, math.inf, unused_records(root))
-        swept = sweep_shared(root, swept)
+        swept = sweep_root(root, doomed, math.inf)
         if not known:
             raise PipelineError(
                 f"document {document!r}: no snapshot and no file of the index holds a document of this path or id; it "

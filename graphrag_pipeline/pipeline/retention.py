@@ -5,6 +5,7 @@ Keep out: finding unnamed files (`storage/garbage.py`), and documents that must 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,15 +27,22 @@ def prune(root: Root, n_kept: int, before: float, is_dry_run: bool = False) -> S
     with one_index_run(root.path), root.writing(), one_writer(root.path):
         check_readable(root.tables, root.snapshots)
         old = find_old_snapshots(root.tables, root.snapshots, n_kept, before)
-        swept = sweep(root.tables, root.snapshots, old, before, unused_records(root), is_dry_run)
-        return sweep_shared(root, swept, is_dry_run)
+        return sweep_root(root, old, before, is_dry_run)
 
 
-def sweep_shared(root: Root, swept: SweepReport, is_dry_run: bool = False) -> SweepReport:
-    """Remove from the shared store, if the root has one, the objects that nothing names after a sweep of the root."""
+def sweep_root(root: Root, doomed: Sequence[str], before: float, is_dry_run: bool = False) -> SweepReport:
+    """Sweep a root and its shared store (`garbage.sweep`); the caller is the only writer of both.
+
+    The store's state stops listing the snapshots first, then the root loses their files, then the store. A process
+    that follows the store meanwhile waits, so that it cannot fetch a manifest back. A kill at any moment leaves no
+    listed snapshot without its objects.
+    """
+    others = unused_records(root)
     if root.shared is None:
-        return swept
-    return replace(swept, objects=tuple(root.shared.remove_unnamed(swept.snapshots, is_dry_run)))
+        return sweep(root.tables, root.snapshots, doomed, before, others, is_dry_run)
+    with root.shared.alone():
+        swept = sweep(root.tables, root.snapshots, doomed, before, others, is_dry_run, root.shared.unlist)
+    return replace(swept, objects=tuple(root.shared.remove_unnamed(swept.snapshots if is_dry_run else (), is_dry_run)))
 
 
 def unused_records(root: Root) -> list[Path]:

@@ -106,7 +106,12 @@ def check_names(names: Iterable[object], place: object, is_valid: Callable[[obje
     """
     for name in names:
         if not is_valid(name):
-            raise PipelineError(
-                f"`{place}` names the file or folder {name!r}, which is not a name that graphrag-pipeline gives; check "
-                "who may write there, since it may have been changed on purpose. Nothing that it names was written"
-            )
+            raise foreign_name_error(name, place)
+
+
+def foreign_name_error(name: object, place: object) -> PipelineError:
+    """Return the error for a name that could lead out of the folders of an index."""
+    return PipelineError(
+        f"`{place}` names the file or folder {name!r}, which is not a name that graphrag-pipeline gives; check "
+        "who may write there, since it may have been changed on purpose. Nothing that it names was written"
+    )

@@ -6,7 +6,7 @@ first, so that every listed snapshot has its files; a kill in between leaves fil
 
 A sweep removes what nothing names. So it removes nothing while a manifest, a head or a pointer cannot be read, since
 that file may name any other (`check_readable`). The caller keeps writers out. Keep out: the policy which snapshots to
-keep, and replies of models.
+keep, replies of models, and objects of a shared store.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,6 +125,7 @@ def sweep(
     before: float,
     others: Iterable[Path] = (),
     is_dry_run: bool = False,
+    unlist: Callable[[Sequence[str]], object] = lambda gone: None,
 ) -> SweepReport:
     """Remove snapshots, and every file older than `before` that no head and no other snapshot names.
 
@@ -133,6 +134,7 @@ def sweep(
         before: seconds since 1970.
         others: more files to remove if they are older than `before`.
         is_dry_run: report what would be removed, and remove nothing.
+        unlist: called with the snapshots that are removed, while no reader can open them and before a file is removed.
 
     Raises:
         PipelineError: a manifest, a head or a pointer cannot be read (`check_readable`).
@@ -148,6 +150,7 @@ def sweep(
         paths = sorted({path for path in unnamed if _modified(path) < before} - places)
         n_bytes = sum(map(_size_of, (*paths, *places)))
         if not is_dry_run:
+            unlist(gone)
             for snapshot_id in gone:
                 store.path_of(snapshot_id).unlink(missing_ok=True)
             for kind, folder in collections:

@@ -56,6 +56,11 @@ def one_store_sync(root: Path) -> AbstractContextManager[None]:
     return _one_process(_store_lock(root, "sync"), f"`{root}`: another process is fetching the index; waiting for it")
 
 
+def is_store_written(root: Path) -> bool:
+    """Return whether a process of this root is inside `one_store_writer`."""
+    return is_held(_store_lock(root, "writer"))
+
+
 def _store_lock(root: Path, name: str) -> Path:
     return root / "cache" / "store" / f"{name}.lock"
 

@@ -125,7 +125,8 @@ class Manifest:
             yield from (name, entry["file"])
         for folder in self.vectors.values():
             yield from (folder.name, folder.content)
-        yield from filter(None, (self.adjacency, self.sentences))
+        yield self.adjacency
+        yield from filter(None, [self.sentences])
 
     @property
     def id(self) -> str:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.errors import NewerFormatError, PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.storage.shared.state import StoreState
@@ -30,9 +30,15 @@ class StoreNotes:
         self._pending_path = folder / f"{name}.again.json"
 
     def state(self) -> StoreState | None:
-        """Return the last state read from the store; None if it is unknown."""
+        """Return the last state read from the store; None if it is unknown.
+
+        Raises:
+            NewerFormatError: a newer release wrote it.
+        """
         try:
             return StoreState.from_bytes(self._state_path.read_bytes(), str(self._state_path))
+        except NewerFormatError:
+            raise
         except (FileNotFoundError, PipelineError):  # a damaged note counts as missing
             return None
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from graphrag_pipeline.errors import LeaseLostError, NoSnapshotError, PipelineError, StoreError
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.settings.settings import Settings
-from graphrag_pipeline.storage.locks import one_store_sync, one_store_writer
+from graphrag_pipeline.storage.locks import is_store_written, one_store_sync, one_store_writer
 from graphrag_pipeline.storage.shared.lease import Lease
 from graphrag_pipeline.storage.shared.notes import StoreNotes
 from graphrag_pipeline.storage.shared.numbered_states import NumberedStates
@@ -172,16 +172,17 @@ class SharedStore:
                 "%s: no index there, or the URL is wrong; using the copy in `%s`, which no other machine has. "
                 "Run `graphrag-pipeline index` to upload it", self.url, self._root,
             )  # fmt: skip
-        elif current not in there.snapshots and there.current == self._last_seen():
+        elif self._is_only_here(there) and not is_store_written(self._root) and self._is_only_here(self._read()):
             self._has_warned = True
             _log.warning(
                 "`%s`: snapshot %s was published here only, since its upload to %s failed; there %s is published. "
                 "Run `graphrag-pipeline index` to upload it", self._root, current, self.url, there.current,
             )  # fmt: skip
 
-    def _last_seen(self) -> str | None:
+    def _is_only_here(self, there: StoreState) -> bool:
+        """Return whether the published snapshot of the root is not in the store, as before the end of a push."""
         note = self._notes.state()
-        return note.current if note else None
+        return self._copy.current() not in there.snapshots and there.current == (note.current if note else None)
 
     def _take_published(self, there: StoreState) -> StoreState:
         base = self._base(there)
@@ -260,6 +261,7 @@ class SharedStore:
             return
         with one_store_writer(self._root), self._as_holder() as session:
             session.there = self._take(self._take_all)
+            session.repair_listing()
             try:
                 yield
             except LeaseLostError:
@@ -300,8 +302,20 @@ class SharedStore:
         """Mark vectors for another upload, since they were rewritten under their old names; survives a kill."""
         self._notes.write_pending_uploads({*self._notes.pending_uploads(), *map(vectors_name, folders)})
 
+    def alone(self) -> AbstractContextManager[None]:
+        """Keep other processes of this root from following, pulling and fetching."""
+        return one_store_sync(self._root)
+
+    def unlist(self, removed: Collection[str]) -> None:
+        """Publish a state without some snapshots; only allowed inside `writing`."""
+        self._writer.push(removed)
+
     def remove_unnamed(self, removed: Collection[str] = (), is_dry_run: bool = False) -> list[str]:
         """Call `WriteSession.remove_unnamed`; only allowed inside `writing`."""
+        return self._writer.remove_unnamed(removed, is_dry_run)
+
+    @property
+    def _writer(self) -> WriteSession:
         if self._session is None:
-            raise RuntimeError("call remove_unnamed inside `writing`")
-        return self._session.remove_unnamed(removed, is_dry_run)
+            raise RuntimeError("call this inside `writing`")
+        return self._session

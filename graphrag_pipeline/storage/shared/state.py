@@ -21,6 +21,8 @@ from graphrag_pipeline.storage.vectors.folders import VectorFolder
 from graphrag_pipeline.storage.vectors.registry import LANCEDB
 
 STATE_FORMAT = FileFormat()
+OWNED = ("tables", "snapshots")
+"""Folders of a root and of the store whose files and objects belong to the index."""
 _T = TypeVar("_T")
 
 
@@ -133,6 +135,16 @@ def manifest_name(snapshot_id: str) -> str:
     return f"snapshots/{snapshot_id}.json"
 
 
+def is_manifest_name(name: str) -> bool:
+    """Return whether an object is a manifest."""
+    return name.count("/") == 1 and name.startswith("snapshots/")
+
+
+def searched_names(manifest: Manifest) -> set[str]:
+    """Return the objects that a search of a snapshot needs, and its manifest."""
+    return {manifest_name(manifest.id), *table_names(manifest).values(), *archive_names(manifest)}
+
+
 def table_names(manifest: Manifest) -> dict[str, str]:
     """Return the object of each contract table."""
     return {name: f"snapshots/tables/{name}/{entry['file']}" for name, entry in manifest.tables.items()}
@@ -174,6 +186,5 @@ def named_objects(state: StoreState, manifests: Mapping[str, Manifest]) -> set[s
     """
     names = {name for head in state.heads.values() for name in head_names(head)}
     for snapshot_id, manifest in manifests.items():
-        names |= {manifest_name(snapshot_id), *table_names(manifest).values(), *archive_names(manifest)}
-        names.update(stage_file_names(manifest))
+        names |= {manifest_name(snapshot_id), *searched_names(manifest), *stage_file_names(manifest)}
     return names

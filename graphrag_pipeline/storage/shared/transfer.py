@@ -18,13 +18,16 @@ from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.filesystem.listed_folders import find_changed_files
 from graphrag_pipeline.storage.arrays import find_changed_arrays
 from graphrag_pipeline.storage.damage import find_changed_file
+from graphrag_pipeline.storage.formats import check_names, foreign_name_error
 from graphrag_pipeline.storage.manifests import Manifest, hash_path, mapped_name
 from graphrag_pipeline.storage.shared.folders import pack, unpack
 from graphrag_pipeline.storage.shared.objects import ObjectStore
-from graphrag_pipeline.storage.shared.state import archive_names, table_names
+from graphrag_pipeline.storage.shared.state import OWNED, archive_names, manifest_name, table_names
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 
 _log = logging.getLogger(__name__)
+UPLOAD_AGAIN = "run `graphrag-pipeline snapshots prune` on the machine that made the index, to upload it again"
+"""The way out of a missing object, for messages."""
 MissingObjects = set[str] | None
 """Collects the names of objects that the store lacks, for a writer that uploads them again; None: raise an error."""
 
@@ -57,7 +60,15 @@ class Transfer:
         self._folder = folder
 
     def place(self, name: str) -> Path:
-        """Return the path of an object in the root: a file, or the folder of an archive."""
+        """Return the path of an object in the root: a file, or the folder of an archive.
+
+        Raises:
+            PipelineError: the path would not be in a folder of the index.
+        """
+        folder, *parts = name.split("/")
+        check_names((folder, *parts), self._objects.url)
+        if folder not in OWNED or not parts:
+            raise foreign_name_error(name, self._objects.url)
         return self._root / name.removesuffix(".tar")
 
     def fetch(self, targets: Mapping[str, Path], missing: MissingObjects) -> None:
@@ -70,11 +81,38 @@ class Transfer:
         if absent and missing is None:
             raise MissingObjectError(
                 f"{self._objects.url}: {absent[0]} is missing or damaged (and {len(absent) - 1} more), but the store "
-                "names it; "
-                "run `graphrag-pipeline snapshots prune` on the machine that made the index, to upload it again"
+                f"names it; {UPLOAD_AGAIN}"
             )
         if missing is not None:
             missing.update(absent)
+
+    def fetch_manifests(self, ids: Collection[str], missing: MissingObjects) -> None:
+        """Download manifests; each gets its place only if its content is that of its id.
+
+        Raises:
+            MissingObjectError: see `fetch`; a damaged one counts as missing.
+            NewerFormatError: a newer release wrote one.
+            PipelineError: one names a file outside its folder.
+        """
+        if not ids:
+            return
+        with self._working_folder() as working:
+            self.fetch({manifest_name(i): working / i for i in ids}, missing)
+            damaged = [manifest_name(i) for i in ids if (working / i).exists() and not self._put_manifest(i, working)]
+        if damaged and missing is None:
+            raise MissingObjectError(f"{self._objects.url}: {damaged[0]} is damaged; {UPLOAD_AGAIN}")
+        if missing is not None:
+            missing.update(damaged)
+
+    def _put_manifest(self, snapshot_id: str, folder: Path) -> bool:
+        """Put a downloaded manifest in its place if it is whole; return whether it is."""
+        data, name = (folder / snapshot_id).read_bytes(), manifest_name(snapshot_id)
+        try:
+            Manifest.from_json(data, snapshot_id, f"{self._objects.url}/{name}")
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return False
+        files.replace(self.place(name), data)
+        return True
 
     def fetch_snapshot(self, manifest: Manifest, snapshots: SnapshotStore, missing: MissingObjects) -> None:
         """Download the missing and damaged files of a snapshot, and make its mapped tables.

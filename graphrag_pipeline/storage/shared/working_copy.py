@@ -11,7 +11,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.storage.history import clear_refusal, record_refusal, refusal_of
@@ -25,8 +25,8 @@ from graphrag_pipeline.storage.shared.state import (
     find_conflicts,
     head_names,
     heads_to_take,
-    manifest_name,
     named_objects,
+    searched_names,
     stage_file_names,
 )
 from graphrag_pipeline.storage.shared.transfer import MissingObjects, Transfer
@@ -77,8 +77,8 @@ class WorkingCopy:
         """
         heads = {**there.heads, **self.heads()}
         current, pinned = self.current() or there.current, self._snapshots.pinned()
-        wanted = set(self._snapshots.ids()) if there.is_empty else self._in_use(heads)
-        ids = [i for i in self._snapshots.ids() if i in there.snapshots or (i in wanted and self._is_whole(i))]
+        wanted = set(self._snapshots.ids()) if there.is_empty else self.in_use(heads)
+        ids = [i for i in self._snapshots.ids() if i in there.snapshots or (i in wanted and self.is_whole(i))]
         return StoreState(
             n_buckets=n_buckets if heads else there.n_buckets,
             heads=heads,
@@ -88,9 +88,9 @@ class WorkingCopy:
             rewritten=there.rewritten,
         )
 
-    def _in_use(self, heads: Mapping[str, Head]) -> set[str | None]:
+    def in_use(self, heads: Mapping[str, Head] | None = None) -> set[str | None]:
         """Return the ids that the pointer, the pin and the candidate of the root name."""
-        candidate = heads.get(f"{INDEX_CANDIDATE}/{WHOLE}")
+        candidate = (self.heads() if heads is None else heads).get(f"{INDEX_CANDIDATE}/{WHOLE}")
         return {self.current(), self._snapshots.pinned(), candidate.data_version if candidate else None}
 
     def current(self) -> str | None:
@@ -110,7 +110,8 @@ class WorkingCopy:
             refusal=refusal_of(self._snapshots, snapshot_id),
         )
 
-    def _is_whole(self, snapshot_id: str) -> bool:
+    def is_whole(self, snapshot_id: str) -> bool:
+        """Return whether the root has the manifest of a snapshot and all files that a search needs."""
         # Without opening it: that waits for an exclusive lock, which the caller may hold.
         for manifest in self.manifests([snapshot_id]).values():
             store = self._snapshots
@@ -126,6 +127,18 @@ class WorkingCopy:
             except NoSnapshotError:
                 continue
         return found
+
+    def all_manifests(self, ids: Iterable[str]) -> dict[str, Manifest]:
+        """Return the manifests of the root by id, before something is removed that they do not name.
+
+        Raises:
+            PipelineError: one of them cannot be read.
+        """
+        return {snapshot_id: self._snapshots.manifest(snapshot_id) for snapshot_id in ids}
+
+    def searched_objects(self, snapshot_id: str) -> set[str]:
+        """Return the objects that a search of a snapshot needs."""
+        return searched_names(self._snapshots.manifest(snapshot_id))
 
     # --------------------------------------------------------------------------------------- applying the store's state
 
@@ -164,7 +177,12 @@ class WorkingCopy:
     def _take_manifests(self, there: StoreState, missing: MissingObjects) -> None:
         known = self.manifests(there.snapshots)
         new = [i for i in there.snapshots if i not in known]
-        self._transfer.fetch({manifest_name(i): self._snapshots.path_of(i) for i in new}, missing)
+        needed = {there.current, there.pinned}
+        self._transfer.fetch_manifests([i for i in new if i in needed], missing)
+        lost = set[str]() if missing is None else missing
+        self._transfer.fetch_manifests([i for i in new if i not in needed], lost)
+        if missing is None and lost:
+            _log.warning("the shared store lists snapshots without %s; run `graphrag-pipeline index`", min(lost))
         for snapshot_id, marks in there.snapshots.items():
             path = self._snapshots.path_of(snapshot_id)
             if not path.exists():
@@ -209,7 +227,7 @@ class WorkingCopy:
                 self.root, len(conflicts), conflicts[0],
             )  # fmt: skip
         wanted = {
-            name: self.root / name
+            name: self._transfer.place(name)
             for head in taken.values()
             for name, file in zip(head_names(head), head.files, strict=True)
             if not _has_size(self.root / name, file.n_bytes)
@@ -229,7 +247,11 @@ class WorkingCopy:
             return []
         known = self.manifests(base.snapshots)
         held = [i for i in gone if is_held(self._snapshots.path_of(i))]
-        kept = self.manifests(i for i in self._snapshots.ids() if i in held or i not in gone)
+        try:
+            kept = self.all_manifests(i for i in self._snapshots.ids() if i in held or i not in gone)
+        except PipelineError as error:
+            _log.warning("files of snapshots that were removed elsewhere stay for now: %s", error)
+            return list(gone)
         own = {key: head for key, head in self.heads().items() if head != base.heads.get(key)}
         named = named_objects(StoreState(heads={**there.heads, **own}), kept)
         for snapshot_id in gone - set(held):
@@ -256,7 +278,7 @@ class WorkingCopy:
         """
         if there.is_empty:
             return set()
-        unshared = set(self._snapshots.ids()) - there.snapshots.keys() - self._in_use(self.heads())
+        unshared = set(self._snapshots.ids()) - there.snapshots.keys() - self.in_use()
         free = [i for i in unshared if not is_held(self._snapshots.path_of(i))]
         names = named_objects(StoreState(), self.manifests(free))
         for snapshot_id in free:
@@ -269,8 +291,20 @@ class WorkingCopy:
         if not names:
             return
         heads = StoreState(heads=self.heads())
-        for name in set(names) - named_objects(heads, self.manifests(self._snapshots.ids())):
+        try:
+            kept = self.all_manifests(self._snapshots.ids())
+        except PipelineError as error:
+            _log.warning("files of snapshots that were removed elsewhere stay for now: %s", error)
+            return
+        for name in set(names) - named_objects(heads, kept):
             self._transfer.remove(name)
+
+    def remove_lost(self, snapshot_id: str) -> bool:
+        """Remove the manifest of a snapshot whose files are gone; return whether no process has it open."""
+        is_free = not is_held(self._snapshots.path_of(snapshot_id))
+        if is_free:
+            self._remove_manifest(snapshot_id)
+        return is_free
 
     def _drop_rewritten(self, base: StoreState, there: StoreState) -> dict[str, int]:
         """Remove vectors that `forget` rewrote in the store; return the count of rewrites of the local vectors."""

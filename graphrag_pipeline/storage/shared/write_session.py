@@ -17,12 +17,10 @@ from graphrag_pipeline.storage.shared.lease import Lease
 from graphrag_pipeline.storage.shared.notes import StoreNotes
 from graphrag_pipeline.storage.shared.numbered_states import NumberedStates
 from graphrag_pipeline.storage.shared.objects import ObjectStore
-from graphrag_pipeline.storage.shared.state import StoreState, manifest_name, named_objects
+from graphrag_pipeline.storage.shared.state import OWNED, StoreState, is_manifest_name, manifest_name, named_objects
 from graphrag_pipeline.storage.shared.transfer import Transfer
 from graphrag_pipeline.storage.shared.working_copy import WorkingCopy
 
-_OWNED = ("tables", "snapshots")
-"""Folders of the store whose objects belong to the index."""
 _N_REMOVED = 500
 """Objects that are removed at once; a store removes that many in one or few requests."""
 _log = logging.getLogger(__name__)
@@ -49,8 +47,11 @@ class WriteSession:
     missing: set[str] = field(default_factory=set)
     doomed: set[str] = field(default_factory=set)
 
-    def push(self) -> None:
+    def push(self, removed: Collection[str] = ()) -> None:
         """Upload the objects of the root and publish its state.
+
+        Args:
+            removed: snapshots that the state lists no more; their files are still in the root.
 
         Raises:
             LeaseLostError: another process has the lease; the state of the store is unchanged.
@@ -58,7 +59,7 @@ class WriteSession:
         """
         with one_store_sync(self.copy.root):
             base, again = self.notes.state() or StoreState(), self.notes.pending_uploads()
-            here = self._state(again)
+            here = self._state(again, removed)
             named = named_objects(here, self.copy.manifests(here.snapshots))
             wanted = (named - self._known()) | (named & set(again))
             here = replace(here, rewritten={name: n for name, n in here.rewritten.items() if name in named})
@@ -76,16 +77,39 @@ class WriteSession:
             self.there = here
             self.missing.clear()
 
-    def _state(self, again: Collection[str]) -> StoreState:
-        """Return the state to publish; it counts the archives that are uploaded again."""
+    def _state(self, again: Collection[str], removed: Collection[str]) -> StoreState:
+        """Return the state to publish, without removed snapshots; it counts the archives that are uploaded again."""
         counts = {name: self.there.rewritten.get(name, 0) + 1 for name in again}
         here = self.copy.state(self.there, self.n_buckets)
-        return replace(here, rewritten={**self.there.rewritten, **counts})
+        listed = {i: marks for i, marks in here.snapshots.items() if i not in removed}
+        return replace(here, snapshots=listed, rewritten={**self.there.rewritten, **counts})
 
     def _known(self) -> set[str]:
         """Return the objects in the store; those of a snapshot whose manifest is missing were not checked."""
         whole = [i for i in self.there.snapshots if manifest_name(i) not in self.missing]
         return named_objects(self.there, self.copy.manifests(whole)) - self.missing
+
+    def repair_listing(self) -> None:
+        """Repair the list of snapshots that an interrupted removal left: the store lists one and lacks its manifest.
+
+        A snapshot that is whole here is uploaded again. Any other one is listed no more, since no machine can open it.
+        Snapshots in use are not looked at: the stages rebuild them.
+        """
+        others = self.there.snapshots.keys() - self.copy.in_use()
+        if not others:
+            return
+        present = set(self.objects.names("snapshots"))
+        for snapshot_id in sorted(others):
+            # A list may lack an object after a fault, so the object itself is asked for.
+            if manifest_name(snapshot_id) in present or self.objects.read(manifest_name(snapshot_id)) is not None:
+                continue
+            if self.copy.is_whole(snapshot_id):
+                self.missing |= self.copy.searched_objects(snapshot_id) - present
+            elif self.copy.remove_lost(snapshot_id):
+                _log.warning(
+                    "%s: snapshot %s was listed, but its files are gone, as after an interrupted removal; it is "
+                    "listed no more", self.objects.url, snapshot_id,
+                )  # fmt: skip
 
     def push_finished(self) -> None:
         """Upload the work finished before an error; only log a failure, since the caller raises that error."""
@@ -105,12 +129,16 @@ class WriteSession:
 
         Returns:
             Names of the objects that were removed, or would be.
+
+        Raises:
+            PipelineError: a manifest of a listed snapshot cannot be read, so its objects are unknown.
         """
         if not is_dry_run:
             self.push()
-        named = named_objects(self.there, self.copy.manifests(self.there.snapshots.keys() - set(removed)))
-        found = {name for folder in _OWNED for name in self.objects.names(folder)}
-        unnamed = sorted(found - named)
+        named = named_objects(self.there, self.copy.all_manifests(self.there.snapshots.keys() - set(removed)))
+        found = {name for folder in OWNED for name in self.objects.names(folder)}
+        # Manifests first: a snapshot whose manifest is gone counts as removed (`repair_listing`).
+        unnamed = sorted(found - named, key=lambda name: (not is_manifest_name(name), name))
         if not is_dry_run:
             for start in range(0, len(unnamed), _N_REMOVED):
                 self.lease.check()  # right before, since another writer may name an object that was unnamed until now
