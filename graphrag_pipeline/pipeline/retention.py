@@ -33,9 +33,9 @@ def prune(root: Root, n_kept: int, before: float, is_dry_run: bool = False) -> S
 def sweep_root(root: Root, doomed: Sequence[str], before: float, is_dry_run: bool = False) -> SweepReport:
     """Sweep a root and its shared store (`garbage.sweep`); the caller is the only writer of both.
 
-    The store's state stops listing the snapshots first, then the root loses their files, then the store. A process
-    that follows the store meanwhile waits, so that it cannot fetch a manifest back. A kill at any moment leaves no
-    listed snapshot without its objects.
+    The store's state stops listing the snapshots first, then the root loses their files, then the store. A process of
+    this root that follows the store waits until the root is swept, so that it cannot fetch a manifest back. A kill at
+    any moment leaves no listed snapshot without its objects.
     """
     others = unused_records(root)
     if root.shared is None:
