@@ -161,6 +161,9 @@ def prune(
 
 def forget(
     document: Annotated[str, typer.Argument(help="Path in the input folder, or id, of a deleted document.")],
+    pruned: Annotated[
+        bool, typer.Option("--pruned", help="Allow a document that no file names any more, and remove unused replies.")
+    ] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -170,7 +173,7 @@ def forget(
     from graphrag_pipeline.pipeline.forgetting import forget_document, render_forgotten
     from graphrag_pipeline.pipeline.retention import render_sweep
 
-    forgotten = forget_document(open_root(root), document)
+    forgotten = forget_document(open_root(root), document, pruned)
     if as_json:
         print_json(asdict(forgotten))
         return

@@ -234,7 +234,7 @@ def _open(location: Path | str) -> Engine:
     if isinstance(location, str):
         try:
             engine = create_engine(location, pool_pre_ping=True)
-        except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
+        except (ArgumentError, NoSuchModuleError, ModuleNotFoundError, ValueError) as error:
             raise PipelineError(
                 f"cache database: the URL in `storage.cache_url` cannot be used ({type(error).__name__}); write it as "
                 "postgresql://user:password@host/name and install psycopg"

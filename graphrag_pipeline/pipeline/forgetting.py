@@ -62,11 +62,12 @@ class Forgotten:
     rewritten: tuple[str, ...]
 
 
-def forget_document(root: Root, document: str) -> Forgotten:
+def forget_document(root: Root, document: str, is_pruned: bool = False) -> Forgotten:
     """Remove every trace of a document that was deleted.
 
     Args:
         document: its path in the input folder (then all records of that file) or its id.
+        is_pruned: the document may be unknown, since `snapshots prune` removed all files that name it.
 
     Raises:
         PipelineError: the document is unknown, or it is still in the input folder, in the index or open in a reader.
@@ -77,6 +78,13 @@ def forget_document(root: Root, document: str) -> Forgotten:
             root.shared.fetch_all()  # these files show where the document is and what came from it
         check_readable(root.tables, root.snapshots)
         known = _find_documents(root, document)
+        if not known and not is_pruned:
+            raise PipelineError(
+                f"document {document!r}: no snapshot and no file of the index holds a document of this path or id; it "
+                "is forgotten already, was pruned, or has another name. Nothing was removed. Names are in `path` of "
+                "`graphrag-pipeline sql 'SELECT id, path FROM documents'`. If it was pruned, replies of models may "
+                "still hold it: run this with --pruned, which removes all that the present index does not need"
+            )
         _refuse_input(root, document, known)
         _refuse_indexed(root, document, known)
         _refuse_tuned(root, document, known)
@@ -94,13 +102,6 @@ def forget_document(root: Root, document: str) -> Forgotten:
             rewrite_whole(root.snapshots.folder / "vectors", folder)
         # Last: these files name the document, so that forgetting can be repeated after a crash.
         swept = sweep_root(root, doomed, math.inf)
-        if not known:
-            raise PipelineError(
-                f"document {document!r}: no snapshot and no file of the index holds a document of this path or id; it "
-                "is forgotten already, was pruned, or has another name. Names are in `path` of `graphrag-pipeline sql "
-                "'SELECT id, path FROM documents'`. Whatever the present index does not need was removed: "
-                f"{n_replies:,} replies and {n_vectors:,} vectors of models, {len(swept.paths):,} files"
-            )
         labels = tuple(f"{path} ({record})" if record else path for path, record in sorted(known.values()))
         return Forgotten(labels, swept, n_replies, n_vectors, tuple(sorted(folders)))
 

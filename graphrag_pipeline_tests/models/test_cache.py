@@ -116,7 +116,15 @@ def test_a_file_damaged_in_the_middle_is_an_error_not_an_answer(tmp_path: Path) 
         ResponseCache(SharedDatabase(path)).read([f"{i}" for i in range(200)])
 
 
-@pytest.mark.parametrize("url", ["nonsense", "mongo://host/x", "postgresql+nothing://user:secret@127.0.0.1:1/x"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "nonsense",
+        "mongo://host/x",
+        "postgresql+nothing://user:secret@127.0.0.1:1/x",
+        "postgresql://user:secret@127.0.0.1:port/x",
+    ],
+)
 def test_a_bad_url_is_explained_without_its_password(url: str) -> None:
     with pytest.raises(PipelineError, match="postgresql://") as caught:
         SharedDatabase(url)

@@ -140,6 +140,13 @@ def test_a_document_in_an_open_snapshot_is_refused(root: Root) -> None:
     assert reader.missing_parts() == []
 
 
+def test_a_name_that_is_not_known_removes_nothing(root: Root) -> None:
+    before = files_of(root)
+    with pytest.raises(PipelineError, match=r"'thre\.md': no snapshot .* Nothing was removed"):
+        forget_document(root, "thre.md")
+    assert files_of(root) == before
+
+
 # ---------------------------------------------------------------------------------------------------- replies of models
 
 
@@ -215,8 +222,11 @@ def test_replies_without_a_reference_are_deleted_too(tmp_path: Path, is_pruned: 
         build_tables(root, EVERYTHING)
         if is_pruned:
             prune(root, 1, math.inf)
-            with pytest.raises(PipelineError, match="was pruned"):
+            before = stored_replies(root)
+            with pytest.raises(PipelineError, match=r"Nothing was removed.* with --pruned"):
                 forget_document(root, "secret.txt")
+            assert stored_replies(root) == before
+            forget_document(root, "secret.txt", is_pruned=True)
         else:
             forget_document(root, "secret.txt")
         with sqlite3.connect(root.cache_folder / "responses.sqlite") as connection:
