@@ -37,6 +37,7 @@ from graphrag_pipeline.indexing.extraction.names.document_titles import Document
 from graphrag_pipeline.indexing.extraction.names.finder import find_names
 from graphrag_pipeline.indexing.extraction.names.forms.acronyms import place_acronyms
 from graphrag_pipeline.indexing.extraction.names.forms.aliases import find_acronyms, find_canonical_forms
+from graphrag_pipeline.indexing.extraction.names.forms.kinship import link_kin
 from graphrag_pipeline.indexing.extraction.names.forms.plurals import link_term_forms
 from graphrag_pipeline.indexing.extraction.names.german import keep_german_names
 from graphrag_pipeline.indexing.extraction.names.lines import split_lines
@@ -44,6 +45,7 @@ from graphrag_pipeline.indexing.extraction.names.occurrences import Name, includ
 from graphrag_pipeline.indexing.extraction.names.phrases import is_heading
 from graphrag_pipeline.indexing.extraction.names.predicates import find_predicate
 from graphrag_pipeline.indexing.extraction.names.prose import mask_code
+from graphrag_pipeline.indexing.extraction.names.terms.compounds import join_compounds
 from graphrag_pipeline.indexing.extraction.names.terms.concepts import find_concepts, find_speakers
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import find_adjectives
 from graphrag_pipeline.indexing.extraction.names.types.name_types import (
@@ -204,6 +206,11 @@ def _name_things(
         links = {form: about.form if name == canonical else name for form, name in links.items()}
         types[about.form] = about.type or types[canonical]
     if is_english:
+        kin = link_kin(names, links, types, text)
+        names, compounds = join_compounds(names, types, links, text)
+        links = {form: kin.get(link, compounds.get(link, link)) for form, link in links.items()}
+        links |= {form: form for form in compounds.values()}
+        types |= dict.fromkeys(compounds.values(), CONCEPT)
         concepts = find_concepts(text, names, starts, headings)
         names += concepts
         links |= {concept.form: concept.form for concept in concepts}

@@ -18,6 +18,7 @@ import regex
 from graphrag_pipeline.indexing.extraction.names.cues import (
     ACRONYMS,
     ADJECTIVE_SUFFIXES,
+    COMMANDS,
     DAYS,
     EVENT_TAILS,
     GIVEN_NAMES,
@@ -46,6 +47,10 @@ _TAILS = PLACE_TAILS | ORGANIZATION_TAILS | EVENT_TAILS | DAYS
 _MIN_ORNATE = 4  # common words with a capital inside sentences
 _MIN_ORNATE_SHARE = 0.12  # of all words that stand alone with a capital
 _COMMON_SHARE = 2  # times as often without a capital as with one
+_MAX_SHORT = 4  # letters of an acronym that the document also writes in lower case
+_MOSTLY_UPPER = 4  # times as often in capitals as in lower case
+_MIN_FIELDS = 3  # words that follow the name of a data type
+_DATA_TYPE = regex.compile(r"\p{Lu}{3,}\d+")
 _ENOUGH_CAPITALS = 4  # in one document: its own use of a word outweighs the language's
 _PROPER_RATIO = 4.0
 _COMMON_RATIO = 2.2  # between the ranks of a word with and without a capital
@@ -80,6 +85,7 @@ class CapitalizationEvidence:
         self.lower.update(word for word in small_words if not self.lower[word])
         self.capital: Counter[str] = Counter()
         self.alone: Counter[str] = Counter()
+        self.upper: Counter[str] = Counter()  # words of two to four letters in capitals
         self.kinds: Counter[str] = Counter()  # after "a" or "any"
         self.after_the: Counter[str] = Counter()
         self.pairs: set[tuple[str, str]] = set()  # neighbours in one name
@@ -89,6 +95,13 @@ class CapitalizationEvidence:
             set()
         )  # offsets where a month may be a given name: "April Jones", not "in April Jones"
         is_english = not small_words or "the" in small_words
+        self.upper.update(
+            piece.key
+            for phrase in phrases
+            if not phrase.is_heading
+            for piece in phrase.pieces
+            if _is_short_acronym(piece)
+        )
         for phrase in phrases:
             if not phrase.is_heading:
                 self._count(phrase)
@@ -96,6 +109,7 @@ class CapitalizationEvidence:
                     self._count_article(text, phrase)
                     self._count_month(text, phrase)
         self.is_ornate = is_english and self._is_ornate()
+        self.data_types = self._find_data_types()
 
     def _count_month(self, text: str, phrase: Phrase) -> None:
         if phrase.pieces[0].key in _NAMED_AS_MONTHS:
@@ -136,6 +150,11 @@ class CapitalizationEvidence:
         n_common = sum(map(is_common_word, alone))
         return n_common >= _MIN_ORNATE and n_common >= _MIN_ORNATE_SHARE * len(alone)
 
+    def _find_data_types(self) -> set[str]:
+        """Return words such as "CARD16" that precede the names of several fields: "CARD16 Status length"."""
+        first = Counter(first for first, _ in self.pairs if _DATA_TYPE.fullmatch(first))
+        return {key for key, n in first.items() if n >= _MIN_FIELDS}
+
     def _begins_name(self, phrase: Phrase) -> bool:
         """Whether the first word of a sentence belongs to the name: "Apple Inc. sued" but not "Old Marley said"."""
         first, *rest = phrase.pieces
@@ -147,7 +166,8 @@ class CapitalizationEvidence:
         """Whether a word in capitals is emphasis and not an acronym: the document also writes it in lower case."""
         if not piece.text.isupper() or len(piece.text) < 2 or "." in piece.text or piece.key in ACRONYMS:
             return False
-        return self.lower[piece.text.lower()] > 0 or len(piece.text) > 6
+        n_lower = self.lower[piece.text.lower()]
+        return self.upper[piece.key] < _MOSTLY_UPPER * n_lower or len(piece.text) > 6
 
     def is_name(self, key: str) -> bool:
         return self.capital[key] > 0 and self.capital[key] >= self.lower[key.lower()]
@@ -202,4 +222,10 @@ class CapitalizationEvidence:
         """Whether a capitalized word at the start of a sentence may be separate from the name after it."""
         if self.is_name(key) or key in HONORIFICS or key in GIVEN_NAMES:
             return False
+        if key in COMMANDS and not self.capital[key]:
+            return True
         return key in OPENERS or self.lower[key.lower()] > 0 or key.endswith(OPENER_SUFFIXES)
+
+
+def _is_short_acronym(piece: PhrasePiece) -> bool:
+    return 1 < len(piece.text) <= _MAX_SHORT and piece.text.isupper()

@@ -3,6 +3,8 @@
 "Preserve the Title" begins with a verb: a noun is seldom followed by an article or a pronoun. 'the section Entitled
 "History"' cites a heading. "Copyright (c) 1998" is a notice.
 
+"Valid responses:" at the start of several lines is the label of a form.
+
 Keep out: capitals that the place in a sentence explains (`finder.py`).
 """
 
@@ -27,6 +29,10 @@ _CITES = regex.compile(
 )
 _QUOTES = frozenset("\"“'‘")
 _MIN_CITED_SHARE = 0.8
+_MIN_LABELS = 3
+_LINE_START = regex.compile(r"(?:^|\n)[^\p{L}\n]*$")
+_WORD = regex.compile(r"[^\s/]+")
+_VERB = regex.compile(r".{2,}(?:if|[ai]t|[iy][sz])(?:ie|e)s")  # specifies, indicates
 
 
 def drop_cited(names: Iterable[Name], text: str, headings: list[bool]) -> list[Name]:
@@ -36,6 +42,7 @@ def drop_cited(names: Iterable[Name], text: str, headings: list[bool]) -> list[N
         headings: for each sentence, whether it is a heading.
     """
     names = [name for name in names if not _is_notice(name, text)]
+    names = _drop_labels(names, text)
     total: Counter[str] = Counter()
     commands: Counter[str] = Counter()
     quoted: Counter[str] = Counter()
@@ -58,6 +65,22 @@ def drop_cited(names: Iterable[Name], text: str, headings: list[bool]) -> list[N
     return [name for name in names if name.form not in dropped] if dropped else names
 
 
+def _drop_labels(names: list[Name], text: str) -> list[Name]:
+    """Drop common words that nearly always start a line and end with a colon: "Problems/Solutions:"."""
+    labels = Counter(name.form for name in names if _is_label(name, text))
+    if max(labels.values(), default=0) < _MIN_LABELS:
+        return names
+    total = Counter(name.form for name in names)
+    dropped = {form for form, n in labels.items() if n >= _MIN_LABELS and n >= _MIN_CITED_SHARE * total[form]}
+    return [name for name in names if name.form not in dropped] if dropped else names
+
+
+def _is_label(name: Name, text: str) -> bool:
+    if not text.startswith(":", name.end) or not _LINE_START.search(text, max(name.start - 40, 0), name.start):
+        return False
+    return all(is_common_word(word.upper()) for word in _WORD.findall(name.form))
+
+
 def _is_notice(name: Name, text: str) -> bool:
     """Whether a name is the word of a notice: "Copyright (c)", "Copyright 2001"."""
     pattern = _DATED if name.form.upper() == "COPYRIGHT" else _NOTICE
@@ -65,4 +88,6 @@ def _is_notice(name: Name, text: str) -> bool:
 
 
 def _is_common(form: str) -> bool:
-    return form.istitle() and form.isalpha() and is_common_word(form.upper()) and form.upper() not in GIVEN_NAMES
+    if not (form.istitle() and form.isalpha()) or form.upper() in GIVEN_NAMES:
+        return False
+    return is_common_word(form.upper()) or (form.endswith("es") and _VERB.fullmatch(form.lower()) is not None)

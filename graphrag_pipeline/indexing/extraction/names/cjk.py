@@ -20,35 +20,24 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from graphrag_pipeline.indexing.extraction.names.chinese.repeated_names import find_repeated_names
+from graphrag_pipeline.indexing.extraction.names.chinese.word_lists import (
+    ADDRESSES,
+    COMMON_WORDS,
+    DOUBLE_SURNAMES,
+    INSIDE,
+    JOINED_ENDINGS,
+    NO_BEGINNING,
+    NO_NAMES,
+    ORGANIZATION_ENDINGS,
+    PLACE_ENDINGS,
+    SURNAMES,
+)
 from graphrag_pipeline.indexing.extraction.names.cues import words
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 
 _log = logging.getLogger(__name__)
 _KINDS = {"nr": "PERSON", "nrt": "PERSON", "nrfg": "PERSON", "ns": "GEO", "nsf": "GEO", "nt": "ORGANIZATION"}
-_SURNAMES = frozenset("""
-王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林郑谢罗梁宋唐许韩冯邓曹彭曾萧肖田董袁潘于蒋蔡余杜叶程苏魏吕丁任
-沈姚卢姜崔钟谭陆汪范金石廖贾夏韦付方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严武戴莫孔向汤
-温云古柳楚洛慕欧司诸葛穆厉墨曲贝骆聂凌霍翁甄舒屈项祝苗狄米伍季麦殷施尤柯牛倪颜張劉陳楊黃趙吳孫馬鄭謝羅許韓馮鄧蕭葉蘇呂盧鍾譚陸範賈韋鄒龍賀顧錢嚴
-""") - {"\n"}
-_ADDRESSES = words("先生 老先生 女士 小姐 太太 教授 老师 医生 大夫 博士 总统 主席 经理 师傅 大人 姑娘 老爷")
-_NO_NAMES = _ADDRESSES | words("大海 后山 高山 家乡 故乡 老家 城里 城市 海上 江湖 山林 天空 大地 世界 人间")
-_INSIDE = frozenset("里上中下边内外前后")
-_PLACE_ENDINGS = frozenset("镇村城山县市区河湖岛州街路门谷峰宗国")
-_NO_BEGINNING = frozenset("在到了的从来去往向进出回和与是这那有座个条过离于把被对")
-_DOUBLE_SURNAMES = words("""
-纳兰 欧阳 司马 上官 诸葛 慕容 东方 独孤 令狐 皇甫 尉迟 公孙 轩辕 夏侯 宇文 长孙 司徒 司空 端木 百里 南宫 西门 呼延 濮阳
-公冶 太史 申屠 澹台 闻人 赫连 完颜 拓跋 耶律 北冥
-""")
-_COMMON_WORDS = words("""
-孙女 孙子 哥哥 姐姐 弟弟 妹妹 长大 山脉 大陆 帝国 老者 少爷 小子 丫头 家伙 师傅 师父 徒弟 长老 族长 宗主 弟子 众人 旁人
-族人 家主 掌门 老人 少年 少女 青年 女子 男子 孩子 母亲 父亲 高山 高峰 小镇 小城 大山 黄昏 安静 明白 温柔 毕竟 王朝
-""")
-_ORGANIZATION_ENDINGS = ("宗", "派", "帮", "盟", "教", "殿", "阁", "拍卖行", "学院", "公司", "佣兵团", "家族", "商会")
-_JOINED_ENDINGS = {
-    **dict.fromkeys(words("山脉 帝国 大陆 沙漠 森林 王国 平原 峡谷"), "ns"),
-    **dict.fromkeys(words("拍卖行 学院 家族 佣兵团 商会 公司 集团"), "nt"),
-    **dict.fromkeys(words("女王 公主 王子 皇帝 国王 夫人 将军 大师"), "nr"),
-}
 _H = r"[\u3400-\u4dbf\u4e00-\u9fff]"
 _ACTS = (
     "说道|说|问道|问|答道|回答|笑道|笑着|笑了|点头|点了点头|摇头|摇了摇头|叹|喊|想起|想到|教|拜|听了|听完|听说|看着|看了|握|"
@@ -65,7 +54,7 @@ _SUBJECT = re.compile(
     re.MULTILINE,
 )
 _BYNAME = re.compile(  # 药老, 小李, 小医仙
-    rf"(?:^|(?<=[^\u4e00-\u9fff]))({_H}老|[小老阿](?:[{''.join(sorted(_SURNAMES))}]|{_H}{{2}}))(?=(?:{_MILD_ACTS}))",
+    rf"(?:^|(?<=[^\u4e00-\u9fff]))({_H}老|[小老阿](?:[{''.join(sorted(SURNAMES))}]|{_H}{{2}}))(?=(?:{_MILD_ACTS}))",
     re.MULTILINE,
 )
 _CLAN = re.compile(rf"(?:^|(?<=[^\u4e00-\u9fff])|(?<=[和与是]))({_H}{{2}})家(?=[，。、；和与的])", re.MULTILINE)
@@ -80,9 +69,10 @@ _NO_SECT = frozenset("这那此本该两各的是")
 _NOT_INSIDE = frozenset("他她它我你的了着把被")
 _NO_OLD = frozenset("长元古月衰苍养父敬年家大很最太不变偏岳孤")
 _PLACE = re.compile(
-    rf"(?:登上|来到|离开|位于|前往|回到|到达|抵达|走进|包围了?|[住坐落]*在)"
-    rf"({_H}{{2,3}}(?:山脉|帝国|[山镇城村谷峰]))(?![山镇城村谷峰脉门洞])"
+    rf"(?:登上|来到|离开|位于|前往|回到|到达|抵达|走进|进了|去了|离|包围了?|[住坐落]*在)"
+    rf"({_H}{{2,3}}(?:山脉|帝国|[山镇城村谷峰庄寺庙岭]|观(?![看察测赏战点光])))(?![山镇城村谷峰脉门洞])"
 )
+_VILLAGES = frozenset("镇村县乡")
 _NO_STEM = frozenset("这那一二三四五六七八九十几两每各座个的了着他她它我你大小高在到从门")
 _IS = re.compile(
     rf"(?:^|(?<=[^\u4e00-\u9fff]))({_H}{{2,4}}?)(?:(?:也|正|便|曾经?)?是[^，。！？\n]{{0,16}}(?:{_ROLES})(?=[，。！？；])|的(?:{_ROLES}))",
@@ -114,7 +104,11 @@ def find_chinese_names(text: str, starts: list[int]) -> tuple[list[Name], dict[s
     tagged = _extend_places(_join_endings(list(_join_names(_cut(tokenizer, text)))), text)
     counts, known = Counter(word for word, _, _ in tagged), tokenizer.tokenizer.FREQ
     kinds = {word: _KINDS[kind] for word, kind, _ in tagged[::-1] if _is_chinese_name(word, kind, counts[word], known)}
+    kinds = {_add_village(word, kind, text): _type_double(word, kind) for word, kind in kinds.items()}
     kinds |= dict.fromkeys(_find_people(text, tokenizer), "PERSON")
+    surnames = SURNAMES | DOUBLE_SURNAMES
+    repeated = find_repeated_names(text, surnames, known, _ACTS, _ROLES) - kinds.keys() - COMMON_WORDS - NO_NAMES
+    kinds |= dict.fromkeys((name for name in repeated if not name.endswith(ORGANIZATION_ENDINGS)), "PERSON")
     kinds |= dict.fromkeys(_find_places(text), "GEO")
     kinds |= {_clan_of(word): "ORGANIZATION" for word, kind, _ in tagged if kind in _KINDS and _is_of_clan(word)}
     kinds |= {match.group(1): "ORGANIZATION" for match in _SECT.finditer(text) if not _NO_SECT & set(match.group(1))}
@@ -146,9 +140,9 @@ def _find_people(text: str, tokenizer: Any) -> set[str]:
         and not _is_of_clan(word)
         and word[0] not in _NO_PERSON_STARTS
         and not _NOT_INSIDE & set(word)
-        and not word.endswith(_ORGANIZATION_ENDINGS)
-        and word not in _NO_NAMES | _COMMON_WORDS
-        and (word in sure or word[0] in _SURNAMES or word[:2] in clans or text.count(word) >= _MIN_BARE_COUNT)
+        and not word.endswith(ORGANIZATION_ENDINGS)
+        and word not in NO_NAMES | COMMON_WORDS
+        and (word in sure or word[0] in SURNAMES or word[:2] in clans or text.count(word) >= _MIN_BARE_COUNT)
         and not _ends_with_word(word, known)
     }
 
@@ -158,8 +152,8 @@ def _find_bynames(text: str, known: dict[str, int]) -> set[str]:
     return {
         word
         for word in (match.group(1) for match in _BYNAME.finditer(text))
-        if (word[0] not in _NO_OLD if word.endswith("老") else word[1:] in _SURNAMES or not known.get(word[1:]))
-        and (not known.get(word) or word[1:] in _SURNAMES)
+        if (word[0] not in _NO_OLD if word.endswith("老") else word[1:] in SURNAMES or not known.get(word[1:]))
+        and (not known.get(word) or word[1:] in SURNAMES)
         and word[0] not in _NO_PERSON_STARTS
         and not _has_common_part(word, known)
     }
@@ -168,6 +162,20 @@ def _find_bynames(text: str, known: dict[str, int]) -> set[str]:
 def _find_places(text: str) -> set[str]:
     """Return the whole names of places that a verb of motion or 在 shows: 云岚山, where a dictionary has 岚山."""
     return {match.group(1) for match in _PLACE.finditer(text) if not _NO_STEM & set(match.group(1)[:-1])}
+
+
+def _add_village(word: str, kind: str, text: str) -> str:
+    """Return a place with the ending that always follows it: 青河村, where a dictionary has 青河."""
+    if kind != "GEO" or word[-1] in _VILLAGES:
+        return word
+    after = set(re.findall(f"{word}(.?)", text))
+    return word + min(after) if len(after) == 1 and after <= _VILLAGES else word
+
+
+def _type_double(word: str, kind: str) -> str:
+    """Return PERSON for a double surname with a given name that the dictionary takes for a place: 欧阳靖."""
+    is_person = kind == "GEO" and word[:2] in DOUBLE_SURNAMES and len(word) > 2 and word[-1] not in PLACE_ENDINGS
+    return "PERSON" if is_person else kind
 
 
 def _has_common_part(word: str, known: dict[str, int]) -> bool:
@@ -182,8 +190,8 @@ def _is_of_clan(word: str) -> bool:
 
 def _clan_of(word: str) -> str:
     """Return the clan that a word starts with; "" if none."""
-    n = 2 if word[:2] in _DOUBLE_SURNAMES else 1
-    return word[: n + 1] if word[:n] in _SURNAMES | _DOUBLE_SURNAMES and word[n : n + 1] in ("家", "氏") else ""
+    n = 2 if word[:2] in DOUBLE_SURNAMES else 1
+    return word[: n + 1] if word[:n] in SURNAMES | DOUBLE_SURNAMES and word[n : n + 1] in ("家", "氏") else ""
 
 
 def _ends_with_word(word: str, known: dict[str, int]) -> bool:
@@ -202,13 +210,13 @@ def _is_extended(word: str, kinds: dict[str, str], text: str) -> bool:
 
 
 def _type_by_ending(word: str, kind: str, text: str) -> str:
-    if kind == "PERSON" and len(word) >= 2 and (word[:-1] in _SURNAMES | _DOUBLE_SURNAMES) and word[-1] in "家氏":
+    if kind == "PERSON" and len(word) >= 2 and (word[:-1] in SURNAMES | DOUBLE_SURNAMES) and word[-1] in "家氏":
         return "ORGANIZATION"  # 萧家: a clan
-    if kind == "PERSON" and word.endswith(_ORGANIZATION_ENDINGS):
+    if kind == "PERSON" and word.endswith(ORGANIZATION_ENDINGS):
         is_short = len(word) == 2 or _acts(word, text)
         has_members = re.search(rf"{word}的?(?:宗主|长老|弟子|掌门|掌教|门下|成员|总裁)", text) is not None
         return "PERSON" if is_short and not has_members else "ORGANIZATION"
-    if kind == "PERSON" and len(word) > 2 and word[-1] in _PLACE_ENDINGS and not _acts(word, text):
+    if kind == "PERSON" and len(word) > 2 and word[-1] in PLACE_ENDINGS and not _acts(word, text):
         return (
             "GEO"
             if re.search(rf"(?:登上|来到|离开|前往|回到|走进|在){word}|{word}的{_H}{{2,4}}[看站坐走说]", text)
@@ -219,7 +227,7 @@ def _type_by_ending(word: str, kind: str, text: str) -> str:
 
 def _acts(word: str, text: str) -> bool:
     """Whether a name does something or has a form of address or a role: 王耀宗是一位教师."""
-    follows = f"{_ACTS}|{'|'.join(sorted(_ADDRESSES))}"
+    follows = f"{_ACTS}|{'|'.join(sorted(ADDRESSES))}"
     is_defined = any(match.group(1) == word for match in _DEFINED.finditer(text))
     return is_defined or re.search(f"{word}(?:{follows})", text) is not None
 
@@ -227,16 +235,16 @@ def _acts(word: str, text: str) -> bool:
 def _is_chinese_name(word: str, kind: str, count: int, known: dict[str, int]) -> bool:
     if kind not in _KINDS or not 2 <= len(word) <= 20 or not _HAN.fullmatch(word):
         return False
-    if word in _NO_NAMES or word in _COMMON_WORDS or (word[-1] in _INSIDE and (_KINDS[kind] == "GEO" or len(word) > 2)):
+    if word in NO_NAMES or word in COMMON_WORDS or (word[-1] in INSIDE and (_KINDS[kind] == "GEO" or len(word) > 2)):
         return False
-    if _KINDS[kind] == "GEO" and len(word) == 2 and not known.get(word) and word[-1] not in _PLACE_ENDINGS:
+    if _KINDS[kind] == "GEO" and len(word) == 2 and not known.get(word) and word[-1] not in PLACE_ENDINGS:
         return False  # a guess of the tagger
     if _KINDS[kind] != "PERSON" or "·" in word:
         return True
     if _is_of_clan(word):
         return False
-    has_surname = (word[0] in _SURNAMES and len(word) <= 4) or word[:2] in _DOUBLE_SURNAMES
-    return has_surname or word[-2:] in _JOINED_ENDINGS or count >= _MIN_BARE_COUNT
+    has_surname = (word[0] in SURNAMES and len(word) <= 4) or word[:2] in DOUBLE_SURNAMES
+    return has_surname or word[-2:] in JOINED_ENDINGS or count >= _MIN_BARE_COUNT
 
 
 def _cut(tokenizer: Any, text: str) -> Iterator[tuple[str, str, int]]:
@@ -260,7 +268,7 @@ def _join_names(tagged: Iterator[tuple[str, str, int]]) -> Iterator[tuple[str, s
                 continue
             yield surname, surname_kind, start
             before = None
-        if len(word) == 1 and kind == "nr" and word in _SURNAMES:
+        if len(word) == 1 and kind == "nr" and word in SURNAMES:
             before = word, kind, place
         else:
             yield word, kind, place
@@ -274,13 +282,13 @@ def _join_endings(tagged: list[tuple[str, str, int]]) -> list[tuple[str, str, in
     for word, kind, place in tagged:
         before = joined[-1] if joined and joined[-1][2] + len(joined[-1][0]) == place else None
         is_single = kind == "ns" and len(word) == 2 and before is not None and before[1] == "n" and len(before[0]) == 1
-        if before and before[0] in _DOUBLE_SURNAMES and len(word) <= 2 and (kind == "dg" or kind[0] not in "updcxrmf"):
+        if before and before[0] in DOUBLE_SURNAMES and len(word) <= 2 and (kind == "dg" or kind[0] not in "updcxrmf"):
             joined[-1] = (before[0] + word, "nr", before[2])
-        elif before and (is_single or (word in _JOINED_ENDINGS and len(before[0]) > 1)) and _is_nominal(before):
+        elif before and (is_single or (word in JOINED_ENDINGS and len(before[0]) > 1)) and _is_nominal(before):
             while len(joined) > 1 and _is_nominal(joined[-2]) and joined[-2][2] + len(joined[-2][0]) == joined[-1][2]:
                 last = joined.pop()
                 joined[-1] = (joined[-1][0] + last[0], last[1], joined[-1][2])
-            joined[-1] = (joined[-1][0] + word, _JOINED_ENDINGS.get(word, "ns"), joined[-1][2])
+            joined[-1] = (joined[-1][0] + word, JOINED_ENDINGS.get(word, "ns"), joined[-1][2])
         else:
             joined.append((word, kind, place))
     return joined
@@ -291,7 +299,7 @@ def _is_nominal(tagged: tuple[str, str, int]) -> bool:
 
 
 def _follows_surname(word: str, kind: str) -> bool:
-    if word in _ADDRESSES:
+    if word in ADDRESSES:
         return True
     is_given = (
         len(word) == 1
@@ -305,7 +313,7 @@ def _extend_places(tagged: list[tuple[str, str, int]], text: str) -> list[tuple[
     """Extend a place by the character that always precedes it: 山镇 to 青山镇."""
     before: dict[str, list[str]] = {}
     for word, kind, place in tagged:
-        if _KINDS.get(kind) == "GEO" and word[-1] in _PLACE_ENDINGS:
+        if _KINDS.get(kind) == "GEO" and word[-1] in PLACE_ENDINGS:
             before.setdefault(word, []).append(text[place - 1 : place])
     extended = {
         word
@@ -313,7 +321,7 @@ def _extend_places(tagged: list[tuple[str, str, int]], text: str) -> list[tuple[
         if len(first) >= _MIN_EXTENDED
         and len(set(first)) == 1
         and _HAN.fullmatch(first[0])
-        and first[0] not in _NO_BEGINNING
+        and first[0] not in NO_BEGINNING
     }
     return [
         (text[place - 1] + word, kind, place - 1) if word in extended else (word, kind, place)

@@ -17,42 +17,45 @@ def words(text: str) -> frozenset[str]:
 STOPWORDS = words("""
 a an the this that these those i me my mine myself we us our ours you your yours he him his she her hers it its they
 them their theirs who whom whose which what where when why how there here then than thus so such as at by for from in
-into of off on onto out over to under up upon with within without about above across after again against ago all
-almost alone along already also although always among amongst and another any anybody anyone anything anyway anywhere
-are around away back be became because become been before behind being below beneath beside besides between beyond
-both but can cannot could despite did do does done down during each either else enough even ever every everybody
-everyone everything everywhere except few finally firstly for formerly further furthermore had has have hence however
-if indeed instead is just lastly let like likely many maybe meanwhile merely might more moreover most mostly much must
-namely near nearly neither never nevertheless no nobody none nonetheless nor not nothing notwithstanding now nowhere
-often once one only or other others otherwise ought own per perhaps please possibly probably quite rather really said
-same secondly see seldom several shall should similarly since some somebody somehow someone something sometimes
-somewhere soon still surely thank thanks therefore thereafter thereby though through throughout till together too
-toward towards truly twice unless until unlike usually various very via was well were whatever whenever whereat
-whereupon whereof wherein wherever whether while whilst will would yes yet yesterday today tomorrow tonight ah aha
-alas amen aye bah begone bye eh gee goodbye ha halloa hallo hello hey hi hilli hm hmm ho hollo humbug hurrah hurray
-hush lo nay o o'clock oh ok okay ooh ouch pooh ugh wow sir madam ma'am sirs chapter stave page http https www
+into of off on onto out over to under up upon with within without about above across after again against ago all almost
+alone along already also although always among amongst and another any anybody anyone anything anyway anywhere are
+around away back be became because become been before behind being below beneath beside besides between beyond both but
+can cannot could despite did do does done down during each either else enough even ever every everybody everyone
+everything everywhere except few finally firstly for formerly further furthermore had has have hence therein thereto
+thereof hereunder hereto hereof herein hereby however if indeed instead is just lastly let like likely many maybe
+meanwhile merely might more moreover most mostly much must namely near nearly neither never nevertheless no nobody none
+nonetheless nor not nothing notwithstanding etc now nowhere often once one only or other others otherwise ought own per
+perhaps please possibly probably quite rather really said same secondly see seldom several shall should similarly since
+some somebody somehow someone something sometimes somewhere soon still surely thank thanks therefore thereafter thereby
+though through throughout till together too toward towards truly twice unless until unlike usually various very via was
+well were whatever whenever whereat whereupon whereof wherein wherever whether while whilst will would yes yet yesterday
+today tomorrow tonight ah aha alas amen aye bah begone bye eh gee goodbye ha halloa hallo hello hey hi hilli hm hmm ho
+hollo humbug hurrah hurray hush lo nay o o'clock oh ok okay ooh ouch pooh ugh wow sir madam ma'am sirs chapter stave
+page http https www
 """)
 
+# Verbs that open a sentence in front of a name ("Ask Luise"); never a name alone.
+COMMANDS = words("""
+hail stop mind pray give go come take make look listen tell ask get keep leave think know say speak hear show try wait
+remember consider imagine suppose note notice follow find bring call put turn run stand sit hold
+""")
 # Never a name alone, but may be part of one ("New York", "Good Friday", "First World War").
-LONERS = words("""
+LONERS = COMMANDS | words("""
 new old young great poor big small large early late later recent former little long last first second third next dear
 damn god gods goodness gracious mercy merry happy good bless welcome heaven heavens lord lords devil nonsense bravo
-hail quick sorry stop mind pray hooray give go come take make look listen tell ask get keep leave think know say speak
-hear show try wait remember consider imagine suppose note notice follow find bring call put turn run stand sit hold
-gentleman gentlemen lady ladies two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty
-hundred thousand million billion part section volume book canto act scene appendix figure table notes preface
-introduction contents conclusion abstract references bibliography index parts sections figures tables appendices title
-titles subtitle cover covers heading headings caption captions footnote footnotes endnotes acknowledgement
+quick sorry hooray gentleman gentlemen lady ladies two three four five six seven eight nine ten eleven twelve twenty
+thirty forty fifty hundred thousand million billion part section volume book canto act scene appendix figure table notes
+preface introduction contents conclusion abstract references bibliography index parts sections figures tables appendices
+title titles subtitle cover covers heading headings caption captions footnote footnotes endnotes acknowledgement
 acknowledgements acknowledgment acknowledgments dedication dedications foreword prologue epilogue overview summary
-glossary errata addendum annex annexes schedule schedules exhibit exhibits attachment attachments enclosure
-preamble recital recitals
-article articles paragraph paragraphs subparagraph subparagraphs clause clauses subsection subsections
-true false north south east west northern southern
-eastern western english french german italian spanish american british dutch welsh scottish irish russian chinese
-japanese korean greek roman turkish polish swedish danish norwegian finnish hungarian czech austrian swiss portuguese
-brazilian mexican canadian australian indian pakistani iranian iraqi israeli palestinian egyptian syrian saudi arab
-arabic african asian european ukrainian belgian latin hebrew gothic christian christians muslim islamic jewish
-catholic protestant buddhist hindu victorian soviet persian am pm a.m p.m bc ad bce ce ii iii iv vi vii viii ix xi xii
+glossary errata addendum annex annexes id ids schedule schedules exhibit exhibits attachment attachments enclosure
+preamble recital recitals article articles paragraph paragraphs subparagraph subparagraphs clause clauses subsection
+subsections true false north south east west northern southern eastern western english french german italian spanish
+american british dutch welsh scottish irish russian chinese japanese korean greek roman turkish polish swedish danish
+norwegian finnish hungarian czech austrian swiss portuguese brazilian mexican canadian australian indian pakistani
+iranian iraqi israeli palestinian egyptian syrian saudi arab arabic african asian european ukrainian belgian latin
+hebrew gothic christian christians muslim islamic jewish catholic protestant buddhist hindu victorian soviet persian am
+pm a.m p.m bc ad bce ce ii iii iv vi vii viii ix xi xii
 """)
 DAYS = words("""
 monday tuesday wednesday thursday friday saturday sunday saturdays sundays montag dienstag mittwoch donnerstag freitag
@@ -163,6 +166,8 @@ automaker carmaker drugmaker chipmaker
 """)
 # Before "by" and an organization.
 INDUSTRY = words("made manufactured owned sold operated distributed supplied sponsored")
+# Before the code of a class ("Stage G5").
+GRADES = words("stage grade class category type level group phase tier")
 # Before "at" or "for" and an organization, at the start of which no place stands.
 STAFF = words("""
 analysts analyst economists economist strategists strategist employees spokesman spokeswoman spokesperson researchers
@@ -178,7 +183,7 @@ published pays paid won lost beat signed filed proposed recommended fined
 # In front of "of" at the start of a sentence, never part of the name ("Residents of Canal Street").
 OF_OPENERS = words("""
 shares residents members sales employees officials parts copies workers citizens supporters fans profits prices voters
-owners users tests lawyers analysts shareholders customers students patients visitors
+owners users tests lawyers analysts shareholders customers students patients visitors length number count size
 """)
 # In small letters right after a name, or after its possessive ("Acme shares", "Acme's profit").
 ORGANIZATION_NOUNS = words("""
@@ -230,7 +235,7 @@ street road lane avenue square boulevard drive town city village county province
 islands isle isles river lake sea ocean bay gulf strait channel mountain mountains hill hills valley desert forest
 park gardens garden bridge castle palace stadium arena airport station harbour harbor port peninsula coast
 beach canal churchyard
-cathedral abbey temple plaza kingdom republic empire prison falls creek cape glacier plateau plains highway heights
+cathedral abbey inn temple plaza kingdom republic empire prison falls creek cape glacier plateau plains highway heights
 """)
 PLACE_HEADS = words("mount lake cape fort port gulf bay isle isles river strait republic kingdom city")
 

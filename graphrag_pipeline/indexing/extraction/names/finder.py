@@ -26,6 +26,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     DAYS,
     EVENT_TAILS,
     GIVEN_NAMES,
+    GRADES,
     GREETINGS,
     HOLDINGS,
     HONORIFICS,
@@ -36,6 +37,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     OPENERS,
     ORGANIZATION_TAILS,
     ORGANIZATIONS,
+    ORGANIZATIONS_IN_CAPITALS,
     PERSON_VERBS,
     PLACE_HEADS,
     PLACE_TAILS,
@@ -53,9 +55,11 @@ from graphrag_pipeline.indexing.extraction.names.phrases import (
     splits_after_person,
 )
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
+from graphrag_pipeline.indexing.extraction.names.terms.concept_words import GENERAL
 
 _CALENDAR = DAYS | MONTHS | SEASONS
 _SHORT_DATES = words("mon tue tues wed thu thur thurs fri sat feb mar apr jun jul aug sep sept oct nov dec")
+_NUMBERED_WORDS = LONERS | GENERAL
 _NO_NAMES = _CALENDAR | HONORIFICS | LONERS | _SHORT_DATES
 _MAX_ACRONYM = 6  # letters
 _HELD_WORDS = KIN | HOLDINGS
@@ -66,6 +70,9 @@ _FIRM_TAILS = words("sons co company brothers")
 _MAX_EVERYDAY_RANK = 60_000  # of a word in lower case: "securities", not "treasury"
 _BREAK = regex.compile(r"[-\u2010\u00ad][ \t]*\n[ \t]*(\p{Ll}++)")  # a word hyphenated at the end of a line
 _APOSTROPHE_NAME = regex.compile(r"^\p{Lu}['’]\p{Lu}(?:\p{Ll}|\p{Lu}{2})")  # O'Brien, not I'll
+_CODE = regex.compile(r"\p{Lu}{1,3}\d\w{0,2}")  # G5, G3a
+_REPEATED = ORGANIZATIONS_IN_CAPITALS | {"WWW", "III"}
+_EXAMPLES = words("xyz foo bar baz qux")
 _DOTTED = regex.compile(r"\.\p{Lu}\.$")  # U.S.
 _INITIALS = regex.compile(r"(?:\p{Lu}\.){2,}")
 _GREEK_TAIL = regex.compile(r"(?<=\p{Lu})[-\u2010\u2011]\p{Greek}\w*+$")  # TNF-α
@@ -115,7 +122,7 @@ def _split_phrase(phrase: Phrase, evidence: CapitalizationEvidence, text: str) -
             yield from _trim(run, phrase, evidence, text)
             run = []
             continue
-        if _repeats(piece, run):
+        if _repeats(piece, run) or (run and run[-1].key in evidence.data_types):
             yield from _trim(run, phrase, evidence, text)
             run = []
         run.append(piece)
@@ -203,6 +210,8 @@ def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitaliza
         return True
     if len(pieces) > 2 and first.key in OF_OPENERS and pieces[1].key == "OF":
         return True
+    if len(pieces) == 2 and first.key in GRADES and _CODE.fullmatch(pieces[1].text):  # "Stage G5" is "G5"
+        return True
     if first.key in _CALENDAR and len(pieces) > 1:
         is_person = phrase.start + first.start in evidence.month_people and pieces[1].key in evidence.sure_family_names
         return pieces[-1].key not in _AFTER_DATES and not pieces[1].is_connector and not is_person
@@ -225,7 +234,7 @@ def _drops_last(pieces: list[PhrasePiece]) -> bool:
 
 def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence, text: str) -> bool:
     """Whether the remaining pieces of a phrase are a name."""
-    is_numbered = len(pieces) == 2 and pieces[0].key in LONERS and len(pieces[1].key) == 1  # "Exhibit B"
+    is_numbered = len(pieces) == 2 and len(pieces[1].key) == 1 and pieces[0].key in _NUMBERED_WORDS  # "Exhibit B"
     if is_numbered or all(p.is_connector or p.key in _NO_NAMES for p in pieces):
         return False
     if len(pieces) > 1:
@@ -255,8 +264,8 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
 
 
 def _is_placeholder(key: str) -> bool:
-    """Whether a word is one letter again and again, or single letters with hyphens: "BBBBBB", "H-I-J"."""
-    is_repeated = len(key) > 3 and len(set(key)) == 1
+    """Whether a word is one letter again and again, single letters with hyphens, or an example: "BBBBBB", "H-I-J"."""
+    is_repeated = (len(key) > 2 and len(set(key)) == 1 and key not in _REPEATED) or key.split("-")[0] in _EXAMPLES
     return is_repeated or (key.count("-") > 1 and all(len(part) == 1 for part in key.split("-")))
 
 

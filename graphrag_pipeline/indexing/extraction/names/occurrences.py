@@ -23,6 +23,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES
 
 _SLASHED = regex.compile(r"/\p{L}[\p{L}\p{Nd}]++(?!/|\.\w)")
 _MIN_SLASHED = 3
+_MIN_SLASHED_SHARE = 0.8  # of the occurrences of a name
 _LISTED = regex.compile(r",?\s+(?:and\s+|or\s+)?")
 _ARTICLE = regex.compile(r"\b[Tt]he\s+$")
 
@@ -76,7 +77,7 @@ def is_also_a_word(form: str) -> bool:
 
 
 def join_slashes(names: list[Name], text: str) -> list[Name]:
-    """Join a name with what follows a slash if the text always writes it so: "PL/pgSQL"."""
+    """Join a name with what follows a slash if the text mostly writes it so: "PL/pgSQL", "Debian GNU/Linux"."""
     if "/" not in text:
         return names
     tails: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -87,11 +88,16 @@ def join_slashes(names: list[Name], text: str) -> list[Name]:
         form: tail
         for form, found in tails.items()
         for tail, n in found.items()
-        if tail and " " not in form and n >= _MIN_SLASHED and n == found.total()
+        if tail and n >= _MIN_SLASHED and n >= _MIN_SLASHED_SHARE * found.total()
     }
-    inside = {name.end + 1 for name in names if name.form in joined}
+    ends = {
+        name: name.end + len(tail)
+        for name in names
+        if (tail := joined.get(name.form)) and text.startswith(tail, name.end)
+    }
+    inside = {name.end + 1 for name in ends}
     return [
-        replace(name, form=name.form + tail, end=name.end + len(tail)) if (tail := joined.get(name.form)) else name
+        replace(name, form=name.form + joined.get(name.form, ""), end=ends.get(name, name.end))
         for name in names
         if name.start not in inside
     ]

@@ -28,6 +28,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
 )
 
 MAX_HEADING = 120  # characters
+MIN_SHOUTED = 4  # words in capitals in a row, which are emphasis and not a name
 
 _ABBREVIATION = r"(?:Mr|Mrs|Ms|Dr|St|Prof|Rev|Hon|Capt|Col|Gen|Lt|Sgt|Sen|Rep|Gov|Messrs|Mt|Ft|Mme|Mlle|Sra|Srta)\."
 _TAIL = r"(?:(?:Inc|Ltd|Corp|Co|Bros|Jr|Sr)\.|S\.[pP]\.A\.?|S\.[rR]\.[lL]\.?)"
@@ -67,6 +68,9 @@ _POSSESSIVE = regex.compile(r"['’][sS]$")
 _PRONOUN_I = regex.compile(r"\s+(?:am|know|knew|think|saw|met|have|love|loved|want|mean|once|ever|never)\b|['’]")
 _JOIN = "\uffff"  # replaces the white space inside a hyphenated word
 _QUOTES = '"“”„«»‘(['
+_TABLE_HEAD = regex.compile(
+    r"^[ \t]*[|│][^\n]*\n(?=[ \t]*(?:\|(?:[ \t]*:?-{3,}:?[ \t]*\|)+|[├╞┡][─═━┼╪╇]+))", regex.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +106,11 @@ def is_heading(text: str, start: int, end: int) -> bool:
 
 
 def find_phrases(text: str, sentences: list[tuple[int, int]], headings: list[bool]) -> Iterator[Phrase]:
+    heads = _find_table_heads(text)
     for number, (start, end) in enumerate(sentences):
-        heading = headings[number]
         for match in _PHRASE.finditer(text, start, end):
             first, last = match.span()
+            heading = headings[number] or _is_shouted(match.group()) or (bool(heads) and _is_inside(first, heads))
             letter = _LIST_LETTER.match(text, first) if first - start < 12 else None
             is_listed = letter is not None and letter.end() < last
             if letter and is_listed:  # "K. Preserve the section"
@@ -114,6 +119,19 @@ def find_phrases(text: str, sentences: list[tuple[int, int]], headings: list[boo
             words = text[first:last]
             verb = words.endswith("I") and _PRONOUN_I.match(text, last) is not None
             yield Phrase(_pieces(words), first, last, number, weak, heading, verb)
+
+
+def _find_table_heads(text: str) -> list[tuple[int, int]]:
+    """Return the spans of the rows with the names of a table's columns, which are labels as headings are."""
+    return [match.span() for match in _TABLE_HEAD.finditer(text)] if "|" in text or "│" in text else []
+
+
+def _is_inside(place: int, spans: list[tuple[int, int]]) -> bool:
+    return any(start <= place < end for start, end in spans)
+
+
+def _is_shouted(written: str) -> bool:
+    return written.isupper() and len(written.split()) >= MIN_SHOUTED
 
 
 def splits_after_person(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[PhrasePiece, ...]) -> bool:

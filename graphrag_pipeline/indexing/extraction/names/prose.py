@@ -21,22 +21,28 @@ from graphrag_pipeline.indexing.extraction.names.cues import words
 GAP = "¤"
 """The character at the place of masked text, so that the words around it are not neighbours."""
 
-_MARKUP = regex.compile(
-    r"(?<=\])\((?:[^()\s]|\([^()\s]*+\))*+(?:\s+\"[^\"\n]*+\")?\)"  # the target of a link
-    r"|(?<=\])\[[^\]\s]*+\]"
-    r"|\b(?:https?|ftp|file|git|ssh|mailto)://[^\s<>\[\]\"'”’]*[\w/]"
-    r"|<!--.*?-->"
-    r"|(?<![\w:]):(?:[a-z]+:){1,2}(?=`)"  # a role of reStructuredText
-    r"|^(?:File: [^\n]*,  Node: |\* Menu:|\* [^\n:]*::)[^\n]*$"  # the head, the menu and the index of a page of Info
-    r"|^\* [^\n]+:[ \n][^\n]+\.(?=\s+\(line +\d)[^\n]*$"
-    r"|^[ \t]*\.\.[ \t]+[\w:-]+::.*?$"
-    r"|^[ \t]*:[a-z][\w -]*:(?=[ \t]|$)"
-    r"|(?<![\w/.~-])(?:~|\.{1,2})?(?:/[\w.+@%{}$*-]+){2,}/?"  # /usr/share/doc
-    r"|(?<![\w/.-])[\w.+-]+(?:/[\w.+-]+)*/[\w+-]*\.[a-z][a-z0-9]{0,4}\b"  # Objects/classobject.c
-    r"|(?<!\S)\S*(?:\b[A-Z]\w{0,3}'?-){4,}\S*"  # a graph of commits
-    r"|(?<!\w)\w+(?:(?:::|->)\w+)+|\b(?=[\w.]*[a-zA-Z\d]_[a-zA-Z\d])[\w.]+\b",  # an identifier
-    regex.MULTILINE | regex.DOTALL,
+_MARKUP = tuple(
+    (signs, regex.compile(pattern, regex.MULTILINE | regex.DOTALL))
+    for signs, pattern in (
+        ("](", r"(?<=\])\((?:[^()\s]|\([^()\s]*+\))*+(?:\s+\"[^\"\n]*+\")?\)"),  # the target of a link
+        ("][", r"(?<=\])\[[^\]\s]*+\]"),
+        ("://", r"\b(?:https?|ftp|file|git|ssh|mailto)://[^\s<>\[\]\"'”’]*[\w/]"),
+        ("<!--", r"<!--.*?-->"),
+        ("<", r"(?<!\w)[BCEFILSXZ](?=<)"),  # a code of Perl's documentation: B<bold>
+        ("`", r"(?<![\w:]):(?:[a-z]+:){1,2}(?=`)"),  # a role of reStructuredText
+        ("File: ", r"^File: [^\n]*,  Node: [^\n]*$"),  # the head, the menu and the index of a page of Info
+        ("* ", r"^(?:\* Menu:|\* [^\n:]*::)[^\n]*$|^\* [^\n]+:[ \n][^\n]+\.(?=\s+\(line +\d)[^\n]*$"),
+        ("..", r"^[ \t]*\.\.[ \t]+[\w:-]+::.*?$"),
+        (":", r"^[ \t]*:[a-z][\w -]*:(?=[ \t]|$)"),
+        ("/", r"(?<![\w/.~-])(?:~|\.{1,2})?(?:/[\w.+@%{}$*-]+){2,}/?"),  # /usr/share/doc
+        ("/", r"(?<![\w/.-])[\w.+-]+(?:/[\w.+-]+)*/[\w+-]*\.[a-z][a-z0-9]{0,4}\b"),  # Objects/classobject.c
+        ("-", r"(?<!\S)\S*(?:\b[A-Z]\w{0,3}'?-){4,}\S*"),  # a graph of commits
+        ("::", r"(?<!\w)\w+(?:(?:::|->)\w+)+"),  # an identifier
+        ("->", r"(?<!\w)\w+(?:(?:::|->)\w+)+"),
+        ("_", r"\b(?=[\w.]*[a-zA-Z\d]_[a-zA-Z\d])[\w.]+\b"),
+    )
 )
+"""Signs that a text with the markup has, and the markup. Most texts have few of the signs."""
 _TAG = regex.compile(r"</?[a-zA-Z][\w:-]*+(?:\s+[\w:-]+(?:=(?:\"[^\"]*+\"|'[^']*+'|[^\s>\"']++))?)*+\s*+/?>")
 _MARK = regex.compile(
     r"\]\s*+[(\[]|://|[<_`]|::|->|/[^\s/]+/|/[\w.+-]*\.[a-z]|^[ \t]*:[a-z]|^File: |^\* |[A-Z]-[A-Z]\w{0,3}-",
@@ -81,7 +87,9 @@ def mask_code(text: str) -> str:
     """Return the text with code, addresses and markup replaced by `GAP` and spaces; same length, same line breaks."""
     spans = [match.span() for fence in (_FENCE, _RULED) for match in fence.finditer(text)] + list(_find_listings(text))
     if _MARK.search(text):
-        spans += [match.span() for match in _MARKUP.finditer(text)]
+        for signs, pattern in _MARKUP:
+            if signs in text:
+                spans += [match.span() for match in pattern.finditer(text)]
         text = _TAG.sub(lambda tag: _blank(tag.group()), text)
     parts, place = [], 0
     for start, end in sorted(spans):

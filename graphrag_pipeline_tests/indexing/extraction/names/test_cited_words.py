@@ -14,6 +14,17 @@ def test_titles_of_sections_that_the_text_cites_are_no_names() -> None:
     assert _kept('He sang a song entitled "Hello" there.', "Hello") == 1
 
 
+def test_labels_of_a_form_are_no_names() -> None:
+    form = "Problems/Solutions:\n none\n"
+    assert _kept(form * 3, "Problems/Solutions") == 0
+    assert _kept(form * 2 + "Problems/Solutions follow", "Problems/Solutions") == 3
+    assert _kept("Marlene: Yes.\n" * 4, "Marlene") == 4
+
+
+def test_verbs_of_the_third_person_are_no_names() -> None:
+    assert _kept("Number: Specifies the index of it.", "Specifies") == 0
+
+
 def test_notices_are_no_names() -> None:
     assert _kept("Copyright (c) 1998 Ada Lovelace.", "Copyright") == 0
 

@@ -125,7 +125,8 @@ def _overlaps(name: Name, spans: list[tuple[int, int]], begins: list[int]) -> bo
 def _spell_long(long: str) -> str:
     """Return a long form without the capital of a sentence's start."""
     first, _, rest = long.partition(" ")
-    return long if not first.istitle() or any(letter.isupper() for letter in rest) else f"{first.lower()} {rest}"
+    is_opening = first[1:].islower() and len(first) > 1
+    return long if not is_opening or any(letter.isupper() for letter in rest) else f"{first.lower()} {rest}"
 
 
 def find_long_form(short: str, text: str, start: int, end: int) -> int | None:

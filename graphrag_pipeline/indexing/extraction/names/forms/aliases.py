@@ -46,6 +46,7 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
 _ACRONYM = r"[\"“]?((?:\p{Lu}[.&]?){2,8}s?)[\"”]?"
 _ACRONYM_AFTER = regex.compile(rf"\s*\(\s*{_ACRONYM}\s*[),;]|,\s+(?:or|oder|ou|o)\s+{_ACRONYM}(?=[,;.)])")
 _INITIALS = regex.compile(r"(?:\p{Lu}\.)+")
+_UNMARRIED = frozenset({"MISS", "MS"})
 _FRAU = frozenset({"FRAU", "FRÄULEIN"})
 _MIN_RANK = 60_000  # of a rare word in lower case (see `capitalization.token_rank`): "homer", not "award"
 _MIN_CAPITAL_RANK = 100_000  # of a rare word with a capital; names of companies and places are commoner
@@ -283,11 +284,19 @@ def _full_names(
 
 
 def _full_names_with(word: str, honorifics: list[str], full: dict[tuple[str, str], str]) -> set[str]:
-    """Return the full names that start with a word, or, without a feminine honorific, end with it."""
+    """Return the full names that start or end with a word.
+
+    After a feminine honorific they must start with it, because it may be the husband's name; "Miss" and "Ms." may also
+    stand before the surname of a woman.
+    """
     key = title_of(word)
     given = {form for (first, _), form in full.items() if first == key}
     family = {form for (_, last), form in full.items() if last == key}
-    return given if _is_female(honorifics) else given | family
+    if not _is_female(honorifics):
+        return given | family
+    if any(_key(honorific) in _UNMARRIED for honorific in honorifics):
+        return given | {form for form in family if title_of(form.split()[0]) in FEMALE_GIVEN_NAMES}
+    return given
 
 
 def _link_unsure(types: dict[str, str], places: dict[str, int]) -> dict[str, str]:
@@ -361,6 +370,9 @@ def _link_organizations(counts: Counter[str], types: dict[str, str]) -> dict[str
             continue
         (long,) = longs
         is_about = _key(long.split()[-1]) in _ABOUT_TAILS  # the Python Software Foundation is not Python
-        if types.get(short) == ORGANIZATION or (types.get(short) in (UNKNOWN, CONCEPT) and not is_about):
+        is_named_after = is_about and counts[short] > counts[long]
+        if (types.get(short) == ORGANIZATION and not is_named_after) or (
+            types.get(short) in (UNKNOWN, CONCEPT) and not is_about
+        ):
             links[short] = long
     return links

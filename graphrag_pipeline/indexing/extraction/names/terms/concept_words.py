@@ -28,7 +28,7 @@ books story stories chapter page paper article
 """)
 # General words of every prose that explains: not a term alone, but may be the head of one ("side effect").
 GENERAL = words("""
-foo bar baz spam eggs charge prompting violation copying invocation destination
+foo bar baz spam eggs free charge prompting violation copying invocation destination
 accord behalf reliance pass begin occur refer exist effect level levels type types state condition list set line lines
 group groups number numbers object order size length position ability absence abstract access accordance account
 achievement act action activity actuality addition adjustment administration advance advantage advice agreement aim

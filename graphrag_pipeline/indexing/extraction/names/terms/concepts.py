@@ -35,6 +35,8 @@ from graphrag_pipeline.indexing.extraction.names.terms.word_uses import (
 
 _MAX_HEADINGS = 0.5  # of the text of a document that has sentences
 _QUOTA, _STORY_QUOTA = 3, 11
+_MIN_UNKNOWN = 4  # letters; shorter ones are arguments and endings of files: "obj", "deb"
+_RARE_QUOTAS = 2  # times as many words that English prose does not know, such as "dapagliflozin"
 _LONG = 2_500  # words
 _MIN_C_VALUE = 2.0  # in a document of up to _LONG words, else 3
 _MIN_WORD_COUNT = 4  # in a document of _SHORT to _LONG words, 3, and 2 for a rare word
@@ -114,7 +116,8 @@ def choose_concepts(
 ) -> dict[str, list[str]]:
     """Choose the terms of a document with their written variants.
 
-    At most sqrt(n words) / 3 terms of one word and as many of several are chosen; in a story, sqrt(n words) / 11.
+    At most sqrt(n words) / 3 terms of one word are chosen, as many of several, and twice as many further words that are
+    not in the vocabulary of English; in a story, only sqrt(n words) / 11 terms of one word and of several.
 
     Args:
         taken: titles of the names in this document.
@@ -134,7 +137,11 @@ def choose_concepts(
         for word in set(phrase):
             inside[word] += frequencies[phrase]
     scores = _score_words(uses, inside)
-    single = _best({(w,): s for w, s in scores.items() if _is_in_sentence((w,), uses)}, quota, taken)
+    able: dict[tuple[str, ...], float] = {(w,): s for w, s in scores.items() if _is_in_sentence((w,), uses)}
+    single = _best(able, quota, taken)
+    if not uses.is_narrative:
+        rare = {words: score for words, score in able.items() if _is_unknown(words[0]) and words not in single}
+        single += _best(rare, _RARE_QUOTAS * quota, taken)
     return {" ".join(words): sorted(_spell(words, uses)) for words in [*phrases, *single]}
 
 
@@ -230,8 +237,14 @@ def _is_term_word(word: str, uses: WordUses) -> bool:
     if key in GENERAL or (singular_of(word, [word[:-1].lower()], least=4) or word).upper() in GENERAL:
         return False
     n_nouns = uses.nouns[word]
+    if _is_unknown(word) and not word.endswith((*_ADJECTIVES, "ing", "ed", "ly")):
+        return n_nouns >= uses.verbs[word]
     least = 3 if word.endswith((*_ADJECTIVES, "ing")) else 2 - _is_rare(word)
     return n_nouns >= max(least, _MIN_NOUN_USES * uses.total[word]) and uses.noun_share(word) >= _MIN_NOUN_SHARE
+
+
+def _is_unknown(word: str) -> bool:
+    return english_rank(word) is None and "-" not in word and len(word) >= _MIN_UNKNOWN
 
 
 def _is_rare(word: str) -> bool:

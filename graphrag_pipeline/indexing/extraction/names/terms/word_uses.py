@@ -67,6 +67,12 @@ _AFTER_VERB = frozenset(
     word.lower()
     for word in words("the a an his her their its my your our this these those any each every all it them him us me")
 )
+_GOVERNED = frozenset({"on", "to", "upon"})
+_MIN_GOVERNED = 0.5  # of the occurrences of a word with and without "s"
+_FINITE = frozenset(
+    word.lower() for word in words("is are was were has have had may can must should will would could might does do")
+)
+_BEFORE_SUBJECT = frozenset({"", ".", ";", ":", ",", "if", "when", "because", "while", "unless", "until"})
 _SINGULARS = frozenset(
     word.lower()
     for word in words("news series species lens means goods alias canvas atlas bias always hers yours ours")
@@ -87,6 +93,7 @@ class WordUses:
         alone: occurrences without another content word after "the", "of" and the like, where no verb stands.
         runs: sequences of two or more content words, with their number.
         plurals: singular -> its plurals in the document.
+        governed: uses of a word of two or more, in front of "on" and "to": "the result depends on".
         in_sentences: words, and pairs of neighbours, outside of headings; empty if there are no headings.
     """
 
@@ -97,6 +104,7 @@ class WordUses:
     verbs: Counter[str] = field(default_factory=Counter)
     adjectives: Counter[str] = field(default_factory=Counter)
     alone: Counter[str] = field(default_factory=Counter)
+    governed: Counter[str] = field(default_factory=Counter)
     runs: Counter[tuple[str, ...]] = field(default_factory=Counter)
     plurals: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     in_sentences: set[str | tuple[str, str]] = field(default_factory=set)
@@ -167,6 +175,7 @@ def _count_run(run: list[str], before: str, after: str, uses: WordUses) -> None:
     is_alone = len(run) == 1
     uses.alone[last] += is_alone and before in _BEFORE_PLURAL
     if not is_alone:
+        uses.governed[last] += after in _GOVERNED
         follows_verb = before in _BEFORE_VERB and before not in _BEFORE_NOUN
         uses.verbs[first] += follows_verb
         is_gerund = first.endswith("ing") and before not in _DETERMINERS
@@ -179,6 +188,8 @@ def _count_run(run: list[str], before: str, after: str, uses: WordUses) -> None:
         uses.verbs[last] += 1
         if len(run) > 1 and before in _BEFORE_NOUN:
             uses.nouns[run[-2]] += 1
+    elif is_alone and after in _FINITE and before in _BEFORE_SUBJECT and not last.endswith(("ing", "ed")):
+        uses.nouns[last] += 1
     elif is_alone and before in _BEFORE_VERB and before not in _BEFORE_NOUN:
         uses.verbs[first] += 1
     elif is_alone and before in _BEFORE_ADJECTIVE:
@@ -202,10 +213,19 @@ def _fold_plurals(uses: WordUses) -> None:
             uses.plurals[singular].add(word)
             # "the test fails" and "must fail", but never "the fails"
             n_verbs, n_nouns = uses.verbs[singular], uses.nouns[singular]
-            if (n_verbs and not n_nouns) or (n_verbs > n_nouns and not uses.alone[word]):
+            if _is_governed(singular, word, uses):
+                uses.verbs[singular] += uses.nouns.pop(singular, 0) + uses.nouns.pop(word, 0)
+            elif (n_verbs and not n_nouns) or (n_verbs > n_nouns and not uses.alone[word]):
                 uses.verbs[word] += uses.nouns.pop(word, 0)
             for counter in (uses.total, uses.nouns, uses.verbs, uses.adjectives):
                 counter[singular] += counter.pop(word, 0)
+
+
+def _is_governed(singular: str, plural: str, uses: WordUses) -> bool:
+    """Whether a word with and without "s" is a verb with a preposition: "it depends on", never "the depends"."""
+    n_words = uses.total[singular] + uses.total[plural]
+    is_alone = uses.alone[singular] or uses.alone[plural]
+    return not is_alone and uses.governed[singular] + uses.governed[plural] >= _MIN_GOVERNED * n_words
 
 
 def singular_of(word: str, known: Container[str], least: int = 5) -> str | None:

@@ -22,7 +22,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
-from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import (
     find_lower_words,
     is_code,
@@ -49,6 +49,7 @@ _MIN_NAMED_SHARE = 0.5  # of the names of a document that is about persons, orga
 _MIN_TERM_SHARE = 0.5  # of the names of a document that explains terms
 _MIN_PERSONS = 0.4  # of the names of a document that tells of persons; a common word may name one there ("the Phantom")
 _MIN_PERSON_SHARE = 0.04  # of a name's occurrences that a verb of speaking or a role shows to be a person
+_MIN_TOWARDS = 0.5  # of a name's occurrences that follow "at", "to" or "from"
 _MIN_PLACE_SHARE = 0.3  # of a name's occurrences that follow "in", "at", ...
 
 
@@ -72,11 +73,12 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
         for form, found in by_words.items()
         if form not in acronyms
     }
-    is_story = _named_share(types, counts) >= _MIN_NAMED_SHARE
-    types |= {form: _type_acronym(form, cues[form], is_story or not is_english) for form in acronyms}
+    is_story = _named_share(types, counts, acronyms) >= _MIN_NAMED_SHARE
+    types |= {form: _type_acronym(form, counts[form], cues[form], is_story or not is_english) for form in acronyms}
     heads = {form.split(" of ")[0] for form, kind in types.items() if kind == PERSON}
     types = {form: _type_by_relatives(form, kind, heads) for form, kind in types.items()}
     types |= _type_by_last_words(types, cues)
+    types |= _type_destinations(types, counts, cues)
     return types | _type_by_company(names, types, text)
 
 
@@ -122,7 +124,7 @@ def type_acronyms(types: dict[str, str], acronyms: Mapping[str, str]) -> dict[st
         if kind is None and long.islower():
             kind = CONCEPT
         elif kind is None and types.get(long, UNKNOWN) == UNKNOWN:
-            kind = ORGANIZATION if types.get(short) == ORGANIZATION else CONCEPT
+            kind = ORGANIZATION if types.get(short) == ORGANIZATION and not _is_of_common_words(long) else CONCEPT
         typed[long] = kind or types[long]
         if short in typed:
             typed[short] = typed[long]
@@ -140,6 +142,10 @@ def vote_types(names: Iterable[Name], types: dict[str, str], links: dict[str, st
         is_acronym = form != long and form.isupper() and " " not in form
         votes[long][types[long] if is_acronym and types.get(long) in _NAMED else types[form]] += 1
     return {form: min(kinds, key=lambda kind: (kind == UNKNOWN, -kinds[kind], kind)) for form, kinds in votes.items()}
+
+
+def _is_of_common_words(form: str) -> bool:
+    return all(is_also_a_word(word) and word.upper() not in load_places() for word in form.replace("-", " ").split())
 
 
 def _type_by_relatives(form: str, kind: str, heads: set[str]) -> str:
@@ -198,13 +204,40 @@ def _is_acronym(form: str, in_lower: set[str]) -> bool:
     return form.isupper() and letters.isalpha() and 2 <= len(letters) <= 6 and title_of(form) not in in_lower
 
 
-def _named_share(types: Mapping[str, str], counts: Mapping[str, int]) -> float:
-    """Return the share of persons, organizations, places and events among the names; 0 without names."""
-    n_names = sum(counts[form] for form in types)
+def _type_destinations(
+    types: Mapping[str, str], counts: Mapping[str, int], cues: Mapping[str, Counter[str]]
+) -> dict[str, str]:
+    """Return GEO for the unknown names that a document about persons mostly writes after "at", "to" or "from"."""
+    n_persons = sum(counts[form] for form, kind in types.items() if kind == PERSON)
+    if n_persons < _MIN_PERSONS * sum(counts[form] for form in types):
+        return {}
+    return {
+        form: GEO
+        for form, kind in types.items()
+        if kind == UNKNOWN and not cues[form][PERSON] and _MIN_TOWARDS * counts[form] <= _n_towards(cues[form])
+    }
+
+
+def _n_towards(cues: Counter[str]) -> int:
+    return cues["towards"] + cues[GEO]
+
+
+def _is_known(title: str) -> bool:
+    return title in ORGANIZATIONS_IN_CAPITALS or title in load_places()
+
+
+def _named_share(types: Mapping[str, str], counts: Mapping[str, int], acronyms: Iterable[str]) -> float:
+    """Return the share of persons, organizations, places and events among the names; 0 without names.
+
+    Args:
+        acronyms: forms that are not in `types`; those of no known organization or place count as other names.
+    """
+    n_others = sum(counts[form] for form in acronyms if not _is_known(title_of(form)))
+    n_names = sum(counts[form] for form in types) + n_others
     return sum(counts[form] for form, kind in types.items() if kind in _NAMED) / n_names if n_names else 0.0
 
 
-def _type_acronym(form: str, cues: Counter[str], is_story: bool) -> str:
+def _type_acronym(form: str, n_names: int, cues: Counter[str], is_story: bool) -> str:
     """Return the type of an acronym without a long form.
 
     Args:
@@ -213,7 +246,8 @@ def _type_acronym(form: str, cues: Counter[str], is_story: bool) -> str:
     title = title_of(form)
     if title in load_places():
         return GEO
-    if title in ORGANIZATIONS_IN_CAPITALS or cues[ORGANIZATION] or cues["organization role"] or cues[PERSON]:
+    n_acts = cues[ORGANIZATION] + cues["organization role"] + cues[PERSON]
+    if title in ORGANIZATIONS_IN_CAPITALS or n_acts >= max(1, _MIN_PERSON_SHARE * n_names):
         return ORGANIZATION
     return ORGANIZATION if is_story and not cues["describes"] else CONCEPT
 

@@ -39,6 +39,8 @@ _LIFE = regex.compile(
 _MAILBOX = regex.compile(r"\s*<[^<>@\s]+@[^<>@\s]+>")
 _AFTER = regex.compile(r"(['’]s)?\s+(?:(?:has|had|have|later|also|once|then|ha|a|hat)\s+)?(\p{Ll}+)")
 _AMONG = words("at for")
+_PRONOUNS = words("who whom")
+_TOWARDS = words("at to into from towards")
 
 
 def read_cues(text: str, name: Name) -> Iterator[str]:
@@ -65,10 +67,12 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
         return
     word, between = before.group(1), before.group(2)
     key = word.upper()
-    if key in PERSON_VERBS:
+    if key in PERSON_VERBS - _PRONOUNS:
         yield PERSON
     elif key in PLACE_PREPOSITIONS and between.isspace():
         yield GEO
+    elif key in _TOWARDS and between.isspace() and _last_word(text, before, name) not in STAFF:
+        yield "towards"
     elif (key in STOCK and "of" in between) or (key in _AMONG and _last_word(text, before, name) in STAFF):
         yield ORGANIZATION
     elif word.islower():

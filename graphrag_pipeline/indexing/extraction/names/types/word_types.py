@@ -44,6 +44,8 @@ _BYNAMES = frozenset(BYNAMES.upper().split("|"))
 _NUMERAL = regex.compile(r"[IVX]+")
 _INITIALED = regex.compile(r"(?!U\. ?[SKN]\b)(?:\p{Lu}\. ){2,}\p{Lu}[\p{L}'-]*\p{Ll}")  # J. R. R. Tolkien
 ADJECTIVE_ENDINGS = ("ISH", "ESE", "IAN", "CH", "AN", "IC")  # of languages and peoples
+_AUTHOR = regex.compile(r"(?![NS]\.)\p{Lu}\. \p{Lu}[\p{L}'-]*\p{Ll}")  # L. Abeni
+_WEAK_PLACES = words("port state states channel bridge drive province")  # "Client Port"
 _INSTITUTIONS = ORGANIZATION_HEADS & ORGANIZATION_TAILS
 _SCOPES = words("international national european american african asian global world federal royal united")
 _WEAK_TAILS = words("""
@@ -96,14 +98,16 @@ def type_by_words(form: str) -> str | None:
     if words[-2:] == ["OF", "STATE"]:
         return PERSON if head in _OFFICERS else None
     if last in PLACE_TAILS:
-        return GEO
+        return None if last in _WEAK_PLACES and all(is_common_word(word) for word in words[:-1]) else GEO
     if (first in HONORIFICS or (first in RANKS and words[1] in HONORIFICS)) and "OF" not in words[:2]:
         return (
             None if first in DESCRIBING_HONORIFICS and is_common_word(words[1]) else PERSON
         )  # "General Public License"
     if first in PLACE_HEADS:
         return GEO
-    is_person = (words[1] == "THE" and last in _BYNAMES) or (form[1] == "." and _INITIALED.fullmatch(form))
+    is_person = (
+        (words[1] == "THE" and last in _BYNAMES) or (form[1] == "." and _INITIALED.fullmatch(form)) or _is_author(form)
+    )
     return PERSON if is_person else None
 
 
@@ -130,3 +134,9 @@ def _is_about_organization(words: list[str]) -> bool:
 def _is_kind_of_state(words: list[str]) -> bool:
     """Whether common words describe states: "Member States", not "United States" or "Baltic States"."""
     return " ".join(words) not in load_places() and all(map(is_common_word, words[:-1]))
+
+
+def _is_author(form: str) -> bool:
+    """Whether a name is an initial and a surname, as in a list of references: "L. Abeni"."""
+    surname = form[3:].upper()
+    return _AUTHOR.fullmatch(form) is not None and not is_common_word(surname) and surname not in load_places()

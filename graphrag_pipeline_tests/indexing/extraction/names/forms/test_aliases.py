@@ -20,6 +20,12 @@ def link(*forms: str, text: str = "", **types: str) -> dict[str, str]:
         (["Bob", "Bob Cratchit", "Mrs. Cratchit"], {"Bob Cratchit", "Mrs. Cratchit"}),
         (["Fezziwig", "Mrs. Fezziwig"], {"Fezziwig", "Mrs. Fezziwig"}),
         (["Miss Belinda", "Belinda Cratchit"], {"Belinda Cratchit"}),
+        (["Miss Cratchit", "Belinda Cratchit", "Peter Cratchit"], {"Belinda Cratchit", "Peter Cratchit"}),
+        (
+            ["Miss Cratchit", "Belinda Cratchit", "Martha Cratchit"],
+            {"Miss Cratchit", "Belinda Cratchit", "Martha Cratchit"},
+        ),
+        (["Mrs. Cratchit", "Belinda Cratchit"], {"Mrs. Cratchit", "Belinda Cratchit"}),
         (["Francis", "Pope Francis"], {"Pope Francis"}),
         (["George W. Bush", "George Bush", "Bush"], {"George Bush"}),
         (["George W. Bush", "George H. W. Bush"], {"George W. Bush", "George H. W. Bush"}),

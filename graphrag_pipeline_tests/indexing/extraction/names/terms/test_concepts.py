@@ -37,6 +37,17 @@ def test_a_phrase_that_is_a_name_is_not_a_concept() -> None:
     assert "turbine" not in choose_concepts(TIDES * 4, {"TURBINE"})
 
 
+def test_words_that_english_prose_does_not_know_are_terms_if_named_twice_without_an_article() -> None:
+    text = "Do not combine losartan with it; losartan is started at a low dose, unless hyperkalaemia occurs. "
+    chosen = choose_concepts(text + "If hyperkalaemia is severe, call us. Then a nurse will look at it. " * 12, set())
+    assert {"losartan", "hyperkalaemia"} <= set(chosen)
+
+
+def test_a_verb_with_a_preposition_is_no_term() -> None:
+    text = "The sandbar depends on it, and a good sandbar depends on them. Of the sandbar we know the sandbar. " * 9
+    assert list(choose_concepts(text, set())) == ["sandbar"]
+
+
 def test_everyday_things_are_concepts_only_where_frequent() -> None:
     talk = "He said what he had to say about it and went on his way to where nobody knew him or his trade at all. "
     seldom = talk * 200 + "It lay by the candle. " * 6

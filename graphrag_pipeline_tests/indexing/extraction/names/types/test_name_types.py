@@ -1,4 +1,5 @@
 import pytest
+import regex
 
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.types.name_types import (
@@ -31,6 +32,11 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import type_by
         ("5 de mayo de 2021", "EVENT"),
         ("J. R. R. Tolkien", "PERSON"),
         ("U. S. Steel", None),
+        ("L. Abeni", "PERSON"),
+        ("S. Korea", None),
+        ("Client Port", None),
+        ("London Bridge", "GEO"),
+        ("Ship Inn", "GEO"),
         ("Covered Software", None),
         ("General Public License", None),
         ("General Smith", "PERSON"),
@@ -148,3 +154,22 @@ def test_the_last_word_of_a_name_has_its_type() -> None:
     places = [text.index("Fatuma"), text.index("Hassan knew"), text.index("Mombasa"), text.rindex("Lions")]
     names = [Name(form, place, place + len(form), 0) for form, place in zip(forms, places, strict=True)]
     assert type_names(names, text) == forms
+
+
+def test_names_that_people_go_to_are_places_in_a_story() -> None:
+    text = "Mary Smith said no at Cadgwith. John Smith went from Cadgwith to Truro. Mary Smith saw Truro."
+    types = type_names(_occurrences(text, "Mary Smith", "John Smith", "Cadgwith", "Truro"), text)
+    assert (types["Cadgwith"], types["Truro"]) == ("GEO", "GEO")
+    text = "The Zork reads it at Cadgwith. The Gnusto and the Frotz run. Zork stops."
+    assert type_names(_occurrences(text, "Zork", "Cadgwith", "Gnusto", "Frotz"), text)["Cadgwith"] == "UNKNOWN"
+
+
+def test_an_acronym_with_a_long_form_of_common_words_is_a_term() -> None:
+    long = "Completely Fair Scheduler"
+    types = type_acronyms({"CFS": "ORGANIZATION", long: "UNKNOWN"}, {"CFS": long})
+    assert types == {"CFS": "CONCEPT", long: "CONCEPT"}
+
+
+def _occurrences(text: str, *forms: str) -> list[Name]:
+    found = [Name(form, m.start(), m.end(), 0) for form in forms for m in regex.finditer(form, text)]
+    return sorted(found, key=lambda name: name.start)

@@ -1,0 +1,1 @@
+"""Rules for Chinese texts that need no dictionary of names."""

@@ -1,0 +1,74 @@
+"""Compounds of an acronym and a noun: "ACE inhibitor", where "ACE" alone is only a part of the term.
+
+A part whose longer form dominates is not a term of its own, as in the C-value of `concepts.py`.
+
+Keep out: terms in lower case (`concepts.py`), acronyms with a long form (`forms/acronyms.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+from graphrag_pipeline.indexing.extraction.names.terms.background import load_ranks
+from graphrag_pipeline.indexing.extraction.names.terms.concept_words import GENERAL, VAGUE
+from graphrag_pipeline.indexing.extraction.names.terms.term_signs import describes_noun
+from graphrag_pipeline.indexing.extraction.names.terms.word_uses import may_be_noun, singular_of
+from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT
+
+_MIN_COMPOUNDS = 3
+_MIN_SHARE = 0.75  # of the occurrences of an acronym
+_NOUN = regex.compile(r"[ \n]+(\p{Ll}{3,}+)\b(?![\p{L}'’-])")
+
+
+def join_compounds(
+    names: Iterable[Name], types: Mapping[str, str], links: Mapping[str, str], text: str
+) -> tuple[list[Name], dict[str, str]]:
+    """Return the names, with acronyms extended by the noun that mostly follows them, and acronym -> its compound.
+
+    Args:
+        names: every occurrence of a name in the document.
+        types: type by canonical form.
+        links: canonical form of each written form.
+    """
+    names = list(names)
+    followers: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    described: set[str] = set()
+    for name in names:
+        if (
+            name.form.isupper()
+            and " " not in name.form
+            and links[name.form] == name.form
+            and types[name.form] == CONCEPT
+        ):
+            followers[name.form][_noun_after(name, text)] += 1
+            if name.form not in described and describes_noun(text, name):
+                described.add(name.form)
+    nouns = {form: noun for form in described if (noun := _choose_noun(followers[form]))}
+    return [_extend(name, nouns, text) for name in names], {form: f"{form} {noun}" for form, noun in nouns.items()}
+
+
+def _choose_noun(found: Counter[str]) -> str:
+    noun, n = found.most_common(1)[0]
+    is_term = noun.upper() not in GENERAL | VAGUE
+    return noun if noun and is_term and n >= max(_MIN_COMPOUNDS, _MIN_SHARE * found.total()) else ""
+
+
+def _noun_after(name: Name, text: str) -> str:
+    match = _NOUN.match(text, name.end)
+    word = match.group(1) if match else ""
+    if not word or not may_be_noun(word) or word.endswith(("ing", "ly")):
+        return ""
+    return singular_of(word, load_ranks(), least=4) or word
+
+
+def _extend(name: Name, nouns: Mapping[str, str], text: str) -> Name:
+    noun = nouns.get(name.form)
+    match = _NOUN.match(text, name.end) if noun else None
+    if match is None or _noun_after(name, text) != noun:
+        return name
+    return replace(name, form=f"{name.form} {noun}", end=match.end())

@@ -1,0 +1,25 @@
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+from graphrag_pipeline.indexing.extraction.names.terms.compounds import join_compounds
+
+
+def joined(text: str, form: str, link: str = "", kind: str = "CONCEPT") -> tuple[list[str], dict[str, str]]:
+    names = [Name(form, match.start(), match.end(), 0) for match in regex.finditer(form, text)]
+    found, compounds = join_compounds(names, {form: kind, link: kind}, {form: link or form}, text)
+    assert all(text[name.start : name.end].startswith(form) for name in found)
+    return [name.form for name in found], compounds
+
+
+def test_an_acronym_is_half_of_the_term_that_dominates() -> None:
+    text = "Give an ACE inhibitor. An ACE inhibitor helps. Two ACE inhibitors, and ACE itself, are known."
+    assert joined(text, "ACE") == (["ACE inhibitor"] * 3 + ["ACE"], {"ACE": "ACE inhibitor"})
+
+
+def test_other_acronyms_stay_whole() -> None:
+    text = "Give an ACE inhibitor. An ACE inhibitor helps. The ACE gene is known. The ACE test is old."
+    assert joined(text, "ACE") == (["ACE"] * 4, {})
+    assert joined("The CFS design. A CFS design. The CFS design.", "CFS") == (["CFS"] * 3, {})  # says little
+    text = "Give an ACE inhibitor. " * 3
+    assert joined(text, "ACE", link="angiotensin-converting enzyme")[1] == {}
+    assert joined(text, "ACE", kind="ORGANIZATION")[1] == {}
