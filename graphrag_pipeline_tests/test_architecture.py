@@ -27,7 +27,13 @@ ROOMS = (
     *("models", "models.endpoints", "inputs", "storage.vectors", "storage", "storage.shared"),
     # the pure steps of the index
     *("indexing.extraction.names", "indexing.extraction.names.terms", "indexing.extraction.names.types"),
-    *("indexing.extraction.names.forms", "indexing.extraction", "indexing.graph", "indexing.communities"),
+    *(
+        "indexing.extraction.names.chinese",
+        "indexing.extraction.names.forms",
+        "indexing.extraction",
+        "indexing.graph",
+        "indexing.communities",
+    ),
     *("indexing.reports", "indexing"),
     # from stage tables to a snapshot; the stage graph of a root
     *("publishing", "pipeline", "interchange"),

@@ -29,14 +29,15 @@ from itertools import combinations, pairwise
 import pyarrow as pa
 
 from graphrag_pipeline.indexing.extraction.names.acts import find_acts, prefer_acts
+from graphrag_pipeline.indexing.extraction.names.chinese.cjk import find_chinese_names, find_japanese_names
 from graphrag_pipeline.indexing.extraction.names.cited_words import drop_cited
-from graphrag_pipeline.indexing.extraction.names.cjk import find_chinese_names, find_japanese_names
 from graphrag_pipeline.indexing.extraction.names.cues import INITIAL_HONORIFICS
 from graphrag_pipeline.indexing.extraction.names.dates import find_dates
 from graphrag_pipeline.indexing.extraction.names.document_titles import DocumentTitle, find_title, read_title
 from graphrag_pipeline.indexing.extraction.names.finder import find_names
 from graphrag_pipeline.indexing.extraction.names.forms.acronyms import place_acronyms
 from graphrag_pipeline.indexing.extraction.names.forms.aliases import find_acronyms, find_canonical_forms
+from graphrag_pipeline.indexing.extraction.names.forms.compounds import join_compounds
 from graphrag_pipeline.indexing.extraction.names.forms.kinship import link_kin
 from graphrag_pipeline.indexing.extraction.names.forms.plurals import link_term_forms
 from graphrag_pipeline.indexing.extraction.names.german import keep_german_names
@@ -45,7 +46,6 @@ from graphrag_pipeline.indexing.extraction.names.occurrences import Name, includ
 from graphrag_pipeline.indexing.extraction.names.phrases import is_heading
 from graphrag_pipeline.indexing.extraction.names.predicates import find_predicate
 from graphrag_pipeline.indexing.extraction.names.prose import mask_code
-from graphrag_pipeline.indexing.extraction.names.terms.compounds import join_compounds
 from graphrag_pipeline.indexing.extraction.names.terms.concepts import find_concepts, find_speakers
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import find_adjectives
 from graphrag_pipeline.indexing.extraction.names.types.name_types import (

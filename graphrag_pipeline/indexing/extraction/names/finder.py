@@ -55,11 +55,10 @@ from graphrag_pipeline.indexing.extraction.names.phrases import (
     splits_after_person,
 )
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
-from graphrag_pipeline.indexing.extraction.names.terms.concept_words import GENERAL
 
 _CALENDAR = DAYS | MONTHS | SEASONS
 _SHORT_DATES = words("mon tue tues wed thu thur thurs fri sat feb mar apr jun jul aug sep sept oct nov dec")
-_NUMBERED_WORDS = LONERS | GENERAL
+_NUMBERED_WORDS = LONERS | GRADES | words("package plan option item line case")
 _NO_NAMES = _CALENDAR | HONORIFICS | LONERS | _SHORT_DATES
 _MAX_ACRONYM = 6  # letters
 _HELD_WORDS = KIN | HOLDINGS

@@ -1,7 +1,7 @@
 import pytest
 
+from graphrag_pipeline.indexing.extraction.names.chinese.cjk import find_chinese_names
 from graphrag_pipeline.indexing.extraction.names.chinese.repeated_names import find_repeated_names
-from graphrag_pipeline.indexing.extraction.names.cjk import find_chinese_names
 
 TEXT = """那天，铁匠雷大锤和沈大山一起进了黑水镇。章小鱼躲在雷大锤身后。
 

@@ -1,8 +1,8 @@
 """Compounds of an acronym and a noun: "ACE inhibitor", where "ACE" alone is only a part of the term.
 
-A part whose longer form dominates is not a term of its own, as in the C-value of `concepts.py`.
+A part whose longer form dominates is not a term of its own, as in the C-value of `terms/concepts.py`.
 
-Keep out: terms in lower case (`concepts.py`), acronyms with a long form (`forms/acronyms.py`).
+Keep out: terms in lower case (`terms/concepts.py`), acronyms with a long form (`acronyms.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 import regex
 
+from graphrag_pipeline.indexing.extraction.names.forms.compounds import join_compounds
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
-from graphrag_pipeline.indexing.extraction.names.terms.compounds import join_compounds
 
 
 def joined(text: str, form: str, link: str = "", kind: str = "CONCEPT") -> tuple[list[str], dict[str, str]]:

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from graphrag_pipeline.indexing.extraction.extracted_graph import extract_graph
-from graphrag_pipeline.indexing.extraction.names import cjk as cjk_names
-from graphrag_pipeline.indexing.extraction.names.cjk import find_chinese_names, find_japanese_names
+from graphrag_pipeline.indexing.extraction.names.chinese import cjk as cjk_names
+from graphrag_pipeline.indexing.extraction.names.chinese.cjk import find_chinese_names, find_japanese_names
 from graphrag_pipeline.indexing.graph.merge import merge_graph
 from graphrag_pipeline.query.names import NameIndex
 from graphrag_pipeline.settings.settings import ExtractionSettings, GraphSettings
