@@ -38,7 +38,11 @@ def index(
     ] = False,
     allow_removal: Annotated[
         bool,
-        typer.Option("--allow-removal", help="Let the first run of a new copy remove documents from a shared index."),
+        typer.Option(
+            "--allow-removal",
+            help="Publish although many documents are gone (publishing.max_removed_share), or let the first run of a "
+            "new copy remove documents from a shared index.",
+        ),
     ] = False,
     recluster: Annotated[
         bool, typer.Option("--recluster", help="Cluster communities from scratch, ignoring the published ones.")

@@ -16,9 +16,10 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import bucket_of
@@ -46,6 +47,7 @@ def read_input(
     n_buckets: int,
     buckets: Collection[str] | None = None,
     cache_folder: Path | None = None,
+    last_known: Callable[[str], list[SourceRecord]] = lambda _: [],
 ) -> Iterator[SourceRecord]:
     """Yield the records of the input folder by path, with one file in memory at a time.
 
@@ -53,15 +55,37 @@ def read_input(
         buckets: partitions to read; None reads all. Whole-file documents of other partitions are not opened.
         cache_folder: keeps fetched files by the version that their store reports, and parsed or converted records by
             content and settings. None keeps nothing.
+        last_known: returns the documents of the last index from a file, or from a folder, whose path ends with "/".
+            They stay while the content of the file or folder is not known.
 
     Raises:
-        PipelineError: the folder does not exist or cannot be listed, or a file of a URL cannot be fetched.
+        PipelineError: the folder does not exist or cannot be listed, or no file of a URL can be fetched.
     """
     wanted = None if buckets is None else frozenset(buckets)
     if isinstance(folder, str):
-        return _read_remote(folder, settings, n_buckets, wanted, cache_folder)
-    inputs = _holding(list_input(folder, settings), n_buckets, wanted)
-    return _read_files(inputs, settings, n_buckets, wanted, cache_folder)
+        records = _read_remote(folder, settings, n_buckets, wanted, cache_folder)
+    else:
+        inputs = _holding(list_input(folder, settings), n_buckets, wanted)
+        records = _read_files(inputs, settings, cache_folder)
+    return _keep_known(records, n_buckets, wanted, last_known)
+
+
+def _keep_known(
+    records: Iterable[SourceRecord],
+    n_buckets: int,
+    wanted: frozenset[str] | None,
+    last_known: Callable[[str], list[SourceRecord]],
+) -> Iterator[SourceRecord]:
+    """Yield the records of the wanted buckets; where the content is not known, the last known ones with a note."""
+    for record in records:
+        kept: list[SourceRecord] = []
+        if record.is_unknown and not record.record:
+            note = f"not readable now, the text of the last index stays: {record.problem}"
+            kept = [dataclasses.replace(known, note=note) for known in last_known(record.path)]
+        is_replaced = kept and not record.path.endswith("/")
+        for found in [*([] if is_replaced else [record]), *kept]:
+            if wanted is None or bucket_of(found.document_id, n_buckets) in wanted:
+                yield found
 
 
 def list_input(folder: Path | str, settings: InputSettings, cache_folder: Path | None = None) -> list[InputFile]:
@@ -89,7 +113,7 @@ def list_input(folder: Path | str, settings: InputSettings, cache_folder: Path |
         ) from error
     found = dict(_walk(base, os.path.realpath(base), b"", settings.exclude))
     return [
-        InputFile(label_of(name), os.path.join(base, name), problem)
+        InputFile(label_of(name), os.path.join(base, name), problem.text, is_fault=problem.is_fault)
         for name, problem in sorted(found.items(), key=lambda item: item[0])
     ]
 
@@ -120,42 +144,67 @@ def _version_of(file: InputFile) -> str:
     return f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"
 
 
-def _walk(base: bytes, real_base: bytes, folder: bytes, exclude: tuple[str, ...]) -> Iterator[tuple[bytes, str | None]]:
-    """Yield (path inside `base`, problem or None) of each file below `folder`, and of folders that cannot be listed."""
+class _Problem(NamedTuple):
+    """Why a file or folder cannot be read, and whether that is a fault of access, which may pass."""
+
+    text: str | None
+    is_fault: bool = False
+
+
+def _walk(base: bytes, real_base: bytes, folder: bytes, exclude: tuple[str, ...]) -> Iterator[tuple[bytes, _Problem]]:
+    """Yield (path inside `base`, problem) of each file below `folder`, and of folders that cannot be listed."""
     folders = [folder]
     while folders:
         folder = folders.pop()
         try:
-            with os.scandir(os.path.join(base, folder)) as entries:
-                for entry in entries:
-                    name = folder + entry.name
-                    if is_ignored(entry.name) or is_excluded(label_of(name), exclude):
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(name + b"/")
-                    else:
-                        yield name, _problem_of(entry, real_base)
+            with os.scandir(os.path.join(base, folder)) as scanned:
+                entries = list(scanned)  # all or none: files of a folder that fails half way are those of last time
+        except FileNotFoundError:
+            yield folder, _Problem(GONE)
+            continue
         except OSError as error:
-            yield folder, f"this folder cannot be listed ({error.strerror}); fix its permissions"
+            text = f"this folder cannot be listed ({error.strerror}); fix its permissions"
+            yield folder, _Problem(text, is_fault=True)
+            continue
+        for entry in entries:
+            name = folder + entry.name
+            if is_ignored(entry.name) or is_excluded(label_of(name), exclude):
+                continue
+            if _is_folder(entry):
+                folders.append(name + b"/")
+            else:
+                yield name, _problem_of(entry, real_base)
 
 
-def _problem_of(entry: os.DirEntry[bytes], real_base: bytes) -> str | None:
+def _is_folder(entry: os.DirEntry[bytes]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False  # `_problem_of` says why
+
+
+def _problem_of(entry: os.DirEntry[bytes], real_base: bytes) -> _Problem:
     """Return why an entry that is not a folder cannot be read; it is not opened, since a pipe would block."""
     try:
         if entry.is_symlink():
             real = os.path.realpath(entry.path, strict=True)
             if not os.path.join(real, b"").startswith(os.path.join(real_base, b"")):
-                return "symbolic link out of the input folder; put a copy here, or link the whole input folder"
+                return _Problem(
+                    "symbolic link out of the input folder; put a copy here, or link the whole input folder"
+                )
             if os.path.isdir(real):
-                return "symbolic link to a folder: not followed; its files are read where they are"
+                return _Problem("symbolic link to a folder: not followed; its files are read where they are")
         mode = entry.stat().st_mode
     except OSError as error:
         if error.errno == errno.ELOOP:
-            return "symbolic link loop; remove it"
-        if error.errno == errno.ENOENT:
-            return "symbolic link to nothing; remove it or restore its target"
-        return f"cannot be read ({error.strerror}); fix its permissions"
-    return None if stat.S_ISREG(mode) else "not a regular file (a pipe, socket or device); remove or exclude it"
+            return _Problem("symbolic link loop; remove it")
+        if error.errno == errno.ENOENT:  # the disk of its target may not be mounted now
+            is_link = os.path.islink(entry.path)
+            return _Problem("symbolic link to nothing; remove it or restore its target" if is_link else GONE, is_link)
+        return _Problem(access_problem(error), is_fault=True)
+    if stat.S_ISREG(mode):
+        return _Problem(None)
+    return _Problem("not a regular file (a pipe, socket or device); remove or exclude it")
 
 
 def _read_remote(
@@ -164,7 +213,7 @@ def _read_remote(
     with contextlib.ExitStack() as stack:
         kept = cache_folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         inputs = _holding(list_input(url, settings, kept), n_buckets, wanted)
-        yield from _read_files(fetch(url, inputs, kept / COPIES), settings, n_buckets, wanted, cache_folder)
+        yield from _read_files(fetch(url, inputs, kept / COPIES), settings, cache_folder)
 
 
 def _holding(inputs: list[InputFile], n_buckets: int, wanted: frozenset[str] | None) -> list[InputFile]:
@@ -173,22 +222,17 @@ def _holding(inputs: list[InputFile], n_buckets: int, wanted: frozenset[str] | N
         file
         for file in inputs
         if wanted is None
+        or file.is_fault
         or (format_of(file.path) in STRUCTURED and not file.problem)
         or bucket_of(document_id_of(file.path), n_buckets) in wanted
     ]
 
 
 def _read_files(
-    inputs: Iterable[InputFile],
-    settings: InputSettings,
-    n_buckets: int,
-    wanted: frozenset[str] | None,
-    cache_folder: Path | None,
+    inputs: Iterable[InputFile], settings: InputSettings, cache_folder: Path | None
 ) -> Iterator[SourceRecord]:
     for file in inputs:
-        for record in _read_file(file, settings, cache_folder):
-            if wanted is None or bucket_of(record.document_id, n_buckets) in wanted:
-                yield record
+        yield from _read_file(file, settings, cache_folder)
 
 
 def _read_file(file: InputFile, settings: InputSettings, cache_folder: Path | None) -> list[SourceRecord]:

@@ -2,8 +2,9 @@
 
 A file is fetched once and kept in the cache by its path and the version that the store reports (ETag, time of change,
 generation, ...). So an unchanged folder costs one listing. If a store reports only sizes, as plain HTTP does, every
-file is fetched each time. A file that was removed in between gets a problem. All other errors stop the run: if a
-network error counted as a deletion, documents would disappear from the index. The packages of the stores read
+file is fetched each time. A file that was removed in between gets a problem. A file that cannot be fetched keeps its
+documents of the last index. A folder that cannot be listed, and a store from which nothing can be fetched, stop the
+run: if a network error counted as a deletion, documents would disappear from the index. The packages of the stores read
 credentials (environment variables, ~/.aws, FSSPEC_S3='{"endpoint_url": ...}').
 
 Keep out: the content of files (`documents.py`).
@@ -34,6 +35,8 @@ COPIES = "input"
 
 _BATCH_FILES = 256  # files fetched at once, if the store's package supports it
 _BATCH_BYTES = 64_000_000
+_MIN_FAULTS = 3
+"""If so many files and no other were to be fetched, and each failed, the store is at fault."""
 _VERSION_FIELDS = (
     "ETag", "etag", "md5Hash", "crc32c", "generation", "checksum", "sha", "blob_id", "CRC", "LastModified",
     "last_modified", "updated", "mtime", "modified", "modify", "modificationTime", "date_time", "created",
@@ -53,7 +56,7 @@ def list_remote(url: str, exclude: tuple[str, ...], copies: Path) -> list[InputF
     with _explained(url, "listed"):
         store, folder = _open(url)
         store.invalidate_cache()  # a long-running process would see old listings
-        listed: Mapping[str, dict[str, Any]] = store.find(folder, detail=True)
+        listed: Mapping[str, dict[str, Any]] = _list_files(store, folder)
     prefix = folder.rstrip("/") + "/"
     if not all(path.startswith(prefix) for path in listed):
         raise PipelineError(f"`{url}` is a file; name its folder in input.folder of settings.yaml")
@@ -61,19 +64,55 @@ def list_remote(url: str, exclude: tuple[str, ...], copies: Path) -> list[InputF
     return [_describe(url, name, listed[path], path, copies) for name, path in names if _counts(name, exclude)]
 
 
+def _list_files(store: AbstractFileSystem, folder: str) -> dict[str, dict[str, Any]]:
+    """Return all files below a folder, by path.
+
+    Stores of objects list them in one go. Others are listed folder by folder, not by `find`, which leaves out a folder
+    below the first whose listing fails.
+
+    Raises:
+        Exception: a folder cannot be listed; it was not removed.
+    """
+    if _lists_at_once(store):
+        return dict(store.find(folder, detail=True))
+    found: dict[str, dict[str, Any]] = {}
+    folders = [folder]
+    for at in folders:
+        try:
+            entries = store.ls(at, detail=True)
+        except FileNotFoundError:
+            if at == folder:
+                raise
+            continue  # it was removed while the folder was listed
+        for entry in entries:
+            name = entry["name"]
+            if entry["type"] != "directory":
+                found[name] = entry
+            elif name.rstrip("/") != at.rstrip("/"):
+                folders.append(name.rstrip("/"))
+    return found
+
+
+def _lists_at_once(store: AbstractFileSystem) -> bool:
+    """Whether the store has a listing of its own of all files below a prefix, which fails as a whole."""
+    from fsspec.asyn import AsyncFileSystem
+
+    return isinstance(store, AsyncFileSystem) and type(store)._find is not AsyncFileSystem._find
+
+
 def fetch(url: str, wanted: Sequence[InputFile], copies: Path) -> Iterator[InputFile]:
-    """Yield the same files, each after its copy is at its `location`; a file removed since the listing has a problem.
+    """Yield the same files, each after its copy is at its `location`; one that cannot be fetched has a problem.
 
     Files of an unsupported type are not fetched.
 
     Raises:
-        PipelineError: a file cannot be fetched, or its copy cannot be written.
+        PipelineError: no file of several can be fetched, or a copy cannot be written.
     """
     for batch in _batches(wanted):
         missing = [file for file in batch if _is_missing(file)]
-        gone = _fetch_batch(url, missing, copies) if missing else frozenset()
+        failed = _fetch_batch(url, missing, copies) if missing else {}
         for file in batch:
-            yield dataclasses.replace(file, problem=GONE) if file.path in gone else file
+            yield failed.get(file.path, file)
 
 
 def _counts(name: bytes, exclude: tuple[str, ...]) -> bool:
@@ -115,24 +154,30 @@ def _batches(wanted: Sequence[InputFile]) -> Iterator[list[InputFile]]:
         yield batch
 
 
-def _fetch_batch(url: str, missing: Sequence[InputFile], copies: Path) -> frozenset[str]:
-    """Write the copies of files; return the paths that no longer exist."""
+def _fetch_batch(url: str, missing: Sequence[InputFile], copies: Path) -> dict[str, InputFile]:
+    """Write the copies of files; return those that could not be fetched, with their problems, by path."""
     with _explained(url, "read"):
         store, _ = _open(url)
         # Not `cat`, which reads `*` and `[` in a name as a pattern.
         contents = store.cat_ranges([file.url_path for file in missing], None, None, on_error="return")
-    gone = set()
+        faults = [content for content in contents if _is_fault(content)]
+        if len(missing) >= _MIN_FAULTS and len(faults) == len(missing):
+            raise faults[0]  # the store is at fault, not the files
+    failed = {}
     for file, content in zip(missing, contents, strict=True):
         if isinstance(content, FileNotFoundError):
-            gone.add(file.path)
+            failed[file.path] = dataclasses.replace(file, problem=GONE)
         elif isinstance(content, Exception):
-            raise PipelineError(
-                f"`{url}`: `{file.path}` cannot be read ({describe_error(content)}); nothing was changed. Run again, "
-                "change its permissions, or exclude it with input.exclude of settings.yaml"
-            ) from content
+            reason = f"cannot be read ({describe_error(content)}); run again, change its permissions, or exclude it"
+            failed[file.path] = dataclasses.replace(file, problem=reason, is_fault=True)
         else:
             files.replace(copies / os.fsdecode(os.path.basename(file.location)), content)
-    return frozenset(gone)
+    return failed
+
+
+def _is_fault(content: object) -> bool:
+    """Whether a result of `cat_ranges` is an error that may be the store's: a missing file or permission is not."""
+    return isinstance(content, Exception) and not isinstance(content, FileNotFoundError | PermissionError)
 
 
 def _open(url: str) -> tuple[AbstractFileSystem, str]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.identity import bucket_keys
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.ports import Embedder
@@ -188,11 +189,16 @@ class Root:
         return self.path / "cache"
 
     def read_input(self, buckets: Collection[str] | None = None) -> Iterator[SourceRecord]:
-        """Yield documents and problems of the present input folder; of some buckets only, if given."""
+        """Yield documents and problems of the present input folder; of some buckets only, if given.
+
+        A file or folder that cannot be read now keeps its documents of the last index, with a note.
+        """
         from graphrag_pipeline.inputs.files import read_input
+        from graphrag_pipeline.pipeline.last_known import LastKnownDocuments
 
         n_buckets = self.settings.storage.n_buckets
-        return read_input(self.input_folder, self.settings.input, n_buckets, buckets, self.cache_folder)
+        known = LastKnownDocuments(self.tables, bucket_keys(n_buckets))
+        return read_input(self.input_folder, self.settings.input, n_buckets, buckets, self.cache_folder, known.find)
 
     def read_file(self, name: str) -> bytes:
         """Return the content of a file of the root that the user edits; empty if it is missing."""

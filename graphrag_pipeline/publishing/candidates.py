@@ -13,13 +13,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.indexing.sentence_embeddings import embed_sentences, stack_sentences
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.publishing.adjacency import build_adjacency
 from graphrag_pipeline.publishing.checks import CHECKS, POLICY_CHECKS, CheckResult, check_snapshot
+from graphrag_pipeline.publishing.removal import check_removal
 from graphrag_pipeline.settings.settings import PublishingSettings
 from graphrag_pipeline.storage.lookups import build_lookups
 from graphrag_pipeline.storage.manifests import Manifest
@@ -192,12 +193,14 @@ def publish(
     snapshot_id: str,
     settings: PublishingSettings | None = None,
     trial: Callable[[Snapshot], None] | None = None,
+    allow_removal: bool = False,
 ) -> None:
     """Publish a snapshot if all its checks pass.
 
     Args:
-        settings: limits of the checks in `checks.POLICY_CHECKS`; None: the defaults.
+        settings: limits of the checks in `checks.POLICY_CHECKS` and of `removal.check_removal`; None: the defaults.
         trial: searches the snapshot, and raises a PipelineError if a search fails.
+        allow_removal: whether any number of published documents may be gone.
 
     Raises:
         PipelineError: a check failed, or another snapshot is pinned; the published snapshot stays.
@@ -211,7 +214,8 @@ def publish(
     snapshot = store.open(snapshot_id)
     policy = settings or PublishingSettings()
     policies = [CheckResult(name, check(snapshot, policy)) for name, check in POLICY_CHECKS.items()]
-    results = [*verify(store, snapshot), *policies]
+    removal = [] if allow_removal else check_removal(_open_published(store), snapshot, policy)
+    results = [*verify(store, snapshot), *policies, CheckResult("removed_documents", removal)]
     failed = [result for result in results if not result.passed]
     if failed:
         reasons = "; ".join(f"{result.name}: {result.problems[0]}" for result in failed)
@@ -219,3 +223,10 @@ def publish(
     if trial:
         trial(snapshot)
     store.point_at(snapshot_id)
+
+
+def _open_published(store: SnapshotStore) -> Snapshot | None:
+    try:
+        return store.open()
+    except NoSnapshotError:  # a damaged snapshot counts as none
+        return None

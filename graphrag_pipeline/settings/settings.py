@@ -203,6 +203,13 @@ class PublishingSettings(Section):
         description="Whether buckets of one stage may come from different prompts, models or settings, as during "
         "a backfill.",
     )
+    max_removed_share: float = limit(
+        "Maximum share of the published documents that a publication may lose. One that would lose more, and at least "
+        "5, waits for `index --allow-removal`.",
+        default=0.2,
+        ge=0,
+        le=1,
+    )
     golden_questions: str = Field(
         "", description="File in the root with golden questions that are evaluated before publishing; empty: none."
     )

@@ -16,11 +16,11 @@ from graphrag_pipeline.defs.automation.input_watch import Watch, look_at_input
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.inputs.files import fingerprint_input, list_unused_records, read_input
-from graphrag_pipeline.pipeline.detected_input import detect_input
+from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.file import load_settings
 from graphrag_pipeline.settings.settings import InputSettings
-from graphrag_pipeline_tests.support.roots import CAROL, contract_bytes, make_root, put, table_bytes
+from graphrag_pipeline_tests.support.roots import CAROL, build_tables, contract_bytes, make_root, put, table_bytes
 
 pytestmark = pytest.mark.slow
 
@@ -48,13 +48,13 @@ class Store(MemoryFileSystem):
     failures: ClassVar[dict[str, Exception]] = {}
     is_versioned = True
 
-    def find(self, path: str, **options: Any) -> Any:
-        if error := self.failures.get("find"):
+    def ls(self, path: str, detail: bool = True, **options: Any) -> Any:
+        if error := self.failures.get(f"{path.rpartition('/')[2]}/"):
             raise error
-        found = super().find(path, **options)
-        if self.is_versioned:
-            return found
-        return {name: {key: info[key] for key in ("name", "size", "type")} for name, info in found.items()}
+        found = super().ls(path, detail=True, **options)
+        if not self.is_versioned:
+            found = [{key: info[key] for key in ("name", "size", "type")} for info in found]
+        return found if detail else [info["name"] for info in found]
 
     def cat_file(self, path: str, *arguments: Any, **options: Any) -> bytes:
         self.fetched.append(path.rpartition("/")[2])
@@ -152,15 +152,44 @@ def test_a_file_removed_while_read_is_a_problem_and_stops_no_other(url: str) -> 
     ]
 
 
-@pytest.mark.parametrize("error", [PermissionError("denied"), TimeoutError("no answer"), RuntimeError("odd")])
-def test_a_fault_of_the_store_is_never_taken_for_a_deleted_document(url: str, error: Exception) -> None:
+FAULTS = [PermissionError("denied"), TimeoutError("no answer"), ConnectionResetError("reset"), RuntimeError("odd")]
+
+
+@pytest.mark.parametrize("error", FAULTS)
+@pytest.mark.parametrize("folder", ["docs", "a", "b"])
+def test_a_folder_that_cannot_be_listed_is_never_taken_for_deleted_documents(
+    url: str, error: Exception, folder: str
+) -> None:
+    _fill(url)
+    Store.failures[f"{folder}/"] = error
+    for read in (lambda: fingerprint_input(url, PLAIN), lambda: list(read_input(url, PLAIN, B))):
+        with pytest.raises(
+            PipelineError, match=r"store://bucket/docs`: the input folder cannot be listed .* nothing was changed"
+        ):
+            read()
+
+
+def test_a_folder_that_is_removed_while_the_store_is_listed_has_no_files(url: str) -> None:
+    _fill(url, {"one.txt": b"One.", "a/two.txt": b"Two."})
+    Store.failures["a/"] = FileNotFoundError("a")
+    assert [record.path for record in read_input(url, PLAIN, B)] == ["one.txt"]
+
+
+@pytest.mark.parametrize("error", FAULTS)
+def test_a_file_that_cannot_be_fetched_stops_no_other(url: str, error: Exception) -> None:
     _fill(url, {"one.txt": b"One.", "two.txt": b"Two."})
     Store.failures["one.txt"] = error
-    with pytest.raises(PipelineError, match=r"store://bucket/docs`: `one\.txt` cannot be read .*nothing was changed"):
+    failed, read = read_input(url, PLAIN, B)
+    assert failed.problem is not None and failed.is_unknown and read.text == "Two."
+    reason = f"cannot be read ({type(error).__name__}: {error}); run again, "
+    assert failed.problem.startswith(reason)
+
+
+def test_a_store_from_which_nothing_can_be_fetched_stops_the_run(url: str) -> None:
+    _fill(url, {f"{number}.txt": b"Text." for number in range(3)})
+    Store.failures.update({f"{number}.txt": ConnectionResetError("reset") for number in range(3)})
+    with pytest.raises(PipelineError, match=r"store://bucket/docs`: the input folder cannot be read .*nothing was"):
         list(read_input(url, PLAIN, B))
-    Store.failures = {"find": error}
-    with pytest.raises(PipelineError, match=r"store://bucket/docs`: the input folder cannot be listed .* credentials"):
-        fingerprint_input(url, PLAIN)
 
 
 def test_a_url_without_a_folder_or_package_is_explained(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +205,7 @@ def test_a_url_without_a_folder_or_package_is_explained(url: str, monkeypatch: p
     }.items():
         with pytest.raises(PipelineError, match=message):
             fingerprint_input(folder, PLAIN)
-    Store.failures = {"find": FileNotFoundError("no such bucket")}
+    Store.failures = {"docs/": FileNotFoundError("no such bucket")}
     with pytest.raises(PipelineError, match="no such input folder"):
         fingerprint_input(url, PLAIN)
 
@@ -216,6 +245,21 @@ def test_the_tables_do_not_depend_on_the_place_of_the_folder(local_and_remote: t
     assert table_bytes(remote) == table_bytes(local)
     assert contract_bytes(remote) == contract_bytes(local)
     assert run_index(remote).ran == []
+
+
+def test_a_remote_file_that_cannot_be_fetched_keeps_its_document(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fill(url, {name: text.encode() for name, text in CAROL.items()})
+    root = make_root(tmp_path / "root", {}, f"storage:\n  n_buckets: 2\ninput:\n  folder: {url}\n")
+    build_tables(root, ("corpus_manifest", "documents"))
+    before = {bucket: root.tables.read("documents", bucket) for bucket in ("000", "001")}
+    _fill(url, {"one.txt": b"Edited."})
+    Store.failures["one.txt"] = ConnectionResetError("reset")
+    build_tables(root, ("corpus_manifest", "documents"))
+    assert {bucket: root.tables.read("documents", bucket) for bucket in before} == before
+    [(path, note)] = list_notes(detect_input(root))
+    assert path == "one.txt" and "ConnectionResetError: reset" in note
 
 
 def test_the_sensor_sees_an_upload(local_and_remote: tuple[Root, Root]) -> None:

@@ -8,16 +8,20 @@ from collections.abc import Callable
 
 import dagster as dg
 
+from graphrag_pipeline.defs.assets.published import open_published
+from graphrag_pipeline.defs.runs.names import ALLOW_REMOVAL_TAG
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE
 from graphrag_pipeline.publishing.checks import CHECKS, POLICY_CHECKS
+from graphrag_pipeline.publishing.removal import check_removal
 from graphrag_pipeline.storage.snapshots import Snapshot
 
 RunCheck = Callable[[str, Root, Snapshot], list[str]]
 """Runs the check of a name; returns problems in words."""
 
 _MIXED_PROMPTS = "mixed_prompts"
+_REMOVED_DOCUMENTS = "removed_documents"
 _MAX_LISTED = 20
 _MAX_IN_LINE = 3  # in the line beside the check in the UI
 
@@ -26,6 +30,7 @@ def build_checks() -> list[dg.AssetChecksDefinition]:
     return [
         *(_build_check(name, check.__doc__ or "", _run_check) for name, check in CHECKS.items()),
         _build_check(_MIXED_PROMPTS, POLICY_CHECKS[_MIXED_PROMPTS].__doc__ or "", _run_policy_check),
+        _build_removal_check(),
     ]
 
 
@@ -47,6 +52,25 @@ def _build_check(name: str, description: str, run: RunCheck) -> dg.AssetChecksDe
             passed=not problems,
             description="; ".join(problems[:_MAX_IN_LINE]) or None,
             metadata={"problems": problems[:_MAX_LISTED], "snapshot": snapshot.id},
+        )
+
+    return check
+
+
+def _build_removal_check() -> dg.AssetChecksDefinition:
+    @dg.asset_check(
+        asset=CANDIDATE.name, name=_REMOVED_DOCUMENTS, description=check_removal.__doc__ or "", blocking=True
+    )
+    def check(context: dg.AssetCheckExecutionContext, index_root: IndexRoot) -> dg.AssetCheckResult:
+        root = index_root.open()
+        snapshot = root.snapshots.open(root.tables.need(CANDIDATE.name).data_version)
+        problems = check_removal(open_published(root), snapshot, root.settings.publishing)
+        is_allowed = context.run.tags.get(ALLOW_REMOVAL_TAG) == "true"
+        way_out = f"In the UI, launch the run with the tag {ALLOW_REMOVAL_TAG}: true"
+        return dg.AssetCheckResult(
+            passed=is_allowed or not problems,
+            description="; ".join([*problems, "the run allows it" if is_allowed else way_out]) if problems else None,
+            metadata={"problems": problems, "snapshot": snapshot.id},
         )
 
     return check

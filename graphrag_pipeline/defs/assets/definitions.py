@@ -15,7 +15,7 @@ from graphrag_pipeline.defs.assets.conditions import condition_of, freshness_pol
 from graphrag_pipeline.defs.assets.sources import observe_what_was_read, sources_of
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.defs.runs.loaded_code import check_loaded_code, version_with_above
-from graphrag_pipeline.defs.runs.names import LOADED_TAG, ONLY_STALE_TAG, RECLUSTER_TAG
+from graphrag_pipeline.defs.runs.names import ALLOW_REMOVAL_TAG, LOADED_TAG, ONLY_STALE_TAG, RECLUSTER_TAG
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, calls_endpoint, retrying
 from graphrag_pipeline.defs.runs.session import IndexSession
@@ -118,6 +118,7 @@ def _run_stage(
             held.enter_context(one_writer(root.path))
         is_affected = stage.name in ("communities", "community_reports")
         run.is_reclustering = is_affected and context.run.tags.get(RECLUSTER_TAG) == "true"
+        run.allows_removal = context.run.tags.get(ALLOW_REMOVAL_TAG) == "true"
         is_fresh = context.run.tags.get(ONLY_STALE_TAG) == "true" and not run.is_reclustering and _is_fresh(run)
         if is_fresh:
             run.show_reused()

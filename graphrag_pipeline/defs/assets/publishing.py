@@ -70,6 +70,7 @@ def index_snapshot(run: StageRun) -> None:
         return
     run.details |= check_golden_questions(run.root, candidate)
     before = open_published(run.root)
-    publish(run.root.snapshots, candidate, run.settings.publishing, partial(try_searches, run.root))
+    trial = partial(try_searches, run.root)
+    publish(run.root.snapshots, candidate, run.settings.publishing, trial, run.allows_removal)
     run.details |= of_snapshot(run.root, candidate, before) | metadata.of_calls(run.session.costs.total)
     run.details |= of_quality(run.root, candidate)

@@ -43,6 +43,7 @@ class StageRun:
         log: writes a line to the log of the run.
         session: what the runs of one index run share; a session without pooled calls if None is given.
         is_reclustering: cluster communities from cold and defer no report, even if they are fresh.
+        allows_removal: publish although many published documents are gone.
         is_withheld: nothing was published, because a snapshot is pinned; no materialization is recorded.
     """
 
@@ -64,6 +65,7 @@ class StageRun:
         self.details: dict[str, Any] = {}
         self.log = log
         self.is_reclustering = False
+        self.allows_removal = False
         self.is_withheld = False
         self._heads: dict[str, list[Head]] = {}
         self._inputs: dict[str, str] = {}

@@ -16,12 +16,13 @@ from graphrag_pipeline.defs.index_runs.refusals import (
     refuse_empty,
     refuse_import,
     refuse_other_corpus,
+    refuse_removal,
     refuse_unreadable_gold,
 )
 from graphrag_pipeline.defs.runs.errors import failure_of
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.live import end_dead_runs, host_tags, working
-from graphrag_pipeline.defs.runs.names import ONLY_STALE_TAG, RECLUSTER_TAG
+from graphrag_pipeline.defs.runs.names import ALLOW_REMOVAL_TAG, ONLY_STALE_TAG, RECLUSTER_TAG
 from graphrag_pipeline.defs.runs.records import prune_runs
 from graphrag_pipeline.errors import DamagedFileError, InputChangedError
 from graphrag_pipeline.identity import WHOLE
@@ -103,8 +104,8 @@ def run_index(
         allow_empty: publish an empty index if the input folder has no readable document.
         tags: of Dagster's runs, in addition to those of the index run itself.
         is_reclustering: cluster communities from cold, also where nothing changed.
-        allow_removal: let the first run of this root at a shared store remove the documents of the store's index that
-            its input folder does not have.
+        allow_removal: publish although more documents are gone than `publishing.max_removed_share` allows, or, in
+            the first run of this root at a shared store, documents that its input folder does not have.
 
     Raises:
         PipelineError: a stage or check failed, no document is readable, or the root holds an imported index. Finished
@@ -112,6 +113,7 @@ def run_index(
         KeyboardInterrupt: Ctrl-C, or SIGTERM while a stage ran; likewise.
     """
     tags = {**(tags or {}), ONLY_STALE_TAG: "true", **({RECLUSTER_TAG: "true"} if is_reclustering else {})}
+    tags |= {ALLOW_REMOVAL_TAG: "true"} if allow_removal or allow_empty else {}
     with one_index_run(root.path), root.writing():
         if allow_removal and root.shared:
             root.shared.join()
@@ -151,6 +153,8 @@ def _run_index(root: Root, recorder: _Recorder, allow_empty: bool, tags: Mapping
             refuse_other_corpus(root, root.shared, manifests)
             root.shared.join()
         root.tables.check_layout(root.settings.storage.n_buckets)
+        if ALLOW_REMOVAL_TAG not in tags:
+            refuse_removal(root, manifests)
         stale = find_stale(root, manifests, ["communities"] if RECLUSTER_TAG in tags else [])
         if stale:
             refuse_unreadable_gold(root)

@@ -6,9 +6,10 @@ Keep out: the checks of a snapshot (`publishing/checks.py`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.pipeline.root import Root
 
 if TYPE_CHECKING:
@@ -67,3 +68,25 @@ def refuse_other_corpus(root: Root, shared: SharedStore, manifests: Mapping[str,
             f"{root.input_folder}; the first `index` of a copy would delete them for all readers. Put them there, or "
             "run `graphrag-pipeline index --allow-removal` if they are to go"
         )
+
+
+def refuse_removal(root: Root, manifests: Mapping[str, pa.Table]) -> None:
+    """Refuse a run that would lose many published documents, before it pays for what the loss changes.
+
+    Raises:
+        PipelineError: more than `publishing.max_removed_share` of the published documents are gone.
+    """
+    import pyarrow.compute as pc
+
+    from graphrag_pipeline.publishing.removal import find_removal_problem
+
+    try:
+        published = root.snapshots.open()
+    except NoSnapshotError:
+        return
+    with closing(published):
+        readable = (rows.filter(pc.is_null(rows["problem"]))["document_id"].to_pylist() for rows in manifests.values())
+        kept = [document_id for ids in readable for document_id in ids]
+        problem = find_removal_problem(published.table("documents"), kept, root.settings.publishing)
+    if problem:
+        raise PipelineError(f"{root.input_folder}: {problem}. The published index stays unchanged")

@@ -9,6 +9,9 @@ ONLY_STALE_TAG = "graphrag/only_stale"
 RECLUSTER_TAG = "graphrag/recluster"
 """Run tag: cluster communities from cold, whatever is published."""
 
+ALLOW_REMOVAL_TAG = "graphrag/allow_removal"
+"""Run tag: publish although many published documents are gone (`publishing.max_removed_share`)."""
+
 STARTED_BY_TAG = "graphrag/started_by"
 """Tag of a run of assets: id of the job run that started it."""
 

@@ -1,0 +1,101 @@
+"""A file or folder that cannot be read now keeps its documents of the last index, and a note says so."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from graphrag_pipeline.inputs import files as input_files
+from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, list_problems
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put
+
+FIRST_STAGES = ("corpus_manifest", "documents")
+ROWS = (
+    '{"id": 1, "text": "Belle met Fezziwig."}\n{"id": 2, "text": "Fred met Belle."}\n{"id": 3, "text": "Dick sang."}\n'
+)
+NOTE = "not readable now, the text of the last index stays: "
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    """An index of three files, and of two in a folder below, one of them with three records."""
+    root = make_root(tmp_path / "root", CAROL | {"more/rows.jsonl": ROWS, "more/deep/last.txt": "Topper laughed."})
+    build_tables(root, FIRST_STAGES)
+    return root
+
+
+def _documents(root: Root) -> pa.Table:
+    return pa.concat_tables([root.tables.read("documents", bucket) for bucket in ("000", "001")]).sort_by("id")
+
+
+def _refuse(monkeypatch: pytest.MonkeyPatch, function: str, refused: Path) -> None:
+    real = getattr(os, function)
+
+    def fail(path: Any, *arguments: Any, **options: Any) -> Any:
+        if os.fsencode(path).rstrip(b"/") == os.fsencode(refused):
+            raise PermissionError(13, "Permission denied", os.fspath(refused))
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(input_files.os, function, fail)
+
+
+def test_a_folder_that_cannot_be_listed_keeps_all_documents_below_it(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = _documents(root)
+    _refuse(monkeypatch, "scandir", root.path / "input" / "more")
+    put(root.path, "new.txt", "Scrooge changed.")
+    build_tables(root, FIRST_STAGES)
+    after = _documents(root)
+    assert after.num_rows == before.num_rows + 1
+    assert set(before["id"].to_pylist()) < set(after["id"].to_pylist())
+    manifests = detect_input(root)
+    problem = "this folder cannot be listed (Permission denied); fix its permissions"
+    assert list_problems(manifests) == [("more/", problem)]
+    assert list_notes(manifests) == [("more/deep/last.txt", NOTE + problem)] + 3 * [("more/rows.jsonl", NOTE + problem)]
+    monkeypatch.undo()
+    (root.path / "input" / "more" / "deep" / "last.txt").unlink()
+    build_tables(root, FIRST_STAGES)
+    assert _documents(root).num_rows == before.num_rows
+    assert list_notes(detect_input(root)) == []
+
+
+def test_a_structured_file_that_cannot_be_opened_keeps_its_records_in_all_buckets(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = _documents(root)
+    _refuse(monkeypatch, "stat", root.path / "input" / "more" / "rows.jsonl")
+    build_tables(root, FIRST_STAGES)
+    assert _documents(root) == before
+    assert build_tables(root, FIRST_STAGES) == []
+
+
+@pytest.mark.parametrize("damaged", [b"{broken", b"\x00\x01" * 200])
+def test_a_damaged_file_keeps_its_documents_until_it_is_removed(root: Root, damaged: bytes) -> None:
+    before = _documents(root)
+    rows = root.path / "input" / "more" / "rows.jsonl"
+    rows.write_bytes(damaged)
+    build_tables(root, FIRST_STAGES)
+    assert _documents(root) == before
+    rows.unlink()
+    build_tables(root, FIRST_STAGES)
+    assert _documents(root).num_rows == before.num_rows - 3
+
+
+def test_an_emptied_file_and_a_removed_one_lose_their_documents(root: Root) -> None:
+    before = _documents(root)
+    put(root.path, "one.txt", "")
+    (root.path / "input" / "two.txt").unlink()
+    build_tables(root, FIRST_STAGES)
+    assert _documents(root).num_rows == before.num_rows - 2
+
+
+def test_a_new_file_that_cannot_be_read_is_a_problem(root: Root) -> None:
+    put(root.path, "new.json", "{broken")
+    [(path, problem)] = list_problems(detect_input(root))
+    assert path == "new.json" and problem.startswith("not valid JSON")
