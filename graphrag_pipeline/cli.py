@@ -23,7 +23,7 @@ from graphrag_pipeline.commands.interchange import add_interchange_commands
 from graphrag_pipeline.commands.questions import add_question_commands
 from graphrag_pipeline.commands.setup import add_setup_commands
 from graphrag_pipeline.commands.snapshots import add_snapshot_commands
-from graphrag_pipeline.commands.terminal import RootOption
+from graphrag_pipeline.commands.terminal import RootOption, echo
 from graphrag_pipeline.commands.tracing import add_tracing_commands
 from graphrag_pipeline.commands.trials import add_trial_commands
 from graphrag_pipeline.commands.tuning import add_tuning_commands
@@ -43,7 +43,7 @@ def _print_version(is_requested: bool) -> None:
     if is_requested:
         from importlib.metadata import version
 
-        typer.echo(f"graphrag-pipeline {version('graphrag-pipeline')}")
+        echo(f"graphrag-pipeline {version('graphrag-pipeline')}")
         raise typer.Exit
 
 
@@ -109,7 +109,7 @@ def main() -> NoReturn:
     try:
         app()
     except PipelineError as error:
-        typer.echo(f"error: {error}", err=True)
+        echo(f"error: {error}", err=True)
         sys.exit(1)
     sys.exit(0)
 

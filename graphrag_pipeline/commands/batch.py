@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphrag_pipeline.commands.terminal import QUESTION_GROUP, RootOption, logging_costs, open_root
+from graphrag_pipeline.commands.terminal import QUESTION_GROUP, RootOption, echo, logging_costs, open_root
 from graphrag_pipeline.settings.search_names import describe_methods
 
 if TYPE_CHECKING:
@@ -59,10 +59,10 @@ def batch(
                 else _print_answers(index, questions, concurrency)
             )
         except KeyboardInterrupt:
-            typer.echo("interrupted: finished answers are kept; run the command again to continue", err=True)
+            echo("interrupted: finished answers are kept; run the command again to continue", err=True)
             raise typer.Exit(130) from None
     is_err = out is None  # answers alone are on standard output
-    typer.echo(json.dumps(account.to_dict()) if as_json else account.to_text(), err=is_err)
+    echo(json.dumps(account.to_dict()) if as_json else account.to_text(), err=is_err)
     if account.failed:
         raise typer.Exit(1)
 
@@ -73,5 +73,5 @@ def _print_answers(index: GraphIndex, questions: list[BatchQuestion], concurrenc
     account = BatchAccount()
     for answered in answer_all(index, questions, concurrency):
         account = account.add(answered)
-        typer.echo(json.dumps(answered.to_dict()))
+        echo(json.dumps(answered.to_dict()))
     return account

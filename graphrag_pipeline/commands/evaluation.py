@@ -13,6 +13,7 @@ from graphrag_pipeline.commands.terminal import (
     INSPECT_GROUP,
     JsonOption,
     RootOption,
+    echo,
     logging_costs,
     open_root,
     print_json,
@@ -146,21 +147,21 @@ def _measure(root: Root, index: GraphIndex, path: Path, wanted: Wanted, against:
     from graphrag_pipeline.evaluation.questions import read_gold
 
     questions = read_gold(path)
-    found = measure(root, index, questions, wanted, against, lambda line: typer.echo(line, err=True))
+    found = measure(root, index, questions, wanted, against, lambda line: echo(line, err=True))
     for line in (*found.list_failures(), *([found.unmeasured] if found.unmeasured else [])):
-        typer.echo(line, err=True)
+        echo(line, err=True)
     if as_json:
         print_json(found.to_dict())
         return
     for line in found.render():
-        typer.echo(line)
+        echo(line)
     subject = f"{len(questions):,} questions of {path.name}, snapshot {index.snapshot.id}"
-    typer.echo(INTERVALS)
-    typer.echo(f"{subject}, compared with {found.against}" if against else subject)
+    echo(INTERVALS)
+    echo(f"{subject}, compared with {found.against}" if against else subject)
     for line in found.unknown_evidence[:_MAX_UNKNOWN]:
-        typer.echo(f"not in the index, counted as not found: {line}", err=True)
+        echo(f"not in the index, counted as not found: {line}", err=True)
     if (n_more := len(found.unknown_evidence) - _MAX_UNKNOWN) > 0:
-        typer.echo(f"and {n_more:,} more", err=True)
+        echo(f"and {n_more:,} more", err=True)
 
 
 # ------------------------------------------------------------------------------------------------------------- of index
@@ -180,7 +181,7 @@ def _measure_index(root: Root, chosen: str | None, against: str | None, as_json:
         print_json({**measured.to_dict(settings), **compared})
     else:
         for line in render_quality(measured, settings, before):
-            typer.echo(line)
+            echo(line)
     if fail_on_warnings and measured.warnings(settings):
         raise typer.Exit(1)
 
@@ -199,7 +200,7 @@ def _generate(index: GraphIndex, path: Path, n: int, kind: str) -> None:
     found = generate_questions(index, n, KINDS if kind == "both" else (kind,))
     write_questions(path, found)
     fewer = f", {n - len(found):,} fewer than requested" if len(found) < n else ""
-    typer.echo(f"wrote {len(found):,} questions to {path}{fewer}")
+    echo(f"wrote {len(found):,} questions to {path}{fewer}")
 
 
 def _compare(root: Root, index: GraphIndex, path: Path, names: tuple[str, str], as_json: bool) -> None:
@@ -210,10 +211,10 @@ def _compare(root: Root, index: GraphIndex, path: Path, names: tuple[str, str], 
 
     first, second = (parse_condition(name) for name in names)
     questions = read_questions(path)
-    found = compare_conditions(index, questions, first, second, lambda line: typer.echo(line, err=True))
+    found = compare_conditions(index, questions, first, second, lambda line: echo(line, err=True))
     save_comparison(root.path, index.snapshot.id, name_comparison(questions, found), found)
     if as_json:
         print_json({"snapshot": index.snapshot.id, **found.to_dict()})
         return
     for line in render_comparison(found):
-        typer.echo(line)
+        echo(line)

@@ -11,6 +11,7 @@ from graphrag_pipeline.commands.terminal import (
     INDEX_GROUP,
     JsonOption,
     RootOption,
+    echo,
     logging_costs,
     open_root,
     print_json,
@@ -64,27 +65,27 @@ def index(
         with IndexProgress() as progress:
             report = run_index(project, progress, allow_empty, is_reclustering=recluster, allow_removal=allow_removal)
     except KeyboardInterrupt:
-        typer.echo("interrupted: finished work is kept; run `graphrag-pipeline index` again to continue", err=True)
+        echo("interrupted: finished work is kept; run `graphrag-pipeline index` again to continue", err=True)
         raise typer.Exit(130) from None
     for path, problem in report.problems:
-        typer.echo(f"not read: {path}: {problem}", err=True)
+        echo(f"not read: {path}: {problem}", err=True)
     for path, note in report.notes:
-        typer.echo(f"note: {path}: {note}", err=True)
+        echo(f"note: {path}: {note}", err=True)
     for found in report.repairs:
-        typer.echo(f"was damaged: {found.path}: {found.outcome}", err=True)
+        echo(f"was damaged: {found.path}: {found.outcome}", err=True)
     for line in [*list_unused_overrides(project), *list_unread_prompts(project)]:
-        typer.echo(line, err=True)
+        echo(line, err=True)
     counts = _count_rows(project, report.waiting or report.snapshot)
     if as_json:
         print_json({**asdict(report), "pinned": project.snapshots.pinned(), "rows": counts})
         return
     rows = ", ".join(f"{n_rows:,} {name.replace('_', ' ')}" for name, n_rows in counts.items())
-    typer.echo(f"{report.n_documents:,} documents: {rows if report.ran else 'nothing changed'}")
-    typer.echo(f"published snapshot {report.snapshot}")
+    echo(f"{report.n_documents:,} documents: {rows if report.ran else 'nothing changed'}")
+    echo(f"published snapshot {report.snapshot}")
     for line in _lag_lines(measure_lag(project).to_dict()):
-        typer.echo(line)
+        echo(line)
     for line in render_pin(project.snapshots.pinned(), report.waiting):
-        typer.echo(line)
+        echo(line)
 
 
 def _count_rows(project: Root, snapshot_id: str) -> dict[str, int]:
@@ -114,11 +115,11 @@ def _print_estimates(project: Any, as_json: bool, reclustered: list[str]) -> Non
             {"stale": [asdict(item) for item in stale], "estimates": [asdict(e) for e in estimates], "budget": budget}
         )
         return
-    typer.echo(f"{len(stale):,} partitions of stages would run")
+    echo(f"{len(stale):,} partitions of stages would run")
     for line in render_estimates(estimates):
-        typer.echo(line)
+        echo(line)
     if spent:
-        typer.echo(spent.describe())
+        echo(spent.describe())
 
 
 def merges(
@@ -146,7 +147,7 @@ def merges(
         print_json(asdict(report))
         return
     for line in render_report(report):
-        typer.echo(line)
+        echo(line)
 
 
 def costs(root: RootOption = None, as_json: JsonOption = False) -> None:
@@ -158,7 +159,7 @@ def costs(root: RootOption = None, as_json: JsonOption = False) -> None:
         print_json(runs)
         return
     for line in render_costs(runs):
-        typer.echo(line)
+        echo(line)
 
 
 def status(
@@ -220,29 +221,29 @@ def status(
         print_json(values)
         return
     origin = " (imported; it does not contain the documents of the input folder)" if is_imported else ""
-    typer.echo(f"root {values['root']}\nsnapshot {values['snapshot'] or 'none published'}{origin}")
+    echo(f"root {values['root']}\nsnapshot {values['snapshot'] or 'none published'}{origin}")
     for line in render_pin(values["pinned"], values["waiting"]):
-        typer.echo(line)
+        echo(line)
     if layout_problem:
-        typer.echo(layout_problem)
-    typer.echo(f"{values['documents']:,} documents, {len(problems)} not readable")
+        echo(layout_problem)
+    echo(f"{values['documents']:,} documents, {len(problems)} not readable")
     for problem in problems:
-        typer.echo(f"  {problem['path']}: {problem['problem']}")
+        echo(f"  {problem['path']}: {problem['problem']}")
     for note in values["notes"]:
-        typer.echo(f"note: {note['path']}: {note['note']}")
+        echo(f"note: {note['path']}: {note['note']}")
     for line in [*_failure_lines(values["failures"]), *_lag_lines(values["reports"])]:
-        typer.echo(line)
+        echo(line)
     for line in [*values["unused_overrides"], *values["unread_prompts"]]:
-        typer.echo(line)
+        echo(line)
     for line in values["replies"]:
-        typer.echo(f"last run, left out or repaired in {line}")
+        echo(f"last run, left out or repaired in {line}")
     if not stale and not is_imported and not layout_problem:
-        typer.echo("everything is fresh")
+        echo("everything is fresh")
     for line in [*_stale_lines(stale), *(_estimate_lines(estimates) if is_estimated else [])]:
-        typer.echo(line)
+        echo(line)
     has_model = project.settings.embeddings.engine == "model"
     for line in render_embedding_figures(figures, has_model) if figures else []:
-        typer.echo(line)
+        echo(line)
 
 
 def _estimate_lines(estimates: list[Any]) -> list[str]:

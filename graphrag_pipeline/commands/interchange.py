@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graphrag_pipeline.commands.terminal import SNAPSHOT_GROUP, RootOption, logging_costs, open_root
+from graphrag_pipeline.commands.terminal import SNAPSHOT_GROUP, RootOption, echo, logging_costs, open_root
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.interchange.export_formats import EXPORT_FORMATS
 
@@ -39,9 +39,9 @@ def import_index(
         trial = partial(try_searches, project)
         report = import_graphrag(directory, project.path, counted.embedder, project.settings, keep_vectors, trial)
     for note in report.notes:
-        typer.echo(f"repaired: {note}")
-    typer.echo(", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.rows.items()))
-    typer.echo(f"published snapshot {report.snapshot}")
+        echo(f"repaired: {note}")
+    echo(", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.rows.items()))
+    echo(f"published snapshot {report.snapshot}")
 
 
 def _check_format(format: str) -> str:
@@ -66,5 +66,5 @@ def export_index(
     snapshot = project.snapshots.open()
     report = export_snapshot(snapshot, directory, format)
     for path, n_rows in report.rows.items():
-        typer.echo(f"{path}: {n_rows:,}")
-    typer.echo(f"exported snapshot {snapshot.id} to {report.folder}")
+        echo(f"{path}: {n_rows:,}")
+    echo(f"exported snapshot {snapshot.id} to {report.folder}")

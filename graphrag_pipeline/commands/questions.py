@@ -14,6 +14,7 @@ from graphrag_pipeline.commands.terminal import (
     QUESTION_GROUP,
     JsonOption,
     RootOption,
+    echo,
     logging_costs,
     open_root,
     print_json,
@@ -106,28 +107,28 @@ def _read_options(texts: list[str], history: Path | None) -> dict[str, Any]:
 
 
 def _print_piece(text: str) -> None:
-    typer.echo(text, nl=False)
+    echo(text, nl=False)
     sys.stdout.flush()
 
 
 def _print_result(result: SearchResult, is_streamed: bool) -> None:
     """Print the answer, or its sources alone if the answer was streamed; notes about the search go to stderr."""
-    typer.echo(f"\n\n{result.sources_to_markdown()}".rstrip() if is_streamed else result.to_markdown())
+    echo(f"\n\n{result.sources_to_markdown()}".rstrip() if is_streamed else result.to_markdown())
     if line := result.usage.to_line():
-        typer.echo(f"\n{line}")
+        echo(f"\n{line}")
     for remark in () if result.answer else result.remarks:
-        typer.echo(remark, err=True)
+        echo(remark, err=True)
     if chosen := result.selection.get("chosen"):
         ignored = ", ".join(result.selection.get("ignored_options", []))
         note = f" (ignored, not options of {chosen}: {ignored})" if ignored else ""
-        typer.echo(f"{chosen} search: {result.selection['reason']}{note}", err=True)
+        echo(f"{chosen} search: {result.selection['reason']}{note}", err=True)
     if used := result.selection.get("options_used"):
-        typer.echo(f"reports chosen with options of global_search: {_list_options(used)}", err=True)
+        echo(f"reports chosen with options of global_search: {_list_options(used)}", err=True)
     if unknown := result.selection.get("unknown_entity_names"):
-        typer.echo(f"no entity is named {', '.join(unknown)}", err=True)
+        echo(f"no entity is named {', '.join(unknown)}", err=True)
     if unheard := result.selection.get("unheard"):
         hint = "see `local_search.max_context_tokens`, `text_unit_share` and `excerpts`"
-        typer.echo(f"The context has no text about {', '.join(unheard)}; {hint}.", err=True)
+        echo(f"The context has no text about {', '.join(unheard)}; {hint}.", err=True)
 
 
 def _list_options(used: Mapping[str, Mapping[str, int]]) -> str:
@@ -143,7 +144,7 @@ def _explain(index: GraphIndex, request: SearchRequest, as_json: bool) -> None:
     if as_json:
         print_json({"question": request.question, "snapshot": index.snapshot.id, "picks": to_records(picks)})
     else:
-        typer.echo(render_explanation(picks))
+        echo(render_explanation(picks))
 
 
 def _as_text(argument: str) -> str:
@@ -190,8 +191,9 @@ def sql(
     project.follow()
     snapshot = project.snapshots.open()
     project.fetch_stages(snapshot.id)
-    result = run_sql(snapshot, _as_text(statement))
+    limits = project.settings.storage
+    result = run_sql(snapshot, _as_text(statement), limits.sql_max_s, limits.sql_max_memory_mb)
     if as_json:
         print_json(result.to_pylist())
     else:
-        typer.echo(render_rows(result))
+        echo(render_rows(result))

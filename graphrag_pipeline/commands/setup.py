@@ -11,6 +11,7 @@ from graphrag_pipeline.commands.terminal import (
     INDEX_GROUP,
     JsonOption,
     RootOption,
+    echo,
     logging_costs,
     open_root,
     print_json,
@@ -70,10 +71,10 @@ def init(
     settings = _settings_of(engine, chat_model, *options) if chat_model else None
     created = init_root(directory, settings)
     for path in created:
-        typer.echo(f"created {path}")
+        echo(f"created {path}")
     if settings:
-        typer.echo(f"Check the models: graphrag-pipeline --root {directory} doctor")
-    typer.echo(f"Put documents into {directory / 'input'}, then run: graphrag-pipeline --root {directory} index")
+        echo(f"Check the models: graphrag-pipeline --root {directory} doctor")
+    echo(f"Put documents into {directory / 'input'}, then run: graphrag-pipeline --root {directory} index")
 
 
 def doctor(root: RootOption = None, as_json: JsonOption = False) -> None:
@@ -86,7 +87,7 @@ def doctor(root: RootOption = None, as_json: JsonOption = False) -> None:
         print_json(diagnosis.to_json())
     else:
         for line in render_diagnosis(diagnosis):
-            typer.echo(line)
+            echo(line)
     raise typer.Exit(int(diagnosis.has_failed))
 
 
@@ -103,7 +104,7 @@ def _settings_of(
 
     preset = preset_for(preset_name, base_url)
     for note in preset.notes if preset else ():
-        typer.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
     settings = settings_for_model(
         chat_model,
         embedding_model,
@@ -126,10 +127,10 @@ def _with_window(settings: Settings) -> Settings:
     listed = list_models(chat)
     if isinstance(listed, Problem):
         said = "does not answer yet" if listed.is_unreachable else f"does not list its models ({listed})"
-        typer.echo(f"note: {chat.base_url} {said}; `doctor` says what to set", err=True)
+        echo(f"note: {chat.base_url} {said}; `doctor` says what to set", err=True)
         return settings
     model = find_model(chat.model, listed)
     if model is None or model.window is None:
         return settings
-    typer.echo(f"note: {chat.model} has a window of {model.window:,} tokens, so the server says", err=True)
+    echo(f"note: {chat.model} has a window of {model.window:,} tokens, so the server says", err=True)
     return settings.model_copy(update={"chat_model": chat.model_copy(update={"context_window": model.window})})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphrag_pipeline.commands.terminal import SNAPSHOT_GROUP, JsonOption, RootOption, open_root, print_json
+from graphrag_pipeline.commands.terminal import SNAPSHOT_GROUP, JsonOption, RootOption, echo, open_root, print_json
 
 if TYPE_CHECKING:
     from graphrag_pipeline.storage.history import SnapshotFacts
@@ -48,9 +48,9 @@ def list_all(root: RootOption = None, as_json: JsonOption = False) -> None:
         return
     for facts in found:
         counts = ", ".join(f"{facts.rows.get(name, 0):,} {name}" for name in ("documents", "entities", "communities"))
-        typer.echo(f"{facts.id}  {facts.created}  {counts}  {' '.join(_marks_of(facts))}".rstrip())
+        echo(f"{facts.id}  {facts.created}  {counts}  {' '.join(_marks_of(facts))}".rstrip())
     if not found:
-        typer.echo("no snapshots; run `graphrag-pipeline index` to make one")
+        echo("no snapshots; run `graphrag-pipeline index` to make one")
 
 
 def _marks_of(facts: SnapshotFacts) -> Iterator[str]:
@@ -82,13 +82,13 @@ def show(snapshot: _Id, root: RootOption = None, as_json: JsonOption = False) ->
         print_json(asdict(facts))
         return
     for name in ("id", "created", *(name for name in vars(facts) if name.startswith("is_"))):
-        typer.echo(f"{name.removeprefix('is_')}: {getattr(facts, name)}")
+        echo(f"{name.removeprefix('is_')}: {getattr(facts, name)}")
     if facts.refusal:
-        typer.echo(f"refused by the golden questions: {facts.refusal}")
+        echo(f"refused by the golden questions: {facts.refusal}")
     for name, n_rows in facts.rows.items():
-        typer.echo(f"{name}: {n_rows:,} rows")
+        echo(f"{name}: {n_rows:,} rows")
     for note in facts.notes:
-        typer.echo(f"repaired: {note}")
+        echo(f"repaired: {note}")
 
 
 @snapshots.command()
@@ -107,7 +107,7 @@ def diff(old: _Id, new: _Id, root: RootOption = None, as_json: JsonOption = Fals
         print_json(asdict(found))
         return
     for line in render_diff(found):
-        typer.echo(line)
+        echo(line)
 
 
 @snapshots.command()
@@ -120,9 +120,9 @@ def rollback(snapshot: _Id, root: RootOption = None) -> None:
     with project.writing():
         snapshot_id = find_snapshot(project.snapshots, snapshot)
         roll_back(project.snapshots, snapshot_id)
-    typer.echo(f"published snapshot {snapshot_id}")
+    echo(f"published snapshot {snapshot_id}")
     for line in render_pin(snapshot_id, find_unpublished_candidate(project)):
-        typer.echo(line)
+        echo(line)
 
 
 @snapshots.command()
@@ -131,7 +131,7 @@ def unpin(root: RootOption = None) -> None:
     project = open_root(root)
     with project.writing():
         project.snapshots.unpin()
-    typer.echo("no snapshot is pinned; run `graphrag-pipeline index` to publish the newest candidate")
+    echo("no snapshot is pinned; run `graphrag-pipeline index` to publish the newest candidate")
 
 
 @snapshots.command()
@@ -156,7 +156,7 @@ def prune(
         print_json(asdict(swept))
         return
     for line in render_sweep(swept, dry_run):
-        typer.echo(line)
+        echo(line)
 
 
 def forget(
@@ -178,4 +178,4 @@ def forget(
         print_json(asdict(forgotten))
         return
     for line in (*render_sweep(forgotten.swept, is_dry_run=False), *render_forgotten(forgotten)):
-        typer.echo(line)
+        echo(line)

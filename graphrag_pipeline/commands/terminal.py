@@ -1,4 +1,4 @@
-"""Shared parts of commands: the root, common options, groups of the help, and JSON on standard output.
+"""Shared parts of commands: the root, common options, groups of the help, and all printing.
 
 Keep out: commands.
 """
@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from graphrag_pipeline.text.safe_output import escape_controls, escape_json_controls
 
 if TYPE_CHECKING:
     from graphrag_pipeline.pipeline.root import Root
@@ -64,13 +66,22 @@ def logging_costs(root: Root, command: str, about: str) -> AbstractContextManage
     """Give the root whose model calls are logged for `costs` (see `inspection.costs.costs_logged`)."""
     from graphrag_pipeline.inspection.costs import costs_logged
 
-    return costs_logged(root, command, about, lambda line: typer.echo(line, err=True))
+    return costs_logged(root, command, about, lambda line: echo(line, err=True))
+
+
+def echo(text: object = "", err: bool = False, nl: bool = True) -> None:
+    """Print text as `typer.echo`; control characters of documents and models are escaped, so no terminal obeys them.
+
+    All commands print by this function.
+    """
+    typer.echo(escape_controls(str(text)), err=err, nl=nl)
 
 
 def print_json(values: Any) -> None:
-    """Print JSON that every reader accepts: no NaN, and only ASCII if the terminal is not UTF-8."""
+    """Print JSON that every reader accepts: no NaN, no control character, only ASCII if the terminal is not UTF-8."""
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    typer.echo(json.dumps(_without_nan(values), indent=1, ensure_ascii=not is_utf8, allow_nan=False, default=str))
+    text = json.dumps(_without_nan(values), indent=1, ensure_ascii=not is_utf8, allow_nan=False, default=str)
+    echo(escape_json_controls(text))
 
 
 def _without_nan(value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphrag_pipeline.commands.terminal import INSPECT_GROUP, JsonOption, RootOption, open_root, print_json
+from graphrag_pipeline.commands.terminal import INSPECT_GROUP, JsonOption, RootOption, echo, open_root, print_json
 
 if TYPE_CHECKING:
     from graphrag_pipeline.inspection.trace_origins import Origin
@@ -54,7 +54,7 @@ def trace(
         print_json(asdict(traced))
         return
     for line in render_trace(traced):
-        typer.echo(line)
+        echo(line)
 
 
 def render_trace(traced: Trace) -> Iterator[str]:

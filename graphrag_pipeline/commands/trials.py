@@ -18,6 +18,7 @@ from graphrag_pipeline.commands.terminal import (
     INSPECT_GROUP,
     JsonOption,
     RootOption,
+    echo,
     logging_costs,
     open_root,
     print_json,
@@ -60,7 +61,7 @@ def try_stage(
         print_json(asdict(trial))
         return
     for line in render_trial(trial, max(shutil.get_terminal_size((_WIDTH, 0)).columns, _MIN_WIDTH)):
-        typer.echo(line)
+        echo(line)
 
 
 def render_trial(trial: Trial, width: int) -> Iterator[str]:

@@ -17,6 +17,7 @@ from graphrag_pipeline.commands.terminal import (
     JsonOption,
     RootOption,
     command_with_root,
+    echo,
     logging_costs,
     open_root,
     print_json,
@@ -98,10 +99,10 @@ def tune(
         print_json({**asdict(found), "folder": str(_folder(project, found.name)), "estimate": _plain(estimate)})
         return
     for line in render_set(found):
-        typer.echo(line)
-    typer.echo(f"{'wrote' if estimate else 'exists already:'} {_folder(project, found.name)}")
+        echo(line)
+    echo(f"{'wrote' if estimate else 'exists already:'} {_folder(project, found.name)}")
     command = command_with_root(root)
-    typer.echo(f"Compare it: {command} tune try {found.name}; use it: {command} tune adopt {found.name}")
+    echo(f"Compare it: {command} tune try {found.name}; use it: {command} tune adopt {found.name}")
 
 
 @tuning.command("list")
@@ -116,11 +117,9 @@ def list_all(root: RootOption = None, as_json: JsonOption = False) -> None:
         return
     for tuned in found:
         mark = "  adopted" if tuned.name == adopted else ""
-        typer.echo(
-            f"{tuned.name}  {len(tuned.sample)} text units, {len(tuned.examples)} examples: {tuned.domain}{mark}"
-        )
+        echo(f"{tuned.name}  {len(tuned.sample)} text units, {len(tuned.examples)} examples: {tuned.domain}{mark}")
     if not found:
-        typer.echo(f"no tuned sets; run `{command_with_root(root)} tune` to write one")
+        echo(f"no tuned sets; run `{command_with_root(root)} tune` to write one")
 
 
 @tuning.command("show")
@@ -136,9 +135,9 @@ def show(name: _Name, root: RootOption = None, as_json: JsonOption = False) -> N
         print_json({**asdict(tuned), "does_not_fit": excess})
         return
     for line in render_set(tuned):
-        typer.echo(line)
+        echo(line)
     if excess:
-        typer.echo(f"  does not fit  {excess}")
+        echo(f"  does not fit  {excess}")
 
 
 @tuning.command("try")
@@ -161,7 +160,7 @@ def try_set(
     tuned, corpus = need_set(project.path, name), Corpus(project)
     units = choose_compared(project, corpus, tuned, sample)
     if excess := _explain_excess(project, tuned):
-        typer.echo(f"warning: the set `{name}` does not fit, and `tune adopt` refuses it: {excess}", err=True)
+        echo(f"warning: the set `{name}` does not fit, and `tune adopt` refuses it: {excess}", err=True)
     estimates = estimate_comparison(project, tuned, units)
     if not _agree_to(estimates, yes, dry_run, as_json):
         return
@@ -172,7 +171,7 @@ def try_set(
                     "does_not_fit": excess})  # fmt: skip
         return
     for line in render_comparison(found):
-        typer.echo(line)
+        echo(line)
 
 
 @tuning.command("adopt")
@@ -199,7 +198,7 @@ def adopt_set(
     _report_change(f"adopted {name}", options, effect, dry_run, as_json)
     if not as_json and not dry_run:
         command = command_with_root(root)
-        typer.echo(f"`{command} index` runs these stages; `{command} tune revert` takes the set back")
+        echo(f"`{command} index` runs these stages; `{command} tune revert` takes the set back")
 
 
 @tuning.command("revert")
@@ -235,7 +234,7 @@ def _agree_to(estimates: Sequence[StageEstimate], yes: bool, dry_run: bool, as_j
         print_json({"estimates": [asdict(estimate) for estimate in estimates]})
         return False
     for line in render_estimates(estimates):
-        typer.echo(line, err=not dry_run)
+        echo(line, err=not dry_run)
     if dry_run:
         return False
     if yes or not any(estimate.n_calls for estimate in estimates):
@@ -271,15 +270,15 @@ def _report_change(what: str, lines: Sequence[str], effect: Effect, dry_run: boo
         print_json({"change": what, "is_done": not dry_run, "options": list(lines), "stale": stale,
                     "n_stale_before": effect.n_stale_before, "estimates": estimates})  # fmt: skip
         return
-    typer.echo(f"would have {what}" if dry_run else what)
+    echo(f"would have {what}" if dry_run else what)
     for line in lines:
-        typer.echo(f"  {line}")
+        echo(f"  {line}")
     for item in stale:
         keys = "" if item["partitions"] == ["all"] else f" {' '.join(item['partitions'])}"
-        typer.echo(f"stale {item['stage']}{keys}: {item['why']}")
+        echo(f"stale {item['stage']}{keys}: {item['why']}")
     if not stale:
-        typer.echo("nothing becomes stale" + (": everything is stale already" if effect.n_stale_before else ""))
+        echo("nothing becomes stale" + (": everything is stale already" if effect.n_stale_before else ""))
     if effect.estimates:
-        typer.echo("model calls of the next `graphrag-pipeline index`, estimated:")
+        echo("model calls of the next `graphrag-pipeline index`, estimated:")
         for line in render_estimates(effect.estimates):
-            typer.echo(line)
+            echo(line)

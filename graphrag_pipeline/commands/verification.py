@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphrag_pipeline.commands.terminal import SNAPSHOT_GROUP, JsonOption, RootOption, open_root, print_json
+from graphrag_pipeline.commands.terminal import SNAPSHOT_GROUP, JsonOption, RootOption, echo, open_root, print_json
 
 if TYPE_CHECKING:
     from graphrag_pipeline.pipeline.verification import Verification
@@ -40,7 +40,7 @@ def verify(
         print_json({**asdict(found), "is_whole": found.is_whole})
     else:
         for line in render_verification(found):
-            typer.echo(line)
+            echo(line)
     if not found.is_whole:
         raise typer.Exit(1)
 

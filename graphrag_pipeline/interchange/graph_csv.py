@@ -3,12 +3,14 @@
 Nodes are in `nodes/<label>.csv` (Document, TextUnit, Entity, Covariate, Community, CommunityReport), relationships in
 `relationships/<type>.csv`. Lists of ids become relationships. Other lists become array properties with U+001F between
 elements, because a name may hold any character that a person types. Null is an empty field, an empty text is `""`.
-Fields may span lines. A new column of the contract becomes a property; only the columns named here are left out.
+Fields may span lines. A text that a spreadsheet would run as a formula (it begins with =, +, -, @, a tab or a carriage
+return) gets an apostrophe in front, ids included. A new column of the contract becomes a property; only the columns
+named here are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +22,9 @@ from graphrag_pipeline.storage.snapshots import Snapshot
 
 SEPARATOR = "\x1f"
 """Between the elements of an array property (`--array-delimiter=U+001F`)."""
+
+_FORMULA = r"^([=+\-@\t\r])"
+"""The beginning of a text that spreadsheets run."""
 
 _NODES: dict[str, tuple[str, frozenset[str]]] = {
     "Document": ("documents", frozenset(("text_unit_ids",))),
@@ -66,7 +71,7 @@ def write_graph_csv(snapshot: Snapshot, folder: Path) -> dict[str, int]:
 def _write_nodes(path: Path, label: str, snapshot: Snapshot, table: str, left_out: Collection[str]) -> int:
     rows = snapshot.table(table)
     columns = {f"id:ID({label})": rows["id"]} | _properties(rows, {"id", *left_out})
-    pa_csv.write_csv(pa.table(columns | {":LABEL": pa.repeat(label, rows.num_rows)}), path)
+    _write(columns | {":LABEL": pa.repeat(label, rows.num_rows)}, path)
     return rows.num_rows
 
 
@@ -74,7 +79,17 @@ def _write_edges(path: Path, kind: str, edges: _Edges) -> None:
     columns = {f":START_ID({edges.start})": edges.start_ids, f":END_ID({edges.end})": edges.end_ids}
     if edges.properties is not None:
         columns |= _properties(edges.properties, _ENDS)
-    pa_csv.write_csv(pa.table(columns | {":TYPE": pa.repeat(kind, len(edges.start_ids))}), path)
+    _write(columns | {":TYPE": pa.repeat(kind, len(edges.start_ids))}, path)
+
+
+def _write(columns: Mapping[str, pa.Array | pa.ChunkedArray], path: Path) -> None:
+    pa_csv.write_csv(pa.table({name: _without_formulas(column) for name, column in columns.items()}), path)
+
+
+def _without_formulas(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    return pc.replace_substring_regex(column, pattern=_FORMULA, replacement=r"'\1")
 
 
 def _properties(rows: pa.Table, left_out: Collection[str]) -> dict[str, pa.ChunkedArray]:

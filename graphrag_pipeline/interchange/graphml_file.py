@@ -2,8 +2,8 @@
 
 Nodes are entities, edges are relationships, with their ids. Every column is an attribute; lists are JSON text, and null
 has no attribute. Entities also have `community_0`, `community_1`, ...: the number of their community at each level.
-Text that XML cannot hold (control characters, lone surrogates) becomes U+FFFD. Rows are written in batches, because
-networkx would need the whole graph in memory. `networkx.read_graphml` reads the file.
+Text that XML cannot hold (control characters, lone surrogates) becomes U+FFFD, in ids, too. Rows are written in
+batches, because networkx would need the whole graph in memory. `networkx.read_graphml` reads the file.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.storage.snapshots import Snapshot
 
 GRAPHML_FILE = "graph.graphml"
@@ -40,10 +41,10 @@ def write_graphml(snapshot: Snapshot, folder: Path) -> dict[str, int]:
         file.writelines(_keys("edge", relationships.schema))
         file.write('<graph edgedefault="undirected">\n')
         for row in _rows(entities):
-            file.write(f"<node id={quoteattr(row['id'])}>{_data('node', row)}</node>\n")
+            file.write(f"<node id={xml_id(row['id'])}>{_data('node', row)}</node>\n")
         for row in _rows(relationships):
-            ends = f"source={quoteattr(row['source_id'])} target={quoteattr(row['target_id'])}"
-            file.write(f"<edge id={quoteattr(row['id'])} {ends}>{_data('edge', row)}</edge>\n")
+            ends = f"source={xml_id(row['source_id'])} target={xml_id(row['target_id'])}"
+            file.write(f"<edge id={xml_id(row['id'])} {ends}>{_data('edge', row)}</edge>\n")
         file.write("</graph>\n</graphml>\n")
     return {f"{GRAPHML_FILE} nodes": entities.num_rows, f"{GRAPHML_FILE} edges": relationships.num_rows}
 
@@ -87,6 +88,12 @@ def _data(element: str, row: dict[str, Any]) -> str:
         for name, value in row.items()
         if name != "id" and value is not None
     )
+
+
+def xml_id(record_id: str) -> str:
+    """Return an id as a quoted attribute; one with characters that XML cannot hold ends with a hash, to be unique."""
+    clean = _ILLEGAL.sub("\ufffd", record_id)
+    return quoteattr(clean if clean == record_id else f"{clean}-{stable_hash(record_id)[:8]}")
 
 
 def xml_text(value: Any) -> str:

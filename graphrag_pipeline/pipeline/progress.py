@@ -11,11 +11,13 @@ from types import TracebackType
 from typing import Protocol
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.pipeline.staleness import StalePartition
 from graphrag_pipeline.pipeline.time_left import Pace, TimeLeft
+from graphrag_pipeline.text.safe_output import escape_controls
 
 LOG_EVERY_S = 10.0
 QUIET_EVERY_S = 30.0
@@ -79,10 +81,11 @@ class IndexProgress(RunObserver):
 
     def progress(self, message: str) -> None:
         """Show a message on the bar, or print it as a line without a terminal."""
+        safe = escape_controls(message)
         if self._progress.disable:
-            self._progress.console.print(message, highlight=False, soft_wrap=True)
+            self._progress.console.print(safe, highlight=False, soft_wrap=True, markup=False)
         else:
-            self._progress.update(self._task, description=message)
+            self._progress.update(self._task, description=escape(safe))
 
     def finish(self, stage: str, partition: str, is_fresh: bool) -> None:
         """Advance the bar by one partition."""

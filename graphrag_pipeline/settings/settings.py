@@ -160,6 +160,11 @@ class StorageSettings(Section):
         default=False,
     )
 
+    sql_max_s: float = limit("Seconds after which a statement of `sql` is stopped.", default=60.0, gt=0)
+    sql_max_memory_mb: int = limit(
+        "Memory that a statement of `sql` may take, and maximum size of its result, in MB.", default=2048, ge=16
+    )
+
     @field_validator("url")
     @classmethod
     def _is_store(cls, url: str | None) -> str | None:

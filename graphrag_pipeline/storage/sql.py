@@ -7,6 +7,7 @@ so an untrusted statement can neither read nor write anything else.
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,17 +23,27 @@ if TYPE_CHECKING:
 _READING = ("SELECT", "EXPLAIN", "MULTI")
 """DuckDB's reading statement types: WITH, FROM, VALUES, SHOW, DESCRIBE and SUMMARIZE are SELECT, PIVOT is MULTI."""
 
-_CLOSED = ("enable_external_access = false", "python_enable_replacements = false", "lock_configuration = true")
+_CLOSED = (
+    "temp_directory = ''", "enable_external_access = false", "python_enable_replacements = false",
+    "lock_configuration = true",
+)  # fmt: skip
+_MEGABYTE = 1_000_000
+_BATCH_ROWS = 10_000
 
 
-def run_sql(snapshot: Snapshot, statement: str) -> pa.Table:
+def run_sql(snapshot: Snapshot, statement: str, max_s: float = 60.0, max_memory_mb: int = 2048) -> pa.Table:
     """Run one statement that only reads.
+
+    Args:
+        max_s: seconds after which it is stopped.
+        max_memory_mb: memory that DuckDB may take, and size of the result, each.
 
     Returns:
         Its rows; columns of equal names get the suffixes `_1`, `_2`, ...
 
     Raises:
-        PipelineError: the text is not one reading statement, or DuckDB refuses it with the message given.
+        PipelineError: the text is not one reading statement, it takes too long or too much memory, or DuckDB refuses
+            it with the message given.
     """
     import duckdb
 
@@ -40,16 +51,43 @@ def run_sql(snapshot: Snapshot, statement: str) -> pa.Table:
     with duckdb.connect(":memory:") as connection:
         for name, paths in sources.items():
             connection.register(name, ds.dataset([str(path) for path in paths], format="parquet"))
-        for setting in _CLOSED:
+        for setting in (f"memory_limit = '{max_memory_mb}MB'", *_CLOSED):
             connection.execute(f"SET {setting}")
+        timer = threading.Timer(max_s, connection.interrupt)
+        timer.start()
         try:
             _check_reading(connection, statement)
-            rows = connection.sql(statement).to_arrow_table()
+            rows = _fetch(connection, statement, max_memory_mb)
+        except duckdb.InterruptException:
+            raise PipelineError(
+                f"stopped after storage.sql_max_s = {max_s:g} seconds; add conditions or a LIMIT, or raise it"
+            ) from None
+        except duckdb.OutOfMemoryException:
+            raise _too_large(max_memory_mb) from None
         except duckdb.CatalogException as error:
             raise PipelineError(f"{error}\ntables: {', '.join(sorted(sources))}") from None
         except duckdb.Error as error:
             raise PipelineError(str(error)) from None
+        finally:
+            timer.cancel()
     return rows.rename_columns(_distinct(rows.schema.names))
+
+
+def _fetch(connection: duckdb.DuckDBPyConnection, statement: str, max_memory_mb: int) -> pa.Table:
+    reader = connection.sql(statement).to_arrow_reader(_BATCH_ROWS)
+    batches, n_bytes = [], 0
+    for batch in reader:
+        n_bytes += batch.nbytes
+        if n_bytes > max_memory_mb * _MEGABYTE:
+            raise _too_large(max_memory_mb)
+        batches.append(batch)
+    return pa.Table.from_batches(batches, reader.schema)
+
+
+def _too_large(max_memory_mb: int) -> PipelineError:
+    return PipelineError(
+        f"needs more memory than storage.sql_max_memory_mb = {max_memory_mb:,}; add conditions or a LIMIT, or raise it"
+    )
 
 
 def render_rows(rows: pa.Table, max_width: int = 80) -> str:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.interchange.graphml_file import write_graphml, xml_text
+from graphrag_pipeline.interchange.graphml_file import write_graphml, xml_id, xml_text
 from graphrag_pipeline_tests.support.corpora.exported_index import freeze_hard_index
 
 
@@ -70,3 +70,9 @@ def test_entities_know_their_community_at_each_level(written):
 def test_any_text_comes_back_but_for_characters_forbidden_in_xml(text):
     read_back = ElementTree.fromstring(f"<data>{xml_text(text)}</data>").text or ""
     assert read_back == re.sub("[\ud800-\udfff]", "\ufffd", legal(text))
+
+
+@given(st.text(alphabet='a\x00\x01\x1b\x7f\ufffe\ufffd<"&'), st.text(alphabet='a\x00\x01\x1b\ufffd<"&'))
+def test_any_id_is_an_attribute_of_its_own(first, second):
+    read = [ElementTree.fromstring(f"<node id={xml_id(id)}/>").get("id") for id in (first, second)]
+    assert (read[0] == read[1]) == (first == second)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from graphrag_pipeline.defs.assets.columns import column_lineage, column_schema
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.pipeline.stages import Stage
+from graphrag_pipeline.text.safe_output import neutralize_markdown
 
 _PREVIEW_ROWS = 5
 _PREVIEW_CHARACTERS = 80
@@ -60,8 +61,14 @@ def as_table(names: Sequence[str], rows: Iterable[Iterable[Any]], max_characters
 
 
 def _cell(value: Any, max_characters: int) -> str:
-    text = " ".join(str(value).split()).replace("|", "\\|")
-    return text if len(text) <= max_characters else text[: max_characters - 1] + "\u2026"
+    text = " ".join(str(value).split())
+    shown = text if len(text) <= max_characters else text[: max_characters - 1] + "\u2026"
+    return neutralize_markdown(shown).replace("|", "\\|")
+
+
+def as_markdown(text: str) -> dg.MarkdownMetadataValue:
+    """Return text of documents or models as markdown in which no image is fetched and no link leads anywhere."""
+    return dg.MetadataValue.md(neutralize_markdown(text))
 
 
 def of_problems(manifest: pa.Table) -> dict[str, Any]:

@@ -11,8 +11,10 @@ from typing import Any
 
 import dagster as dg
 
+from graphrag_pipeline.defs.assets.metadata import as_markdown
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.query.usage import ModelUsage, QueryUsage
+from graphrag_pipeline.text.safe_output import neutralize_markdown
 
 ANSWERS = "answers"
 _MAX_SHOWN = 50_000
@@ -58,7 +60,7 @@ def keep_answer(context: dg.OpExecutionContext, answer: KeptAnswer, filters: Seq
     total = sum(answer.usage.by_model.values(), ModelUsage())
     metadata: dict[str, Any] = {
         "question": answer.question,
-        "answer": dg.MetadataValue.md(answer.markdown[:_MAX_SHOWN]),
+        "answer": as_markdown(answer.markdown[:_MAX_SHOWN]),
         "method": answer.method,
         "snapshot": answer.snapshot,
         "tokens": total.input_tokens + total.output_tokens,
@@ -73,4 +75,6 @@ def keep_answer(context: dg.OpExecutionContext, answer: KeptAnswer, filters: Seq
         metadata["models"] = line
     if filters:
         metadata["filters"] = " and ".join(filters)
-    context.log_event(dg.AssetMaterialization(ANSWERS, description=answer.question[:200], metadata=metadata))
+    context.log_event(
+        dg.AssetMaterialization(ANSWERS, description=neutralize_markdown(answer.question[:200]), metadata=metadata)
+    )

@@ -11,6 +11,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
+from graphrag_pipeline.defs.assets.metadata import as_markdown
 from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, keep_answer
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
@@ -98,7 +99,7 @@ def build_answering_op(step: SearchStep) -> dg.OpDefinition:
         query, answer = after.query, after.noted_answer
         markdown = render_answer(answer.text, answer.citations)
         output = {"question": query.user_question, "snapshot": query.snapshot}
-        shown = output | {"answer": dg.MetadataValue.md(markdown), **_models(after)}
+        shown = output | {"answer": as_markdown(markdown), **_models(after)}
         if answer.n_invented:
             shown["invented citations removed"] = answer.n_invented
         if answer.n_copied:

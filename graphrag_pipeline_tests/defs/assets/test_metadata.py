@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphrag_pipeline.defs.assets.metadata import of_calls
+from graphrag_pipeline.defs.assets.metadata import as_markdown, as_table, of_calls
 from graphrag_pipeline.models.accounting import CallStats
 
 
@@ -14,3 +14,14 @@ def test_calls_show_their_cost_only_where_every_price_is_known() -> None:
     shown = of_calls(account)
     assert "cost_usd" not in shown and (shown["calls"], shown["unpriced_calls"]) == (2, 1)
     assert of_calls(CallStats()) == {}
+
+
+def test_cells_hold_no_image_or_link() -> None:
+    row = ["![x](http://evil.example/p.png)", "<img src=x>", "a|b", "Scrooge"]
+    assert as_table(("a", "b", "c", "d"), [row]).splitlines()[-1] == (
+        "| ![x\\](http\u2060://evil.example/p.png) | &lt;img src=x> | a\\|b | Scrooge |"
+    )
+
+
+def test_an_answer_holds_no_image_and_keeps_its_markers() -> None:
+    assert as_markdown("**Bob** [1] ![x](y)").value == "**Bob** [1] ![x\\](y)"

@@ -1,0 +1,42 @@
+"""A statement of `sql` has limits of time and memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.storage.snapshots import Snapshot
+from graphrag_pipeline.storage.sql import run_sql
+from graphrag_pipeline_tests.support.corpora.exported_index import freeze_hard_index
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
+    yield freeze_hard_index(tmp_path_factory.mktemp("sql") / "root")
+
+
+def test_a_statement_that_never_ends_is_stopped(snapshot: Snapshot) -> None:
+    started = time.monotonic()
+    with pytest.raises(PipelineError, match=r"stopped after storage\.sql_max_s = 0\.3 seconds; add conditions"):
+        run_sql(snapshot, "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b", max_s=0.3)
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT list(range) FROM range(100000000)",  # in DuckDB
+        "SELECT range, repeat('x', 1000) FROM range(10000000)",  # in the result
+    ],
+)
+def test_a_statement_that_needs_much_memory_is_stopped(snapshot: Snapshot, statement: str) -> None:
+    with pytest.raises(PipelineError, match=r"needs more memory than storage\.sql_max_memory_mb = 50; add conditions"):
+        run_sql(snapshot, statement, max_memory_mb=50)
+
+
+def test_the_limits_cannot_be_raised_by_a_statement(snapshot: Snapshot) -> None:
+    with pytest.raises(PipelineError, match="SET is not possible"):
+        run_sql(snapshot, "SET memory_limit = '100GB'")
