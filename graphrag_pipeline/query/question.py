@@ -12,6 +12,8 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.text.extractive import words_of
 
 MAX_QUESTION_CHARS = 8_000
+MAX_MARK_CHARS = 12
+"""Letters and digits before a repeated question, as in "Question 3: Who is Tiny Tim?"."""
 
 _FUNCTION_TEXT = """
 a about above after again against all also am an and any are aren't as at be because been before being below between
@@ -119,6 +121,12 @@ def stem(word: str) -> str:
 
 _ASKING_STEMS = frozenset(stem(word) for word in _ASKING_TEXT.split()) | {stem(word) for word in _FOREIGN_WORDS}
 _OVERVIEW_STEMS = frozenset(stem(word) for word in _OVERVIEW_TEXT.split())
+
+
+def repeats_question(question: str, text: str) -> bool:
+    """Return whether a sentence is the question itself, perhaps behind a mark such as "Q:"."""
+    asked, said = ("".join(filter(str.isalnum, one.casefold())) for one in (question, text))
+    return bool(asked) and said.endswith(asked) and len(said) - len(asked) <= MAX_MARK_CHARS
 
 
 def is_function_word(word: str) -> bool:

@@ -39,10 +39,10 @@ from graphrag_pipeline.query.answers.named_answers import (
 )
 from graphrag_pipeline.query.answers.quoting import IS_NEAREST, Quote, quote_passages, quote_runs, state_graph
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.question import is_latin, topic_words
+from graphrag_pipeline.query.question import is_latin, repeats_question, topic_words
 from graphrag_pipeline.query.results import Answer, Context, TextUnitRecord
 from graphrag_pipeline.query.search.basic import read_within
-from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
+from graphrag_pipeline.query.selection.passages import passages_of, runs_without_question, sentences_of, text_of
 from graphrag_pipeline.query.understanding.chinese_definitions import (
     asked_person,
     asked_role,
@@ -123,16 +123,18 @@ def _find_lead(index: IndexReader, question: str, units: Sequence[TextUnitRecord
     """Return the name that the text units of the context, of the named entities and of basic search give."""
     found = [*units, *read_named_units(index, question, has_context=bool(units))]
     if name := asked_person(question):
-        return _lead_with_sentence(partial(defines_person, name), found, {unit.id for unit in units})
+        return _lead_with_sentence(question, partial(defines_person, name), found, {unit.id for unit in units})
     if role := asked_role(question):
-        return _lead_with_sentence(partial(states_role, *role), found, {unit.id for unit in units})
+        return _lead_with_sentence(question, partial(states_role, *role), found, {unit.id for unit in units})
     named = find_named_answer(index, question, found)
     return _lead_with(named, {unit.id for unit in units}) if named else _Lead()
 
 
-def _lead_with_sentence(says: Callable[[str], bool], units: Sequence[TextUnitRecord], in_context: set[str]) -> _Lead:
-    """Return the first sentence that says what is asked for, alone."""
-    sentences = (sentence for unit in units for sentence in sentences_of(unit))
+def _lead_with_sentence(
+    question: str, says: Callable[[str], bool], units: Sequence[TextUnitRecord], in_context: set[str]
+) -> _Lead:
+    """Return the first sentence that says what is asked for, alone, and is not the question."""
+    sentences = (sentence for unit in units for run in runs_without_question(unit, question) for sentence in run)
     first = next((sentence for sentence in sentences if says(sentence.folded)), None)
     if first is None:
         return _Lead()
@@ -213,7 +215,7 @@ def write_global_answer(
     lines = [lead.text or _introduce(points, selection), "", *(f"- {text} [1]" for text, _ in lead.quotes)]
     for point in points:
         statements = []
-        for statement, cited in _statements(index, point, vector):
+        for statement, cited in _statements(index, question, point, vector):
             found = finder.find(statement, finder.resolve(cited, point.report_row))
             if found:
                 passage, record = found
@@ -268,7 +270,7 @@ def _close(statement: str) -> str:
     return bare if bare.endswith((".", "!", "?", "'", '"', "\u2019", "\u201d")) or not bare.isascii() else f"{bare}."
 
 
-def _statements(index: IndexReader, point: Point, vector: np.ndarray | None) -> list[tuple[str, str]]:
+def _statements(index: IndexReader, question: str, point: Point, vector: np.ndarray | None) -> list[tuple[str, str]]:
     """Return the sentences of a finding nearest to the question, in order, each with its citations.
 
     Args:
@@ -280,6 +282,7 @@ def _statements(index: IndexReader, point: Point, vector: np.ndarray | None) -> 
         (_close(" ".join(text[start:end].split())), citation or everything)
         for text, citation in split_cited(point.explanation or point.summary)
         for start, end in split_sentences(text)
+        if not repeats_question(question, text[start:end])
     ]
     statements = [(text, citation) for text, citation in statements if is_sentence(text)] or statements
     if vector is None:

@@ -28,7 +28,7 @@ from graphrag_pipeline.query import records
 from graphrag_pipeline.query.answers.candidate_names import CandidateNames, Mention
 from graphrag_pipeline.query.answers.stated_roles import find_stated_role
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.question import content_words, stem
+from graphrag_pipeline.query.question import content_words, repeats_question, stem
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.search.basic import read_within
 from graphrag_pipeline.query.selection.passages import Sentence, sentences_of
@@ -126,6 +126,7 @@ def find_named_answer(index: IndexReader, question: str, units: Sequence[TextUni
             return NamedAnswer(stated.name, stated.sentences) if stated and stated.name else None
     says_some = re.compile("|".join(map(re.escape, sorted(asked.focus))), re.IGNORECASE)
     places = _read_places(analysis, [unit for unit in units if says_some.search(unit.text)])
+    places = [place for place in places if not repeats_question(question, place.sentence.text)]
     weights = _weigh_words(asked, places)
     near = [place for place in places if _share(place, weights) >= LEAST_SHARE]
     if not near:

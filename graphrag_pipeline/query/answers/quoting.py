@@ -27,13 +27,13 @@ import numpy as np
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite, rate_form
 from graphrag_pipeline.query.cited_records import CitedRecord
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.question import is_latin
+from graphrag_pipeline.query.question import is_latin, repeats_question
 from graphrag_pipeline.query.results import Citation, Context, TextUnitRecord
 from graphrag_pipeline.query.selection.passages import (
     MAX_PASSAGE_SENTENCES,
     Sentence,
     passages_of,
-    sentences_of,
+    runs_without_question,
     text_of,
 )
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
@@ -90,7 +90,8 @@ def quote_passages(
 
     A passage is a sentence and, if it is short, those behind it, so that "Marley was dead." keeps its context.
     """
-    passages = [passage for unit in units for passage in passages_of(sentences_of(unit))]
+    runs_of = (run for unit in units for run in runs_without_question(unit, analysis.question))
+    passages = [passage for run in runs_of for passage in passages_of(run)]
     known = {text for text, _ in quoted}
     passages = [passage for passage in passages if not any(sentence.folded in known for sentence in passage)]
     picked = _pick_texts(index, analysis, [text_of(passage) for passage in passages], n, floor)
@@ -138,7 +139,7 @@ def state_graph(index: IndexReader, analysis: QuestionAnalysis, context: Context
 
     A sentence of a text unit in the context is left to the passages, which show its context.
     """
-    statements = _describe(context)
+    statements = [one for one in _describe(context) if not repeats_question(analysis.question, one[-1])]
     texts = [f"{subject}: {text}" for _, _, subject, text in statements]
     in_context = {unit.id for unit in context.text_units}
     finder = EvidenceFinder(index)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from graphrag_pipeline.query.question import repeats_question
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.text.sentence_forms import count_words
 from graphrag_pipeline.text.sentences import split_sentences
@@ -42,6 +43,17 @@ def sentences_of(unit: TextUnitRecord) -> list[Sentence]:
         if text.strip():
             found.append(Sentence(unit, start + len(text) - len(text.lstrip()), start + len(text.rstrip())))
     return found
+
+
+def runs_without_question(unit: TextUnitRecord, question: str) -> list[list[Sentence]]:
+    """Return the sentences of a text unit in runs between those that are the question itself."""
+    runs: list[list[Sentence]] = [[]]
+    for sentence in sentences_of(unit):
+        if repeats_question(question, sentence.text):
+            runs.append([])
+        else:
+            runs[-1].append(sentence)
+    return [run for run in runs if run]
 
 
 def passages_of(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:

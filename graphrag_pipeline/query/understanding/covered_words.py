@@ -3,13 +3,16 @@
 "What is Scrooge's telephone number?" is near to many texts by its names, and none says "telephone" or anything like it.
 A word is missing if no text has its stem and no word of the texts has a cosine of `NEAR` or more to it (static
 vectors). Names of entities are left out: whether a text has a name says little about the rest of the question. A
-question is not covered if the missing words have at least `MISSING_SHARE` of the weight of its other words; the weight
-of a word is its rarity among the sentences. So one missing word of a long question does not count. Of "Whom did Bob
-love, and who haunted Scrooge?" it is enough if one part is covered.
+question is not covered if the missing words have at least `MISSING_SHARE` of the weight of its other words. The weight
+of a word is its rarity among the sentences, twice that of a missing word with a capital. So one missing word of a long
+question does not count. Of "Whom did Bob love, and who haunted Scrooge?" it is enough if one part is covered. A
+sentence that is the question itself does not count. A question for a measure ("How tall is Scrooge?") needs a sentence
+with one beside its subject.
 
 Of a question for the holder of a role ("Scrooge's dentist") only texts with the names count, since another person's
-dentist answers nothing. A role with a known direction (`roles.py`) is missing unless the texts have it, the role of the
-other person, or its verb: vectors put all relatives near to each other.
+dentist answers nothing. It is also missing if each mention names another owner. A role with a known direction
+(`roles.py`) is missing unless the texts have it, the role of the other person, or its verb: vectors put all relatives
+near to each other.
 
 Chosen on the sample and on three texts written for it. `NEAR`: of the words of questions that these texts answer in
 other words, "earn" has 0.68 and "employer" 0.72; of words without an answer, "telephone" has 0.57 and "computer" 0.58.
@@ -26,18 +29,45 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.question import content_words, is_english, is_function_word, stem, topic_words
+from graphrag_pipeline.query.question import (
+    content_words,
+    is_english,
+    is_function_word,
+    repeats_question,
+    stem,
+    topic_words,
+)
 from graphrag_pipeline.query.results import TextUnitRecord
-from graphrag_pipeline.query.understanding.asked_name import read_asked_name
+from graphrag_pipeline.query.understanding.asked_role import AskedRole, read_asked_role
 from graphrag_pipeline.query.understanding.question_analysis import read_name_words
+from graphrag_pipeline.query.understanding.role_statements import owners_of
 from graphrag_pipeline.query.understanding.roles import find_role
 from graphrag_pipeline.text.extractive import words_of
 from graphrag_pipeline.text.sentences import split_sentences
 
 NEAR = 0.6
+NEAR_NAME = 0.75
+"""The same for a word with a capital and for an office: vectors put all countries and all trades near to each other."""
 MISSING_SHARE = 0.4
 _NEXT_QUESTION = re.compile(
     r"\?\s+(?=\w)|,?\s+and\s+(?=(?:who|whom|whose|what|when|where|which|why|how)\b)", re.IGNORECASE
+)
+_CAPITAL = re.compile(r"(?<=[\s(\"'\u2018\u201c-])[A-Z\u00c0-\u00de][\w-]+")
+_LENGTH = r"(?:feet|foot|ft|inch(?:es)?|met(?:er|re)s?|centimet(?:er|re)s?|kilomet(?:er|re)s?|m|cm|km|miles?|yards?)"
+_WEIGHT = r"(?:kilo(?:gram)?s?|kg|grams?|pounds?|stones?|tons?|tonnes?|ounces?|hundredweight)"
+_COUNTED = (
+    r"(?:\d[\d.,]*|\w+teen|\w+ty(?:-\w+)?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|half|an?"
+    r"|hundred|thousand)"
+)
+_Said = tuple[str, frozenset[str]]
+_MEASURES = tuple(
+    (re.compile(rf"how (?:{asked})\b", re.IGNORECASE), re.compile(value, re.IGNORECASE))
+    for asked, value in (
+        ("tall|high", rf"\b(?:tall|height|{_COUNTED}[\s-]+{_LENGTH})\b(?! (?:tall|high)er)"),
+        ("wide|broad|deep", rf"\b(?:wide|broad|width|deep|depth|{_COUNTED}[\s-]+{_LENGTH})\b"),
+        ("heavy", rf"\b(?:weigh\w*|heavy|{_COUNTED}[\s-]+{_WEIGHT})\b"),
+        ("old", rf"\b(?:aged?|born|birthday|{_COUNTED}[\s-]+(?:years?|months?|weeks?)|1\d{{3}}|20\d\d)\b"),
+    )
 )
 
 
@@ -71,44 +101,98 @@ def measure_coverage(index: IndexReader, question: str, texts: Sequence[str]) ->
     """Return which words of a question texts do not have; of several questions in one, of the one they cover best."""
     if not texts or not is_english(question):
         return Coverage()
-    sentences_of = {text: [words_of(text[start:end]) for start, end in split_sentences(text)] for text in texts}
+    sentences_of = {text: _read_sentences(text) for text in texts}
     parts = filter(None, _NEXT_QUESTION.split(question))
     measured = (_measure_part(index, part, texts, sentences_of) for part in parts)
     return min(measured, key=lambda coverage: coverage.share)
 
 
+def _read_sentences(text: str) -> list[_Said]:
+    return [(text[start:end], words_of(text[start:end])) for start, end in split_sentences(text)]
+
+
 def _measure_part(
-    index: IndexReader, question: str, texts: Sequence[str], sentences_of: Mapping[str, Sequence[frozenset[str]]]
+    index: IndexReader, question: str, texts: Sequence[str], sentences_of: Mapping[str, Sequence[_Said]]
 ) -> Coverage:
-    """Measure one question; `sentences_of` has the words of each sentence of each text."""
+    """Measure one question; `sentences_of` has the sentences of each text, with their words."""
     names = read_name_words(index, question)
-    sought = topic_words(question) - names
-    sentences = [words for text in _about(question, names, texts) for words in sentences_of[text]]
+    sought = topic_words(question) - names - content_words(_read_measure(question)[1])
+    role = read_asked_role(question)
+    about = _about(role, texts)
+    said = {one: words for text in about for one, words in sentences_of[text] if not repeats_question(question, one)}
+    if unsaid := _find_unsaid(question, role, list(said)):
+        return Coverage((unsaid,), 1.0)
+    sentences = list(said.values())
     stems = Counter(held for words in sentences for held in set(map(stem, words)))
     absent = sorted(word for word in words_of(question) if stem(word) in sought and not stems[stem(word)])
-    missing = _find_missing(index, absent, frozenset().union(*sentences), frozenset(stems))
+    narrow = {word.lower() for word in _CAPITAL.findall(question)} | ({role.head} if role else set())
+    missing = _find_missing(index, absent, narrow, frozenset().union(*sentences), frozenset(stems))
     if not missing:
         return Coverage()
-    weights = {word: math.log(1 + (len(sentences) + 8) / (stems[word] + 0.5)) for word in sorted(sought)}
+    lost_names = {stem(word.lower()) for word in _CAPITAL.findall(question)}.intersection(map(stem, missing))
+    weights = {
+        word: math.log(1 + (len(sentences) + 8) / (stems[word] + 0.5)) * (2 if word in lost_names else 1)
+        for word in sorted(sought)
+    }
     lost = sum(weights[word] for word in sorted({stem(word) for word in missing}))
     return Coverage(tuple(missing), lost / sum(weights.values()))
 
 
-def _about(question: str, names: frozenset[str], texts: Sequence[str]) -> Sequence[str]:
-    """Return the texts that have the names of a question for the holder of a role; all, if none has them."""
-    asked = read_asked_name(question, names)
-    if asked is None or not asked.is_role:
+def _about(role: AskedRole | None, texts: Sequence[str]) -> Sequence[str]:
+    """Return the texts that have the owner of the role that is asked for; all, if none has it."""
+    if role is None or not role.owner:
         return texts
-    return [text for text in texts if asked.anchors <= content_words(text)] or texts
+    return [text for text in texts if role.owner <= content_words(text)] or texts
 
 
-def _find_missing(index: IndexReader, absent: Sequence[str], words: frozenset[str], stems: frozenset[str]) -> list[str]:
-    """Return the absent words that no word of the texts stands for."""
+def _find_unsaid(question: str, role: AskedRole | None, sentences: Sequence[str]) -> str:
+    """Return the role of which every mention is that of another, or the measure that no text gives; else ""."""
+    if role and role.owner:
+        others = {*role.known.inverses, *role.known.said_by} if role.known else set()
+        if others & set().union(*map(words_of, sentences)):
+            return ""
+        owners = [owner for one in sentences for owner in owners_of(role.head, one)]
+        return role.head if owners and all(_is_of_another(role, owner) for owner in owners) else ""
+    measure, asked = _read_measure(question)
+    if measure is None:
+        return ""
+    subject = topic_words(question) - content_words(asked)
+    near = (" ".join(sentences[max(i - 1, 0) : i + 2]) for i, one in enumerate(sentences) if measure.search(one))
+    return "" if any(subject & content_words(text) for text in near) else asked.lower()
+
+
+def _read_measure(question: str) -> tuple[re.Pattern[str] | None, str]:
+    """Return the pattern of the measure that a question asks for, None without one, and the words that ask for it."""
+    matches = ((value, asked.match(question)) for asked, value in _MEASURES)
+    return next(((value, found[0]) for value, found in matches if found), (None, ""))
+
+
+def _is_of_another(role: AskedRole, owner: str) -> bool:
+    """Return whether an owner is another one; a thing ("the name of Ned's dog") without one is not it."""
+    if not owner:
+        return not role.is_person
+    return owner != "his" and not role.owner & content_words(owner)
+
+
+def _find_missing(
+    index: IndexReader, absent: Sequence[str], narrow: set[str], words: frozenset[str], stems: frozenset[str]
+) -> list[str]:
+    """Return the absent words that no word of the texts stands for.
+
+    Args:
+        narrow: words for which only a word of nearly the same meaning stands.
+    """
     roles = {word: find_role(stem(word)) for word in absent}
     others = [word for word in absent if roles[word] is None]
     far = {word for word, role in roles.items() if role and not role.related & stems}
     vocabulary = sorted(word for word in words if not is_function_word(word))
     if others and vocabulary:
         nearness = (index.embed_passages(others) @ index.embed_passages(vocabulary).T).max(axis=1)
-        others = [word for word, cosine in zip(others, nearness.tolist(), strict=True) if cosine < NEAR]
+        others = [
+            word for word, cosine in zip(others, nearness.tolist(), strict=True) if cosine < _needed(word, narrow)
+        ]
     return sorted(far.union(others))
+
+
+def _needed(word: str, narrow: set[str]) -> float:
+    return NEAR_NAME if word in narrow else NEAR

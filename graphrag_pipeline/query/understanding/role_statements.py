@@ -68,6 +68,13 @@ _BEFORE = re.compile(
     r"(?P<end>\s*(?:[.;:!?)(]|,|$)| (?:until|from|since|who|when|in|for|while|but)\b"
     r"| and\b(?! (?:his|[A-Z])))"
 )
+_OWNED = re.compile(
+    rf"(?:(?P<owner>{NAME}|[a-z]+)['\u2019]s? (?:[\w-]+ ){{0,3}})?{_NOUN}(?: (?:of|to) (?:the )?(?P<of>{NAME}))?"
+)
+_POSSESSED = re.compile(
+    rf"\b(?:his|her|their|my|your|our|has|had|have|owns?|owned|keeps?|kept|with) (?:[\w-]+ ){{0,3}}{_NOUN}",
+    re.IGNORECASE,
+)
 _PAST = re.compile(r"\b(?:was|were|became|had been|former|late|first|until)\b")
 _SAYS = r"(?:said|says|cried|asked|replied|answered|returned|added|whispered|exclaimed)"
 _SPEAKER = re.compile(rf"\b{_SAYS} (?P<name>{NAME})|(?P<before>{NAME}|\b[Hh]e|\b[Ss]he) {_SAYS}\b")
@@ -258,6 +265,17 @@ class RoleReader:
         speech = re.split(r"(?<=[.!?,])['\u2019\"\u201d](?=\s|$)", speech)[0]
         found = re.search(rf", (?P<name>{NAME})[?!.,]?$", speech)
         return found["name"] if found and not content_words(found["name"]) <= content_words(holder) else ""
+
+
+def owners_of(role: str, text: str) -> list[str]:
+    """Return the owner of each mention of a role in a text: a name, "his" for any pronoun or "has", or ""."""
+    owners = []
+    for found in re.finditer(rf"\b{re.escape(role)}(?:s|es)?\b", text, re.IGNORECASE):
+        near = f"{text[max(found.start() - 60, 0) : found.start()]}{_NOUN}{text[found.end() :][:60]}"
+        owned = _OWNED.search(near)
+        name = (owned["owner"] or owned["of"] or "") if owned else ""
+        owners.append(name or ("his" if _POSSESSED.search(near) else ""))
+    return owners
 
 
 def leading_name(text: str) -> str:

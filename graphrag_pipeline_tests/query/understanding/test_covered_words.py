@@ -12,6 +12,8 @@ from graphrag_pipeline_tests.support.roots import build_tables, make_root
 TEXTS = {
     "yard.txt": "Ada Brock founded the boat yard at Welby in 1903. She hired the carpenter Tom Pruitt. Tom Pruitt was "
     "her clerk and her pupil for nine years. The yard paid him two pounds a week and sold forty boats.",
+    "quiz.txt": "Question 1: Who founded the boat yard? Send the answer to Welby before May.",
+    "school.txt": "谁是李明的老师？王青是李明的老师。他住在山上的小屋里。",
     "town.txt": "Welby is a town on the river Ash. Dr. Ivo Lang was the dentist of Lord Harcourt. Lord Harcourt owned "
     "the mill, and his sister Maud lived at Welby.",
 }
@@ -36,6 +38,11 @@ def yard(tmp_path_factory):
         ("Who is Tom Pruitt's dentist?", ("dentist",)),  # another person's dentist
         ("Who is Tom Pruitt's dentist, and who founded the boat yard?", ()),  # one of two questions is answered
         ("Who is Tom Pruitt's dentist? What is his telephone number?", ("dentist",)),
+        ("What is the capital of Portugal?", ("capital", "portugal")),
+        ("How tall was Lord Harcourt?", ("how tall",)),
+        ("How old is Tom Pruitt?", ()),  # a text counts his years
+        ("What is the name of Tom Pruitt's river?", ("river",)),  # no text says whose
+        ("Who is Tom Pruitt's sister?", ("sister",)),  # another person's sister
         ("Wer ist der Zahnarzt von Tom Pruitt?", ()),  # vectors and stems are English
         ("谁是老师？", ()),
     ],
@@ -57,7 +64,10 @@ def test_without_texts_nothing_is_missing(yard):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("question", ["What is Tom Pruitt's telephone number?", "Who is Tom Pruitt's dentist?"])
+@pytest.mark.parametrize(
+    "question",
+    ["What is Tom Pruitt's telephone number?", "Who is Tom Pruitt's dentist?", "What is the capital of Portugal?"],
+)
 def test_every_method_declines_what_no_text_covers(yard, method, question):
     answer = yard.search(question, method=method).answer
     assert answer.startswith("Not in the index: ")
@@ -68,3 +78,17 @@ def test_every_method_declines_what_no_text_covers(yard, method, question):
 @pytest.mark.parametrize("question", ["Who founded the boat yard?", "How much did the yard pay Tom Pruitt?"])
 def test_no_method_declines_what_the_texts_say(yard, method, question):
     assert not yard.search(question, method=method).answer.startswith(("Not", "Nothing"))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_sentence_that_is_the_question_is_not_quoted(yard, method):
+    result = yard.search("Who founded the boat yard?", method=method)
+    assert "Ada Brock founded" in result.citations[0].quote
+    assert not any("Who founded" in citation.quote for citation in result.citations)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_chinese_question_in_a_text_is_not_its_answer(yard, method):
+    result = yard.search("谁是李明的老师？", method=method)
+    assert result.citations[0].quote == "王青是李明的老师。"
+    assert not any("谁是" in citation.quote for citation in result.citations)
