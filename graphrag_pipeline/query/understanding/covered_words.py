@@ -118,11 +118,11 @@ def _measure_part(
     names = read_name_words(index, question)
     sought = topic_words(question) - names - content_words(_read_measure(question)[1])
     role = read_asked_role(question)
-    about = _about(role, texts)
-    said = {one: words for text in about for one, words in sentences_of[text] if not repeats_question(question, one)}
-    if unsaid := _find_unsaid(question, role, list(said)):
+    about = _about(question, role, texts)
+    said = [one for text in about for one in sentences_of[text] if not repeats_question(question, one[0])]
+    if unsaid := _find_unsaid(question, role, [sentence for sentence, _ in said]):
         return Coverage((unsaid,), 1.0)
-    sentences = list(said.values())
+    sentences = [words for _, words in said]
     stems = Counter(held for words in sentences for held in set(map(stem, words)))
     absent = sorted(word for word in words_of(question) if stem(word) in sought and not stems[stem(word)])
     narrow = {word.lower() for word in _CAPITAL.findall(question)} | ({role.head} if role else set())
@@ -138,11 +138,12 @@ def _measure_part(
     return Coverage(tuple(missing), lost / sum(weights.values()))
 
 
-def _about(role: AskedRole | None, texts: Sequence[str]) -> Sequence[str]:
-    """Return the texts that have the owner of the role that is asked for; all, if none has it."""
+def _about(question: str, role: AskedRole | None, texts: Sequence[str]) -> Sequence[str]:
+    """Return the texts that name the owner of the role that is asked for; all, if none does."""
     if role is None or not role.owner:
         return texts
-    return [text for text in texts if role.owner <= content_words(text)] or texts
+    names = role.owner & {stem(word.lower()) for word in _CAPITAL.findall(question)} or role.owner
+    return [text for text in texts if names <= content_words(text)] or texts
 
 
 def _find_unsaid(question: str, role: AskedRole | None, sentences: Sequence[str]) -> str:
