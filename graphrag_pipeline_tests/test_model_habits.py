@@ -135,7 +135,8 @@ def publishes_no_copy(trial: Trial) -> None:
 
 
 def publishes_no_passage(trial: Trial) -> None:
-    assert all("cut off" not in reason for reason in trial.reasons.values())
+    assert set(trial.reasons) <= {"summarized_descriptions", "community_reports"}
+    assert {row["title"] for row in trial.rows("entities")} == NAMES
     assert trial.answers["streamed"].citations and trial.answers["global"].citations, "the embedded engine cites"
 
 
