@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.filesystem.listed_folders import write_file_list
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.understanding.entity_matching import ENTITY_VECTORS
 from graphrag_pipeline.storage.vectors.lance import LanceStore
@@ -166,10 +167,11 @@ def titled_root(carol_root: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     with GraphIndex.open(root) as index:
         titles = dict(zip(*index.snapshot.table("entities").select(["id", "title"]).to_pydict().values(), strict=True))
         vectors = index.snapshot.vectors(ENTITY_VECTORS)
-        store, name = LanceStore(root / "snapshots" / "vectors"), vectors.folder.name
+        store, folder = LanceStore(root / "snapshots" / "vectors"), vectors.folder
         records = vectors.get(vectors.ids())
-    store.delete(f"{name}-{vectors.folder.content}", [record.id for record in records])
-    store.upsert(f"{name}-{vectors.folder.content}", [replace(r, id=titles[r.id]) for r in records])
+    store.delete(f"{folder.name}-{folder.content}", [record.id for record in records])
+    store.upsert(f"{folder.name}-{folder.content}", [replace(r, id=titles[r.id]) for r in records])
+    write_file_list(root / "snapshots" / "vectors" / folder.name / folder.content)
     return root
 
 
