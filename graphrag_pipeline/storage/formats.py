@@ -4,8 +4,8 @@ The version of a file is the number in `format`; a file without one has format 1
 except the hash of the file (`filesystem/sealed_json.py`), since a damaged file must not look like a newer one. A
 newer file is refused with the release that reads it, from its key `needs_release`. An older file is changed in memory
 by one stated step per version. To change a format: raise the number, name the release, and add the step from the number
-before. A root of this release is kept as test data (`graphrag_pipeline_tests/support/kept_root.py`), so that the step
-is tried on real files.
+before. A root of each release is kept in `graphrag_pipeline_tests/data/roots/`, written by
+`graphrag_pipeline_tests/support/kept_root.py`, so that the step is tried on real files.
 
 A name from a file becomes a part of a path. So it is checked: it cannot leave its folder. Keep out: the meaning of the
 files.
