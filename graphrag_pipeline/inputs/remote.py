@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.filesystem.fsspec_errors import describe_error, missing_package_message
+from graphrag_pipeline.filesystem.fsspec_listing import list_files
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.inputs.documents import format_of
 from graphrag_pipeline.inputs.formats import FORMATS
@@ -56,48 +57,12 @@ def list_remote(url: str, exclude: tuple[str, ...], copies: Path) -> list[InputF
     with _explained(url, "listed"):
         store, folder = _open(url)
         store.invalidate_cache()  # a long-running process would see old listings
-        listed: Mapping[str, dict[str, Any]] = _list_files(store, folder)
+        listed: Mapping[str, dict[str, Any]] = list_files(store, folder)
     prefix = folder.rstrip("/") + "/"
     if not all(path.startswith(prefix) for path in listed):
         raise PipelineError(f"`{url}` is a file; name its folder in input.folder of settings.yaml")
     names = sorted((os.fsencode(path.removeprefix(prefix)), path) for path in listed if not path.endswith("/"))
     return [_describe(url, name, listed[path], path, copies) for name, path in names if _counts(name, exclude)]
-
-
-def _list_files(store: AbstractFileSystem, folder: str) -> dict[str, dict[str, Any]]:
-    """Return all files below a folder, by path.
-
-    Stores of objects list them in one go. Others are listed folder by folder, not by `find`, which leaves out a folder
-    below the first whose listing fails.
-
-    Raises:
-        Exception: a folder cannot be listed; it was not removed.
-    """
-    if _lists_at_once(store):
-        return dict(store.find(folder, detail=True))
-    found: dict[str, dict[str, Any]] = {}
-    folders = [folder]
-    for at in folders:
-        try:
-            entries = store.ls(at, detail=True)
-        except FileNotFoundError:
-            if at == folder:
-                raise
-            continue  # it was removed while the folder was listed
-        for entry in entries:
-            name = entry["name"]
-            if entry["type"] != "directory":
-                found[name] = entry
-            elif name.rstrip("/") != at.rstrip("/"):
-                folders.append(name.rstrip("/"))
-    return found
-
-
-def _lists_at_once(store: AbstractFileSystem) -> bool:
-    """Whether the store has a listing of its own of all files below a prefix, which fails as a whole."""
-    from fsspec.asyn import AsyncFileSystem
-
-    return isinstance(store, AsyncFileSystem) and type(store)._find is not AsyncFileSystem._find
 
 
 def fetch(url: str, wanted: Sequence[InputFile], copies: Path) -> Iterator[InputFile]:

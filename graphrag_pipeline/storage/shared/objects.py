@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from graphrag_pipeline.errors import StoreError
 from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.filesystem.fsspec_listing import list_files
 from graphrag_pipeline.storage.shared.faults import translate_errors
 
 if TYPE_CHECKING:
@@ -222,9 +223,12 @@ class RemoteObjectStore:
 
     def names(self, folder: str) -> list[str]:
         path, prefix = self._path(folder), self._path("")
-        with translate_errors(self.url):
-            self._store.invalidate_cache()
-            return sorted(found.removeprefix(prefix) for found in self._store.find(path))
+        try:
+            with translate_errors(self.url, FileNotFoundError):
+                self._store.invalidate_cache()
+                return sorted(found.removeprefix(prefix) for found in list_files(self._store, path))
+        except FileNotFoundError:  # no object was written there yet
+            return []
 
     def remove(self, names: Collection[str]) -> None:
         paths = [self._path(name) for name in names]

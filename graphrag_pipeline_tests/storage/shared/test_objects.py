@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from graphrag_pipeline.errors import StoreError
+from graphrag_pipeline.storage.shared.numbered_states import NumberedStates
 from graphrag_pipeline.storage.shared.objects import open_object_store
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 
@@ -86,3 +88,29 @@ def test_an_unchanged_object_costs_one_request(s3: ObjectServer, s3_url: str) ->
     s3.requests.clear()
     objects.read("a")
     assert [method for method, _ in s3.requests] == ["GET"]
+
+
+@pytest.mark.parametrize("url", ["https://127.0.0.1:1/index", "http://no-such-host.invalid/index"])
+def test_a_store_that_cannot_be_reached_is_never_empty(url: str) -> None:
+    objects = open_object_store(url)
+    with pytest.raises(StoreError, match=r"storage\.url failed"):
+        objects.names("states")
+    with pytest.raises(StoreError, match=r"storage\.url failed"):
+        NumberedStates(objects).latest()
+
+
+def test_a_folder_below_that_cannot_be_listed_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    objects = open_object_store("memory://test-broken-below")
+    for name in ("states/1", "states/below/2"):
+        objects.write(name, b"1")
+    assert objects.names("states") == ["states/1", "states/below/2"]
+    listed = MemoryFileSystem.ls
+
+    def reset_below(self: MemoryFileSystem, path: str, detail: bool = True, **options: object) -> list[object]:
+        if path.rstrip("/").endswith("below"):
+            raise ConnectionResetError("reset by peer")
+        return list(listed(self, path, detail, **options))
+
+    monkeypatch.setattr(MemoryFileSystem, "ls", reset_below)
+    with pytest.raises(StoreError, match="reset by peer"):
+        objects.names("states")
