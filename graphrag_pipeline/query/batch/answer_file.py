@@ -1,5 +1,7 @@
 """A file of answers: JSON lines, appended as answers arrive, and put in order at the end.
 
+An answer to a question that is not asked now stays. One to a question that is asked again is replaced.
+
 After a crash only the last line may be incomplete. The next run drops it and keeps all other answers. Keep out: search.
 """
 
@@ -13,6 +15,8 @@ from typing import Any, BinaryIO
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.query.batch.question_files import BatchQuestion
+from graphrag_pipeline.query.question import valid_unicode
 
 _OPENING = b'{"key": '
 
@@ -31,6 +35,7 @@ class AnswerFile:
         self.path = path
         self.whole: dict[str, tuple[int, int]] = {}
         self._failed: dict[str, tuple[int, int]] = {}
+        self._questions: dict[str, str] = {}
         if not path.parent.is_dir():
             raise PipelineError(f"{path}: folder `{path.parent}` does not exist; create it, or choose another file")
         try:
@@ -65,10 +70,19 @@ class AnswerFile:
             raise files.write_error(self.path, error) from error
         self._place(answer, (start, len(line)))
 
-    def put_in_order(self, keys: Iterable[str]) -> None:
-        """Rewrite the file with one line for each key, in that order, without other lines."""
+    def put_in_order(self, keys: Iterable[str], questions: Iterable[BatchQuestion]) -> int:
+        """Rewrite the file: one line for each key, in that order, then the answers to other questions.
+
+        Args:
+            questions: those that are asked now; other lines of theirs are dropped, and so are other errors.
+
+        Returns:
+            Number of answers to other questions.
+        """
         places = {**self._failed, **self.whole}
-        ordered = [places[key] for key in keys]
+        asked = {name for asks in questions for name in (asks.key, _name_by_text(asks.id, asks.question))}
+        others = [key for key, question in self._questions.items() if question not in asked]
+        ordered = [places[key] for key in keys] + sorted(places[key] for key in others)
 
         def write(file: BinaryIO) -> None:
             for start, size in ordered:
@@ -76,6 +90,7 @@ class AnswerFile:
                 file.write(self._file.read(size))
 
         files.replace_by(self.path, write)
+        return len(others)
 
     def _lock(self) -> None:
         try:
@@ -99,6 +114,17 @@ class AnswerFile:
     def _place(self, answer: dict[str, Any], place: tuple[int, int]) -> None:
         is_whole = "error" not in answer and not answer.get("answering", {}).get("failure")
         (self.whole if is_whole else self._failed)[answer["key"]] = place
+        if "error" not in answer:
+            self._questions[answer["key"]] = _name(answer)
+
+
+def _name(answer: dict[str, Any]) -> str:
+    """Return the name of the question of an answer: its key, or id and text in an answer of an earlier release."""
+    return str(answer.get("question_key") or _name_by_text(str(answer.get("id", "")), str(answer.get("question"))))
+
+
+def _name_by_text(id: str, question: str) -> str:
+    return json.dumps([id, valid_unicode(question)])
 
 
 def _is_broken_off(line: bytes) -> bool:

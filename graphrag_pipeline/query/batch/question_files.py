@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.query.question import valid_unicode
 
 FIELDS = ("id", "question", "method", "strategy", "filters", "options")
 SEARCH_ARGUMENTS = ("question", "method", "strategy", "context_only", "filters", "on_context", "on_token")
@@ -42,6 +44,12 @@ class BatchQuestion:
     options: Mapping[str, Any] = field(default_factory=dict)
     id: str = ""
     problem: str = ""
+
+    @property
+    def key(self) -> str:
+        """Hash of the question with its id, method, filters and options, whatever index answers it."""
+        how = [self.id, self.method, self.strategy, list(self.filters), dict(self.options)]
+        return stable_hash(valid_unicode(self.question), json.dumps(how, sort_keys=True, default=str))
 
 
 def read_question_file(path: Path, default: BatchQuestion) -> list[BatchQuestion]:

@@ -5,8 +5,8 @@
             print(answered.result.answer if answered.result else answered.error)
 
 All answers come from the index's snapshot. `answer_into_file` writes them as JSON lines. It skips a question that the
-file answers for the same settings, prompts and snapshot. Keep out: reading question files (`question_files.py`), and
-search methods.
+file answers for the same settings, prompts and snapshot, and keeps answers to other questions. Keep out: reading
+question files (`question_files.py`), and search methods.
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ class BatchAnswer:
         return self.result is not None and not self.result.answering.get("failure")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as of `SearchResult.to_dict`, or the error; with the key, and the id if it is set."""
-        identity = {"key": self.key} | ({"id": self.question.id} if self.question.id else {})
+        """Return the result as of `SearchResult.to_dict`, or the error; with the keys, and the id if it is set."""
+        keys = {"key": self.key, "question_key": self.question.key}
+        identity = keys | ({"id": self.question.id} if self.question.id else {})
         if self.result is not None:
             return identity | self.result.to_dict()
         question = {"question": valid_unicode(self.question.question), "method": self.question.method}
@@ -83,6 +84,7 @@ class BatchAccount:
         failed: questions without a result; the batch is complete if it is 0.
         replaced: how many of `answered` the embedded engine answered because the model failed.
         errors: distinct errors of the failed questions, in order.
+        others: answers to other questions that stay in the file.
     """
 
     answered: int = 0
@@ -91,6 +93,7 @@ class BatchAccount:
     replaced: int = 0
     usage: QueryUsage = field(default_factory=QueryUsage)
     errors: tuple[str, ...] = ()
+    others: int = 0
 
     def add(self, answered: BatchAnswer) -> BatchAccount:
         """Return the account with one more question."""
@@ -101,7 +104,7 @@ class BatchAccount:
         return replace(self, answered=self.answered + 1, replaced=n_replaced, usage=self.usage + result.usage)
 
     def to_dict(self) -> dict[str, Any]:
-        counts = {name: getattr(self, name) for name in ("answered", "kept", "failed", "replaced")}
+        counts = {name: getattr(self, name) for name in ("answered", "kept", "failed", "replaced", "others")}
         return {**counts, "errors": list(self.errors), "usage": self.usage.to_dict()}
 
     def to_text(self) -> str:
@@ -114,7 +117,7 @@ class BatchAccount:
         counts += [f"{self.kept} kept from before"] if self.kept else []
         counts += [f"{self.failed} failed"] if self.failed else []
         n = self.answered + self.kept + self.failed
-        lines = [f"{n} question{'s' * (n != 1)}: {', '.join(counts)}"]
+        lines = [f"{n} question{'s' * (n != 1)}: {', '.join(counts)}{self._describe_others()}"]
         lines += [f"  {error}" for error in self.errors[:_MAX_SHOWN_ERRORS]]
         lines += (
             [f"  and {len(self.errors) - _MAX_SHOWN_ERRORS} other errors"]
@@ -122,6 +125,12 @@ class BatchAccount:
             else []
         )
         return "\n".join([*lines, *filter(None, [self.usage.to_line()])])
+
+    def _describe_others(self) -> str:
+        if not self.others:
+            return ""
+        stay = "answer to another question stays" if self.others == 1 else "answers to other questions stay"
+        return f"; {self.others} {stay} in the file"
 
 
 def answer_all(
@@ -168,6 +177,8 @@ def answer_into_file(
 ) -> BatchAccount:
     """Answer the questions that have no answer in a file; the file then has one line per question, in their order.
 
+    After them stay the earlier answers to questions that are not asked now.
+
     Args:
         on_answer: receives each new answer after it is written to the file.
 
@@ -182,8 +193,8 @@ def answer_into_file(
             answers.add(answered.to_dict())
             account = account.add(answered)
             on_answer(answered)
-        answers.put_in_order(keys)
-    return account
+        n_others = answers.put_in_order(keys, questions)
+    return replace(account, others=n_others)
 
 
 def answer_key(index: GraphIndex, question: BatchQuestion) -> str:

@@ -29,7 +29,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def without_time(answer: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in answer.items() if name not in ("seconds", "key", "id")}
+    return {name: value for name, value in answer.items() if name not in ("seconds", "key", "question_key", "id")}
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
@@ -47,7 +47,8 @@ def test_a_question_that_fails_does_not_stop_the_others(small: GraphIndex) -> No
     assert unread.error == UNREAD.problem and "question is empty" in empty.error
     assert good.result is not None and good.result.answer
     assert bad.to_dict() == {
-        "key": bad.key, "question": "Who?", "method": "hybrid", "snapshot": small.snapshot.id, "error": bad.error,
+        "key": bad.key, "question_key": BAD.key, "question": "Who?", "method": "hybrid",
+        "snapshot": small.snapshot.id, "error": bad.error,
     }  # fmt: skip
 
 
@@ -69,6 +70,43 @@ def test_answers_are_kept_and_failed_questions_are_answered_again(small: GraphIn
     assert [answered.question for answered in reported] == [LOVED, BAD]
     assert (account.answered, account.kept, account.failed) == (1, 1, 1)
     assert path.read_bytes().splitlines()[1:] == [before[1], before[0]]
+
+
+def test_answers_to_other_questions_stay_after_the_present_ones(small: GraphIndex, tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    answer_into_file(small, [WHO, BAD, LOVED], path)
+    before = path.read_bytes().splitlines()
+    other = BatchQuestion("Who is Tiny Tim?", "local")
+    account = answer_into_file(small, [other, LOVED], path)  # the error of BAD is no answer
+    lines = path.read_bytes().splitlines()
+    assert json.loads(lines[0])["question"] == other.question
+    assert lines[1:] == [before[2], before[0]]
+    assert (account.answered, account.kept, account.others) == (1, 1, 1)
+    assert account.to_text().splitlines()[0].endswith("; 1 answer to another question stays in the file")
+    assert answer_into_file(small, [WHO], path).kept == 1, "an answer that stayed is reused"
+    assert len(read(path)) == 3
+
+
+def test_an_answer_by_other_settings_is_replaced_not_added(small: GraphIndex, tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    filtered = BatchQuestion(WHO.question, "local", filters=("title=a.txt",))
+    answer_into_file(small, [WHO, filtered], path)
+    settings = Settings.model_validate({"local_search": {"top_k_entities": 3}})
+    account = answer_into_file(GraphIndex(small.snapshot, settings, small.embedder), [WHO], path)
+    assert (account.answered, account.others) == (1, 1)
+    assert [line["question_key"] for line in read(path)] == [WHO.key, filtered.key]
+
+
+def test_lines_of_an_earlier_release_go_by_id_and_text(small: GraphIndex, tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    old = [
+        {"key": "1", "id": "loved", "question": LOVED.question},
+        {"key": "2", "question": WHO.question},
+        {"key": "3", "question": "Another?"},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in old))
+    answer_into_file(small, [LOVED, WHO], path)
+    assert [line["question"] for line in read(path)] == [LOVED.question, WHO.question, "Another?"]
 
 
 def test_a_batch_continues_after_a_crash(small: GraphIndex, tmp_path: Path) -> None:
