@@ -184,6 +184,7 @@ class SnapshotStore:
 
     def point_at(self, snapshot_id: str) -> None:
         """Publish a snapshot that the caller has checked, by moving the pointer to it; then it survives a power cut."""
+        self.folder.mkdir(parents=True, exist_ok=True)  # of a new copy whose store has only a damaged snapshot
         files.flush_to_disk(self.folder)
         files.replace_durably(self.folder / "current.json", _pointer_to(snapshot_id))
 
