@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from graphrag_pipeline.settings.urls import mask_url, mask_urls
+
 _MAX_REASON_CHARS = 200
 
 
 def missing_package_message(url: str, error: ImportError) -> str:
     """Return the message for a URL whose package is not installed, with the package to install."""
     protocol = url.partition("://")[0]
-    return f"{url}: no installed package reads {protocol}:// ({error}); pip install {_package_for(protocol)}"
+    return f"{mask_url(url)}: no installed package reads {protocol}:// ({error}); pip install {_package_for(protocol)}"
 
 
 def _package_for(protocol: str) -> str:
@@ -18,6 +20,11 @@ def _package_for(protocol: str) -> str:
     return "the package that this error names" if package in ("", "fsspec") else package
 
 
-def describe_error(error: BaseException) -> str:
-    """Return the type and the first line of an error, such as `PermissionError: Access Denied`."""
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0][:_MAX_REASON_CHARS]}"
+def describe_error(error: BaseException, url: str = "") -> str:
+    """Return the type and the first line of an error, such as `PermissionError: Access Denied`.
+
+    Args:
+        url: what was opened; its secrets and those of other URLs are not shown.
+    """
+    first = mask_urls(str(error), url.rstrip("/")).partition("\n")[0]
+    return f"{type(error).__name__}: {first[:_MAX_REASON_CHARS]}"

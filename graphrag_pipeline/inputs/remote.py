@@ -27,6 +27,7 @@ from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.inputs.documents import format_of
 from graphrag_pipeline.inputs.formats import FORMATS
 from graphrag_pipeline.inputs.paths import GONE, InputFile, is_excluded, is_ignored, label_of
+from graphrag_pipeline.settings.urls import mask_url
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -60,7 +61,7 @@ def list_remote(url: str, exclude: tuple[str, ...], copies: Path) -> list[InputF
         listed: Mapping[str, dict[str, Any]] = list_files(store, folder)
     prefix = folder.rstrip("/") + "/"
     if not all(path.startswith(prefix) for path in listed):
-        raise PipelineError(f"`{url}` is a file; name its folder in input.folder of settings.yaml")
+        raise PipelineError(f"`{mask_url(url)}` is a file; name its folder in input.folder of settings.yaml")
     names = sorted((os.fsencode(path.removeprefix(prefix)), path) for path in listed if not path.endswith("/"))
     return [_describe(url, name, listed[path], path, copies) for name, path in names if _counts(name, exclude)]
 
@@ -133,7 +134,9 @@ def _fetch_batch(url: str, missing: Sequence[InputFile], copies: Path) -> dict[s
         if isinstance(content, FileNotFoundError):
             failed[file.path] = dataclasses.replace(file, problem=GONE)
         elif isinstance(content, Exception):
-            reason = f"cannot be read ({describe_error(content)}); run again, change its permissions, or exclude it"
+            reason = (
+                f"cannot be read ({describe_error(content, url)}); run again, change its permissions, or exclude it"
+            )
             failed[file.path] = dataclasses.replace(file, problem=reason, is_fault=True)
         else:
             files.replace(copies / os.fsdecode(os.path.basename(file.location)), content)
@@ -161,11 +164,11 @@ def _explained(url: str, done: str) -> Iterator[None]:
         raise PipelineError(missing_package_message(url, error)) from None
     except FileNotFoundError as error:
         raise PipelineError(
-            f"`{url}`: no such input folder ({describe_error(error)}); create it, or name another in input.folder of "
-            "settings.yaml"
+            f"`{mask_url(url)}`: no such input folder ({describe_error(error, url)}); create it, or name another in "
+            "input.folder of settings.yaml"
         ) from error
     except Exception as error:  # each store's package has different errors for permissions, names and networks
         raise PipelineError(
-            f"`{url}`: the input folder cannot be {done} ({describe_error(error)}); nothing was changed. Check the "
-            "URL, the network and the credentials, then run again"
+            f"`{mask_url(url)}`: the input folder cannot be {done} ({describe_error(error, url)}); nothing was "
+            "changed. Check the URL, the network and the credentials, then run again"
         ) from error

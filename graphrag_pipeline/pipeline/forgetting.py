@@ -135,7 +135,7 @@ def _refuse_input(root: Root, document: str, known: _Known) -> None:
     present = {i for rows in detect_input(root).values() for i in rows["document_id"].to_pylist()}
     if present & set(known):
         raise PipelineError(
-            f"document {document!r} is still in {root.input_folder}; remove it there, run `graphrag-pipeline index`, "
+            f"document {document!r} is still in {root.shown_input}; remove it there, run `graphrag-pipeline index`, "
             "then this again"
         )
 

@@ -27,6 +27,7 @@ from graphrag_pipeline.pipeline.stages import Stage
 from graphrag_pipeline.pipeline.tuned_sets import find_prompt_folder
 from graphrag_pipeline.settings.file import load_settings, render_settings
 from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
+from graphrag_pipeline.settings.urls import mask_url
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.table_store import TableStore
 
@@ -174,6 +175,11 @@ class Root:
     def input_folder(self) -> Path | str:
         """The folder with the documents; its URL if it is not on this machine."""
         return self.settings.input.place(self.path)
+
+    @property
+    def shown_input(self) -> str:
+        """The input folder for messages; a URL is without user, password and query string."""
+        return mask_url(str(self.input_folder))
 
     @property
     def is_imported(self) -> bool:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from graphrag_pipeline.errors import SettingsError
-from graphrag_pipeline.settings.settings import PASSWORD_IN_URL, SETTINGS_FILE, Settings
+from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
+from graphrag_pipeline.settings.urls import mask_url
 
 if TYPE_CHECKING:
     import yaml
@@ -153,7 +154,7 @@ def _show(problem: ErrorDetails) -> str:
         return "'this section'"
     if problem["loc"][-1:] == ("api_key_env",):
         return "a value that is not shown"
-    return repr(PASSWORD_IN_URL.sub(r"\1***", value) if isinstance(value, str) else value)
+    return repr(mask_url(value) if isinstance(value, str) else value)
 
 
 def _unknown_key(location: tuple[str, ...]) -> str | None:

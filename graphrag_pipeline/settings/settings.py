@@ -50,6 +50,7 @@ from graphrag_pipeline.settings.section import (
     reply_cap,
 )
 from graphrag_pipeline.settings.tuning import TuningSettings
+from graphrag_pipeline.settings.urls import has_password
 
 SETTINGS_FILE = "settings.yaml"
 OVERRIDES_FILE = "entity_overrides.csv"
@@ -61,7 +62,6 @@ REPLY_SHARE = 4
 REPLY_TOKENS = 3000
 """Most tokens of a reply to a section without `max_reply_tokens`."""
 LEAST_WORDS = 10
-PASSWORD_IN_URL = re.compile(r"(?<=://)([^/@:]*:)[^/@]*(?=@)")
 
 
 class InputSettings(Section):
@@ -116,7 +116,7 @@ class InputSettings(Section):
     @field_validator("folder")
     @classmethod
     def _holds_no_password(cls, folder: str) -> str:
-        if PASSWORD_IN_URL.search(folder):
+        if has_password(folder):
             raise ValueError("URL with a password; set the password in the environment, such as FSSPEC_FTP_PASSWORD")
         return folder
 
@@ -168,7 +168,7 @@ class StorageSettings(Section):
     @field_validator("url")
     @classmethod
     def _is_store(cls, url: str | None) -> str | None:
-        if url is not None and PASSWORD_IN_URL.search(url):
+        if url is not None and has_password(url):
             raise ValueError("URL with a password; set the password in the environment, such as FSSPEC_SFTP_PASSWORD")
         if url is not None and "://" not in url:
             raise ValueError(

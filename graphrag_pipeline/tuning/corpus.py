@@ -38,7 +38,7 @@ class Corpus:
             raise PipelineError("this root holds an imported index; tune prompts in a root with its own input folder")
         self._root = root
         if not self.units.num_rows:
-            raise PipelineError(f"no readable text in {root.input_folder}; put documents there, then tune")
+            raise PipelineError(f"no readable text in {root.shown_input}; put documents there, then tune")
 
     @cached_property
     def units(self) -> pa.Table:

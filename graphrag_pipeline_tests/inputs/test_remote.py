@@ -16,6 +16,7 @@ from graphrag_pipeline.defs.automation.input_watch import Watch, look_at_input
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.inputs.files import fingerprint_input, list_unused_records, read_input
+from graphrag_pipeline.inputs.remote import list_remote
 from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.file import load_settings
@@ -212,7 +213,7 @@ def test_a_url_without_a_folder_or_package_is_explained(url: str, monkeypatch: p
 
 def test_a_password_in_the_url_is_refused_and_not_shown(tmp_path: Path) -> None:
     (tmp_path / "settings.yaml").write_text("input: {folder: 'ftp://me:secret@host/docs'}")
-    with pytest.raises(SettingsError, match=r"FSSPEC_FTP_PASSWORD \(found 'ftp://me:\*\*\*@host/docs'") as caught:
+    with pytest.raises(SettingsError, match=r"FSSPEC_FTP_PASSWORD \(found 'ftp://\*\*\*@host/docs'") as caught:
         load_settings(tmp_path)
     assert "secret" not in str(caught.value)
 
@@ -269,3 +270,10 @@ def test_the_sensor_sees_an_upload(local_and_remote: tuple[Root, Root]) -> None:
     look = look_at_input(remote, look_at_input(remote, Watch(), 0).watch, 1)
     assert look.run_key and "1 partitions" not in look.reason
     assert detect_input(remote) == detect_input(local)
+
+
+@pytest.mark.parametrize("url", ["https://127.0.0.1:1/docs?sig=s3cret", "nosuch://s3cret@host/docs?s3cret"])
+def test_no_error_shows_the_secrets_of_a_url(url: str, tmp_path: Path) -> None:
+    with pytest.raises(PipelineError) as error:
+        list_remote(url, (), tmp_path)
+    assert "s3cret" not in str(error.value) and "***" in str(error.value)

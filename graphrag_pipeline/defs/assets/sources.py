@@ -20,6 +20,7 @@ from graphrag_pipeline.pipeline.detected_input import INPUT, detect_input, input
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, Stage
 from graphrag_pipeline.settings.settings import OVERRIDES_FILE
+from graphrag_pipeline.settings.urls import mask_url
 
 INPUT_FOLDER = "input_folder"
 ENTITY_OVERRIDES = "entity_overrides"
@@ -44,13 +45,14 @@ def build_sources(root: Root) -> list[dg.SourceAsset]:
     def entity_overrides(index_root: IndexRoot) -> dg.DataVersion:
         return dg.DataVersion(_overrides_version(index_root.open()))
 
+    shown = mask_url(root.settings.input.folder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
         return [
             dg.observable_source_asset(
                 name=INPUT_FOLDER,
                 group_name="sources",
-                description=f"Documents in {root.settings.input.folder}, by bucket. Observe it to see what changed.",
+                description=f"Documents in {shown}, by bucket. Observe it to see what changed.",
                 partitions_def=dg.StaticPartitionsDefinition(bucket_keys(root.settings.storage.n_buckets)),
             )(input_folder),
             dg.observable_source_asset(

@@ -23,7 +23,7 @@ _MAX_PROBLEMS_NAMED = 20
 def refuse_import(root: Root) -> None:
     if root.is_imported:
         raise PipelineError(
-            f"{root.path}: holds an imported index, which an index of {root.input_folder} would replace; index "
+            f"{root.path}: holds an imported index, which an index of {root.shown_input} would replace; index "
             "documents in another root (`graphrag-pipeline init DIR`), or import again to update this one"
         )
 
@@ -34,7 +34,7 @@ def refuse_empty(root: Root, problems: list[tuple[str, str]]) -> None:
     kept = "; the published index stays unchanged (`index --allow-empty` publishes an empty one)"
     kept = "" if root.snapshots.current() is None else kept
     raise PipelineError(
-        f"{root.input_folder}: no readable documents; put txt, md, csv, json, jsonl or parquet files there{kept}"
+        f"{root.shown_input}: no readable documents; put txt, md, csv, json, jsonl or parquet files there{kept}"
         f"{reasons}{more}"
     )
 
@@ -58,14 +58,14 @@ def refuse_other_corpus(root: Root, shared: SharedStore, manifests: Mapping[str,
     there = {i for head in heads if head for i in root.tables.read_head(head)["document_id"].to_pylist()}
     if here and there and not here & there:
         raise PipelineError(
-            f"{shared.url}: holds an index of {len(there):,} documents, none of which is in {root.input_folder}. If "
-            "storage.url is wrong, name an empty place there and remove tables/, heads/ and snapshots/ here, which are "
-            "copies; if these documents are to replace those, index them where that index was made"
+            f"{shared.shown_url}: holds an index of {len(there):,} documents, none of which is in {root.shown_input}. "
+            "If storage.url is wrong, name an empty place there and remove tables/, heads/ and snapshots/ here, which "
+            "are copies; if these documents are to replace those, index them where that index was made"
         )
     if here and (missing := there - here):
         raise PipelineError(
-            f"{shared.url}: its index has {len(there):,} documents, and {len(missing):,} of them are not in "
-            f"{root.input_folder}; the first `index` of a copy would delete them for all readers. Put them there, or "
+            f"{shared.shown_url}: its index has {len(there):,} documents, and {len(missing):,} of them are not in "
+            f"{root.shown_input}; the first `index` of a copy would delete them for all readers. Put them there, or "
             "run `graphrag-pipeline index --allow-removal` if they are to go"
         )
 
@@ -89,4 +89,4 @@ def refuse_removal(root: Root, manifests: Mapping[str, pa.Table]) -> None:
         kept = [document_id for ids in readable for document_id in ids]
         problem = find_removal_problem(published.table("documents"), kept, root.settings.publishing)
     if problem:
-        raise PipelineError(f"{root.input_folder}: {problem}. The published index stays unchanged")
+        raise PipelineError(f"{root.shown_input}: {problem}. The published index stays unchanged")

@@ -11,6 +11,7 @@ from pathlib import Path
 from graphrag_pipeline.errors import PipelineError, StoreError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.filesystem.fsspec_errors import describe_error, missing_package_message
+from graphrag_pipeline.settings.urls import mask_url
 
 _OF_THIS_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 """Errors of this machine's disk during a download; they are not errors of the store."""
@@ -40,6 +41,6 @@ def translate_errors(url: str, *passing: type[Exception]) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno in _OF_THIS_MACHINE:
             raise files.write_error(Path(error.filename or tempfile.gettempdir()), error) from error
         raise StoreError(
-            f"{url}: the shared store of storage.url failed ({describe_error(error)}); check the URL, the network and "
-            "the credentials, then run again. Finished work is kept here"
+            f"{mask_url(url)}: the shared store of storage.url failed ({describe_error(error, url)}); check the URL, "
+            "the network and the credentials, then run again. Finished work is kept here"
         ) from error

@@ -96,12 +96,14 @@ class Lease:
                 continue
             if found != watched:
                 if watched is None and found.token not in own:
-                    _log.warning("%s: %s is writing the index; waiting for it", self._objects.url, found.name)
+                    _log.warning("%s: %s is writing the index; waiting for it", self._objects.shown_url, found.name)
                 watched, since = found, time.monotonic()
             is_own = found.token in own
             if is_own or time.monotonic() - since > found.lasts_s:
                 if not is_own:
-                    _log.warning("%s: %s stopped renewing its lease; taking it over", self._objects.url, found.name)
+                    _log.warning(
+                        "%s: %s stopped renewing its lease; taking it over", self._objects.shown_url, found.name
+                    )
                 self._objects.write(LEASE, self._holder.to_json())
                 if (is_own and self._is_exclusive) or self._is_settled():
                     break
@@ -179,8 +181,8 @@ class Lease:
     def lost_error(self) -> LeaseLostError:
         """Return the error for a lost lease."""
         return LeaseLostError(
-            f"{self._objects.url}: another process took over the lease of the shared store, since it was not renewed "
-            f"for {self._holder.lasts_s:g} s (`storage.lease_s`). All work is kept here; run again to continue"
+            f"{self._objects.shown_url}: another process took over the lease of the shared store, since it was not "
+            f"renewed for {self._holder.lasts_s:g} s (`storage.lease_s`). All work is kept here; run again to continue"
         )
 
     def release(self) -> None:

@@ -39,7 +39,7 @@ class NumberedStates:
             name = state_name(numbers[-1])
             data = self._objects.read(name)
             if data is not None:  # else a newer state replaced it since it was listed
-                return StoreState.from_bytes(data, f"{self._objects.url}/{name}", numbers[-1])
+                return StoreState.from_bytes(data, f"{self._objects.shown_url}/{name}", numbers[-1])
         return None
 
     def publish(self, state: StoreState) -> bool:

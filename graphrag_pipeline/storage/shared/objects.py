@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from graphrag_pipeline.errors import StoreError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.filesystem.fsspec_listing import list_files
+from graphrag_pipeline.settings.urls import mask_url
 from graphrag_pipeline.storage.shared.faults import translate_errors
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class ObjectStore(Protocol):
     """Objects by name; a name is a relative path with `/`. Every method raises StoreError if the store fails."""
 
     url: str
+    shown_url: str
+    """`url` for messages: without user, password and query string."""
     is_exclusive: bool
     """Whether `create` is atomic between machines, if the store implements its protocol."""
 
@@ -65,7 +68,7 @@ def open_object_store(url: str) -> ObjectStore:
     """Return the objects behind a URL; no request is sent yet."""
     protocol, _, rest = url.partition("://")
     if not rest.strip("/"):
-        raise StoreError(f"{url}: storage.url has no bucket or folder; write one, such as s3://bucket/index")
+        raise StoreError(f"{mask_url(url)}: storage.url has no bucket or folder; write one, such as s3://bucket/index")
     return FolderObjectStore(url, Path(rest)) if protocol in ("file", "local") else RemoteObjectStore(url)
 
 
@@ -76,6 +79,7 @@ class FolderObjectStore:
 
     def __init__(self, url: str, folder: Path) -> None:
         self.url = url
+        self.shown_url = mask_url(url)
         self._folder = folder
 
     def read(self, name: str) -> bytes | None:
@@ -137,6 +141,7 @@ class RemoteObjectStore:
 
     def __init__(self, url: str, is_cached: bool = True) -> None:
         self.url = url
+        self.shown_url = mask_url(url)
         self.is_exclusive = url.partition("://")[0] in _EXCLUSIVE
         self._is_cached = is_cached
 

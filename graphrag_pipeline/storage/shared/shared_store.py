@@ -53,6 +53,7 @@ class SharedStore:
         self._folder = root / "cache" / "store"
         self._notes = StoreNotes(self._folder, url)
         self._objects = open_object_store(url)
+        self.shown_url = self._objects.shown_url
         self._transfer = Transfer(root, self._objects, self._folder)
         self._has_warned = False
         self._copy = WorkingCopy(root, SnapshotStore(root, settings.vector_store), self._transfer)
@@ -148,8 +149,8 @@ class SharedStore:
         there = NumberedStates(self._objects).latest()
         if there is None and self._notes.state():
             raise StoreError(
-                f"{self.url}: the index that this root used there is missing; check the URL and that the place is "
-                f"mounted. If it was emptied on purpose, remove `{self._folder}` and run `graphrag-pipeline index`, "
+                f"{self.shown_url}: the index that this root used there is missing; check the URL and that the place "
+                f"is mounted. If it was emptied on purpose, remove `{self._folder}` and run `graphrag-pipeline index`, "
                 "which fills it again"
             )
         return there or StoreState()
@@ -170,13 +171,13 @@ class SharedStore:
             self._has_warned = True
             _log.warning(
                 "%s: no index there, or the URL is wrong; using the copy in `%s`, which no other machine has. "
-                "Run `graphrag-pipeline index` to upload it", self.url, self._root,
+                "Run `graphrag-pipeline index` to upload it", self.shown_url, self._root,
             )  # fmt: skip
         elif self._is_only_here(there) and not is_store_written(self._root) and self._is_only_here(self._read()):
             self._has_warned = True
             _log.warning(
                 "`%s`: snapshot %s was published here only, since its upload to %s failed; there %s is published. "
-                "Run `graphrag-pipeline index` to upload it", self._root, current, self.url, there.current,
+                "Run `graphrag-pipeline index` to upload it", self._root, current, self.shown_url, there.current,
             )  # fmt: skip
 
     def _is_only_here(self, there: StoreState) -> bool:
@@ -221,15 +222,15 @@ class SharedStore:
         )
         if not here.is_empty and not is_kin:
             raise PipelineError(
-                f"`{self._root}` has one index, and {self.url} has another one; name an empty place in storage.url, or "
-                f"remove tables/, heads/ and snapshots/ of `{self._root}` to use the store's"
+                f"`{self._root}` has one index, and {self.shown_url} has another one; name an empty place in "
+                f"storage.url, or remove tables/, heads/ and snapshots/ of `{self._root}` to use the store's"
             )
         return StoreState()
 
     def _refuse_other_buckets(self, there: StoreState) -> None:
         if there.n_buckets not in (None, self._settings.n_buckets):
             raise PipelineError(
-                f"storage.n_buckets is {self._settings.n_buckets}, but the index in {self.url} was built with "
+                f"storage.n_buckets is {self._settings.n_buckets}, but the index in {self.shown_url} was built with "
                 f"{there.n_buckets}; set it back, or name an empty place in storage.url for an index of "
                 f"{self._settings.n_buckets}"
             )

@@ -66,9 +66,9 @@ class Transfer:
             PipelineError: the path would not be in a folder of the index.
         """
         folder, *parts = name.split("/")
-        check_names((folder, *parts), self._objects.url)
+        check_names((folder, *parts), self._objects.shown_url)
         if folder not in OWNED or not parts:
-            raise foreign_name_error(name, self._objects.url)
+            raise foreign_name_error(name, self._objects.shown_url)
         return self._root / name.removesuffix(".tar")
 
     def fetch(self, targets: Mapping[str, Path], missing: MissingObjects) -> None:
@@ -80,8 +80,8 @@ class Transfer:
         absent = self._download(targets)
         if absent and missing is None:
             raise MissingObjectError(
-                f"{self._objects.url}: {absent[0]} is missing or damaged (and {len(absent) - 1} more), but the store "
-                f"names it; {UPLOAD_AGAIN}"
+                f"{self._objects.shown_url}: {absent[0]} is missing or damaged (and {len(absent) - 1} more), but the "
+                f"store names it; {UPLOAD_AGAIN}"
             )
         if missing is not None:
             missing.update(absent)
@@ -100,7 +100,7 @@ class Transfer:
             self.fetch({manifest_name(i): working / i for i in ids}, missing)
             damaged = [manifest_name(i) for i in ids if (working / i).exists() and not self._put_manifest(i, working)]
         if damaged and missing is None:
-            raise MissingObjectError(f"{self._objects.url}: {damaged[0]} is damaged; {UPLOAD_AGAIN}")
+            raise MissingObjectError(f"{self._objects.shown_url}: {damaged[0]} is damaged; {UPLOAD_AGAIN}")
         if missing is not None:
             missing.update(damaged)
 
@@ -108,7 +108,7 @@ class Transfer:
         """Put a downloaded manifest in its place if it is whole; return whether it is."""
         data, name = (folder / snapshot_id).read_bytes(), manifest_name(snapshot_id)
         try:
-            Manifest.from_json(data, snapshot_id, f"{self._objects.url}/{name}")
+            Manifest.from_json(data, snapshot_id, f"{self._objects.shown_url}/{name}")
         except (ValueError, TypeError, KeyError, AttributeError):
             return False
         files.replace(self.place(name), data)
@@ -146,7 +146,7 @@ class Transfer:
         try:
             unpack(archive, self.place(name))
             if _is_changed(self.place(name)):
-                raise NoSnapshotError(f"`{name}` in {self._objects.url} is not what its name promises")
+                raise NoSnapshotError(f"`{name}` in {self._objects.shown_url} is not what its name promises")
         except NoSnapshotError:
             if missing is None:
                 raise
@@ -162,7 +162,9 @@ class Transfer:
         arrived = [(name, path) for name, path in targets.items() if path.exists() and name.endswith(".parquet")]
         changed = [name for name, path in arrived if find_changed_file(path)]
         for name in changed:
-            _log.warning("%s/%s is damaged: its content is not the one that its name promises", self._objects.url, name)
+            _log.warning(
+                "%s/%s is damaged: its content is not the one that its name promises", self._objects.shown_url, name
+            )
             targets[name].unlink()
         return [*absent, *changed]
 

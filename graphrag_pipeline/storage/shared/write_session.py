@@ -108,7 +108,7 @@ class WriteSession:
             elif self.copy.remove_lost(snapshot_id):
                 _log.warning(
                     "%s: snapshot %s was listed, but its files are gone, as after an interrupted removal; it is "
-                    "listed no more", self.objects.url, snapshot_id,
+                    "listed no more", self.objects.shown_url, snapshot_id,
                 )  # fmt: skip
 
     def push_finished(self) -> None:

@@ -1,0 +1,54 @@
+"""No message about a URL shows a user, a password or a query string."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline.settings.urls import has_password, mask_url, mask_urls
+
+SECRETS = st.text("abcXYZ019/:?#%&=+-._~!$ '\"", min_size=1).map(lambda text: f"s3cret{text}s3cret")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("s3://bucket/index", "s3://bucket/index"),
+        ("file:///srv/a@b/index", "file:///srv/a@b/index"),
+        ("sftp://host:22/srv/index", "sftp://host:22/srv/index"),
+        ("abfs://container@account.dfs.core.windows.net/x", "abfs://container@account.dfs.core.windows.net/x"),
+        ("sftp://user:pass@host/x", "sftp://***@host/x"),
+        ("sftp://user:pa/ss@host/x", "sftp://***@host/x"),
+        ("sftp://user:p@ss/w@host/x", "sftp://***@host/x"),
+        ("https://token@host/x", "https://***@host/x"),
+        ("https://host/x?sig=abc&x=1", "https://host/x?***"),
+        ("https://user:pa?ss@host/x", "https://***"),
+        ("https://host:443/x?mail=a@b", "https://***"),
+        ("simplecache::https://host/x?sig=abc", "simplecache::https://host/x?***"),
+        ("input", "input"),
+    ],
+)
+def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
+    assert mask_url(url) == shown
+    assert mask_urls(f"cannot list {url} now") == f"cannot list {shown} now"
+
+
+@given(SECRETS, SECRETS)
+def test_no_part_of_a_password_or_query_is_shown(password: str, query: str) -> None:
+    for url in (f"sftp://user:{password}@host/x", f"https://host/x?{query}", f"https://u:{password}@host/x?{query}"):
+        assert "s3cret" not in mask_url(url)
+
+
+@given(st.text())
+def test_a_masked_text_stays_as_it_is(text: str) -> None:
+    assert mask_urls(mask_urls(text)) == mask_urls(text)
+
+
+def test_a_password_with_a_slash_is_refused_and_not_shown() -> None:
+    for section, key in (("storage", "url"), ("input", "folder")):
+        with pytest.raises(ValidationError, match="URL with a password"):
+            Settings.model_validate({section: {key: "sftp://user:pa/ss@host/x"}})
+    assert not has_password("sftp://host:22/a@b") and not has_password("s3://bucket/a@b")
