@@ -12,6 +12,8 @@ from types import ModuleType
 import pytest
 
 import graphrag_pipeline
+from graphrag_pipeline.defs.jobs.build import build_jobs
+from graphrag_pipeline.defs.jobs.queries import QUERY_JOBS
 from graphrag_pipeline.models.prompts import PROMPT_NAMES
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.publishing.checks import CHECKS, POLICY_CHECKS
@@ -19,6 +21,7 @@ from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES
 from graphrag_pipeline_tests.support.command_line import run
 from graphrag_pipeline_tests.support.documentation.doc_pages import DOCS
+from graphrag_pipeline_tests.support.roots import make_root
 
 pytestmark = pytest.mark.slow
 
@@ -76,6 +79,13 @@ def test_every_asset_job_and_check_is_described(generators: ModuleType) -> None:
     for job in ("index_bucket", "graph_and_later", "reindex_stale", "local_search_job", "batch_job", "evaluation_job"):
         assert f"\n`{job}`\n: " in text
     assert "(no description)" not in text
+
+
+def test_the_guide_to_dagster_has_a_row_for_every_job_that_is_no_search(tmp_path: Path) -> None:
+    searches = {job.name for job in QUERY_JOBS}
+    jobs = {job.name for job in build_jobs(make_root(tmp_path))} - searches
+    guide = (DOCS / "guides" / "dagster.md").read_text(encoding="utf-8")
+    assert [job for job in sorted(jobs) if f"\n| `{job}` | " not in guide] == []
 
 
 def test_every_prompt_has_its_placeholders_and_its_text(generators: ModuleType) -> None:
