@@ -445,9 +445,15 @@ def test_init_writes_settings_that_suit_a_server(tmp_path: Path) -> None:
     with running_model_server(dialect="llama.cpp", max_context_tokens=8192, models=("m",)) as server:
         local = ("--engine", "model", "--chat-model", "m", "--base-url", server.base_url)
         told = run("init", tmp_path / "d", *local)
-    assert "a window of 8,192 tokens" in told.stderr
-    values = yaml.safe_load((tmp_path / "d" / "settings.yaml").read_text(encoding="utf-8"))
-    assert values["chat_model"]["context_window"] == 8192
+        other = run("init", tmp_path / "e", *local[:3], "qwen", *local[4:])
+    assert "a window of 8,192 tokens" in told.stderr and "lists only" not in told.stderr
+    assert "a window of 8,192 tokens, so the server says; it lists only m\n" in other.stderr
+    for name in ("d", "e"):
+        values = yaml.safe_load((tmp_path / name / "settings.yaml").read_text(encoding="utf-8"))
+        assert values["chat_model"]["context_window"] == 8192
+    with running_model_server(dialect="llama.cpp", max_context_tokens=8192, models=("a", "b")) as server:
+        unknown = run("init", tmp_path / "f", *local[:4], "--base-url", server.base_url)
+    assert "does not tell the window of m; `doctor` says what to set" in unknown.stderr
     apart = ("--embedding-model", "e", "--embedding-base-url", "http://127.0.0.1:81/v1")
     assert run("init", tmp_path / "b", "--engine", "model", "--chat-model", "m", *apart).returncode == 0
     values = yaml.safe_load((tmp_path / "b" / "settings.yaml").read_text(encoding="utf-8"))

@@ -119,8 +119,7 @@ def _settings_of(
 
 def _with_window(settings: Settings) -> Settings:
     """Return the settings with the window of the chat model, if its server runs and tells it."""
-    from graphrag_pipeline.inspection.doctor.endpoint_check import find_model
-    from graphrag_pipeline.models.endpoints.probe import list_models
+    from graphrag_pipeline.models.endpoints.probe import find_model, list_models
     from graphrag_pipeline.models.endpoints.problems import Problem
 
     chat = settings.chat_model
@@ -131,6 +130,8 @@ def _with_window(settings: Settings) -> Settings:
         return settings
     model = find_model(chat.model, listed)
     if model is None or model.window is None:
+        echo(f"note: {chat.base_url} does not tell the window of {chat.model}; `doctor` says what to set", err=True)
         return settings
-    echo(f"note: {chat.model} has a window of {model.window:,} tokens, so the server says", err=True)
+    other = "" if model.is_named(chat.model) else f"; it lists only {model.name}"
+    echo(f"note: {chat.model} has a window of {model.window:,} tokens, so the server says{other}", err=True)
     return settings.model_copy(update={"chat_model": chat.model_copy(update={"context_window": model.window})})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graphrag_pipeline.indexing.extraction.model import ExtractionPlan, build_graph_prompt
-from graphrag_pipeline.models.endpoints.probe import list_models
+from graphrag_pipeline.models.endpoints.probe import find_model, list_models
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.windows import MARGIN, READ, count_prompt, prompt_room
 from graphrag_pipeline.pipeline.plans import plan_extraction
@@ -103,7 +103,8 @@ def find_window(root: Root, section: str) -> int | None:
     listed = list_models(settings)
     if isinstance(listed, Problem):
         return None
-    return next((model.window for model in listed if model.name == settings.model), None)
+    model = find_model(settings.model, listed)
+    return model.window if model else None
 
 
 def count_extraction_prompt(plan: ExtractionPlan) -> int:

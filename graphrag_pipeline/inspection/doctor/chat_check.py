@@ -9,7 +9,7 @@ from functools import partial
 from pydantic import BaseModel
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.inspection.doctor.endpoint_check import check_endpoint, explain_failure
+from graphrag_pipeline.inspection.doctor.endpoint_check import accept_other_name, check_endpoint, explain_failure
 from graphrag_pipeline.inspection.doctor.findings import Examination, Finding, Speed
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
 from graphrag_pipeline.models.endpoints.reply_forms import AUTO, FORMS, UNLIMITED, shape_request
@@ -46,7 +46,9 @@ def examine_chat_model(section: str, settings: ChatModelSettings, probe: Endpoin
     speed: Speed | None = None
     if findings[0].status != "failed":
         try:
-            findings += [_check_reply(probe), _check_stream(probe), _check_structure(settings, probe)]
+            reply = _check_reply(probe)
+            findings = [*accept_other_name(settings, findings, listed), reply]
+            findings += [_check_stream(probe), _check_structure(settings, probe)]
             speed = _measure(settings, probe)
             findings += _judge_speed(settings, speed)
         except PipelineError as error:
@@ -62,7 +64,10 @@ def _check_window(settings: ChatModelSettings, window: int | None) -> Iterator[F
     """Yield what to set as the window, if the settings and the server leave it open or disagree."""
     known = settings.context_window
     if window is None and not isinstance(known, int):
-        text = "the server does not tell it: set context_window to the number that you started the server with"
+        text = (
+            f"the server does not tell that of {settings.model!r}: set context_window to the number that you started "
+            "the server with"
+        )
         yield Finding("window", "note", text, {"context_window": None} if known == READ else {})
     elif window and isinstance(known, int) and known > window:
         text = f"context_window is {known:,}, and the server says {window:,}"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.inspection.doctor.endpoint_check import check_endpoint, explain_failure
+from graphrag_pipeline.inspection.doctor.endpoint_check import accept_other_name, check_endpoint, explain_failure
 from graphrag_pipeline.inspection.doctor.findings import Examination, Finding, Speed
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
 from graphrag_pipeline.models.pieces import piece_limit
@@ -30,11 +30,12 @@ PREFIXES = (
 
 def examine_embedding_model(section: str, settings: EmbeddingModelSettings, probe: EndpointProbe) -> Examination:
     """Check an embedding model with a few requests; the first failure ends the examination."""
-    findings, _ = check_endpoint(settings)
+    findings, listed = check_endpoint(settings)
     speed: Speed | None = None
     if findings[0].status != "failed":
         try:
-            findings.append(_check_vectors(settings, probe))
+            vectors = _check_vectors(settings, probe)
+            findings = [*accept_other_name(settings, findings, listed), vectors]
             batch, speed = _check_batch(settings, probe)
             findings += [batch, _check_longest(settings, probe), *_check_prefixes(settings)]
         except PipelineError as error:

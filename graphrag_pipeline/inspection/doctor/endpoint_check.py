@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from urllib.parse import urlsplit, urlunsplit
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.doctor.findings import Finding
 from graphrag_pipeline.models.endpoints.endpoint import ModelSettings
-from graphrag_pipeline.models.endpoints.probe import ListedModel, list_models
+from graphrag_pipeline.models.endpoints.probe import ListedModel, find_model, list_models
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.sdk_client import unset_hint
 
@@ -27,7 +27,8 @@ def check_endpoint(settings: ModelSettings) -> tuple[list[Finding], ListedModel 
     if not found:
         return [Finding("endpoint", "note", f"{settings.base_url} answers and lists no models")], None
     model = find_model(settings.model, found)
-    return [answers, _name_model(settings, found) if model is None else _served(model)], model
+    is_served = model is not None and model.is_named(settings.model)
+    return [answers, _served(model) if model and is_served else _name_model(settings, found)], model
 
 
 def _explain(settings: ModelSettings, problem: Problem) -> Finding:
@@ -63,14 +64,21 @@ def explain_failure(settings: ModelSettings, error: PipelineError, findings: Seq
     return said
 
 
-def find_model(name: str, listed: Iterable[ListedModel]) -> ListedModel | None:
-    """Return the model of a name; Ollama lists it with the tag `:latest`."""
-    return next((one for one in listed if one.name in (name, f"{name}:latest")), None)
+def accept_other_name(settings: ModelSettings, findings: Sequence[Finding], model: ListedModel | None) -> list[Finding]:
+    """Return the findings after a reply: a server whose only model has another name has then taken the one set."""
+    if model is None or model.is_named(settings.model):
+        return list(findings)
+    text = f"the server lists {model.name} only and answers {settings.model!r} too: it takes any name"
+    accepted = Finding("model", "ok", f"{text}{_window_text(model)}")
+    return [accepted if finding.check == "model" else finding for finding in findings]
 
 
 def _served(model: ListedModel) -> Finding:
-    window = f", window {model.window:,} tokens" if model.window else ""
-    return Finding("model", "ok", f"{model.name} is served{window}")
+    return Finding("model", "ok", f"{model.name} is served{_window_text(model)}")
+
+
+def _window_text(model: ListedModel) -> str:
+    return f", window {model.window:,} tokens" if model.window else ""
 
 
 def _name_model(settings: ModelSettings, listed: list[ListedModel]) -> Finding:

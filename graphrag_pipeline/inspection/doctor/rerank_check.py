@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.doctor.embedding_check import text_of
-from graphrag_pipeline.inspection.doctor.endpoint_check import check_endpoint, explain_failure
+from graphrag_pipeline.inspection.doctor.endpoint_check import accept_other_name, check_endpoint, explain_failure
 from graphrag_pipeline.inspection.doctor.findings import Examination, Finding, Speed
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
 from graphrag_pipeline.models.endpoints.reranker import MIN_DOCUMENT_TOKENS
@@ -26,11 +26,12 @@ _OTHERS = (
 
 def examine_rerank_model(section: str, settings: RerankModelSettings, probe: EndpointProbe) -> Examination:
     """Check a reranking model with a few requests; the first failure ends the examination."""
-    findings, _ = check_endpoint(settings)
+    findings, listed = check_endpoint(settings)
     speed: Speed | None = None
     if findings[0].status != "failed":
         try:
-            findings.append(_check_order(probe))
+            order = _check_order(probe)
+            findings = [*accept_other_name(settings, findings, listed), order]
             batch, speed = _check_batch(settings, probe)
             findings += [batch, _check_longest(settings, probe), _judge_speed(settings, speed)]
         except PipelineError as error:

@@ -39,6 +39,7 @@ from graphrag_pipeline.models.endpoints.windows import (
     READ,
     ModelWindow,
     PromptSize,
+    choose_listed,
     count_prompt,
     read_model_windows,
 )
@@ -190,7 +191,8 @@ class ChatSender:
         if not window.is_to_read:
             return
         windows = read_model_windows(await self._endpoint.list_models())
-        served = windows.get(self._settings.model, next(iter(windows.values())) if len(windows) == 1 else None)
+        listed = choose_listed(self._settings.model, windows)
+        served = windows[listed] if listed is not None else None
         window.set_read(served)
         if served is None:
             _LOG.warning(

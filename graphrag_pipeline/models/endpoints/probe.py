@@ -22,7 +22,7 @@ from graphrag_pipeline.models.endpoints.replies import read_completion
 from graphrag_pipeline.models.endpoints.reranker import Scores, read_scores, rerank_body
 from graphrag_pipeline.models.endpoints.sdk_client import make_client
 from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
-from graphrag_pipeline.models.endpoints.windows import read_model_windows
+from graphrag_pipeline.models.endpoints.windows import choose_listed, read_model_windows
 from graphrag_pipeline.models.event_loop import start_in_loop
 from graphrag_pipeline.models.ports import Message, ReplyFormatError
 from graphrag_pipeline.models.requests import canonical_json
@@ -35,6 +35,10 @@ class ListedModel:
 
     name: str
     window: int | None = None
+
+    def is_named(self, name: str) -> bool:
+        """Whether the list gives the model this name; Ollama adds the tag `:latest`."""
+        return self.name in (name, f"{name}:latest")
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,13 @@ class ProbedReply:
 def list_models(settings: ModelSettings) -> list[ListedModel] | Problem:
     """Return the models that an endpoint lists, or why it does not."""
     return start_in_loop(_list_models(settings)).result()
+
+
+def find_model(name: str, listed: Sequence[ListedModel]) -> ListedModel | None:
+    """Return the listed model that a name means; see `windows.choose_listed`."""
+    by_name = {one.name: one for one in listed}
+    found = choose_listed(name, by_name)
+    return None if found is None else by_name[found]
 
 
 async def _list_models(settings: ModelSettings) -> list[ListedModel] | Problem:

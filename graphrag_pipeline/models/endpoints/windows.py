@@ -12,7 +12,7 @@ Keep out: how a prompt is made shorter, which the code that builds it knows.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,6 +147,16 @@ def read_model_windows(body: object) -> dict[str, int | None]:
     data = body.get("data") if isinstance(body, Mapping) else None
     entries = [entry for entry in data if isinstance(entry, Mapping)] if isinstance(data, list) else []
     return {str(entry["id"]): _window_of(entry) for entry in entries if entry.get("id")}
+
+
+def choose_listed(name: str, listed: Collection[str]) -> str | None:
+    """Return which of the names that an endpoint lists means a model; None if that is open.
+
+    It is the name itself, else the name with the tag `:latest`, as Ollama lists it, else the only one that is listed: a
+    llama.cpp server takes any name and lists the path of its file.
+    """
+    found = next((one for one in (name, f"{name}:latest") if one in listed), None)
+    return next(iter(listed)) if found is None and len(listed) == 1 else found
 
 
 def _window_of(entry: Mapping[str, Any]) -> int | None:

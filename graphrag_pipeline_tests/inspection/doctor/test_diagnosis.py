@@ -75,6 +75,36 @@ def test_the_window_and_a_misspelt_model_are_told(tmp_path: Path) -> None:
     assert told.settings["chat_model"]["context_window"] == 4096
 
 
+def test_the_only_model_of_a_server_is_meant_by_any_name(tmp_path: Path) -> None:
+    file = "/m/x.gguf"
+    with running_model_server(dialect="llama.cpp", max_context_tokens=4096, models=(file,)) as server:
+        diagnosis = diagnose(make_root(tmp_path / "root", server.base_url, {"model": "qwen"}))
+        reading = diagnose(make_root(tmp_path / "read", server.base_url, {"model": "qwen", "context_window": "read"}))
+    status, text = found(diagnosis, "chat_model", "model")
+    assert status == "ok" and f"lists {file} only" in text and text.endswith("any name, window 4,096 tokens")
+    assert found(diagnosis, "embedding_model", "model")[0] == "ok"
+    assert diagnosis.settings["chat_model"]["context_window"] == 4096
+    assert "context_window" not in reading.settings.get("chat_model", {})
+    [model] = [one for one in reading.examinations if one.section == "chat_model"]
+    assert "window" not in [finding.check for finding in model.findings]
+
+
+def test_the_only_model_of_a_server_that_refuses_other_names_is_named(tmp_path: Path) -> None:
+    with running_model_server(dialect="vllm", max_context_tokens=4096, models=("served",)) as server:
+        server.push((lambda request: request.model != "served", Fault("404", message="The model does not exist.")))
+        diagnosis = diagnose(make_root(tmp_path / "root", server.base_url, {"model": "qwen"}))
+    status, text = found(diagnosis, "chat_model", "model")
+    assert status == "note" and text.endswith("it names served")
+    assert found(diagnosis, "chat_model", "reply")[1].endswith("Set `model` to one that the server lists")
+
+
+def test_a_window_that_cannot_be_read_is_said_of_the_model(tmp_path: Path) -> None:
+    with running_model_server(dialect="llama.cpp", max_context_tokens=4096, models=("a", "b")) as server:
+        diagnosis = diagnose(make_root(tmp_path / "root", server.base_url, {"model": "qwen", "context_window": "read"}))
+    assert found(diagnosis, "chat_model", "window")[1].startswith("the server does not tell that of 'qwen'")
+    assert diagnosis.settings["chat_model"]["context_window"] is None
+
+
 def test_what_an_endpoint_lacks_is_a_note_and_not_a_failure(tmp_path: Path) -> None:
     with running_model_server(refused_formats=("json_schema",), faults={"no-usage": 1.0}) as server:
         diagnosis = diagnose(make_root(tmp_path / "root", server.base_url))

@@ -15,6 +15,7 @@ from graphrag_pipeline.models.endpoints.windows import (
     MARGIN,
     ModelWindow,
     PromptSize,
+    choose_listed,
     read_model_windows,
     read_refusal,
 )
@@ -126,6 +127,29 @@ def test_a_set_or_read_window_refuses_without_a_request(tmp_path: Path) -> None:
                 complete(chat, ask("word " * 1200))
             failures.append(caught.value.n_excess)
         assert failures[0] == failures[1] and server.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "listed", "meant"),
+    [
+        ("a", ("b", "a"), "a"),
+        ("a", ("b", "a:latest"), "a:latest"),
+        ("a", ("a:latest", "a"), "a"),
+        ("a", ("/m/x.gguf",), "/m/x.gguf"),
+        ("a", ("b", "c"), None),
+        ("a", (), None),
+    ],
+)
+def test_which_listed_model_a_name_means(name: str, listed: tuple[str, ...], meant: str | None) -> None:
+    assert choose_listed(name, listed) == meant
+
+
+def test_the_window_of_the_only_listed_model_is_read_under_any_name(tmp_path: Path) -> None:
+    with running_model_server(dialect="llama.cpp", max_context_tokens=1000, models=("/m/x.gguf",)) as server:
+        chat = chat_model(server.base_url, tmp_path, context_window="read", model="qwen")
+        with pytest.raises(CallFailedError, match="do not fit the window of qwen"):
+            complete(chat, ask("word " * 1200))
+        assert server.count() == 0
 
 
 def test_a_cap_that_the_window_does_not_leave_is_lowered_and_sent_once_more(tmp_path: Path) -> None:
