@@ -6,7 +6,7 @@ again, or is gone. Keep out: which files that concerns (`inputs/files.py`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 
 import pyarrow as pa
@@ -30,6 +30,11 @@ class LastKnownDocuments:
         is_wanted = pc.starts_with(paths, path) if path.endswith("/") else pc.equal(paths, path)
         rows = self._documents.filter(is_wanted).to_pylist()
         return sorted((self._record_of(row) for row in rows), key=lambda record: (record.path, record.record))
+
+    def ids_of_contents(self, content_hashes: Collection[str]) -> list[str]:
+        """Return the ids of the documents whose content is among these hashes; the paths may be others now."""
+        is_wanted = pc.is_in(self._documents["content_hash"], value_set=pa.array(content_hashes, pa.string()))
+        return list(self._documents["id"].filter(is_wanted).to_pylist())
 
     def _record_of(self, row: dict) -> SourceRecord:
         n_bytes = self._sizes.get((row["id"], row["content_hash"]), len(row["text"].encode()))

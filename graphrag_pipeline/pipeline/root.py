@@ -34,6 +34,7 @@ from graphrag_pipeline.storage.table_store import TableStore
 if TYPE_CHECKING:
     from graphrag_pipeline.inputs.documents import SourceRecord
     from graphrag_pipeline.models.endpoints.clients import ModelClients
+    from graphrag_pipeline.pipeline.last_known import LastKnownDocuments
     from graphrag_pipeline.storage.shared.shared_store import SharedStore
 
 ROOT_VARIABLE = "GRAPHRAG_ROOT"
@@ -200,11 +201,15 @@ class Root:
         A file or folder that cannot be read now keeps its documents of the last index, with a note.
         """
         from graphrag_pipeline.inputs.files import read_input
+
+        n_buckets, find_known = self.settings.storage.n_buckets, self.last_known().find
+        return read_input(self.input_folder, self.settings.input, n_buckets, buckets, self.cache_folder, find_known)
+
+    def last_known(self) -> LastKnownDocuments:
+        """Return the documents of the last index."""
         from graphrag_pipeline.pipeline.last_known import LastKnownDocuments
 
-        n_buckets = self.settings.storage.n_buckets
-        known = LastKnownDocuments(self.tables, bucket_keys(n_buckets))
-        return read_input(self.input_folder, self.settings.input, n_buckets, buckets, self.cache_folder, known.find)
+        return LastKnownDocuments(self.tables, bucket_keys(self.settings.storage.n_buckets))
 
     def read_file(self, name: str) -> bytes:
         """Return the content of a file of the root that the user edits; empty if it is missing."""

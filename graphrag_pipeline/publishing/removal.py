@@ -22,7 +22,7 @@ def find_removal_problem(published: pa.Table, kept_ids: Collection[str], setting
 
     Args:
         published: documents of the published snapshot; needs `id` and `path`.
-        kept_ids: ids of the documents after the publication.
+        kept_ids: ids of the documents after the publication, and of those that are there under another path.
     """
     is_lost = pc.invert(pc.is_in(published["id"], value_set=pa.array(kept_ids, pa.string())))
     n_lost, n_published = pc.sum(is_lost).as_py() or 0, published.num_rows
@@ -40,7 +40,8 @@ def check_removal(published: Snapshot | None, candidate: Snapshot, settings: Pub
     """No more than `publishing.max_removed_share` of the published documents are gone, or fewer than 5."""
     if published is None:
         return []
-    problem = find_removal_problem(
-        published.table("documents"), candidate.table("documents")["id"].to_pylist(), settings
-    )
+    before, after = published.table("documents"), candidate.table("documents")
+    is_there = pc.is_in(before["text"], value_set=after["text"])  # a file that moved has another id
+    kept = [*after["id"].to_pylist(), *before["id"].filter(is_there).to_pylist()]
+    problem = find_removal_problem(before, kept, settings)
     return [problem] if problem else []

@@ -81,3 +81,14 @@ def test_a_run_of_the_ui_fails_at_a_check_that_names_the_way_out(root: Root) -> 
     assert f"launch the run with the tag {ALLOW_REMOVAL_TAG}: true" in (check.description or "")
     assert run(CORPUS_JOB, **{ALLOW_REMOVAL_TAG: "true"}).success
     assert root.snapshots.current() != published
+
+
+@pytest.mark.slow
+def test_documents_that_moved_to_another_folder_are_not_gone(root: Root) -> None:
+    (root.path / "input" / "archive").mkdir()
+    for number in range(N_DOCUMENTS):
+        (root.path / "input" / f"{number}.txt").rename(root.path / "input" / "archive" / f"{number}.txt")
+    assert run_index(Root(root.path)).n_documents == N_DOCUMENTS
+    assert set(Root(root.path).snapshots.open().table("documents")["path"].to_pylist()) == {
+        f"archive/{number}.txt" for number in range(N_DOCUMENTS)
+    }

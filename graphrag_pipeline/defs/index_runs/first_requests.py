@@ -1,4 +1,4 @@
-"""One tiny request to each model that an index run will pay for, before the first paid call.
+"""One tiny request to each model that the first index of a root will pay for, before the first paid call.
 
 Without it, an embedding server that answers 501 would show only after extraction has been paid. The request is neither
 retried nor stored, and it is booked as `model_checks`. Keep out: the checks of `doctor`, which say what to set.
@@ -35,8 +35,9 @@ def check_models(
 ) -> None:
     """Send a request to each model of the estimated calls, if there are several models and calls for certain.
 
-    One model alone needs no check, because its first call shows what is wrong. Calls that are only scaled from the
-    number of text units may all be stored, so they alone are no reason for a check.
+    Once an index is published, its models have answered, and an update pays little before a fault shows. One model
+    alone needs no check, because its first call shows what is wrong. Calls that are only scaled from the number of text
+    units may all be stored, so they alone are no reason for a check.
 
     Args:
         account: counts the requests.
@@ -47,7 +48,7 @@ def check_models(
     """
     expected = [estimate for estimate in estimates if estimate.n_calls]
     models = dict(_models_of(root.settings, expected))
-    if len(models) < 2 or all(estimate.is_scaled for estimate in expected):
+    if root.snapshots.current() or len(models) < 2 or all(estimate.is_scaled for estimate in expected):
         return
     caller, spending = Caller((account, *root.accounts)), root.models.spending
     with ThreadPoolExecutor(len(models)) as pool:

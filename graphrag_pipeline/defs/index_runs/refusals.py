@@ -76,6 +76,7 @@ def refuse_removal(root: Root, manifests: Mapping[str, pa.Table]) -> None:
     Raises:
         PipelineError: more than `publishing.max_removed_share` of the published documents are gone.
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     from graphrag_pipeline.publishing.removal import find_removal_problem
@@ -85,8 +86,11 @@ def refuse_removal(root: Root, manifests: Mapping[str, pa.Table]) -> None:
     except NoSnapshotError:
         return
     with closing(published):
-        readable = (rows.filter(pc.is_null(rows["problem"]))["document_id"].to_pylist() for rows in manifests.values())
-        kept = [document_id for ids in readable for document_id in ids]
-        problem = find_removal_problem(published.table("documents"), kept, root.settings.publishing)
+        documents = published.table("documents")
+        readable = pa.concat_tables([rows.filter(pc.is_null(rows["problem"])) for rows in manifests.values()])
+        kept = readable["document_id"].to_pylist()
+        if problem := find_removal_problem(documents, kept, root.settings.publishing):
+            moved = root.last_known().ids_of_contents(readable["content_hash"].to_pylist())
+            problem = find_removal_problem(documents, [*kept, *moved], root.settings.publishing)
     if problem:
         raise PipelineError(f"{root.shown_input}: {problem}. The published index stays unchanged")
