@@ -216,7 +216,7 @@ def revert_set(
     effect = preview(project, root_without(project))
     if not dry_run:
         revert(project)
-    _report_change(f"took back {name}", kept, effect, dry_run, as_json)
+    _report_change(f"{'taken' if dry_run else 'took'} back {name}", kept, effect, dry_run, as_json)
 
 
 # -------------------------------------------------------------------------------------------------------------- asking
@@ -268,7 +268,8 @@ def _report_change(what: str, lines: Sequence[str], effect: Effect, dry_run: boo
     if as_json:
         estimates = [asdict(estimate) for estimate in effect.estimates]
         print_json({"change": what, "is_done": not dry_run, "options": list(lines), "stale": stale,
-                    "n_stale_before": effect.n_stale_before, "estimates": estimates})  # fmt: skip
+                    "n_stale_before": effect.n_stale_before, "n_becoming_fresh": effect.n_becoming_fresh,
+                    "estimates": estimates})  # fmt: skip
         return
     echo(f"would have {what}" if dry_run else what)
     for line in lines:
@@ -277,7 +278,9 @@ def _report_change(what: str, lines: Sequence[str], effect: Effect, dry_run: boo
         keys = "" if item["partitions"] == ["all"] else f" {' '.join(item['partitions'])}"
         echo(f"stale {item['stage']}{keys}: {item['why']}")
     if not stale:
-        echo("nothing becomes stale" + (": everything is stale already" if effect.n_stale_before else ""))
+        echo("nothing becomes stale")
+    if effect.n_stale_before and effect.n_becoming_fresh is not None:
+        echo(f"partitions stale before: {effect.n_stale_before}; of these become fresh: {effect.n_becoming_fresh}")
     if effect.estimates:
         echo("model calls of the next `graphrag-pipeline index`, estimated:")
         for line in render_estimates(effect.estimates):

@@ -36,16 +36,19 @@ _USERS = ("extracted_graph", "summarized_descriptions", "community_reports")
 
 @dataclass(frozen=True)
 class Effect:
-    """What a change of the settings makes stale.
+    """What a change of the settings makes stale or fresh.
 
     Attributes:
         stale: stage and reasons -> partitions, of those that are fresh now.
-        n_stale_before: partitions that are stale already.
+        n_stale_before: partitions that are stale now.
+        n_becoming_fresh: those of them that are fresh then; None if the prompts in force cannot be read, so that
+            nothing tells which are stale now.
         estimates: model calls of the next index run, of all that is stale then.
     """
 
     stale: dict[tuple[str, str], list[str]]
     n_stale_before: int
+    n_becoming_fresh: int | None
     estimates: tuple[StageEstimate, ...]
 
 
@@ -81,7 +84,8 @@ def preview(root: Root, changed: Root) -> Effect:
     before = {(item.stage, item.partition) for item in find_stale(root if is_whole else changed, manifests)}
     after = find_stale(changed, manifests)
     caused: list[StalePartition] = [item for item in after if (item.stage, item.partition) not in before]
-    return Effect(group_stale(caused), len(before), tuple(estimate_index(changed, after)))
+    n_fresh = len(before - {(item.stage, item.partition) for item in after}) if is_whole else None
+    return Effect(group_stale(caused), len(before), n_fresh, tuple(estimate_index(changed, after)))
 
 
 def refuse_too_long(changed: Root, name: str) -> None:

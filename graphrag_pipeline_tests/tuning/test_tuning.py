@@ -145,6 +145,21 @@ def test_adopting_makes_exactly_the_users_of_the_prompts_stale_and_can_be_taken_
     assert not tuned.server.calls, "the former replies are stored"
 
 
+def test_taking_back_before_an_index_makes_all_fresh_again_and_says_so(tuned: Tuned, call: Call) -> None:
+    root = tuned.root
+    build_tables(Root(root))
+    fresh = json.loads(call("--root", root, "status", "--json").out)["stale"]
+    adopted = json.loads(call("--root", root, "tune", "adopt", tuned.name, "--json").out)
+    n_caused = sum(len(item["partitions"]) for item in adopted["stale"])
+    assert n_caused > 0 == adopted["n_becoming_fresh"]
+    n_stale = n_caused + adopted["n_stale_before"]
+    shown = call("--root", root, "tune", "revert", "--dry-run").out
+    assert shown == call("--root", root, "tune", "revert").out.replace("took back", "would have taken back")
+    said = f"nothing becomes stale\npartitions stale before: {n_stale}; of these become fresh: {n_caused}\n"
+    assert said in shown
+    assert json.loads(call("--root", root, "status", "--json").out)["stale"] == fresh
+
+
 def test_taking_back_keeps_what_was_changed_since(tuned: Tuned, call: Call) -> None:
     path = tuned.root / "settings.yaml"
     types = Root(tuned.root).settings.extraction.entity_types
