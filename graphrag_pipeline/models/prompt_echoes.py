@@ -8,10 +8,14 @@ A value is an echo if, without citations, case, punctuation and single letters,
 
 - it equals a value of an example (a JSON string, or a field of a record), or
 - runs of at least `MIN_ECHOED` words of the file make up at least `MOST_OF_VALUE` of it, or
+- it holds `MIN_COPIED` words in a row of the instructions that the data does not hold, whatever else it holds, or
+- it holds a heading or a header line of the tables that prompts show as data, or
 - it is like an example value of `MIN_VARIED` words or more (`LEAST_LIKENESS` of their words in order), and its other
   words are neither names nor numbers: "a paragraph that supports the claim by the data".
 
-A value that the data holds too, word by word, is not an echo. Keep out: what a parser does with an echo.
+Instructions are all text but examples: records, and JSON strings that do not begin with a small letter. A good reply
+may be worded like those. A value that the data holds too, word by word, is not an echo, except for headings. Keep out:
+what a parser does with an echo.
 """
 
 from __future__ import annotations
@@ -27,6 +31,8 @@ from graphrag_pipeline.text.sentence_forms import find_words, fold
 MIN_ECHOED = 4
 """Words in a row that may be found anywhere in a prompt; a character of a script without spaces is half a word."""
 MOST_OF_VALUE = 0.75
+MIN_COPIED = 8
+"""Words in a row of the instructions that make a copy of any value; twice as many characters without spaces."""
 MIN_VARIED = 6
 LEAST_LIKENESS = 0.65
 """2 x words in common, in order / words of both."""
@@ -35,10 +41,22 @@ LEAST_COPIED_NUMBERS = 3
 
 _JSON_VALUE = re.compile(r'(?<=[:\[,])\s*"((?:[^"\\\n]|\\.)*)"(?!\s*:)')
 _RECORD = re.compile(r'\(\s*"?(entity|relationship|claim)"?\s*<\|>(.*?)\)[ \t]*(?=\n|##|\Z)', re.IGNORECASE)
+_CONTEXT = re.compile(
+    r"-{5}[ \t]*(?:community|reports|entities|relationships|claims|covariates|sources)[ \t]*-{5}"
+    r"|(?:-{5}|#[ \t]*)\w[\w ]{0,40}(?:-{5})?\s+id[,;|\t]\w"  # a heading of another name, then columns
+    r"|(?<![^\s\"'`])(?:id|entities)([,;|\t])\w[\w ]{0,30}\1\w",  # columns alone; prose has a blank after a comma
+    re.IGNORECASE,
+)
+"""Headings and header lines of the tables in prompts for reports and answers."""
 _PLACEHOLDER = re.compile(r"\{[A-Za-z_]\w*\}")
 _N_NAMES = {"entity": 1, "relationship": 2, "claim": 2}
 
 Words = tuple[str, ...]
+
+
+def shows_context(text: str) -> bool:
+    """Return whether a text holds a heading or a header line of the tables that prompts show as data."""
+    return _CONTEXT.search(text) is not None
 
 
 class PromptEchoes:
@@ -60,8 +78,18 @@ class PromptEchoes:
         words = _words_of(value)
         if not words or not self._template:
             return False
+        if self.is_copied(value, data):
+            return True
         is_echo = words in self._examples or self._is_mostly_runs(words) or self._is_varied_example(words, value)
         return is_echo and not _is_run(words, _join(_words_of(data)))
+
+    def is_copied(self, value: str, data: str = "") -> bool:
+        """Return whether a value holds a long run of the instructions that the data does not hold, or a context."""
+        if shows_context(value):
+            return True
+        runs = [run for run in _long_runs(_words_of(value)) if run in self._instructions]
+        shown = _join(_words_of(data)) if runs else ""
+        return any(not _is_run(run, shown) for run in runs)
 
     def names(self, name: str) -> bool:
         """Return whether a name is that of an entity in an example of records."""
@@ -97,6 +125,14 @@ class PromptEchoes:
     def _text(self) -> str:
         """The words of the template; no run of words crosses a placeholder."""
         return "|".join(_join(_words_of(part)) for part in _PLACEHOLDER.split(self._plain))
+
+    @cached_property
+    def _instructions(self) -> frozenset[Words]:
+        """The long runs of the template without its examples; none crosses a placeholder."""
+        text = _RECORD.sub("{example}", self._plain)
+        text = _JSON_VALUE.sub(lambda value: value.group(0) if value.group(1)[:1].islower() else "{example}", text)
+        parts = (_words_of(part) for part in _PLACEHOLDER.split(text))
+        return frozenset(run for words in parts for run in _long_runs(words))
 
     @cached_property
     def _plain(self) -> str:
@@ -136,6 +172,16 @@ def _words_of(text: str) -> Words:
     """Return the folded words of a text without its citations; single letters, such as articles, are left out."""
     words = find_words(fold(replace_written(text, lambda _: "")))
     return tuple(word for word in words if len(word) > 1 or not word.isascii() or word.isdigit())
+
+
+def _long_runs(words: Words) -> Iterator[Words]:
+    """Yield the runs of `MIN_COPIED` words, twice as long where most are characters of a script without spaces."""
+    for start in range(len(words) - MIN_COPIED + 1):
+        run = words[start : start + MIN_COPIED]
+        if not _is_unspaced(run):
+            yield run
+        elif start + 2 * MIN_COPIED <= len(words):
+            yield words[start : start + 2 * MIN_COPIED]
 
 
 def _join(words: Words) -> str:

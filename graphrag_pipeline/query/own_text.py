@@ -1,8 +1,8 @@
 """The text of a model's answer that is its own: sentences copied from the prompt are dropped, or the reply is refused.
 
-A reply is refused if more than half of its sentences repeat the prompt file. A sentence that the shown data or the
-question holds, too, is the model's own, and so is one that says that the data does not answer. Keep out: what an echo
-is (`models/prompt_echoes.py`).
+A reply is refused if more than half of its sentences repeat the prompt file, or if it shows the tables of its data. A
+sentence that the shown data or the question holds, too, is the model's own, and so is one that says that the data does
+not answer. Keep out: what an echo is (`models/prompt_echoes.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from graphrag_pipeline.citations import replace_written
 from graphrag_pipeline.models.ports import ReplyFormatError
-from graphrag_pipeline.models.prompt_echoes import PromptEchoes
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes, shows_context
 from graphrag_pipeline.text.sentences import split_sentences
 
 DECLINED = "NOT IN THE INDEX"
@@ -43,8 +43,11 @@ def read_own_text(reply: str, echoes: PromptEchoes, data: str = "") -> OwnText:
         data: the question and what the prompt showed in the place of a placeholder; text that it holds is not copied.
 
     Raises:
-        ReplyFormatError: more than half of the sentences repeat the prompt; never if the reply starts with DECLINED.
+        ReplyFormatError: the text shows the tables of the data, or more than half of its sentences repeat the prompt,
+            unless it starts with DECLINED.
     """
+    if shows_context(reply):
+        raise ReplyFormatError(_NO_ANSWER)
     bare = reply.lstrip(AROUND)
     start = len(reply) - len(bare) + len(DECLINED) if bare.startswith(DECLINED) else 0
     lines = [list(_judge_sentences(line, echoes, data)) for line in reply[start:].split("\n")]

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.models.prompt_echoes import PromptEchoes
+from graphrag_pipeline.indexing.reports import context_text
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes, shows_context
 from graphrag_pipeline.models.prompts import PROMPT_NAMES, load_prompt
+from graphrag_pipeline.query.answers.map_batches import HEADER
+from graphrag_pipeline.query.context_style import ContextStyle
+from graphrag_pipeline.query.strict_tables import heading_of
 
 
 def echoes_of(name: str) -> PromptEchoes:
@@ -50,6 +57,89 @@ def test_example_values_and_instructions_are_echoes(prompt: str, value: str) -> 
 )
 def test_text_about_the_data_is_none(prompt: str, value: str) -> None:
     assert not echoes_of(prompt).holds(value)
+
+
+FACTS = [f"Heron {n} was built in 19{n:02} by Ines Calvo for the harbour of Tarnby and its ferry." for n in range(12)]
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 6, 12])
+def test_a_filled_prompt_is_an_echo_however_much_data_follows(n: int) -> None:
+    prompt = load_prompt(None, "summarize_descriptions")
+    shown = json.dumps(FACTS[:n])
+    copy = prompt.render(entity_name="HERON", description_list=shown, max_length="500", language="Write in English.")
+    for value in (copy, copy[len(copy) // 5 :], f"{FACTS[0]} {copy}"):
+        assert prompt.echoes.holds(value, shown) and prompt.echoes.is_copied(value, shown)
+    assert not any(prompt.echoes.holds(value, shown) for value in (" ".join(FACTS[:n]), shown))
+
+
+@pytest.mark.parametrize("name", PROMPT_NAMES)
+def test_each_long_instruction_makes_a_copy_of_a_long_text(name: str) -> None:
+    prompt = load_prompt(None, name)
+    lines = [line for line in prompt.text.splitlines() if re.match(r"- (?!.*[{\[(])", line) and len(line.split()) > 12]
+    assert all(prompt.echoes.is_copied(f"{FACTS[0]} {line} {' '.join(FACTS)}") for line in lines)
+    assert not any(prompt.echoes.is_copied(f"{FACTS[0]} {line} {FACTS[1]}", line) for line in lines), "the data says it"
+    assert not prompt.echoes.is_copied(" ".join(FACTS))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "The descriptions below, written about Heron, disagree: one says 1962, another 1965.",
+        "Readers judge what the community is about by its harbour; its entities hang together by the ferry.",
+        "Heron opened the Brill Observatory in 1962 and was its first head. Omar Seck was her pupil, who left.",
+        "Reports, entities, relationships and claims about Heron are kept in the harbour office.",
+        "Keep every fact; say it once, wrote Heron to the clerk of Tarnby, who printed it in the harbour gazette.",
+    ],
+)
+def test_prose_that_shares_some_words_with_a_prompt_is_no_copy(value: str) -> None:
+    assert not any(echoes_of(name).is_copied(value) for name in PROMPT_NAMES)
+
+
+def test_a_good_value_may_be_worded_like_an_example_but_not_like_an_instruction() -> None:
+    opening = "is the central place of this community and serves as the location of"
+    prompt = PromptEchoes(
+        f'Say which of the places is the most important one of all.\n{{{{"summary": "Oasis {opening} it"}}}}'
+    )
+    assert not prompt.is_copied(f"Tarnby {opening} the harbour market.")
+    assert prompt.is_copied("Say which of the places is the most important one of all: Tarnby, by its harbour market.")
+
+
+def test_runs_in_scripts_without_spaces_are_twice_as_long() -> None:
+    rule = "\u8bf7\u7528\u4e00\u53e5\u8bdd\u8bf4\u660e\u7406\u7531\u5e76\u4e14\u4e0d\u8981\u6dfb\u52a0\u4efb\u4f55"
+    prompt, other = PromptEchoes(rule), "\u8d75\u94b1\u5b59\u674e\u5468\u5434\u90d1\u738b" * 20
+    assert prompt.is_copied(rule + other) and not prompt.is_copied(rule[:12] + other)
+
+
+HEADERS = [
+    context_text._COMMUNITY_HEADER,
+    context_text._REPORTS_HEADER,
+    context_text._ENTITIES_HEADER,
+    context_text._RELATIONSHIPS_HEADER,
+    context_text._CLAIMS_HEADER,
+    HEADER,
+    *(heading_of(part, ContextStyle()) for part in ("reports", "entities", "relationships", "claims", "text_units")),
+]
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_headings_of_tables_in_prompts_are_seen_on_one_line_and_apart(header: str) -> None:
+    prompt, data = echoes_of("community_report"), header + "1,Heron,A tower."
+    assert prompt.holds(data, data) and prompt.holds(" ".join(data.split()), data)
+    assert shows_context(header.splitlines()[0])
+    assert shows_context(header.splitlines()[1]) or header.count("|") == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "-----",
+        "# Sources\n\n- The log of 1962",
+        "Entities, relationships, claims and reports",
+        "-----Summary-----\nHeron",
+    ],
+)
+def test_headings_of_the_models_own_are_no_context(value: str) -> None:
+    assert not shows_context(value)
 
 
 def test_what_the_data_holds_word_by_word_is_none() -> None:

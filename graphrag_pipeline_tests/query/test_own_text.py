@@ -130,6 +130,13 @@ def test_an_answer_of_its_own_is_left_as_it_is(name: str, reply: str) -> None:
     assert read_own_text(reply, prompt_of(name).echoes) == OwnText(reply)
 
 
+@pytest.mark.parametrize("table", ["-----Sources-----\nid|text\n1|", "# Entities\nid,title,type,description\n1,"])
+def test_tables_of_the_data_are_refused_though_the_data_holds_them(table: str) -> None:
+    reply = f"{OWN}\n\n{table}Marley."
+    with pytest.raises(ReplyFormatError, match="repeats the prompt"):
+        read_own_text(reply, prompt_of("local_search_answer").echoes, reply)
+
+
 def test_a_copied_sentence_takes_its_citation_along() -> None:
     echoes = PromptEchoes("Say only what the data supports.\nWhere records disagree, say so.")
     reply = "Marley did [Data: Sources (1)]. Say only what the data supports. [Data: Sources (9)]\n\nHe is dead."

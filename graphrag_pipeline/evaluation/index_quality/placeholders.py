@@ -1,16 +1,17 @@
-"""Records whose text repeats an example of a prompt, or is an empty template such as `<title>` or `...`.
+"""Records whose text repeats a prompt, or is an empty template such as `<title>` or `...`.
 
 Examples are read from the prompt files in force and from the default ones (`models/prompt_echoes.py`): values of at
-least two words, and names of entities. A field of a report or a description counts if it equals such a value. A title
-or a summary of a report counts if it is empty or a template; a finding may be a heading alone. An entity named as in an
-example counts only if none of its text units contains the name: the corpus may be about the same thing. Keep out:
-refusing such replies.
+least two words, and names of entities. A field of a report or a description counts if it equals such a value, or if it
+holds a long run of a prompt's instructions or the tables of its data. A title or a summary of a report counts if it is
+empty or a template; a finding may be a heading alone. An entity named as in an example counts only if none of its text
+units contains the name: the corpus may be about the same thing. Keep out: refusing such replies.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,26 +45,44 @@ def measure_placeholders(root: Root, snapshot: Snapshot) -> QualityFigure:
     """Return the share of entities, relationships and reports with a copied or an empty text."""
     defaults = default_prompts()
     prompts = [root.prompt(name).text for name in INDEX_PROMPTS] + [defaults[f"{n}.txt"] for n in INDEX_PROMPTS]
-    echoes = [PromptEchoes(text) for text in prompts]
-    folded = {_fold(value) for one in echoes for value in one.example_values}
-    values = {value for value in folded if " " in value}
-    names = {_fold(name) for one in echoes for name in one.example_names}
+    copies = _Copies.of_prompts(dict.fromkeys(prompts))
     found = [
-        *_find_entities(snapshot, values, names),
-        *_find_relationships(snapshot, values),
-        *_find_reports(snapshot, values),
+        *_find_entities(snapshot, copies),
+        *_find_relationships(snapshot, copies),
+        *_find_reports(snapshot, copies),
     ]
     n = sum(snapshot.n_rows(name) for name in ("entities", "relationships", "community_reports"))
     return share_of("placeholders", len(found), n, "entities, relationships and reports", found)
 
 
-def _find_entities(snapshot: Snapshot, values: Set[str], names: Set[str]) -> Iterator[str]:
+@dataclass(frozen=True)
+class _Copies:
+    """What is copied from prompts: folded values and names of their examples, and their instructions."""
+
+    values: Set[str]
+    names: Set[str]
+    instructions: PromptEchoes
+
+    @classmethod
+    def of_prompts(cls, prompts: Iterable[str]) -> _Copies:
+        echoes = PromptEchoes("\n{next_prompt}\n".join(prompts))
+        values = frozenset(value for value in map(_fold, echoes.example_values) if " " in value)
+        return cls(values, frozenset(map(_fold, echoes.example_names)), echoes)
+
+    def hold(self, text: str) -> bool:
+        return _fold(text) in self.values or self.instructions.is_copied(text)
+
+    def hold_each(self, texts: pa.ChunkedArray) -> pa.ChunkedArray:
+        return pa.chunked_array([pa.array((self.hold(text or "") for text in texts.to_pylist()), pa.bool_())])
+
+
+def _find_entities(snapshot: Snapshot, copies: _Copies) -> Iterator[str]:
     entities = snapshot.table("entities")
     titles = _folded(entities["title"])
-    is_copied = _is_in(_folded(entities["description"]), values)
-    is_suspect = pc.or_(is_copied, _is_in(titles, names | _TEMPLATE_WORDS))
+    is_copied = copies.hold_each(entities["description"])
+    is_suspect = pc.or_(is_copied, _is_in(titles, copies.names | _TEMPLATE_WORDS))
     for row in entities.filter(is_suspect).select(["title", "description", "text_unit_ids"]).to_pylist():
-        if _fold(row["description"]) in values or not _is_named(snapshot, row["title"], row["text_unit_ids"]):
+        if copies.hold(row["description"] or "") or not _is_named(snapshot, row["title"], row["text_unit_ids"]):
             yield f"entity {row['title']}"
 
 
@@ -74,18 +93,19 @@ def _is_named(snapshot: Snapshot, title: str, text_unit_ids: list[str]) -> bool:
     return any(title.casefold() in _fold(row["text"]) for row in texts)
 
 
-def _find_relationships(snapshot: Snapshot, values: Set[str]) -> Iterator[str]:
+def _find_relationships(snapshot: Snapshot, copies: _Copies) -> Iterator[str]:
     rows = snapshot.table("relationships")
-    for row in rows.filter(_is_in(_folded(rows["description"]), values)).select(["source", "target"]).to_pylist():
+    for row in rows.filter(copies.hold_each(rows["description"])).select(["source", "target"]).to_pylist():
         yield f"relationship {row['source']} - {row['target']}"
 
 
-def _find_reports(snapshot: Snapshot, values: Set[str]) -> Iterator[str]:
+def _find_reports(snapshot: Snapshot, copies: _Copies) -> Iterator[str]:
     for row in iterate_rows(snapshot, "community_reports", ["title", "summary", "findings"]):
-        heads = [_fold(row[name]) for name in ("title", "summary")]
-        found = [_fold(text) for finding in row["findings"] or () for text in finding.values()]
-        has_copy = any(text in values or _TEMPLATE.fullmatch(text) for text in (*heads, *filter(None, found)))
-        if has_copy or not _TEMPLATE_WORDS.isdisjoint(heads):
+        heads = [row[name] for name in ("title", "summary")]
+        found = [text for finding in row["findings"] or () for text in finding.values()]
+        texts = (*heads, *filter(None, found))
+        has_copy = any(copies.hold(text) or _TEMPLATE.fullmatch(_fold(text)) for text in texts)
+        if has_copy or not _TEMPLATE_WORDS.isdisjoint(map(_fold, heads)):
             yield f"report {row['title']}"
 
 

@@ -64,6 +64,7 @@ class RecordFilter:
         """Return a record without a description that repeats the prompt, or that is about a name of its example."""
         text = record.description
         is_echo = self._echoes.holds(text, self._text) and self._passage.share_of(text) < OWN_SHARE
+        is_echo = is_echo or self._echoes.is_copied(text, self._text)
         if not is_echo and not self._echoes.finds_name(text, self._text):
             return record
         problems[ECHO] += 1

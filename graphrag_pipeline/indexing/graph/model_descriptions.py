@@ -161,7 +161,7 @@ async def _summarize_fold(
         texts = _clip_each(fold.descriptions, plan.max_input_tokens, plan.count_tokens)
         if len(texts) == 1 and plan.count_tokens(texts)[0] <= plan.summary_tokens:
             return texts[0], None
-    parse = partial(parse_reply, echoes=plan.prompt.echoes)
+    parse = partial(parse_reply, echoes=plan.prompt.echoes, data="\n".join(texts))
     request = ChatRequest(name, build_prompt(name, texts, plan), parse, keep_whole=keep_whole_sentences)
     try:
         reply = await model.complete(request)
@@ -185,11 +185,12 @@ def build_prompt(name: str, texts: Sequence[str], plan: SummaryPlan) -> list[Mes
     )
 
 
-def parse_reply(reply: str, echoes: PromptEchoes | None = None) -> str:
+def parse_reply(reply: str, echoes: PromptEchoes | None = None, data: str = "") -> str:
     """Return the description in a reply: all of it, without code fences and quotes around it.
 
     Args:
         echoes: of the prompt; None accepts any text.
+        data: the descriptions; text that they hold is not copied from the prompt.
 
     Raises:
         ReplyFormatError: the reply has no letter or digit, or repeats the prompt.
@@ -199,7 +200,7 @@ def parse_reply(reply: str, echoes: PromptEchoes | None = None) -> str:
         text = text[1:-1].strip()
     if not any(character.isalnum() for character in text):
         raise ReplyFormatError(f"no description could be read; the reply starts {reply[:80]!r}")
-    if echoes and echoes.holds(text):
+    if echoes and echoes.holds(text, data):
         raise ReplyFormatError(f"the description repeats the prompt; the reply starts {reply[:80]!r}")
     return clean_text(text[:MAX_TEXT])
 

@@ -200,6 +200,18 @@ def test_example_texts_of_the_prompts_in_force_count(root: Root) -> None:
     assert measure_placeholders(root, opened).examples == ("report Put the heading here",)
 
 
+def test_a_filled_prompt_or_a_table_of_its_data_counts_however_long_it_is(root: Root, tmp_path: Path) -> None:
+    filled = default_prompts()["summarize_descriptions.txt"].replace("{description_list}", "The fog came. " * 200)
+    described = freeze_changed(tmp_path / "a", "entities", "description", {1: filled})
+    assert len(measure_placeholders(root, described).examples) == 1
+    linked = freeze_changed(tmp_path / "b", "relationships", "description", {0: filled})
+    assert len(measure_placeholders(root, linked).examples) == 1
+    tables = freeze_changed(
+        tmp_path / "c", "community_reports", "title", {1: "-----Entities----- id,title,description 1"}
+    )
+    assert len(measure_placeholders(root, tables).examples) == 1
+
+
 def test_an_entity_of_the_example_counts_unless_its_text_names_it(root: Root, tmp_path: Path) -> None:
     assert EXAMPLE_NAME in PromptEchoes(default_prompts()["extract_graph.txt"]).example_names
     tables = contract_tables()

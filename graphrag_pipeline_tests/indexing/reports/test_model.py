@@ -252,6 +252,14 @@ def test_a_copied_part_of_a_report_counts_as_missing():
     assert copied() == written(REPLY)
 
 
+def test_the_context_as_a_value_counts_as_missing_though_the_data_holds_it():
+    found = copied(title=CONTEXT.text)
+    assert found.report.title == ", ".join(CONTEXT.central) and found.problems["text of the prompt"] == 1
+    for change in ({"summary": CONTEXT.text}, {"findings": [{"summary": CONTEXT.text, "explanation": CONTEXT.text}]}):
+        with pytest.raises(ReplyFormatError, match="it repeats the text of the prompt"):
+            copied(**change)
+
+
 def test_a_title_that_the_data_holds_is_no_copy():
     echoes = PromptEchoes('{"title": "Bob Cratchit"}')
     assert parse_reply(json.dumps({**REPLY, "title": "Bob Cratchit"}), CONTEXT, echoes).report.title == "Bob Cratchit"
