@@ -256,10 +256,10 @@ class OpenAIChatModel:
             return await self._post(messages, {}, request, key)
         forms = self._learned.forms
         while True:
-            form = forms.current
-            turns, more = shape_request(form, messages, request)
             try:
-                return await self._post(turns, more, request, key)
+                async with forms.turn(bool(request.limits)) as form:
+                    turns, more = shape_request(form, messages, request)
+                    return await self._post(turns, more, request, key)
             except RejectedError as error:
                 if not error.problem.is_about_format or not forms.leave(form, bool(request.limits)):
                     raise

@@ -9,12 +9,17 @@
 | `plain` | the schema in words |
 
 They are tried in this order. A form that an endpoint refuses is left for all clients of the model in this process; one
-that the settings name is the only one. Keep out: sending, and reading a reply (`replies.py`, `models/reply_json.py`).
+that the settings name is the only one. The first request in a form is its trial: the others wait for the result, so
+that an endpoint refuses a form once and not once for each request under way.
+
+Keep out: sending, and reading a reply (`replies.py`, `models/reply_json.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from graphrag_pipeline.models.endpoints.replies import add_to_last
@@ -25,6 +30,10 @@ FORMS = ("json_schema", "json_schema_unlimited", "json_object", "tool", "plain")
 AUTO = "auto"
 UNLIMITED = FORMS[1]
 """The form that a request with limits is repeated in; a request without limits has no use for it."""
+
+TRIAL_S = 1.0
+"""Longest wait for the result of a trial. A refusal comes at once, so a form that is not refused until then counts as
+taken, and a long reply does not hold up the other requests."""
 
 
 class ReplyForms:
@@ -37,6 +46,31 @@ class ReplyForms:
     def __init__(self, pinned: str = AUTO) -> None:
         self.current = FORMS[0] if pinned == AUTO else pinned
         self._is_pinned = pinned != AUTO
+        self._taken = {(pinned, True), (pinned, False)} if self._is_pinned else set()
+        self._trial: asyncio.Event | None = None
+
+    @asynccontextmanager
+    async def turn(self, has_limits: bool) -> AsyncIterator[str]:
+        """Yield the form to ask in, after the trial that is under way; an error in the body means that it is not taken.
+
+        Args:
+            has_limits: whether the request has limits, which may be refused in a form that is taken without.
+        """
+        while self._trial is not None and (self.current, has_limits) not in self._taken:
+            try:
+                await asyncio.wait_for(self._trial.wait(), TRIAL_S)
+            except TimeoutError:
+                self._taken.add((self.current, has_limits))
+        form, trial = self.current, None
+        if self._trial is None and (form, has_limits) not in self._taken:
+            trial = self._trial = asyncio.Event()
+        try:
+            yield form
+            self._taken.add((form, has_limits))
+        finally:
+            if trial is not None:
+                self._trial = None
+                trial.set()
 
     def leave(self, refused: str, has_limits: bool) -> bool:
         """Go on to the next form after a refusal; return whether the request may be sent again.

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.models.endpoints import reply_forms
+from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.reply_forms import FORMS, ReplyForms
 from graphrag_pipeline.models.ports import CallFailedError, ChatRequest
 from graphrag_pipeline.models.structured import json_schema_format, parse_reply
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.model_server.dialects import FORMATS
-from graphrag_pipeline_tests.support.models.model_clients import chat_model, complete
+from graphrag_pipeline_tests.support.models.model_clients import chat_model, complete, in_loop
+
+
+def complete_all(chat: OpenAIChatModel, requests: list[ChatRequest[Rating]], is_failing: bool = False) -> list[Any]:
+    """The replies to requests that are sent at once; failures among them if `is_failing`."""
+
+    async def run() -> list[Any]:
+        return await asyncio.gather(*map(chat.complete, requests), return_exceptions=is_failing)
+
+    return in_loop(run())
 
 
 class Reason(BaseModel):
@@ -61,6 +75,39 @@ def test_forms_are_tried_in_order_once_and_remembered(
     body = server.calls[-1].body or {}
     assert (body.get("response_format") or {}).get("type", "tools" if body.get("tools") else "") == used
     assert ("JSON schema" in body["messages"][-1]["content"]) == (used in ("json_object", ""))
+
+
+@pytest.mark.parametrize("has_limits", [False, True])
+def test_requests_at_once_wait_for_the_first_to_find_the_form(tmp_path: Path, has_limits: bool) -> None:
+    script = [("rate", {"rating": 3, "why": "it fits"})]
+    refused = ("json_schema", "json_object")
+    with running_model_server(script, refused_formats=refused, latency_s=0.05) as server:
+        chat = chat_model(server.base_url, tmp_path, max_concurrency=8)
+        replies = complete_all(chat, [rate(f"rate {number}", has_limits) for number in range(8)])
+        assert [reply.value.rating for reply in replies] == [3] * 8
+        statuses = [call.status for call in server.calls]
+    assert sorted(statuses) == [200] * 8 + [400] * (3 if has_limits else 2), "json_schema also without its limits"
+    assert server.log.most_in_flight > 2, "once the form is found, nothing waits"
+
+
+def test_a_long_first_reply_holds_the_others_up_for_a_short_time_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reply_forms, "TRIAL_S", 0.05)
+    with running_model_server([("rate", {"rating": 3, "why": "it fits"})], latency_s=0.8) as server:
+        chat = chat_model(server.base_url, tmp_path, max_concurrency=8)
+        complete_all(chat, [rate(f"rate {number}") for number in range(4)])
+        assert server.count() == server.log.most_in_flight == 4
+
+
+def test_a_trial_that_fails_for_another_reason_lets_the_next_one_try(tmp_path: Path) -> None:
+    script = [("rate 0", Fault("401")), ("rate", {"rating": 3, "why": "it fits"})]
+    with running_model_server(script, refused_formats=("json_schema",)) as server:
+        chat = chat_model(server.base_url, tmp_path, max_concurrency=8)
+        failed, *others = complete_all(chat, [rate(f"rate {number}") for number in range(4)], is_failing=True)
+        assert isinstance(failed, PipelineError) and len(others) == 3
+        assert not any(isinstance(reply, BaseException) for reply in others)
+        assert [call.status for call in server.calls].count(400) == 1
 
 
 @pytest.mark.parametrize("form", ["json_schema", "json_object", "tool", "plain"])
