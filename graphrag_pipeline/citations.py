@@ -4,7 +4,8 @@ Reports and answers cite records this way, as Microsoft GraphRAG does. Stored te
 numbers that are local to it; a published report cites human-readable numbers. Indexing and query both use this module.
 
 Citations that the pipeline wrote are parsed strictly. Citations that a model wrote (`split_written`, `replace_written`)
-may have full-width brackets, ranges and singular kinds. Keep out: records.
+may have full-width brackets, ranges and singular kinds, and lack closing brackets: numbers then end a citation, and the
+text behind them stays. Keep out: records.
 """
 
 from __future__ import annotations
@@ -25,10 +26,22 @@ _MORE = "+more"
 OPENERS, _CLOSERS = "[\uff3b\u3010", "]\uff3d\u3011"
 """Brackets that a model may open a citation with."""
 _ANY = re.escape(OPENERS + _CLOSERS)
-_WRITTEN = re.compile(
-    rf"([ \t]*+)[{re.escape(OPENERS)}]\s*+Data\s*+[:\uff1a]([^{_ANY}]*)[{re.escape(_CLOSERS)}]", re.IGNORECASE
+_OPEN_PART = r"\s*[A-Za-z][A-Za-z ]{0,30}[(\uff08](?:[\d,;+#\uff0c\u3001\u2013 \t-]|more)++"
+_PART_END, _BETWEEN = r"[)\uff09]", r"(?:\s*[,;\uff0c\uff1b])?"
+NUMBERED = rf"{_OPEN_PART}{_PART_END}(?:{_BETWEEN}{_OPEN_PART}{_PART_END})*+"
+"""Kinds with numbers, as inside a citation: the text of one without its closing bracket."""
+_END = (
+    rf"(?=[ \t]*(?:\Z|\n|[.!?](?:\s|\Z)|[\u3002\uff01\uff1f]|[,;]*\s*[{re.escape(OPENERS)}]))"
+    rf"(?![\s.!?]*[{re.escape(_CLOSERS)}])"
 )
-_WRITTEN_PART = re.compile(r"(?<![A-Za-z])([A-Za-z][A-Za-z ]{0,30})[(\uff08]([^()\uff08\uff09]*)[)\uff09]")
+_WRITTEN = re.compile(
+    rf"([ \t]*+)[{re.escape(OPENERS)}]\s*+Data\s*+[:\uff1a]"
+    rf"(?:((?:{NUMBERED}(?:{_BETWEEN}{_OPEN_PART})?+|{_OPEN_PART})){_END}"  # not closed, before an end
+    rf"|([^{_ANY}]*)[{re.escape(_CLOSERS)}]"
+    rf"|({NUMBERED}))",  # not closed, before other text
+    re.IGNORECASE,
+)
+_WRITTEN_PART = re.compile(r"(?<![A-Za-z])([A-Za-z][A-Za-z ]{0,30})[(\uff08]([^()\uff08\uff09]*)(?:[)\uff09]|\Z)")
 _ITEM = re.compile(r"(\d{1,9})(?:\s*[-\u2013]\s*(\d{1,9}))?")
 _LONGEST_RANGE = 50
 _WRITTEN_KINDS = {
@@ -107,7 +120,7 @@ def split_written(text: str) -> Iterator[tuple[str, str, Cited | None]]:
     """Split a model's text at its citations: (text before, blanks, cited records), with None after the last one."""
     start = 0
     for match in _WRITTEN.finditer(text):
-        parts = _WRITTEN_PART.findall(match.group(2))
+        parts = _WRITTEN_PART.findall(match.group(2) or match.group(3) or match.group(4) or "")
         cited = [
             (_WRITTEN_KINDS.get(name.split()[-1].casefold(), name), [*_read_items(items)]) for name, items in parts
         ]

@@ -11,6 +11,7 @@ from graphrag_pipeline.citations import (
     render_citation,
     render_full_content,
     split_cited,
+    split_written,
     strip_citations,
 )
 
@@ -74,3 +75,44 @@ def test_text_is_cut_behind_each_citation():
 def test_full_content_is_laid_out_like_microsofts():
     content = render_full_content("Title", "Summary.", [{"summary": "Heading", "explanation": "Text."}])
     assert content == "# Title\n\nSummary.\n\n## Heading\n\nText."
+
+
+ONE, TWO = [("Relationships", ["11"])], [("Sources", ["1"]), ("Entities", ["2"])]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A [Data: Relationships (11).", [("A", ONE), (".", None)]),
+        ("A [Data: Relationships (11", [("A", ONE), ("", None)]),
+        ("A [Data: Relationships (11]. B", [("A", ONE), (". B", None)]),
+        ("A [Data: Relationships (11. B", [("A", ONE), (". B", None)]),
+        ("A [Data: Relationships (11). B ] c", [("A", ONE), (". B ] c", None)]),
+        ("A [Data: Relationships (11) and B (x).", [("A", ONE), (" and B (x).", None)]),
+        ("A [Data: Relationships (11)\n- B", [("A", ONE), ("\n- B", None)]),
+        ("A [Data: Relationships (11).] B", [("A", ONE), (" B", None)]),
+        ("A [Data: Sources (1); Entities (2, +more). B", [("A", TWO), (". B", None)]),
+        ("A [Data: Sources (1); Entities (2. B", [("A", TWO), (". B", None)]),
+        ("A [Data: Relationships (11) [Data: Relationships (11)].", [("A", ONE), ("", ONE), (".", None)]),
+        ("A [Data: Relationships (11, [Data: Relationships (11)].", [("A", ONE), ("", ONE), (".", None)]),
+        ("A [Data: Relationships (11 and prose", [("A [Data: Relationships (11 and prose", None)]),
+        ("A [Data: none is named.", [("A [Data: none is named.", None)]),
+    ],
+)
+def test_a_models_citation_may_lack_its_closing_brackets(text, expected):
+    assert [(before, cited) for before, _, cited in split_written(text)] == expected
+
+
+numbered = st.lists(
+    st.tuples(st.sampled_from(KINDS), st.lists(st.integers(0, 999).map(str), min_size=1, max_size=4)),
+    min_size=1,
+    max_size=3,
+)
+
+
+@settings(deadline=None)
+@given(numbered, st.sampled_from(["", "]", ")]"]), prose)
+def test_prose_behind_a_citation_without_brackets_stays(cited, lost, after):
+    written = render_citation(cited).removesuffix(lost)
+    [(before, _, found), (rest, _, _)] = split_written(f"A {written}. {after}")
+    assert (before, found, rest) == ("A", cited, f". {after}")

@@ -157,6 +157,12 @@ def counts_without_usage(trial: Trial) -> None:
     assert trial.answers["streamed"].usage.to_dict()["by_model"]["test-chat"]["input_tokens"] > 0
 
 
+def reads_open_citations(trial: Trial) -> None:
+    is_whole(trial)
+    assert not [result.answer for result in trial.answers.values() if "[Data" in result.answer]
+    assert trial.answers["streamed"].citations and not trial.answers["streamed"].answering["invented_citations"]
+
+
 @dataclass(frozen=True)
 class Habit:
     """A habit of an endpoint: options of the test server, a script, what is promised, and whether stages fail."""
@@ -174,7 +180,7 @@ HABITS = [
     Habit("endless list", is_cut_and_says_so, everywhere("endless-list")),
     Habit("echoed placeholder", publishes_no_copy, script=but_extraction("echoed-placeholder"), is_failing=True),
     Habit("echoed passage", publishes_no_passage, script=but_extraction("echoed-passage"), is_failing=True),
-    Habit("missing brackets", is_whole, everywhere("missing-brackets")),
+    Habit("missing brackets", reads_open_citations, everywhere("missing-brackets")),
     Habit("cut JSON", keeps_what_is_whole, everywhere("truncated")),
     Habit("400 with n_ctx", fits_the_window, {"dialect": "llama.cpp", "max_context_tokens": 1500}),
     Habit("500 too large", halves_long_texts, {"dialect": "llama.cpp", "max_input_tokens": 30}),

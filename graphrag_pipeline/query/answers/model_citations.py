@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from graphrag_pipeline.citations import OPENERS, Cited, parse_citations, render_citation, split_written
+from graphrag_pipeline.citations import NUMBERED, OPENERS, Cited, parse_citations, render_citation, split_written
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.results import Citation, Context, TextUnitRecord
@@ -26,8 +26,11 @@ MAX_STATEMENT = 2_000  # characters
 Shown = Mapping[str, frozenset[int]]
 """Kind of citation -> human-readable ids that a prompt showed."""
 
+_BRACKETS = re.escape(OPENERS) + r"\]\uff3d\u3011"
+_UNSETTLED = rf"(?!\s*[:\uff1a]{NUMBERED}(?:[.!?]\s+|[ \t]*\n\s*)[^\s.!?{_BRACKETS}])[^{_BRACKETS}]*"
+"""Text of a citation that may still be closed: no other text follows the sentence or line that it ends."""
 _MAYBE = re.compile(
-    rf"[,;]?[ \t]*(?:[{re.escape(OPENERS)}]\s*(?:|d|da|dat|data\b[^\]\uff3d\u3011]*|\d[\d,; \t]{{0,30}}))?\Z",
+    rf"[,;]?[ \t]*(?:[{re.escape(OPENERS)}]\s*(?:|d|da|dat|data\b{_UNSETTLED}|\d[\d,; \t]{{0,30}}))?\Z",
     re.IGNORECASE,
 )
 _BARE = re.compile(rf"[ \t]*[{re.escape(OPENERS)}]\s*(\d{{1,3}}(?:[,;][ \t]?\d{{1,3}}){{0,5}})[ \t]?[\]\uff3d\u3011]")
@@ -148,8 +151,8 @@ class CitedText:
         return text
 
     def _remember(self, text: str) -> None:
-        if self._is_cited and re.search(r"\w", text):
-            self._recent, self._is_cited = "", False
+        if self._is_cited and (word := re.search(r"\w", text)):
+            self._recent, self._is_cited, text = "", False, text[word.start() :]
         self._recent = (self._recent + text)[-MAX_STATEMENT:]
 
     def add_support(self, kind: str, number: int, statement: str) -> int | None:

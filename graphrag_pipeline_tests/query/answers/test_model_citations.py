@@ -14,7 +14,8 @@ from graphrag_pipeline.query.results import Context
 
 FRAGMENTS = ["Marley ", "haunted Scrooge", "[Data: Sources (1)]", " [data: Entities (1, 2-3)]", "[", "]", "[Da", "ta: ",
              "Sources (2)]", "[3]", " [1, 2]", "[4", "【Data：Source（2）】", "\n\n- ", "  ", "[see above]", "(1)",
-             "。", " and", ", ", "an", "[9] und "]  # fmt: skip
+             "。", " and", ", ", "an", "[9] und ",
+             "[Data: Sources (1)", " [Data: Entities (1", "[Data: Sources (2]", ". Then ", "; ", "\n"]  # fmt: skip
 
 
 def everything(index: GraphIndex) -> Context:
@@ -44,6 +45,14 @@ def test_text_is_handed_on_unless_a_citation_may_begin_in_it(small: GraphIndex) 
     assert cited.add("Marley haunted him") == "Marley haunted him"
     assert cited.add(" [") == "" and cited.add("see") == " [see"
     assert cited.add("] [Data: Sou") == "]" and cited.add("rces (1)].") == " [1]."
+
+
+def test_a_citation_without_its_bracket_is_settled_by_the_next_sentence(small: GraphIndex) -> None:
+    cited = CitedText(small, {"Sources": frozenset({1})})
+    assert cited.add("Marley did [Data: Sources (1)") == "Marley did" and cited.add(". ") == ""
+    assert cited.add("Th") == " [1]. Th" and cited.add("en he left.") == "en he left."
+    assert cited.add(" Again [Data: Sources (1") == " Again" and cited.rest() == " [1]"
+    assert len(cited.citations) == 1 and cited.n_invented == 0
 
 
 def test_one_passage_has_one_marker_and_what_was_not_shown_has_none(small: GraphIndex) -> None:
