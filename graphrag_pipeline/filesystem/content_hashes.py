@@ -1,8 +1,9 @@
 """SHA-256 hashes of files, several at once, remembered in this process while a file stays the same.
 
-A file counts as the same while its inode, size and time of change are equal, so that hard links share one hash. A file
-that changed a moment ago is never remembered, since a second change may have the same time. A check against damage of
-the disk asks for `is_fresh`, which reads the file again. Keep out: the hashes that files should have.
+A file counts as the same while its inode, size and the inode's time of change are equal. The time of the content would
+not do: unpacked files all have one, and an inode is used again. A file that changed a moment ago is never remembered,
+since a second change may have the same time. A check against damage of the disk asks for `is_fresh`, which reads the
+file again. Keep out: the hashes that files should have.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ def hash_file(path: Path, is_fresh: bool = False) -> str:
     """
     with path.open("rb", buffering=0) as file:
         found = os.fstat(file.fileno())
-        key = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        key = (found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns)
         if not is_fresh and key in _known:
             return _known[key]
-        is_settled = time.time_ns() - found.st_mtime_ns > _UNSETTLED_NS
+        is_settled = time.time_ns() - found.st_ctime_ns > _UNSETTLED_NS
         digest = _digest(file.readinto)
     if len(_known) > _MAX_KNOWN:
         _known.clear()
