@@ -60,11 +60,11 @@ def verify_root(root: Root, is_repairing: bool = False) -> Verification:
         is_repairing: repair what is damaged, and add the hashes that an older release did not write.
     """
     if not is_repairing:
-        return _verify(root, list_parts(root), is_repairing=False)
+        return _verify(root, is_repairing=False)
     # The shared store is followed before the repair, which downloads damaged files of snapshots.
     before = find_changed_parts(list_parts(root), is_fresh=True) if root.shared else []
     with one_index_run(root.path), root.writing(), one_writer(root.path):
-        found = _verify(root, list_parts(root), is_repairing=True)
+        found = _verify(root, is_repairing=True)
     named = {finding.path for finding in found.findings}
     fetched = [DamagedFile.of(root, part, path, DOWNLOADED, True) for part, paths in before for path in paths]
     return replace(found, findings=(*found.findings, *(item for item in fetched if item.path not in named)))
@@ -76,14 +76,14 @@ def repair_before_index(root: Root, is_all: bool = False) -> Verification:
     Args:
         is_all: check every file, since one was found damaged.
     """
-    parts = list_parts(root)
-    due = CheckTimes(root.path).find_due(parts, time.time(), root.settings.storage.verify_days)
     with one_writer(root.path):
-        return _verify(root, parts if is_all else due, is_repairing=True)
+        return _verify(root, is_repairing=True, is_all=is_all)
 
 
-def _verify(root: Root, chosen: Sequence[StoredPart], is_repairing: bool) -> Verification:
+def _verify(root: Root, is_repairing: bool, is_all: bool = True) -> Verification:
     records = check_records(root, is_repairing)  # first: a manifest names the parts
+    parts, times = list_parts(root), CheckTimes(root.path)
+    chosen = parts if is_all else times.find_due(parts, time.time(), root.settings.storage.verify_days)
     started = time.perf_counter()
     damaged = find_changed_parts(chosen, is_fresh=True)
     seconds = time.perf_counter() - started
@@ -95,12 +95,12 @@ def _verify(root: Root, chosen: Sequence[StoredPart], is_repairing: bool) -> Ver
     else:
         found = [DamagedFile.of(root, part, path, _WITHOUT_REPAIR) for part, paths in damaged for path in paths]
         hashed = 0
-    _record(root, [part for part in chosen if part.path not in wrong])
+    _record(times, [part for part in chosen if part.path not in wrong], parts)
     return Verification(len(chosen), n_bytes, seconds, (*records, *found), hashed)
 
 
-def _record(root: Root, checked: Sequence[StoredPart]) -> None:
+def _record(times: CheckTimes, checked: Sequence[StoredPart], known: Sequence[StoredPart]) -> None:
     try:
-        CheckTimes(root.path).record(checked, list_parts(root), time.time())
+        times.record(checked, known, time.time())
     except PipelineError as error:
         _log.warning("%s", error)  # a root that this process cannot write is verified, too

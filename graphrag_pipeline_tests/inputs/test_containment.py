@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import time
-import zipfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,35 +17,10 @@ from graphrag_pipeline.inputs import reading_process
 from graphrag_pipeline.inputs.documents import SourceRecord, read_records
 from graphrag_pipeline.inputs.files import read_input
 from graphrag_pipeline.settings.settings import InputSettings
+from graphrag_pipeline_tests.support.corpora.word_file import docx, paragraph
 
 PLAIN = InputSettings()
 NEXT_TO_IT = "They say that Scrooge met Marley."
-
-
-def _docx(body: str, **parts: str) -> bytes:
-    schemas = "http://schemas.openxmlformats.org"
-    package, office = f"{schemas}/package/2006", f"{schemas}/officeDocument/2006/relationships"
-    vendor = "application/vnd.openxmlformats"
-    parts = {
-        "[Content_Types].xml": f'<Types xmlns="{package}/content-types">'
-        f'<Default Extension="rels" ContentType="{vendor}-package.relationships+xml"/>'
-        '<Override PartName="/word/document.xml" '
-        f'ContentType="{vendor}-officedocument.wordprocessingml.document.main+xml"/></Types>',
-        "_rels/.rels": f'<Relationships xmlns="{package}/relationships">'
-        f'<Relationship Id="r" Type="{office}/officeDocument" Target="word/document.xml"/></Relationships>',
-        "word/document.xml": f'<w:document xmlns:w="{schemas}/wordprocessingml/2006/main">'
-        f"<w:body>{body}</w:body></w:document>",
-        **parts,
-    }
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name, content in parts.items():
-            archive.writestr(name, content)
-    return buffer.getvalue()
-
-
-def _paragraph(text: str) -> str:
-    return f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>"
 
 
 def _parquet(table: pa.Table) -> bytes:
@@ -122,7 +96,7 @@ class TestLimits:
 
     def test_a_zip_bomb_of_60_megabytes_is_refused_at_once(self, tmp_path: Path) -> None:
         pytest.importorskip("markitdown")
-        bomb = _docx(_paragraph("Marley was dead.") * 1_224_500)
+        bomb = docx(paragraph("Marley was dead.") * 1_224_500)
         assert len(bomb) < 300_000
         started = time.monotonic()
         (record,) = _read(tmp_path, {"bomb.docx": bomb})
@@ -162,11 +136,11 @@ class TestLimits:
 
     def test_one_process_reads_many_files_and_is_started_again_after_it_died(self, tmp_path: Path) -> None:
         pytest.importorskip("markitdown")
-        _read(tmp_path, {"one.docx": _docx(_paragraph("One.")), "two.docx": _docx(_paragraph("Two."))})
+        _read(tmp_path, {"one.docx": docx(paragraph("One.")), "two.docx": docx(paragraph("Two."))})
         (running,) = reading_process._running
         os.kill(running._process.pid, signal.SIGKILL)
         running._process.wait()
-        (tmp_path / "input" / "three.docx").write_bytes(_docx(_paragraph("Three.")))
+        (tmp_path / "input" / "three.docx").write_bytes(docx(paragraph("Three.")))
         records = list(read_input(tmp_path / "input", PLAIN, 4, None, tmp_path / "cache"))
         assert [record.text.strip() for record in records[:3]] == ["One.", "Three.", "Two."]
         assert reading_process._running[0] is not running
@@ -185,8 +159,8 @@ def _large(name: str, is_stored: bool) -> bytes:
         import random
 
         random.seed(0)
-        body = "".join(_paragraph(f"{random.getrandbits(64):x} met {random.getrandbits(64):x}") for _ in range(30_000))
-        data = _docx(body)
+        body = "".join(paragraph(f"{random.getrandbits(64):x} met {random.getrandbits(64):x}") for _ in range(30_000))
+        data = docx(body)
         return data + bytes(2_000_000 - len(data)) if is_stored else data
     if name.endswith("parquet"):
         text = pa.array(["Marley was dead. " * 6_000] * 4_000)

@@ -3,7 +3,6 @@
 import codecs
 import io
 import json
-import zipfile
 from importlib.util import find_spec
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from graphrag_pipeline.inputs.documents import (
 from graphrag_pipeline.inputs.formats import CONVERTED
 from graphrag_pipeline.settings.settings import InputSettings
 from graphrag_pipeline.tables import CORPUS_MANIFEST, DOCUMENTS
+from graphrag_pipeline_tests.support.corpora.word_file import docx, paragraph
 
 PLAIN = InputSettings()
 
@@ -311,7 +311,7 @@ def test_html_is_read_in_its_declared_encoding_without_scripts():
 
 @needs_extra
 def test_a_docx_is_read():
-    record = _only("a.docx", _docx("Marley was dead."))
+    record = _only("a.docx", docx(paragraph("Marley was dead.")))
     assert (record.title, record.text.strip(), record.format) == ("a", "Marley was dead.", "docx")
 
 
@@ -362,27 +362,6 @@ def test_a_page_without_text_is_a_problem():
 )
 def test_a_damaged_file_is_a_problem(path, data, problem):
     assert _only(path, data).problem.startswith(problem)
-
-
-def _docx(text: str) -> bytes:
-    schemas = "http://schemas.openxmlformats.org"
-    package, office = f"{schemas}/package/2006", f"{schemas}/officeDocument/2006/relationships"
-    vendor = "application/vnd.openxmlformats"
-    parts = {
-        "[Content_Types].xml": f'<Types xmlns="{package}/content-types">'
-        f'<Default Extension="rels" ContentType="{vendor}-package.relationships+xml"/>'
-        '<Override PartName="/word/document.xml" '
-        f'ContentType="{vendor}-officedocument.wordprocessingml.document.main+xml"/></Types>',
-        "_rels/.rels": f'<Relationships xmlns="{package}/relationships">'
-        f'<Relationship Id="r" Type="{office}/officeDocument" Target="word/document.xml"/></Relationships>',
-        "word/document.xml": f'<w:document xmlns:w="{schemas}/wordprocessingml/2006/main">'
-        f"<w:body><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:body></w:document>",
-    }
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in parts.items():
-            archive.writestr(name, content)
-    return buffer.getvalue()
 
 
 def _pdf(text: str, with_password: bool = False) -> bytes:

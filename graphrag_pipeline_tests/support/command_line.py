@@ -31,6 +31,11 @@ def environment(**changes: str) -> dict[str, str]:
     return kept | {"PYTHONPATH": str(Path(graphrag_pipeline.__file__).parents[1])} | changes
 
 
+def program(*arguments: str | Path) -> list[str]:
+    """Return the program and arguments of `python -m graphrag_pipeline ARGUMENTS`."""
+    return [sys.executable, "-m", "graphrag_pipeline", *map(str, arguments)]
+
+
 def run(
     *arguments: str | Path,
     cwd: Path | None = None,
@@ -38,9 +43,8 @@ def run(
     prefix: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
     """Run `python -m graphrag_pipeline ARGUMENTS`; output is read as UTF-8."""
-    program = [*prefix, sys.executable, "-m", "graphrag_pipeline", *map(str, arguments)]
     return subprocess.run(
-        program,
+        [*prefix, *program(*arguments)],
         cwd=cwd,
         env=environment(**(changes or {})),
         stdin=subprocess.DEVNULL,

@@ -14,7 +14,11 @@ import pytest
 from graphrag_pipeline.errors import StoreError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.shared.lease import Lease
+from graphrag_pipeline.storage.shared.numbered_states import NumberedStates
+from graphrag_pipeline.storage.shared.objects import open_object_store
+from graphrag_pipeline.storage.shared.state import StoreState
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root
 
@@ -46,6 +50,19 @@ def index(root: Root, stages: Iterable[str] = tuple(ALL_STAGES)) -> list[tuple[s
     opened = again(root)
     with opened.writing():
         return build_tables(opened, stages)
+
+
+def state_of(url: str) -> StoreState:
+    """Return the newest state of a store."""
+    state = NumberedStates(open_object_store(url)).latest()
+    assert state is not None
+    return state
+
+
+def opened_snapshot(root: Root) -> str:
+    """Return the id of the snapshot that a search of a root opens."""
+    with GraphIndex.open(root.path) as opened:
+        return opened.snapshot.id
 
 
 def fail_to_push(root: Root, s3: ObjectServer, part: str) -> None:

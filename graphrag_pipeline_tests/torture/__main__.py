@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import subprocess
 import sys
 import tempfile
 import threading
@@ -23,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
-from graphrag_pipeline_tests.support.command_line import environment
+from graphrag_pipeline_tests.support.command_line import run
 from graphrag_pipeline_tests.support.object_server import BUCKET, ObjectServer, running_object_server
 from graphrag_pipeline_tests.torture.commands import choose_command, run_command
 from graphrag_pipeline_tests.torture.corpus import Corpus
@@ -110,10 +109,7 @@ class Torture:
 
     def must_run(self, machine: Machine, *arguments: str) -> None:
         """Run a command to which no fault happens."""
-        command = [sys.executable, "-m", "graphrag_pipeline", "--root", str(machine.root), *arguments]
-        done = subprocess.run(
-            command, env=environment(**machine.environment), capture_output=True, encoding="utf-8", check=False
-        )
+        done = run("--root", machine.root, *arguments, changes=machine.environment)
         ran = Ran(arguments, done.returncode, done.stdout, done.stderr)
         is_wrong = find_violation(ran, self.corpus.said) or (arguments[1:] != ("unpin",) and ran.status != 0)
         if is_wrong:
@@ -155,13 +151,13 @@ def torture(kind: str, seconds: float, seed: int, n_processes: int) -> int:
             n_machines = 1 if kind == "local" else N_MACHINES
             more = server.environment if server else {}
             machines = make_machines(folder, n_machines, corpus.folder, url, more)
-            run = Torture(corpus, machines, weather, chance, folder)
-            run.must_run(machines[0], "index")
-            run.work(seconds, n_processes, with_store_faults=kind == "s3")
-            run.check_end()
-    print(f"{kind}: {dict(sorted(run.counts.items()))}")
-    print(f"{kind}: {len(run.violations)} violations (seed {seed}, {seconds:.0f} s)", flush=True)
-    return len(run.violations)
+            tortured = Torture(corpus, machines, weather, chance, folder)
+            tortured.must_run(machines[0], "index")
+            tortured.work(seconds, n_processes, with_store_faults=kind == "s3")
+            tortured.check_end()
+    print(f"{kind}: {dict(sorted(tortured.counts.items()))}")
+    print(f"{kind}: {len(tortured.violations)} violations (seed {seed}, {seconds:.0f} s)", flush=True)
+    return len(tortured.violations)
 
 
 def main() -> int:

@@ -9,12 +9,12 @@ import os
 import random
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from graphrag_pipeline_tests.support.command_line import environment
+from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS, STRATEGIES
+from graphrag_pipeline_tests.support.command_line import environment, program
 from graphrag_pipeline_tests.torture.corpus import PEOPLE, PLACES
 from graphrag_pipeline_tests.torture.machines import Machine, Weather
 from graphrag_pipeline_tests.torture.oracle import Ran
@@ -22,16 +22,6 @@ from graphrag_pipeline_tests.torture.oracle import Ran
 TIMEOUT_S = 600
 KILLED_SHARE, STOPPED_SHARE = 0.12, 0.08
 LONGEST_KILL_S, LONGEST_STOP_S = 15.0, 8.0
-METHODS = ("local", "basic", "global", "drift", "lazy")
-STRATEGIES = (
-    "balanced",
-    "graph",
-    "depth_first",
-    "per_entity_cap",
-    "round_robin",
-    "weighted_quota",
-    "minimum_guarantee",
-)
 
 
 def choose_command(machine: Machine, chance: random.Random, folder: Path, deleted: Sequence[str]) -> list[str]:
@@ -47,7 +37,7 @@ def choose_command(machine: Machine, chance: random.Random, folder: Path, delete
     kind = chance.choice(kinds + ["forget"] * bool(deleted) + ["rollback"] * bool(known))
     if kind == "query":
         question = chance.choice((f"Who lives in {chance.choice(PLACES)}?", f"What did {chance.choice(PEOPLE)} do?"))
-        method = chance.choice(METHODS)
+        method = chance.choice(CHOOSABLE_METHODS)
         strategy = ["--strategy", chance.choice(STRATEGIES)] if method == "local" else []
         return ["query", "--json", "--method", method, *strategy, question]
     return {
@@ -68,7 +58,7 @@ def run_command(machine: Machine, arguments: Sequence[str], weather: Weather, ch
     excused = machine.excuse() or weather.excuse()
     n_damages = len(machine.damage)
     process = subprocess.Popen(
-        [sys.executable, "-m", "graphrag_pipeline", "--root", str(machine.root), *arguments],
+        program("--root", machine.root, *arguments),
         env=environment(**machine.environment),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

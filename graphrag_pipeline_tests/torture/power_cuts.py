@@ -10,7 +10,7 @@ cut has. Needs Linux, root's rights, loop devices and mkfs.ext4.
 
 from __future__ import annotations
 
-import json
+import argparse
 import os
 import random
 import shutil
@@ -24,6 +24,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
+from graphrag_pipeline_tests.support.command_line import environment, program, run
 from graphrag_pipeline_tests.torture.corpus import PEOPLE, PLACES
 
 LATE_WRITES = "loop,data=writeback,nobarrier,noauto_da_alloc,commit=300"
@@ -52,12 +55,16 @@ class Cut:
 
 def main() -> int:
     """Cut, print a line for each cut, and return how many were not clean."""
-    n_cuts = int(sys.argv[1]) if len(sys.argv) > 1 else N_CUTS
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else SEED
+    parser = argparse.ArgumentParser(prog="python -m graphrag_pipeline_tests.torture.power_cuts", description=__doc__)
+    parser.add_argument("--cuts", type=int, default=N_CUTS, help=f"number of power cuts; default {N_CUTS}")
+    parser.add_argument("--seed", type=int, default=SEED, help=f"seed of their times; default {SEED}")
+    chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="graphrag-power-") as temporary:
-        cuts = [_print_cut(number, cut) for number, cut in enumerate(run_cuts(Path(temporary), n_cuts, seed), 1)]
+        cuts = [
+            _print_cut(number, cut) for number, cut in enumerate(run_cuts(Path(temporary), chosen.cuts, chosen.seed), 1)
+        ]
     n_unclean = sum(not cut.is_clean for cut in cuts)
-    print(f"{len(cuts)} cuts, {n_unclean} not clean (seed {seed})")
+    print(f"{len(cuts)} cuts, {n_unclean} not clean (seed {chosen.seed})")
     return n_unclean
 
 
@@ -69,8 +76,8 @@ def run_cuts(folder: Path, n_cuts: int, seed: int) -> Iterator[Cut]:
     with _mounted(image, folder / "disk", LATE_WRITES) as disk:
         root = disk / "root"
         _write_documents(root / "input", 6, chance)
-        _run(root, "init", str(root), check=True)
-        _run(root, "index", check=True)
+        run("init", root).check_returncode()
+        run("--root", root, "index").check_returncode()
         for number in range(n_cuts):
             after = chance.uniform(0.1, 1.1) * _time_of_update(root, 7 + 2 * number, chance)
             _write_documents(root / "input", 8 + 2 * number, chance)
@@ -82,14 +89,18 @@ def _time_of_update(root: Path, n_documents: int, chance: random.Random) -> floa
     """Return the seconds that one document more takes, which the machine's other work changes."""
     _write_documents(root / "input", n_documents, chance)
     started = time.monotonic()
-    _run(root, "index", check=True)
+    run("--root", root, "index").check_returncode()
     return time.monotonic() - started
 
 
 def _cut_during_index(root: Path, after: float, image: Path, copy: Path) -> str | None:
     """Copy the disk `after` seconds into an index, let it end, and return what was published at the cut."""
     process = subprocess.Popen(
-        _command(root, "index"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+        program("--root", root, "index"),
+        env=environment(),
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         process.wait(after)
@@ -99,7 +110,7 @@ def _cut_during_index(root: Path, after: float, image: Path, copy: Path) -> str 
     _copy_settled(image, copy)
     if process.returncode is None:
         os.killpg(process.pid, signal.SIGCONT)
-    process.communicate()
+    process.wait()
     return published
 
 
@@ -119,8 +130,8 @@ def _restart(copy: Path, mount: Path, after: float, published: str | None, expec
     with _mounted(copy, mount, "loop") as disk:
         root = disk / "root"
         kept = published is None or _published(root) == published
-        asked = _run(root, "query", "Who lives in Harrowgate?")
-        indexed = _run(root, "index")
+        asked = run("--root", root, "query", "Who lives in Harrowgate?")
+        indexed = run("--root", root, "index")
         mended = indexed.returncode == 0 and _published(root) == expected
         message = "" if asked.returncode == 0 else _last_line(asked)
         return Cut(after, published, asked.returncode == 0, kept, mended, message or _last_line(indexed))
@@ -128,8 +139,8 @@ def _restart(copy: Path, mount: Path, after: float, published: str | None, expec
 
 def _published(root: Path) -> str | None:
     try:
-        return str(json.loads((root / "snapshots" / "current.json").read_bytes())["snapshot"])
-    except (OSError, ValueError, KeyError):
+        return SnapshotStore(root).current()
+    except PipelineError:
         return None
 
 
@@ -157,14 +168,6 @@ def _mounted(image: Path, folder: Path, options: str) -> Iterator[Path]:
         yield folder
     finally:
         subprocess.run(["umount", str(folder)], check=True)
-
-
-def _command(root: Path, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "graphrag_pipeline.cli", "--root", str(root), *arguments]
-
-
-def _run(root: Path, *arguments: str, check: bool = False) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(_command(root, *arguments), capture_output=True, text=True, check=check)
 
 
 def _last_line(ran: subprocess.CompletedProcess[str]) -> str:

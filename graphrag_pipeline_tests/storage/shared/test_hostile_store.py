@@ -14,12 +14,12 @@ from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.manifests import hash_of
-from graphrag_pipeline.storage.shared.numbered_states import NumberedStates, state_name
+from graphrag_pipeline.storage.shared.numbered_states import state_name
 from graphrag_pipeline.storage.shared.objects import open_object_store
-from graphrag_pipeline.storage.shared.state import SnapshotMarks, StoreState, manifest_name
+from graphrag_pipeline.storage.shared.state import SnapshotMarks, manifest_name
 from graphrag_pipeline.storage.shared.transfer import Transfer
 from graphrag_pipeline.storage.table_store import StoredFile, data_version_of
-from graphrag_pipeline_tests.support.machines import index, machine, reader
+from graphrag_pipeline_tests.support.machines import index, machine, reader, state_of
 
 pytestmark = pytest.mark.slow
 
@@ -46,12 +46,6 @@ def set_vectors(values: Values, name: str) -> None:
 
 def set_stage_file(values: Values, name: str) -> None:
     next(iter(values["heads"].values()))["files"][0]["name"] = name
-
-
-def state_of(url: str) -> StoreState:
-    state = NumberedStates(open_object_store(url)).latest()
-    assert state is not None
-    return state
 
 
 def files_of(path: Path) -> dict[Path, bytes]:

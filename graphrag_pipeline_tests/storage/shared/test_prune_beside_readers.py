@@ -19,13 +19,12 @@ from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.locks import hold_for_reading
-from graphrag_pipeline.storage.shared.numbered_states import NumberedStates
 from graphrag_pipeline.storage.shared.objects import open_object_store
-from graphrag_pipeline.storage.shared.state import StoreState, manifest_name, named_objects
+from graphrag_pipeline.storage.shared.state import manifest_name, named_objects
 from graphrag_pipeline.storage.shared.working_copy import WorkingCopy
 from graphrag_pipeline.storage.shared.write_session import WriteSession
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, environment
-from graphrag_pipeline_tests.support.machines import again, fail_to_push, index, reader
+from graphrag_pipeline_tests.support.machines import again, fail_to_push, index, opened_snapshot, reader, state_of
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.roots import CAROL, put
 
@@ -33,17 +32,6 @@ pytestmark = pytest.mark.slow
 
 MakeMachine = Callable[[Path, str], Root]
 LATE = float("inf")
-
-
-def state_of(url: str) -> StoreState:
-    state = NumberedStates(open_object_store(url)).latest()
-    assert state is not None
-    return state
-
-
-def ask(root: Root) -> str:
-    with GraphIndex.open(root.path) as opened:
-        return opened.snapshot.id
 
 
 def object_names(url: str) -> set[str]:
@@ -59,7 +47,7 @@ def copy_of(root: Root) -> WorkingCopy:
 def check_that_listed_snapshots_are_whole(url: str, path: Path) -> None:
     """Assert that a new machine can open and index every snapshot that the store lists."""
     other = reader(path, url)
-    ask(other)
+    opened_snapshot(other)
     for snapshot_id in state_of(url).snapshots:
         with GraphIndex.open(other.path, snapshot=snapshot_id) as opened:
             assert opened.search("Who is Bob Cratchit?", method="local").answer
@@ -168,7 +156,7 @@ def test_a_reader_that_follows_during_the_sweep_does_not_fetch_a_doomed_manifest
     indexed: MakeMachine, folder_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = indexed(tmp_path / "one", folder_url)
-    old = ask(one)
+    old = opened_snapshot(one)
     edit(one, 0)
     index(one)
     doomed = again(one).snapshots.path_of(old)
@@ -183,7 +171,7 @@ def test_a_reader_that_follows_during_the_sweep_does_not_fetch_a_doomed_manifest
     monkeypatch.setattr(Path, "unlink", unlink_beside_a_reader)
     prune(again(one), 1, LATE)
     monkeypatch.undo()
-    assert asking.close().split() == [ask(one)]
+    assert asking.close().split() == [opened_snapshot(one)]
     assert old not in state_of(folder_url).snapshots
     assert not doomed.exists()
     check_that_listed_snapshots_are_whole(folder_url, tmp_path / "two")
@@ -193,7 +181,7 @@ def test_a_doomed_snapshot_that_a_reader_has_open_stays_listed_and_whole(
     indexed: MakeMachine, folder_url: str, tmp_path: Path
 ) -> None:
     one = indexed(tmp_path / "one", folder_url)
-    old = ask(one)
+    old = opened_snapshot(one)
     edit(one, 0)
     index(one)
     with GraphIndex.open(one.path, snapshot=old):
@@ -208,7 +196,7 @@ def test_a_prune_that_was_killed_leaves_no_listed_snapshot_without_its_objects(
     indexed: MakeMachine, folder_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     one = indexed(tmp_path / "one", folder_url)
-    old = ask(one)
+    old = opened_snapshot(one)
     edit(one, 0)
     index(one)
     with monkeypatch.context() as patched:
@@ -239,7 +227,7 @@ def test_index_repairs_a_listed_snapshot_whose_objects_are_gone(
 ) -> None:
     """Earlier releases left this: the old snapshot is listed, and only its own objects were removed."""
     one = indexed(tmp_path / "one", folder_url)
-    old = ask(one)
+    old = opened_snapshot(one)
     edit(one, 0)
     index(one)
     opened, state = again(one), state_of(folder_url)
@@ -279,18 +267,20 @@ def test_index_uploads_a_listed_snapshot_again_that_is_whole_here(
     indexed: MakeMachine, folder_url: str, tmp_path: Path
 ) -> None:
     one = indexed(tmp_path / "one", folder_url)
-    old = ask(one)
+    old = opened_snapshot(one)
     edit(one, 0)
     index(one)
     before, objects = object_names(folder_url), open_object_store(folder_url)
     objects.remove([manifest_name(old), *(name for name in before if "/adjacency/" in name)])
     with pytest.raises(NoSnapshotError):
-        ask(reader(tmp_path / "two", folder_url))  # the published one lacks its adjacency, too
+        opened_snapshot(reader(tmp_path / "two", folder_url))  # the published one lacks its adjacency, too
     prune(again(one), 9, LATE)
     assert object_names(folder_url) == before
     objects.remove([manifest_name(old)])
     other = reader(tmp_path / "three", folder_url)
-    assert ask(other) == state_of(folder_url).current  # a machine that needs the published one alone goes on
+    assert (
+        opened_snapshot(other) == state_of(folder_url).current
+    )  # a machine that needs the published one alone goes on
     index(one)
     assert object_names(folder_url) == before
     check_that_listed_snapshots_are_whole(folder_url, tmp_path / "four")
@@ -298,7 +288,7 @@ def test_index_uploads_a_listed_snapshot_again_that_is_whole_here(
 
 def test_a_damaged_manifest_here_is_taken_from_the_store(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
     one = indexed(tmp_path / "one", folder_url)
-    path = one.snapshots.path_of(ask(one))
+    path = one.snapshots.path_of(opened_snapshot(one))
     whole = path.read_bytes()
     path.write_bytes(whole.replace(b'"file": "', b'"file": "0', 1))
     prune(again(one), 1, LATE)
@@ -325,7 +315,7 @@ def test_a_reader_during_a_normal_push_says_nothing(
     s3.fault = ask_during_the_push
     index(one)
     s3.fault = None
-    assert begun and asking.close().split() == [ask(one)]
+    assert begun and asking.close().split() == [opened_snapshot(one)]
 
 
 def test_a_failed_push_is_still_reported(
@@ -335,13 +325,13 @@ def test_a_failed_push_is_still_reported(
     edit(one, 0)
     fail_to_push(one, s3, "states")
     caplog.clear()
-    ask(one)
+    opened_snapshot(one)
     assert "was published here only" in caplog.text
 
 
 def test_a_removed_snapshot_cannot_be_locked_for_reading(indexed: MakeMachine, folder_url: str, tmp_path: Path) -> None:
     one = indexed(tmp_path / "one", folder_url)
-    old = ask(one)
+    old = opened_snapshot(one)
     edit(one, 0)
     index(one)
     prune(again(one), 1, LATE)

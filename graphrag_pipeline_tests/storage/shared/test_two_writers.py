@@ -14,10 +14,18 @@ from graphrag_pipeline.pipeline.forgetting import forget_document
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.shared.lease import LEASE, Lease
-from graphrag_pipeline.storage.shared.numbered_states import STATES, NumberedStates
+from graphrag_pipeline.storage.shared.numbered_states import STATES
 from graphrag_pipeline.storage.shared.objects import open_object_store
 from graphrag_pipeline.storage.shared.state import StoreState, archive_names
-from graphrag_pipeline_tests.support.machines import again, check_that_second_waits, fail_to_push, index, machine
+from graphrag_pipeline_tests.support.machines import (
+    again,
+    check_that_second_waits,
+    fail_to_push,
+    index,
+    machine,
+    opened_snapshot,
+    state_of,
+)
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.roots import CAROL, put
 
@@ -25,17 +33,6 @@ pytestmark = pytest.mark.slow
 
 MakeMachine = Callable[[Path, str], Root]
 SECRET = "Zebulon Quark met Bob Cratchit. Zebulon Quark owed Scrooge a pound."
-
-
-def state_of(url: str) -> StoreState:
-    state = NumberedStates(open_object_store(url)).latest()
-    assert state is not None
-    return state
-
-
-def ask(root: Root) -> str:
-    with GraphIndex.open(root.path) as opened:
-        return opened.snapshot.id
 
 
 def tells_of_secret(place: Path) -> list[Path]:
@@ -64,7 +61,7 @@ def test_a_forgotten_document_does_not_come_back_from_a_failed_push(
 ) -> None:
     one, two = indexed(tmp_path / "one", s3_url), machine(tmp_path / "two", s3_url)
     assert index(two) == []
-    before = ask(two)
+    before = opened_snapshot(two)
     put(two.path, "secret.txt", SECRET + more)
     fail_to_push(two, s3, STATES)
     put(one.path, "secret.txt", SECRET)
@@ -72,8 +69,8 @@ def test_a_forgotten_document_does_not_come_back_from_a_failed_push(
     forget_secret(one)
     (two.path / "input" / "secret.txt").unlink()
     index(two)
-    assert ask(one) == ask(two)
-    assert set(state_of(s3_url).snapshots) == {before, ask(one)}
+    assert opened_snapshot(one) == opened_snapshot(two)
+    assert set(state_of(s3_url).snapshots) == {before, opened_snapshot(one)}
     assert tells_of_secret(fetched(s3_url, tmp_path / "fetched")) == []
     assert [path for path in tells_of_secret(two.path) if "cache" not in path.parts] == []
 
@@ -88,7 +85,7 @@ def test_a_forgotten_document_does_not_come_back_from_a_copy_without_notes(folde
     (two.path / "input" / "secret.txt").unlink()
     index(two)
     index(one)
-    assert list(state_of(folder_url).snapshots) == [ask(one)] == [ask(two)]
+    assert list(state_of(folder_url).snapshots) == [opened_snapshot(one)] == [opened_snapshot(two)]
     for place in (tmp_path / "store", one.path, two.path):
         assert tells_of_secret(place) == []
 
@@ -100,7 +97,7 @@ def test_a_publication_that_was_under_way_too_long_is_refused(
     indexed: MakeMachine, s3: ObjectServer, s3_url: str, tmp_path: Path
 ) -> None:
     one, two = indexed(tmp_path / "one", s3_url), machine(tmp_path / "two", s3_url)
-    ask(two)
+    opened_snapshot(two)
     is_first = True
 
     def let_the_other_publish(method: str, path: str) -> None:
@@ -118,9 +115,9 @@ def test_a_publication_that_was_under_way_too_long_is_refused(
     s3.fault = None
     assert not is_first
     published = state_of(s3_url)
-    assert published.pinned == published.current == ask(two)
+    assert published.pinned == published.current == opened_snapshot(two)
     index(one)
-    assert ask(one) == ask(two) == published.pinned
+    assert opened_snapshot(one) == opened_snapshot(two) == published.pinned
     assert len(state_of(s3_url).snapshots) == 2
 
 
@@ -173,26 +170,26 @@ def test_a_snapshot_published_here_only_is_reported(
     indexed: MakeMachine, s3: ObjectServer, s3_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     one = indexed(tmp_path / "one", s3_url)
-    before = ask(one)
+    before = opened_snapshot(one)
     put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
     fail_to_push(one, s3, STATES)
     caplog.clear()
-    here = ask(one)
+    here = opened_snapshot(one)
     assert f"snapshot {here} was published here only" in caplog.text and f"there {before} is published" in caplog.text
     index(one)
     caplog.clear()
-    assert ask(one) == here and caplog.text == ""
+    assert opened_snapshot(one) == here and caplog.text == ""
 
 
 def test_a_place_without_an_index_is_reported_if_the_root_has_a_copy(
     indexed: MakeMachine, folder_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     one = indexed(tmp_path / "one", folder_url)
-    here = ask(one)
+    here = opened_snapshot(one)
     assert caplog.text == ""
     settings = one.path / "settings.yaml"
     settings.write_text(settings.read_text().replace("/store", "/stroe"))
-    assert ask(one) == here
+    assert opened_snapshot(one) == here
     assert "/stroe: no index there, or the URL is wrong" in caplog.text
 
 
